@@ -54,7 +54,7 @@ test-fast: ## Run go vet and the tests that need no servers, within a minute
 test-deploy: release-files ## Check the files of deploy and of releases by the libraries of the programs that read them
 	for module in deploy release; do (cd .ci/$$module && $(GO) vet ./... && $(GO) test ./...) || exit 1; done
 
-chaos: ## Break everything around akin while clients search, 15 minutes, and write the table of docs/operations.md
+chaos: ## Break everything around akin while clients search, 15 minutes, and write e2e/testdata/faults.md
 	AKIN_CHAOS=long $(GO) test ./e2e/ -run '^(TestChaos|TestSoak)$$' -update -v -count=1 -timeout 60m -parallel 2
 
 e2e: ## Run the tests on real servers, with their output; AKIN_TEST as in test

@@ -1,6 +1,6 @@
 //go:build unix
 
-package configs_test
+package configs
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 )
 
-// read reads a whole file, and fails the test where that does not end.
-func read(ctx context.Context, t *testing.T, path string) (string, error) {
+// readAll reads a whole file, and fails the test where that does not end.
+func readAll(ctx context.Context, t *testing.T, path string) (string, error) {
 	t.Helper()
 	type result struct {
 		data []byte
@@ -27,7 +27,7 @@ func read(ctx context.Context, t *testing.T, path string) (string, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		f, err := configs.Open(ctx, path)
+		f, err := Open(ctx, path)
 		if err != nil {
 			done <- result{nil, err}
 			return
@@ -48,9 +48,7 @@ func read(ctx context.Context, t *testing.T, path string) (string, error) {
 func fifo(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "p")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, syscall.Mkfifo(path, 0o600))
 	return path
 }
 
@@ -59,21 +57,17 @@ func TestANamedPipeWithoutAWriterEndsWithTheContext(t *testing.T) {
 		path := fifo(t)
 		if strings.Contains(name, "link") {
 			link := path + ".link"
-			if err := os.Symlink(path, link); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, os.Symlink(path, link))
 			path = link
 		}
 		if open {
 			w, err := os.OpenFile(path, os.O_RDWR, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			defer w.Close()
 		}
 		cause := errors.New("the end")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, cause)
-		if data, err := read(ctx, t, path); !errors.Is(err, cause) {
+		if data, err := readAll(ctx, t, path); !errors.Is(err, cause) {
 			t.Errorf("%s: %q, %v", name, data, err)
 		}
 		cancel()
@@ -84,10 +78,10 @@ func TestANamedPipeIsReadFromItsLateWriter(t *testing.T) {
 	path := fifo(t)
 	want := strings.Repeat("0123456789", 20_000) // more than a pipe holds
 	go func() {
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // so that the reader comes first
 		os.WriteFile(path, []byte(want), 0)
 	}()
-	if got, err := read(t.Context(), t, path); err != nil || got != want {
+	if got, err := readAll(t.Context(), t, path); err != nil || got != want {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
@@ -96,16 +90,14 @@ func TestANamedPipeIsReadFromItsLateWriter(t *testing.T) {
 func TestProcessSubstitutionsAreRead(t *testing.T) {
 	for _, want := range []string{"", "x", "content"} {
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		go func() {
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(10 * time.Millisecond) // so that the reader comes first
 			io.WriteString(w, want)
 			w.Close()
 		}()
 		path := fmt.Sprintf("/dev/fd/%d", r.Fd())
-		if got, err := read(t.Context(), t, path); err != nil || got != want {
+		if got, err := readAll(t.Context(), t, path); err != nil || got != want {
 			t.Errorf("%q, %v, want %q", got, err, want)
 		}
 		runtime.KeepAlive(r)
@@ -115,14 +107,10 @@ func TestProcessSubstitutionsAreRead(t *testing.T) {
 
 func TestFilesAreReadAndMissingOnesReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	if _, err := read(t.Context(), t, path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("missing: %v", err)
-	}
+	check.Error(t, os.ErrNotExist, check.ErrOf(readAll(t.Context(), t, path)))
 	for _, want := range []string{"", "content"} {
-		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := read(t.Context(), t, path); err != nil || got != want {
+		check.OK(t, os.WriteFile(path, []byte(want), 0o600))
+		if got, err := readAll(t.Context(), t, path); err != nil || got != want {
 			t.Errorf("%q, %v", got, err)
 		}
 	}

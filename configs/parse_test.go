@@ -153,7 +153,7 @@ var badFiles = map[string][]string{
 	},
 	"profiles": {
 		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, soft_weight, when, below, effort, scoring, phase, matching, max_added_terms, " +
-			"max_query_terms, max_doc_share, strength, default_fields, highlight, name_added, normalize_score, phrases, rescore_queries, nearest_words, feedback, segments, matrices",
+			"max_query_terms, max_doc_share, strength, default_fields, highlight, name_added, normalize_score, phrases, hybrid, rescore_queries, nearest_words, feedback, segments, matrices",
 		"profiles.bad.yml:6: profiles.fast.scoring: must be one of auto, linear, grouped, saturated",
 		"profiles.bad.yml:7: profiles.fast.strength: 7 is out of range; allowed: 0 to 5",
 		"profiles.bad.yml:8: profiles.fast.default_fields[0]: must be the full name of a field, without wildcards and boosts",
@@ -164,7 +164,7 @@ var badFiles = map[string][]string{
 		"profiles.bad.yml:12: profiles.?: the name must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
 		"profiles.bad.yml:13: profiles.empty: has no value; give it one, or remove the key to get the default",
 		"profiles.bad.yml:14: profiles.list: must be a section with the keys enabled, mode, rerank_window, soft_weight, when, below, effort, scoring, phase, matching, max_added_terms, " +
-			"max_query_terms, max_doc_share, strength, default_fields, highlight, name_added, normalize_score, phrases, rescore_queries, nearest_words, feedback, segments, matrices",
+			"max_query_terms, max_doc_share, strength, default_fields, highlight, name_added, normalize_score, phrases, hybrid, rescore_queries, nearest_words, feedback, segments, matrices",
 		"profiles.bad.yml:16: expansion.matching: must be one of widen, same",
 		"profiles.bad.yml:17: expansion.strength: -1 is out of range; allowed: 0 to 5",
 		"profiles.bad.yml:18: expansion.max_doc_share: must be a number",
@@ -393,7 +393,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 				Enabled: true,
 				Profile: expand.Profile{
 					RerankWindow: 1, SoftWeight: 1, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Saturated, NoRescore: true,
-					MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5, NearestWords: true,
+					MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5, NearestWords: true, Hybrid: true,
 					Strength: 2,
 					Feedback: expand.FeedbackOptions{Documents: 5, Terms: 1, Weight: 1},
 					Segments: []form.Segments{{

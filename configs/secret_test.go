@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // TestSecretsAreNotPrinted writes a configuration that holds secrets in the
@@ -41,10 +43,6 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 			t.Errorf("the secret stands in %s", line)
 		}
 	}
-	if s.Reveal() != word {
-		t.Errorf("Reveal() = %q", s.Reveal())
-	}
-	if got := fmt.Sprint(s, Secret{}); got != "[redacted] " {
-		t.Errorf("printed %q", got)
-	}
+	check.Equal(t, word, s.Reveal())
+	check.Equal(t, "[redacted] ", fmt.Sprint(s, Secret{}))
 }

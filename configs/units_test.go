@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/quick"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestParseBytes(t *testing.T) {
@@ -83,9 +85,7 @@ func TestDurationsAreReadBackAsWritten(t *testing.T) {
 		0: "0s", time.Minute: "1m", time.Hour: "1h", time.Hour + time.Second: "1h0m1s", 90 * time.Minute: "1h30m",
 		10 * time.Minute: "10m", 20 * time.Hour: "20h", 50 * time.Millisecond: "50ms", 10 * time.Second: "10s",
 	} {
-		if got := Duration(d).String(); got != want {
-			t.Errorf("%s is written %q, want %q", d, got, want)
-		}
+		check.Equal(t, want, Duration(d).String(), d)
 	}
 	back := func(n int64, coarse bool) bool {
 		d := Duration(n & math.MaxInt64)

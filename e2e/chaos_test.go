@@ -12,7 +12,8 @@ import (
 
 // The fault tests do something bad to akin, or to what it talks to, while
 // clients search through it, and count what the clients notice. `make chaos`
-// runs them for longer and writes what it saw into docs/operations.md.
+// runs them for longer and writes what it saw into testdata/faults.md, and the
+// worst of it into docs/operations.md.
 
 // longChaos reports whether this is the long form.
 func longChaos() bool { return os.Getenv("AKIN_CHAOS") == "long" }
@@ -40,7 +41,7 @@ const (
 	slowSearch = time.Second
 )
 
-// A fault is one row of the table in docs/operations.md.
+// A fault is one row of the table in testdata/faults.md.
 type fault struct {
 	name string
 	// start breaks something; what it returns mends it.
@@ -220,27 +221,31 @@ func (s summary) row(name string) string {
 }
 
 const (
-	reliabilityFile  = repository + "/docs/operations.md"
+	reliabilityFile  = "testdata/faults.md"
+	reliabilityHead  = "| what was done | searches | failed | wrong | not expanded meanwhile | slowest | well again after |\n|---|---|---|---|---|---|---|\n"
+	operationsDoc    = repository + "/docs/operations.md"
 	reliabilityBegin = "<!-- make chaos -->\n"
 	reliabilityEnd   = "<!-- end -->\n"
 )
 
 // checkReliabilityTable checks that the table has a row for each fault, and
-// with -update writes what was seen.
+// with -update writes the rows, if there are some, the worst of them into the
+// document, too.
 func checkReliabilityTable(t *testing.T, rows []string) {
 	t.Helper()
-	before, rest, ok := strings.Cut(readFile(t, reliabilityFile), reliabilityBegin)
-	table, after, ended := strings.Cut(rest, reliabilityEnd)
-	if !ok || !ended {
-		t.Fatalf("%s lacks the marks of the table", reliabilityFile)
-	}
-	if *update {
-		head := "| what was done | searches | failed | wrong | not expanded meanwhile | slowest | well again after |\n|---|---|---|---|---|---|---|\n"
-		table = head + strings.Join(rows, "\n") + "\n"
-		if err := os.WriteFile(reliabilityFile, []byte(before+reliabilityBegin+table+reliabilityEnd+after), 0o600); err != nil {
-			t.Fatal(err)
+	if *update && rows != nil {
+		table := reliabilityHead + strings.Join(rows, "\n") + "\n"
+		before, _, after := readOperationsDoc(t)
+		for file, text := range map[string]string{
+			reliabilityFile: table,
+			operationsDoc:   before + reliabilityBegin + worstFaults(t, table) + reliabilityEnd + after,
+		} {
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+	table := readFile(t, reliabilityFile)
 	for _, f := range faults {
 		if !strings.Contains(table, "| "+f.name+" |") {
 			t.Errorf("the table in %s has no row %q; write it by make chaos", reliabilityFile, f.name)
@@ -248,5 +253,44 @@ func checkReliabilityTable(t *testing.T, rows []string) {
 	}
 	if got, want := strings.Count(table, "\n"), len(faults)+2; got != want {
 		t.Errorf("the table in %s has %d lines, want %d: rows of faults that are no longer tried?", reliabilityFile, got, want)
+	}
+}
+
+// readOperationsDoc returns the document, the table in it by itself.
+func readOperationsDoc(t *testing.T) (before, table, after string) {
+	t.Helper()
+	before, rest, ok := strings.Cut(readFile(t, operationsDoc), reliabilityBegin)
+	table, after, ended := strings.Cut(rest, reliabilityEnd)
+	if !ok || !ended {
+		t.Fatalf("%s lacks the marks of the table", operationsDoc)
+	}
+	return before, table, after
+}
+
+// worstFaults returns, of the table of faults, those by which a search failed or
+// had wrong hits, or took over a second, or akin was well only after a second.
+func worstFaults(t *testing.T, table string) string {
+	t.Helper()
+	var worst strings.Builder
+	worst.WriteString(reliabilityHead)
+	for row := range strings.Lines(strings.TrimPrefix(table, reliabilityHead)) {
+		var sent, failed, wrong, plain, during, slowest int
+		var recovered float64
+		_, figures, _ := strings.Cut(strings.TrimPrefix(row, "| "), " | ")
+		if _, err := fmt.Sscanf(figures, "%d | %d | %d | %d of %d | %d ms | %f s |", &sent, &failed, &wrong, &plain, &during, &slowest, &recovered); err != nil {
+			t.Fatalf("%s: %v", row, err)
+		}
+		if failed > 0 || wrong > 0 || slowest > 1000 || recovered > 1 {
+			worst.WriteString(row)
+		}
+	}
+	return worst.String()
+}
+
+func TestOperationsDocShowsTheWorstFaults(t *testing.T) {
+	checkReliabilityTable(t, nil)
+	_, table, _ := readOperationsDoc(t)
+	if want := worstFaults(t, readFile(t, reliabilityFile)); table != want {
+		t.Errorf("%s has\n%s\nwant, of %s,\n%s", operationsDoc, table, reliabilityFile, want)
 	}
 }

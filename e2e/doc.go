@@ -23,6 +23,8 @@
 //	AKIN_E2E_EMBEDDINGS   the URL of all-MiniLM-L6-v2 behind OpenAI's API, for
 //	                      the rankings with a language model; without it a
 //	                      model of spelling stands in its place
+//	AKIN_E2E_VECTORS      a folder where the vectors of texts by that model are
+//	                      kept for the next run
 //	AKIN_BENCH_DOCS       how many documents the benchmark of forms indexes,
 //	                      comma separated; the default is 20000,200000.
 //	                      2000000 take 1.2 GB and ten minutes to index

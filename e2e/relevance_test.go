@@ -160,9 +160,12 @@ func TestRelevance(t *testing.T) {
 				}
 				r.name = "fake-" + r.name
 			}
-			a := setup(t, e, relevanceConfig(t, e, redis, collections, r, model))
+			a, reason := setup(t, e, relevanceConfig(t, e, redis, collections, r, model)), ""
+			if !e.scripts {
+				reason = "no_scripts"
+			}
 			for _, c := range collections {
-				a.checkExplained(t, judgedIndexName(c), r.body(c.queries[0].text), r.form, r.in, "")
+				a.checkExplained(t, judgedIndexName(c), r.body(c.queries[0].text), r.form, r.in, reason)
 			}
 			for _, c := range judged {
 				note(c, r.name, rankThroughAkin(t, a, c, r), directly[c])

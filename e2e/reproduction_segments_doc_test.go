@@ -25,12 +25,24 @@ func (all reproFigures) partCells(setting segmentSetting) string {
 	return fmt.Sprintf("%.2f | %.2f", 100*figures[trainPart], 100*figures[devPart])
 }
 
-// segmentTable shows the rows of tables 3.2 and 3.3.
+// segmentTable shows, of the rows of tables 3.2 and 3.3, the best of each approach
+// in the thesis, and those with the weights bfx.nfx of whole threads, or of title
+// and text.
 func segmentTable(all reproFigures) string {
 	var b strings.Builder
 	b.WriteString("| aggregation | filter | weights | ⊖ | ⊕ | S' | train part 2 | dev | thesis, 2016 test | 2017 test |\n|" +
 		strings.Repeat("---|", 10) + "\n")
+	best := map[string][2]float64{} // by approach
 	for _, row := range segmentRows() {
+		of := best[row.approach]
+		best[row.approach] = [2]float64{max(of[0], row.thesis[0]), max(of[1], row.thesis[1])}
+	}
+	for _, row := range segmentRows() {
+		of := best[row.approach]
+		plain := row.letters == "bfx.nfx" && (row.filter == "" || row.filter == "FirstPara")
+		if !plain && row.thesis[0] != of[0] && row.thesis[1] != of[1] {
+			continue
+		}
 		weights, operators := row.letters, "— | — | —"
 		if row.terms != "" {
 			weights += ", " + row.terms

@@ -53,20 +53,39 @@ func headlineTable(all reproFigures) string {
 	return b.String()
 }
 
-// sweepsTable shows the soft cosine in all sweeps.
+// sweepsTable shows the soft cosine in all sweeps: from the least to the largest
+// figure, and which setting train part 2 prefers.
 func sweepsTable(all reproFigures) string {
 	var b strings.Builder
-	b.WriteString("| S | varied | density in % | train part 2 | dev | thesis, 2016 | 2017 |\n|" + strings.Repeat("---|", 7) + "\n")
+	b.WriteString("| S | varied | density in % | train part 2 | best | dev | thesis, 2016 | 2017 |\n|" + strings.Repeat("---|", 8) + "\n")
 	for _, s := range sweeps() {
 		matrix, parameter, _ := strings.Cut(s.parameter, ", ")
-		for _, setting := range s.settings {
-			figures := all[setting.String()]
-			label := parameter + "=" + strings.TrimPrefix(s.label(setting), parameter+"=")
-			fmt.Fprintf(&b, "| %s | %s | %.3g | %.2f | %.2f | %s |\n", matrix, label, 100*figures[densityFigure],
-				100*figures[figure(trainPart, softMeasure)], 100*figures[figure(devPart, softMeasure)], thesisCells(s.thesis, s.label(setting)))
+		value := func(setting reproSetting) string { return strings.TrimPrefix(s.label(setting), parameter+"=") }
+		soft := func(setting reproSetting, part string) float64 {
+			return 100 * all[setting.String()][figure(part, softMeasure)]
 		}
+		var density, train, dev, first, second []float64
+		for _, setting := range s.settings {
+			density = append(density, 100*all[setting.String()][densityFigure])
+			train, dev = append(train, soft(setting, trainPart)), append(dev, soft(setting, devPart))
+			if thesis, ok := s.thesis[s.label(setting)]; ok {
+				first, second = append(first, thesis[0]), append(second, thesis[1])
+			}
+		}
+		best := slices.MaxFunc(s.settings, func(a, b reproSetting) int { return cmp.Compare(soft(a, trainPart), soft(b, trainPart)) })
+		fmt.Fprintf(&b, "| %s | %s=%s…%s | %s | %s | %s | %s | %s | %s |\n", matrix, parameter, value(s.settings[0]), value(s.settings[len(s.settings)-1]),
+			span("%.3g", density), span("%.2f", train), value(best), span("%.2f", dev), span("%.2f", first), span("%.2f", second))
 	}
 	return b.String()
+}
+
+// span shows the least and the largest of figures.
+func span(format string, figures []float64) string {
+	least, largest := fmt.Sprintf(format, slices.Min(figures)), fmt.Sprintf(format, slices.Max(figures))
+	if least == largest {
+		return least
+	}
+	return least + "–" + largest
 }
 
 // contrastTable shows the intervals.
@@ -87,16 +106,12 @@ func contrastTable(all reproFigures) string {
 // partsTable shows the results of comparing other texts of the threads.
 func partsTable(all reproFigures) string {
 	var b strings.Builder
-	b.WriteString("| compared with | train part 2: cosine | hard | soft | inner | dev: cosine | hard | soft | inner |\n|" +
-		strings.Repeat("---|", 9) + "\n")
+	b.WriteString("| compared with | train part 2: cosine | soft | dev: cosine | soft |\n|" + strings.Repeat("---|", 5) + "\n")
 	rel := defaultSetting(relMatrix).String()
 	row := func(name, cosine, setting string) {
 		fmt.Fprintf(&b, "| %s |", name)
 		for _, part := range []string{trainPart, devPart} {
-			fmt.Fprintf(&b, " %.2f |", 100*all[cosine][part])
-			for _, measure := range []string{hardMeasure, softMeasure, innerMeasure} {
-				fmt.Fprintf(&b, " %.2f |", 100*all[setting][figure(part, measure)])
-			}
+			fmt.Fprintf(&b, " %.2f | %.2f |", 100*all[cosine][part], 100*all[setting][figure(part, softMeasure)])
 		}
 		b.WriteString("\n")
 	}

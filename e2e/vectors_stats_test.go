@@ -162,18 +162,19 @@ func raceArms(t *testing.T, e *engine, a *akin, index string, c *collection, arm
 
 // vectorsTable writes the gains of vectors as Markdown.
 func vectorsTable(stats rankStats) string {
-	var rows [][2]string
+	var rows []gainsRow
 	for _, kind := range []string{"sparse-vector", "dense-vector"} {
 		for _, r := range []string{"", "-blend", "-half"} {
-			rows = append(rows, [2]string{vectorsEngine, kind + r})
+			rows = append(rows, gainsRow{rankKey{engine: vectorsEngine, ranking: kind + r}, kind + r})
 		}
 	}
-	return measuresTable(stats, vectorCollections, rows)
+	return gainsTable(stats, "| MAP / nDCG@10 | mean | least |", vectorCollections, nil, rows)
 }
 
 func TestVectorsDocShowsTheAcceptedMeasures(t *testing.T) {
 	stats := acceptedStats(t, vectorStatsFile)
 	checkDocShows(t, vectorsDoc, vectorStatsFile, vectorsTable(stats))
+	checkDocShows(t, vectorsDoc, vectorStatsFile, medAndNPL(stats, vectorsEngine, "sparse-vector"))
 	const same = 0.6 // points, as the document says
 	for r := range vectorRankings {
 		for _, c := range vectorCollections {

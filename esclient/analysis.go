@@ -7,14 +7,14 @@ import (
 	"github.com/akin-search/akin/internal/cache"
 )
 
-// Analyze returns what the cluster makes of a text in a field, by the analyzer
-// named or, where that is "", by the field's own search analyzer. The error
-// wraps [mapping.ErrNotText], [mapping.ErrMixed] or [ErrRemote] where the field
-// is not one to expand.
+// Analyze returns the analysis of a text in a field, by the named analyzer or,
+// if that is "", by the field's search analyzer. The error wraps
+// [mapping.ErrNotText], [mapping.ErrMixed] or [ErrRemote] if the field cannot
+// be expanded.
 //
-// What is not remembered takes one round trip where indices is one index, else
-// two; one more for an alias of a field. A text is analyzed once for all fields
-// of the indices that have the same analyzer.
+// What is not cached takes one round trip if indices is one index, else two;
+// one more for an alias of a field. A text is analyzed once for all fields of
+// the indices with the same analyzer.
 func (c *Cached) Analyze(ctx context.Context, indices Indices, field, analyzer, text string) (*Analysis, error) {
 	k := c.key(indices, field).as(analysisOfText)
 	k.analyzer, k.text = analyzer, text
@@ -27,7 +27,7 @@ func (c *Cached) Analyze(ctx context.Context, indices Indices, field, analyzer, 
 	return a, err
 }
 
-// recallAnalysis answers from memory. It reports whether it could.
+// recallAnalysis answers from the cache, if it can.
 func (c *Cached) recallAnalysis(k key) (*Analysis, bool, error) {
 	s, ok, err := cache.Peek[*mapping.Schema](c.analysis, k.ofField())
 	if !ok || err != nil {
@@ -44,7 +44,7 @@ func (c *Cached) recallAnalysis(k key) (*Analysis, bool, error) {
 	return terms.in(s, k.analyzer), true, nil
 }
 
-// analyze makes the calls for an analysis, and remembers what that is made of.
+// analyze makes the calls for an analysis, and caches its parts.
 func (c *Cached) analyze(ctx context.Context, k key) (*Analysis, error) {
 	var guess *cache.Flight
 	if _, known, _ := cache.Peek[*mapping.Schema](c.analysis, k.ofField()); !known {
@@ -70,18 +70,17 @@ func (c *Cached) analyze(ctx context.Context, k key) (*Analysis, error) {
 	return terms.in(s, k.analyzer), nil
 }
 
-// guessed is a text analyzed before the schema of its field was known.
+// guessed is a text analyzed before the schema of its field is known.
 type guessed struct {
-	// field is the one whose index analyzer was taken, where none was named.
+	// field is the field whose index analyzer was used, if none was named.
 	field string
 	terms *Analysis
 }
 
-// guess starts the analysis that a field of an unknown schema most likely
-// leads to: in the index as named, by the analyzer named or the field's
-// index analyzer, the only one that _analyze takes by field. The first field
-// that asks for a text guesses for all. It returns nil where there is
-// nothing to guess.
+// guess starts the most likely analysis for a field without a known schema: in
+// the index as named, by the analyzer named or the field's index analyzer, the
+// only one that _analyze uses for a field. The first field that asks for a text
+// guesses for all. It returns nil if it cannot guess.
 func (c *Cached) guess(ctx context.Context, k key) *cache.Flight {
 	if c.about(k).check() != nil || !k.single() {
 		return nil
@@ -98,15 +97,14 @@ func (c *Cached) guess(ctx context.Context, k key) *cache.Flight {
 	})
 }
 
-// guessRight waits for a guess and reports whether it was made by the analyzer
-// of that name.
+// guessRight waits for a guess and reports whether it used that analyzer.
 func (c *Cached) guessRight(ctx context.Context, f *cache.Flight, k key, name string) (*Analysis, bool) {
 	if f == nil {
 		return nil, false
 	}
 	g, err := cache.Wait[guessed](ctx, f)
 	if err != nil {
-		return nil, false // an alias of several indices, say: the cluster tells when it is asked again
+		return nil, false // e.g. an alias of several indices: ask again for the error
 	}
 	if k.analyzer == "" {
 		first := k

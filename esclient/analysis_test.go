@@ -1,13 +1,15 @@
 package esclient
 
 import (
-	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -17,12 +19,10 @@ import (
 func same(fields ...string) *clustertest.Fake {
 	properties := make([]string, len(fields))
 	for i, field := range fields {
-		properties[i] = `"f` + string(rune('0'+i)) + `":` + field
+		properties[i] = fmt.Sprintf(`"f%d":%s`, i, field)
 	}
-	return clustertest.New().Reply(
-		"GET /i", http.StatusOK, `{"i":`+mapped(strings.Join(properties, ","), "")+`}`).Reply(
-
-		"POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"car"}]}`)
+	return clustertest.New().Reply("GET /i", http.StatusOK, `{"i":`+mapped(strings.Join(properties, ","), "")+`}`).
+		Reply("POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"car"}]}`)
 }
 
 func TestTextOfSeveralFieldsIsAnalyzedOnce(t *testing.T) {
@@ -45,79 +45,55 @@ func TestTextOfSeveralFieldsIsAnalyzedOnce(t *testing.T) {
 				f := same(test.fields...).Slow(time.Millisecond)
 				c := cached(t, f)
 				start := time.Now()
-				done := make(chan error)
+				var done sync.WaitGroup
 				for i := range test.fields {
-					go func() {
-						a, err := c.Analyze(t.Context(), at("i"), "f"+string(rune('0'+i)), test.analyzer, "cars")
-						if err == nil && len(a.Terms) != 1 {
-							t.Errorf("analysis %v", a)
+					done.Go(func() {
+						a, err := c.Analyze(t.Context(), at("i"), fmt.Sprint("f", i), test.analyzer, "cars")
+						if err != nil || len(a.Terms) != 1 {
+							t.Errorf("analysis %v, %v", a, err)
 						}
-						done <- err
-					}()
+					})
 				}
-				for range test.fields {
-					if err := <-done; err != nil {
-						t.Fatal(err)
-					}
-				}
+				done.Wait()
 				if trips := int(time.Since(start) / time.Millisecond); f.Asked("_analyze") != test.calls || trips != test.trips {
 					t.Errorf("%d analyses in %d round trips, want %d in %d", f.Asked("_analyze"), trips, test.calls, test.trips)
 				}
 				// With the fields known, another text is one call at most for each analyzer.
 				for i := range test.fields {
-					if _, err := c.Analyze(t.Context(), at("i"), "f"+string(rune('0'+i)), test.analyzer, "boats"); err != nil {
-						t.Fatal(err)
-					}
+					_, err := c.Analyze(t.Context(), at("i"), fmt.Sprint("f", i), test.analyzer, "boats")
+					check.OK(t, err)
 				}
-				if n := f.Asked(`"boats"`); n != 1 {
-					t.Errorf("%d analyses of another text, want 1", n)
-				}
+				check.Equal(t, 1, f.Asked(`"boats"`))
 			})
 		})
 	}
 	t.Run("the guess of a field that is no text is not used", func(t *testing.T) {
 		f := same(number, plain, german)
 		c := cached(t, f)
-		if _, err := c.Analyze(t.Context(), at("i"), "f0", "", "cars"); !errors.Is(err, mapping.ErrNotText) {
-			t.Errorf("error %v", err)
-		}
-		for _, field := range []string{"f1", "f2"} {
-			if _, err := c.Analyze(t.Context(), at("i"), field, "", "cars"); err != nil {
-				t.Error(err)
-			}
-		}
+		check.Error(t, mapping.ErrNotText, check.ErrOf(c.Analyze(t.Context(), at("i"), "f0", "", "cars")))
+		analyze(t, c, "i", "f1", "cars")
+		analyze(t, c, "i", "f2", "cars")
 	})
 }
 
 func TestFieldsOfDifferentAnalyzersDoNotShareTerms(t *testing.T) {
-	f := same(`{"type":"text"}`, `{"type":"text","analyzer":"german"}`)
-	f.On("POST /i/_analyze", func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(time.Millisecond)
-		b := make([]byte, 1000)
-		n, _ := r.Body.Read(b)
-		term := "plain"
-		if s := string(b[:n]); strings.Contains(s, "german") || strings.Contains(s, "f1") {
-			term = "german"
+	f := same(`{"type":"text"}`, `{"type":"text","analyzer":"german"}`).On("POST /i/_analyze", func(w http.ResponseWriter, r *http.Request) {
+		term := "f0"
+		if text := readAll(r); strings.Contains(text, "german") || strings.Contains(text, "f1") {
+			term = "f1"
 		}
-		_, _ = w.Write([]byte(`{"tokens":[{"token":"` + term + `"}]}`))
-	}).
-		Slow(time.Millisecond)
+		_, _ = fmt.Fprintf(w, `{"tokens":[{"token":%q}]}`, term)
+	}).Slow(time.Millisecond)
 	synctest.Test(t, func(t *testing.T) {
 		c := cached(t, f)
-		done := make(chan string)
+		var done sync.WaitGroup
 		for _, field := range []string{"f0", "f1"} {
-			go func() {
-				a, err := c.Analyze(t.Context(), at("i"), field, "", "cars")
-				if err != nil {
-					t.Error(err)
-					done <- ""
-					return
+			done.Go(func() {
+				if a, err := c.Analyze(t.Context(), at("i"), field, "", "cars"); err != nil || a.Terms[0] != field {
+					t.Errorf("terms of %s: %v, %v", field, a, err)
 				}
-				done <- field + a.Terms[0]
-			}()
+			})
 		}
-		if got := []string{<-done, <-done}; got[0]+got[1] != "f0plainf1german" && got[0]+got[1] != "f1germanf0plain" {
-			t.Errorf("terms %q", got)
-		}
+		done.Wait()
 	})
 }

@@ -12,26 +12,26 @@ import (
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
-// analyzeBody is the body of an _analyze call, by the name of an analyzer or by
-// the index analyzer of a field.
+// analyzeBody is the body of an _analyze call, with an analyzer's name or a
+// field whose index analyzer is used.
 type analyzeBody struct {
 	Analyzer string   `json:"analyzer,omitempty"`
 	Field    string   `json:"field,omitempty"`
 	Text     []string `json:"text"`
 }
 
-// textTokens bounds the answer of _analyze for the text of a search: the 10,000
-// tokens that the cluster makes by default, of 100 bytes each.
+// textTokens limits the answer of _analyze for a search's text: 10,000 tokens,
+// the cluster's default limit, of 100 bytes each.
 const textTokens = 1 << 20
 
-// analyzeText runs _analyze for the text of a search, and returns its terms.
+// analyzeText analyzes the text of a search and returns its terms.
 func (c *Client) analyzeText(ctx context.Context, index string, body analyzeBody) (*Analysis, error) {
 	tokens, err := c.analyze(ctx, index, body, textTokens)
 	return newTerms(body.Text[0], tokens), err
 }
 
-// analyze runs _analyze in a concrete index or an alias of one: the cluster
-// refuses several. The answer is bounded to limit bytes.
+// analyze runs _analyze in a concrete index or an alias of one; the cluster
+// refuses several. limit is the largest answer in bytes.
 func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, limit int64) ([]Token, error) {
 	const filter = "?filter_path=tokens.token,tokens.start_offset,tokens.end_offset,tokens.position,tokens.positionLength"
 	var answer struct {
@@ -41,23 +41,23 @@ func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, li
 	return answer.Tokens, err
 }
 
-// A Token is one token of an _analyze answer. Offsets are in UTF-16 units.
+// A Token is a token of an _analyze answer. Offsets are in UTF-16 units.
 type Token struct {
 	Token    string `json:"token"`
 	Start    int    `json:"start_offset"`
 	End      int    `json:"end_offset"`
 	Position int    `json:"position"`
-	// Length is the number of positions it spans, 0 for 1.
+	// Length is the number of positions it spans; 0 means 1.
 	Length int `json:"positionLength"`
 }
 
-// SplitTokens gives each token of an _analyze call to its word. It reports
-// false if the answer leaves that open.
+// SplitTokens assigns the tokens of an _analyze call to its words. It returns
+// false if the answer is ambiguous.
 //
 // Offsets count from the start of the first text, with one unit between texts,
-// but fall short where a filter stops early (limit). Positions grow by
-// PositionGap or more from text to text, but within a text, too. A word takes a
-// token only where the two agree.
+// but are too small if a filter stops early (limit). Positions grow by
+// PositionGap or more between texts, but possibly within a text, too. A token
+// belongs to a word only if both agree.
 func SplitTokens(words []string, tokens []Token) ([][]string, bool) {
 	terms := make([][]string, len(words))
 	if len(words) == 1 {
@@ -88,10 +88,10 @@ func SplitTokens(words []string, tokens []Token) ([][]string, bool) {
 	return terms, true
 }
 
-// Written returns for each token, in the order of positions, the part of the
-// text that it is made of, "" where that is the token itself, where tokens
-// share it, as synonyms do, and where its offsets are not of the text; nil if
-// all are "".
+// Written returns, for each token in the order of positions, the part of the
+// text that it comes from. That is "" if it equals the token, if tokens share
+// it, as synonyms do, or if the offsets are not in the text. If all are "",
+// Written returns nil.
 func Written(text string, tokens []Token) (parts []string) {
 	units := utf16.Encode([]rune(text))
 	for i, t := range tokens {
@@ -118,7 +118,7 @@ func Written(text string, tokens []Token) (parts []string) {
 	return parts
 }
 
-// utf16Len returns the length of s in UTF-16 units, in which Java counts.
+// utf16Len returns the length of s in UTF-16 units, as Java counts.
 func utf16Len(s string) int {
 	n := 0
 	for _, r := range s {
@@ -127,55 +127,53 @@ func utf16Len(s string) int {
 	return n
 }
 
-// An Analysis is what the cluster makes of a text in a field. It is shared by
-// all who asked for it and must not be modified.
+// An Analysis is the result of analyzing a text in a field. It is shared and
+// must not be modified.
 type Analysis struct {
-	// Terms are the index terms in the order of the text.
+	// Terms are the index terms in text order.
 	Terms []string
-	// Positions are those of Terms, ascending. Terms that share a position stand
+	// Positions are those of Terms, ascending. Terms with the same position stand
 	// for one word of the text.
 	Positions []int
-	// Written has for each term the part of the text that it is made of, "" where
-	// that is the term itself, terms share it, or it is not known. It is nil where all
-	// are "".
+	// Written has the part of the text that each term comes from, "" if that is
+	// the term itself, is shared, or is unknown. It is nil if all are "".
 	Written []string
-	// Graph says that a term spans several positions, as a word does that has a
-	// synonym of two.
+	// Graph says that a term spans several positions, such as a word with a
+	// two-word synonym.
 	Graph bool
-	// Analyzer names the analyzer that made the terms: the one asked for, or the
-	// field's search analyzer, by all names that the indices call it. Queries over
-	// several fields keep those of other names apart (OpenSearch 2).
+	// Analyzer names the analyzer that was used: the one asked for, or the field's
+	// search analyzer under all names that the indices have for it. Queries over
+	// several fields keep those with different names apart (OpenSearch 2).
 	Analyzer string
-	// Similarity is the way the engine scores the field.
+	// Similarity is how the engine scores the field.
 	Similarity mapping.Similarity
-	// Shards is the number of primary shards of the indices that map the field, at
-	// least 1.
+	// Shards is the number of primary shards of the indices with the field, or 1.
 	Shards int
 	// Routed says that an alias of the expression has a routing for searches, so
 	// that some shards may be left out, Filtered that one has a filter. Both may be
 	// true where the engine applies none, as with a pattern that matches the alias.
-	// Piped says that an index has its own search pipeline; Filtered is true then,
-	// too.
-	Routed, Filtered, Piped bool
+	// Pipelines are the names of the indices' own search pipelines; Filtered is
+	// true where there is one, too.
+	Routed, Filtered bool
+	Pipelines        []string
 	// Nested is the path of the innermost nested object that the field is in, "" for
 	// none.
 	Nested string
-	// NotWords names what in the field's own analyzers makes other terms than
-	// words: n-grams, shingles, phonetic codes, paths. "" is nothing.
+	// NotWords names the component of the field's analyzers that makes terms other
+	// than words: n-grams, shingles, phonetic codes, paths. "" means none.
 	NotWords string
 }
 
-// in returns the analysis in a field of a text of which a has the terms only,
-// by the analyzer named or, where that is "", by the field's own.
+// in returns a, which has only the terms of a text, as an analysis in a field,
+// by the named analyzer or, if that is "", by the field's own.
 func (a Analysis) in(s *mapping.Schema, named string) *Analysis {
 	a.Analyzer, a.NotWords = cmp.Or(named, s.SearchAnalyzers), s.NotWords
-	a.Similarity, a.Shards, a.Routed, a.Filtered, a.Piped, a.Nested = s.Similarity, s.Shards, s.Routed, s.Filtered, s.Piped, s.Nested
+	a.Similarity, a.Shards, a.Routed, a.Filtered, a.Pipelines, a.Nested = s.Similarity, s.Shards, s.Routed, s.Filtered, s.Pipelines, s.Nested
 	return &a
 }
 
-// newTerms returns the terms of an answer. The sort keeps the promise of
-// [Analysis] with an analyzer that does not give tokens in the order of their
-// positions.
+// newTerms returns the terms of an answer. It sorts them, because some
+// analyzers do not return tokens in the order of positions.
 func newTerms(text string, tokens []Token) *Analysis {
 	slices.SortStableFunc(tokens, func(a, b Token) int { return a.Position - b.Position })
 	a := &Analysis{Terms: make([]string, len(tokens)), Positions: make([]int, len(tokens)), Written: Written(text, tokens)}
@@ -187,17 +185,17 @@ func newTerms(text string, tokens []Token) *Analysis {
 }
 
 const (
-	// wordBatch is the number of words in one _analyze call: the cluster refuses
-	// more than 10,000 tokens by default. wordBatchBytes bounds their bytes, unless
-	// it is one word.
+	// wordBatch is the number of words in one _analyze call: by default the
+	// cluster refuses more than 10,000 tokens. wordBatchBytes limits their bytes,
+	// unless it is one word.
 	wordBatch, wordBatchBytes = 1000, 1 << 20
 )
 
 // AnalyzeWords returns the index terms of each word, by the index analyzer of a
-// field: none for a word that the analyzer drops or that by itself makes more
-// tokens than the cluster allows, several for one that it splits. The error
-// wraps [mapping.ErrNotText] or [mapping.ErrMixed] where the indices do not
-// agree on an analyzer.
+// field: none if the analyzer drops the word, or makes more tokens of it than
+// the cluster allows; several if it splits the word. The error wraps
+// [mapping.ErrNotText], or [mapping.ErrMixed] if the indices disagree on the
+// analyzer.
 func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []string) ([][]string, error) {
 	s, err := c.Schema(ctx, index, field)
 	if err != nil {
@@ -225,14 +223,14 @@ func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []
 				continue
 			}
 		}
-		// Too many tokens, or no telling whose they are: fewer words at a time.
+		// Too many tokens, or ambiguous: retry with fewer words.
 		size = max(len(batch)/2, 1)
 	}
 	return terms, nil
 }
 
 // nextBatch returns the first words as they are sent: at least one, at most
-// size, and not over wordBatchBytes where there are two.
+// size, and two or more only up to wordBatchBytes.
 func nextBatch(words []string, size int) []string {
 	batch := make([]string, 0, min(size, len(words)))
 	total := 0

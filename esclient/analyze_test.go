@@ -3,7 +3,6 @@ package esclient
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -24,31 +24,28 @@ var (
 	recordedTerms = [][]string{{"run"}, nil, nil, {"wi", "fi"}, {"😀"}, nil, {"日", "本"}, {"car"}}
 )
 
-func TestRecordedTokensAreGivenToTheirWords(t *testing.T) {
-	for _, r := range clustertest.Engines(t, "testdata") {
-		t.Run(r.Engine, func(t *testing.T) {
-			c := client(
-				t, clustertest.New().Replay(t, "GET /library", r, "schema").Replay(
-					t, "POST /library/_analyze", r, "analyze words"),
-			)
+// librarian is a cluster with the recorded schema of the library and answers
+// of its own to _analyze.
+func librarian(t *testing.T, r clustertest.Recorded, analyze http.HandlerFunc) *clustertest.Fake {
+	t.Helper()
+	return clustertest.New().Replay(t, "GET /library", r, "schema").On("POST /library/_analyze", analyze)
+}
 
-			got, err := c.AnalyzeWords(t.Context(), "library", "title", recordedWords)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(recordedTerms, got); diff != "" {
-				t.Error(diff)
-			}
-		})
+// wantTerms analyzes words in the title of the library.
+func wantTerms(t *testing.T, f *clustertest.Fake, words []string, want [][]string) {
+	t.Helper()
+	got, err := client(t, f).AnalyzeWords(t.Context(), "library", "title", words)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Error(err, diff)
 	}
 }
 
-func TestNoWordsMakeNoAnalysis(t *testing.T) {
-	r := clustertest.Engines(t, "testdata")[0]
-	f := clustertest.New().Replay(t, "GET /library", r, "schema")
-	got, err := client(t, f).AnalyzeWords(t.Context(), "library", "title", nil)
-	if err != nil || len(got) != 0 || f.Asked("/_analyze") != 0 {
-		t.Errorf("%q, %v, %d calls", got, err, f.Asked("/_analyze"))
+func TestRecordedTokensAreGivenToTheirWords(t *testing.T) {
+	for _, r := range clustertest.Engines(t, "testdata") {
+		f := librarian(t, r, nil).Replay(t, "POST /library/_analyze", r, "analyze words")
+		wantTerms(t, f, recordedWords, recordedTerms)
+		wantTerms(t, f, nil, [][]string{})
+		check.Equal(t, 1, f.Asked("/_analyze"))
 	}
 }
 
@@ -56,55 +53,44 @@ func TestBatchOfWordsIsHalvedWhereItMakesTooManyTokens(t *testing.T) {
 	for _, r := range clustertest.Engines(t, "testdata") {
 		t.Run(r.Engine, func(t *testing.T) {
 			refusal := r.Answers["analyze too much"]
-			f := clustertest.New().Replay(t, "GET /library", r, "schema")
-			f.On("POST /library/_analyze", func(w http.ResponseWriter, req *http.Request) {
-				var body analyzeBody
-				b, _ := io.ReadAll(req.Body)
-				if err := json.Unmarshal(b, &struct {
-					Text *[]string `json:"text"`
-				}{&body.Text}); err != nil {
-					t.Error(err)
-				}
-				if len(body.Text) > 3 || slices.Contains(body.Text, "huge") {
+			f := librarian(t, r, func(w http.ResponseWriter, req *http.Request) {
+				texts := textsOf(t, req)
+				if len(texts) > 3 || slices.Contains(texts, "huge") {
 					w.WriteHeader(refusal.Status)
 					_, _ = w.Write(refusal.Body)
 					return
 				}
-				_, _ = w.Write(analyzeLikeLucene(body.Text, lucene{}))
+				_, _ = w.Write(analyzeLikeLucene(texts, lucene{}))
 			})
-
-			words := []string{"a", "b-c", "stop", "d", "huge", "e", "f", "g", "h", "i", "j"}
-			want := [][]string{{"a"}, {"b", "c"}, nil, {"d"}, nil, {"e"}, {"f"}, {"g"}, {"h"}, {"i"}, {"j"}}
-			got, err := client(t, f).AnalyzeWords(t.Context(), "library", "title", words)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
+			wantTerms(t, f, []string{"a", "b-c", "stop", "d", "huge", "e", "f", "g", "h", "i", "j"},
+				[][]string{{"a"}, {"b", "c"}, nil, {"d"}, nil, {"e"}, {"f"}, {"g"}, {"h"}, {"i"}, {"j"}})
 		})
 	}
 }
 
+// textsOf returns the texts that a call analyzes.
+func textsOf(t *testing.T, req *http.Request) []string {
+	t.Helper()
+	var body struct {
+		Text []string `json:"text"`
+	}
+	if err := json.NewDecoder(req.Body).Decode(&body); err != nil {
+		t.Error(err)
+	}
+	return body.Text
+}
+
 func TestBatchOfWordsIsBoundedInBytes(t *testing.T) {
-	f := clustertest.New().Replay(t, "GET /library", clustertest.Engines(t, "testdata")[0], "schema")
 	var sent [][]int // the lengths of the words of each call
-	f.On("POST /library/_analyze", func(w http.ResponseWriter, req *http.Request) {
-		var body struct {
-			Analyzer string   `json:"analyzer"`
-			Text     []string `json:"text"`
-		}
-		if err := json.NewDecoder(req.Body).Decode(&body); err != nil {
-			t.Error(err)
-		}
+	f := librarian(t, clustertest.Engines(t, "testdata")[0], func(w http.ResponseWriter, req *http.Request) {
+		texts := textsOf(t, req)
 		var lengths []int
-		for _, text := range body.Text {
+		for _, text := range texts {
 			lengths = append(lengths, len(text))
 		}
 		sent = append(sent, lengths)
-		_, _ = w.Write(analyzeLikeLucene(body.Text, lucene{}))
+		_, _ = w.Write(analyzeLikeLucene(texts, lucene{}))
 	})
-
 	var words []string
 	for _, n := range []int{1, wordBatchBytes, wordBatchBytes + 1, wordBatchBytes / 2, wordBatchBytes / 2, 1, 1} {
 		words = append(words, strings.Repeat("w", n))
@@ -115,9 +101,7 @@ func TestBatchOfWordsIsBoundedInBytes(t *testing.T) {
 		t.Fatalf("%d words, error %v", len(got), err)
 	}
 	want := [][]int{{1}, {wordBatchBytes}, {wordBatchBytes + 1}, {wordBatchBytes / 2, wordBatchBytes / 2}, {1, 3}}
-	if diff := cmp.Diff(want, sent); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, sent)
 }
 
 func TestWordsOfAnAnalyzerWithASmallGapAreAnalyzedOneByOne(t *testing.T) {
@@ -128,22 +112,15 @@ func TestWordsOfAnAnalyzerWithASmallGapAreAnalyzedOneByOne(t *testing.T) {
 		"POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"a","position":0,"start_offset":0,"end_offset":1}]}`)
 
 	got, err := client(t, f).AnalyzeWords(t.Context(), "i", "f", []string{"x", "y", "z"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if diff := cmp.Diff([][]string{{"a"}, {"a"}, {"a"}}, got); diff != "" || f.Asked("/_analyze") != 3 {
 		t.Errorf("%d calls: %s", f.Asked("/_analyze"), diff)
 	}
 }
 
 func TestErrorEndsTheAnalysisOfWords(t *testing.T) {
-	r := clustertest.Engines(t, "testdata")[0]
-	c := client(
-		t, clustertest.New().Replay(t, "GET /library", r, "schema").Reply(
-			"POST /library/_analyze", http.StatusForbidden, `{"error":{"type":"security_exception"}}`),
-	)
-
-	_, err := c.AnalyzeWords(t.Context(), "library", "title", []string{"a", "b"})
+	f := library(t).Reply("POST /library/_analyze", http.StatusForbidden, `{"error":{"type":"security_exception"}}`)
+	_, err := client(t, f).AnalyzeWords(t.Context(), "library", "title", []string{"a", "b"})
 	var refusal *Error
 	if !errors.As(err, &refusal) || refusal.Status != http.StatusForbidden {
 		t.Errorf("error %v", err)
@@ -194,6 +171,15 @@ func analyzeLikeLucene(words []string, l lucene) []byte {
 	return b
 }
 
+func tokensOf(t *testing.T, words []string, l lucene) []Token {
+	t.Helper()
+	var answer struct {
+		Tokens []Token `json:"tokens"`
+	}
+	check.OK(t, Decode(analyzeLikeLucene(words, l), &answer))
+	return answer.Tokens
+}
+
 // However an analyzer counts, a word gets its own tokens or the answer is not
 // taken.
 func TestTokensOfRandomWordsAreNeverGivenToOthers(t *testing.T) {
@@ -206,13 +192,7 @@ func TestTokensOfRandomWordsAreNeverGivenToOthers(t *testing.T) {
 			words[i] = pool[rng.IntN(len(pool))]
 		}
 		l := lucene{gap: []int{0, 0, 50, 100}[rng.IntN(4)], stops: rng.IntN(3) == 0}
-		var answer struct {
-			Tokens []Token `json:"tokens"`
-		}
-		if err := Decode(analyzeLikeLucene(words, l), &answer); err != nil {
-			t.Fatal(err)
-		}
-		got, ok := SplitTokens(words, answer.Tokens)
+		got, ok := SplitTokens(words, tokensOf(t, words, l))
 		if !ok {
 			if l == (lucene{}) {
 				t.Fatalf("words %q: the plain answer was not taken", words)
@@ -221,13 +201,7 @@ func TestTokensOfRandomWordsAreNeverGivenToOthers(t *testing.T) {
 		}
 		taken++
 		for i, w := range words {
-			var one struct {
-				Tokens []Token `json:"tokens"`
-			}
-			if err := Decode(analyzeLikeLucene([]string{w}, l), &one); err != nil {
-				t.Fatal(err)
-			}
-			want, _ := SplitTokens([]string{w}, one.Tokens)
+			want, _ := SplitTokens([]string{w}, tokensOf(t, []string{w}, l))
 			if !slices.Equal(want[0], got[i]) {
 				t.Fatalf("%+v, words %q: word %d has %q, want %q", l, words, i, got[i], want[0])
 			}
@@ -286,16 +260,12 @@ func TestAnalysisKnowsWhatTermsAreMadeOf(t *testing.T) {
 		"no offsets":  {"Gas", []Token{{Token: "ga"}}, nil},
 		"bad offsets": {"Gas", []Token{{Token: "a", Start: -1, End: 2}, {Token: "b", Start: 2, End: 4, Position: 1}, {Token: "c", Start: 2, End: 1, Position: 2}}, nil},
 	} {
-		if diff := cmp.Diff(tt.want, newTerms(tt.text, tt.tokens).Written); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, tt.want, newTerms(tt.text, tt.tokens).Written, name)
 	}
 }
 
 func TestAnalysisIsInTheOrderOfPositions(t *testing.T) {
 	got := newTerms("Ab", []Token{{Token: "b", Position: 1, Start: 1, End: 2}, {Token: "a", End: 1}, {Token: "c", Position: 1, Start: 1, End: 2}}).in(&mapping.Schema{Shards: 1, SearchAnalyzers: "own"}, "")
 	want := &Analysis{Terms: []string{"a", "b", "c"}, Positions: []int{0, 1, 1}, Written: []string{"A", "", ""}, Analyzer: "own", Shards: 1}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, got)
 }

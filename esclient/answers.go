@@ -14,8 +14,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Lenient returns the options to read answers with: documents may hold half a
-// surrogate pair, or a name twice, and come back as they are.
+// Lenient returns the options for reading answers: documents may contain half a
+// surrogate pair or a duplicate name, and come back as they are.
 func Lenient() json.Options {
 	return json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
@@ -23,20 +23,18 @@ func Lenient() json.Options {
 // Decode decodes JSON of an answer.
 func Decode(b []byte, out any) error { return json.Unmarshal(b, out, Lenient()) }
 
-// An Error is the cluster's answer to a call that it refused.
+// An Error is the cluster's refusal of a call.
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Type and Reason are the root cause as the cluster gives it, both empty if
-	// the answer does not come from the cluster itself. Reason is cut to 300 bytes, and may quote the
-	// call.
+	// Type and Reason are the root cause, both empty if the answer does not come
+	// from the cluster itself. Reason is cut to 300 bytes and may quote the call.
 	Type, Reason string
-	// RetryAfter is how long the answer asks to wait (RFC 9110, 10.2.3), 0 where it
-	// does not say.
+	// RetryAfter is how long the answer asks to wait (RFC 9110, 10.2.3), or 0.
 	RetryAfter time.Duration
 }
 
-// retryAfter reads the header: seconds, or a date.
+// retryAfter reads the header: seconds or a date.
 func retryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.Atoi(text); err == nil {
@@ -60,12 +58,12 @@ func (e *Error) Error() string {
 	return s
 }
 
-// ParseError returns the error that an answer's body tells of.
+// ParseError returns the error in the body of an answer.
 func ParseError(status int, body []byte) *Error {
 	type cause struct {
 		Type    string `json:"type"`
 		Reason  string `json:"reason"`
-		Message string `json:"message"` // what others than clusters call a reason
+		Message string `json:"message"` // other servers' name for a reason
 	}
 	var answer struct {
 		Error jsontext.Value `json:"error"`
@@ -93,7 +91,7 @@ func ParseError(status int, body []byte) *Error {
 	return e
 }
 
-// shorten cuts a reason to what [Error] promises.
+// shorten cuts a reason as [Error] promises.
 func shorten(reason string) string {
 	const maxReason = 300
 	if len(reason) <= maxReason {
@@ -102,7 +100,7 @@ func shorten(reason string) string {
 	return strings.ToValidUTF8(reason[:maxReason], "") + "…"
 }
 
-// An ItemError is what the cluster says of one of several documents.
+// An ItemError is the cluster's error for one of several documents.
 type ItemError struct {
 	Type   string `json:"type"`
 	Reason string `json:"reason"`
@@ -113,14 +111,19 @@ func (e *ItemError) AsError(status int) *Error {
 	return &Error{Status: status, Type: e.Type, Reason: shorten(e.Reason)}
 }
 
-// IsUnknown reports whether the cluster refused a call of akin's own for an
-// index that is missing, closed or blocked, or for an analyzer that it does not
-// have.
+// IsUnknown reports whether the cluster refused akin's own call because an
+// index is missing, closed or blocked, or an analyzer is missing.
 func IsUnknown(err error) bool {
 	refused, ok := errors.AsType[*Error](err)
 	return ok && !IsBarred(err) &&
 		(refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound ||
 			refused.Status == http.StatusForbidden && isBlocked(refused))
+}
+
+// IsDenied reports whether the cluster refused a call for want of a right.
+func IsDenied(err error) bool {
+	refused, ok := errors.AsType[*Error](err)
+	return ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden && !isBlocked(refused))
 }
 
 // IsBarred reports whether the cluster refused a call for its setting
@@ -132,8 +135,8 @@ func IsBarred(err error) bool {
 	return errors.As(err, &refused) && refused.Type == "exception" && strings.Contains(refused.Reason, words)
 }
 
-// refused reports whether the cluster answered a call, and not to say that it
-// is overloaded: asking in another way may do.
+// refused reports whether the cluster refused a call for a reason other than
+// overload or missing credentials: another kind of call may work.
 func refused(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && !slices.Contains([]int{
@@ -142,20 +145,19 @@ func refused(err error) bool {
 	}, e.Status)
 }
 
-// isNo reports whether the cluster refuses a call for what it asks, and not for
-// the state that the cluster or an index is in.
+// isNo reports whether the cluster refuses a call for its content, not for the
+// state of the cluster or an index.
 func isNo(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && (e.Status == http.StatusBadRequest || e.Status == http.StatusForbidden && !isBlocked(e))
 }
 
-// isBlocked reports whether a setting of the index, or of the cluster, blocks
-// what a call does.
+// isBlocked reports whether a setting of the index or the cluster blocks a
+// call.
 func isBlocked(e *Error) bool { return e.Type == "cluster_block_exception" }
 
-// tooManyTokens reports whether the cluster refused an _analyze call for its
-// tokens: with 500 in Elasticsearch 7 and OpenSearch, with 400 in Elasticsearch
-// 8.
+// tooManyTokens reports whether the cluster refused _analyze for the number of
+// tokens: with 500 in Elasticsearch 7 and OpenSearch, 400 in Elasticsearch 8.
 func tooManyTokens(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && strings.Contains(e.Reason, "index.analyze.max_token_count")

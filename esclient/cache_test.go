@@ -2,7 +2,6 @@ package esclient
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/cache"
@@ -60,39 +60,31 @@ func statistics(ctx context.Context, c *Cached) (FieldStatistics, []int64, error
 	return st, dfs, err
 }
 
+// trips returns the round trips of a millisecond each since start.
+func trips(start time.Time) int { return int(time.Since(start) / time.Millisecond) }
+
 func TestColdAnalysisTakesOneRoundTrip(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, index, analyzer string
 		trips                 int
 	}{
 		{"one index", "library", "", 1},
 		{"one index, named analyzer", "library", "english", 1},
 		{"a pattern", "lib*", "", 2},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := library(t)
-				f.Replay(t, "GET /lib*", clustertest.Engines(t, "testdata")[0], "schema")
+				f := library(t).Replay(t, "GET /lib*", clustertest.Engines(t, "testdata")[0], "schema")
 				c := cached(t, f.Slow(time.Millisecond))
 				start := time.Now()
-				got, err := c.Analyze(t.Context(), at(test.index), "title", test.analyzer, "The Running Cars")
-				if err != nil {
-					t.Fatal(err)
+				got, err := c.Analyze(t.Context(), at(tt.index), "title", tt.analyzer, "The Running Cars")
+				if diff := cmp.Diff(runningCars, got); err != nil || diff != "" || trips(start) != tt.trips {
+					t.Errorf("%v, %d round trips, want %d, %s", err, trips(start), tt.trips, diff)
 				}
-				if diff := cmp.Diff(runningCars, got); diff != "" {
-					t.Error(diff)
-				}
-				if trips := int(time.Since(start) / time.Millisecond); trips != test.trips {
-					t.Errorf("%d round trips, want %d", trips, test.trips)
-				}
-				// With the field known, another text takes one.
-				start = time.Now()
-				if _, err := c.Analyze(t.Context(), at(test.index), "title", test.analyzer, "other"); err != nil {
-					t.Fatal(err)
-				}
-				if trips := int(time.Since(start) / time.Millisecond); trips != 1 {
-					t.Errorf("%d round trips for another text, want 1", trips)
+				start = time.Now() // with the field known
+				_, err = c.Analyze(t.Context(), at(tt.index), "title", tt.analyzer, "other")
+				if err != nil || trips(start) != 1 {
+					t.Errorf("%v, %d round trips for another text, want 1", err, trips(start))
 				}
 			})
 		})
@@ -100,91 +92,52 @@ func TestColdAnalysisTakesOneRoundTrip(t *testing.T) {
 }
 
 func TestGuessOfTheIndexAnalyzerIsDroppedWhereTheSearchAnalyzerDiffers(t *testing.T) {
-	f := clustertest.New().Reply(
-		"GET /i", http.StatusOK, `{"i":`+mapped(`"f":{"type":"text","search_analyzer":"other"}`, "")+`}`).
-		On(
-
-			"POST /i/_analyze", func(w http.ResponseWriter, r *http.Request) {
-				b := make([]byte, 1000)
-				n, _ := r.Body.Read(b)
-				term := "index"
-				if strings.Contains(string(b[:n]), `"analyzer":"other"`) {
-					term = "search"
-				}
-				_, _ = fmt.Fprintf(w, `{"tokens":[{"token":%q}]}`, term)
-			})
-
-	got, err := cached(t, f).Analyze(t.Context(), at("i"), "f", "", "x")
-	if err != nil || !slices.Equal(got.Terms, []string{"search"}) {
-		t.Errorf("%v, %v", got, err)
+	f := clustertest.New().Reply("GET /i", http.StatusOK, `{"i":`+mapped(`"f":{"type":"text","search_analyzer":"other"}`, "")+`}`)
+	f.On("POST /i/_analyze", func(w http.ResponseWriter, r *http.Request) {
+		term := "index"
+		if strings.Contains(readAll(r), `"analyzer":"other"`) {
+			term = "search"
+		}
+		_, _ = fmt.Fprintf(w, `{"tokens":[{"token":%q}]}`, term)
+	})
+	if got := analyze(t, cached(t, f), "i", "f", "x"); !slices.Equal(got.Terms, []string{"search"}) {
+		t.Errorf("%v", got)
 	}
 }
 
 func TestGuessThatIsRefusedIsMadeGood(t *testing.T) {
 	// An alias of two indices: _analyze takes neither.
-	f := clustertest.New().Reply(
-		"GET /alias", http.StatusOK, `{"a":`+mapped(`"f":{"type":"text"}`, "")+`,"b":`+mapped(`"f":{"type":"text"}`, "")+`}`).Reply(
-
-		"POST /alias/_analyze", http.StatusBadRequest, `{}`).Reply(
-
-		"POST /a/_analyze", http.StatusOK, `{"tokens":[{"token":"x"}]}`)
-
-	got, err := cached(t, f).Analyze(t.Context(), at("alias"), "f", "", "x")
-	if err != nil || !slices.Equal(got.Terms, []string{"x"}) || got.Shards != 4 {
-		t.Errorf("%v, %v", got, err)
+	index := mapped(`"f":{"type":"text"}`, "")
+	f := clustertest.New().Reply("GET /alias", http.StatusOK, `{"a":`+index+`,"b":`+index+`}`).
+		Reply("POST /alias/_analyze", http.StatusBadRequest, `{}`).
+		Reply("POST /a/_analyze", http.StatusOK, `{"tokens":[{"token":"x"}]}`)
+	if got := analyze(t, cached(t, f), "alias", "f", "x"); !slices.Equal(got.Terms, []string{"x"}) || got.Shards != 4 {
+		t.Errorf("%v", got)
 	}
 }
 
-func TestColdStatisticsTakeOneRoundTrip(t *testing.T) {
+func TestColdStatisticsTakeOneRoundTripAndWarmAnswersNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := cached(t, library(t).Slow(time.Millisecond))
-		if _, err := c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars"); err != nil {
-			t.Fatal(err)
+		f := library(t)
+		c := cached(t, f.Slow(time.Millisecond))
+		for i, want := range []int{1, 0, 0} {
+			a := analyze(t, c, "library", "title", "The Running Cars")
+			calls, start := f.Asked(""), time.Now()
+			st, dfs, err := statistics(t.Context(), c)
+			// elasticsearch-7.10.2, the first of the recorded engines.
+			if err != nil || !cmp.Equal(a, runningCars) || st != (FieldStatistics{DocCount: 3, Scale: 2.2, Scripts: true}) || !slices.Equal(dfs, []int64{2, 1, 0}) {
+				t.Errorf("round %d: %v, %+v, %v, %v", i, a, st, dfs, err)
+			}
+			if trips(start) != want || i > 0 && f.Asked("") != calls {
+				t.Errorf("round %d took %d round trips, %d calls, want %d", i, trips(start), f.Asked("")-calls, want)
+			}
 		}
-		start := time.Now()
-		st, dfs, err := statistics(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if trips := time.Since(start) / time.Millisecond; trips != 1 {
-			t.Errorf("%d round trips, want 1", trips)
-		}
-		// elasticsearch-7.10.2, the first of the recorded engines.
-		want := FieldStatistics{DocCount: 3, Scale: 2.2, Scripts: true}
-		if diff := cmp.Diff(want, st); diff != "" || !slices.Equal(dfs, []int64{2, 1, 0}) {
-			t.Errorf("df %v, %s", dfs, diff)
+		s := c.Stats()
+		if s.Analysis.Hits != 2 || s.Analysis.Misses != 1 || s.Statistics.Hits != 2 || s.Statistics.Misses != 1 ||
+			s.Analysis.Failures+s.Statistics.Failures != 0 || s.Analysis.Bytes == 0 || s.Statistics.Bytes == 0 {
+			t.Errorf("stats %+v", s)
 		}
 	})
-}
-
-func TestWarmAnswersMakeNoCall(t *testing.T) {
-	f := library(t)
-	c := cached(t, f)
-	var calls int
-	for i := range 3 {
-		a, err := c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars")
-		if err != nil {
-			t.Fatal(err)
-		}
-		st, dfs, err := statistics(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !cmp.Equal(a, runningCars) || st.DocCount != 3 || !slices.Equal(dfs, []int64{2, 1, 0}) {
-			t.Errorf("round %d: %v, %v, %v", i, a, st, dfs)
-		}
-		if i == 0 {
-			calls = f.Asked("")
-		}
-	}
-	if f.Asked("") != calls {
-		t.Errorf("%d calls after %d cold ones", f.Asked("")-calls, calls)
-	}
-	s := c.Stats()
-	if s.Analysis.Hits != 2 || s.Analysis.Misses != 1 || s.Statistics.Hits != 2 || s.Statistics.Misses != 1 ||
-		s.Analysis.Failures+s.Statistics.Failures != 0 || s.Analysis.Bytes == 0 || s.Statistics.Bytes == 0 {
-		t.Errorf("stats %+v", s)
-	}
 }
 
 // Each request that is added here is in the way of every search for a new text;
@@ -194,12 +147,9 @@ func TestNewTextOfAKnownFieldTakesTwoRequests(t *testing.T) {
 		f := library(t)
 		c := cached(t, f.Slow(time.Millisecond))
 		ask := func(text, term string) {
-			if _, err := c.Analyze(t.Context(), at("library"), "title", "", text); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.Statistics(t.Context(), at("library"), "title", []string{term}, make([]int64, 1)); err != nil {
-				t.Fatal(err)
-			}
+			analyze(t, c, "library", "title", text)
+			_, err := c.Statistics(t.Context(), at("library"), "title", []string{term}, make([]int64, 1))
+			check.OK(t, err)
 		}
 		ask("The Running Cars", "car")
 		known, start := len(f.Calls()), time.Now()
@@ -207,9 +157,7 @@ func TestNewTextOfAKnownFieldTakesTwoRequests(t *testing.T) {
 		if calls := f.Calls()[known:]; len(calls) != 2 || f.Asked("/_analyze") != 2 || f.Asked("/_termvectors") != 2 {
 			t.Errorf("a new text: %q, want an _analyze and a _termvectors", calls)
 		}
-		if took := time.Since(start); took != 2*time.Millisecond {
-			t.Errorf("a new text waits %v, want 2 requests of 1 ms", took)
-		}
+		check.Equal(t, 2*time.Millisecond, time.Since(start))
 		known = len(f.Calls())
 		ask("a boat, a car", "car")
 		if calls := f.Calls()[known:]; len(calls) != 1 || f.Asked("/_analyze") != 3 {
@@ -222,11 +170,9 @@ func TestOnlyTermsThatAreNotKnownAreAskedFor(t *testing.T) {
 	f := library(t)
 	c := cached(t, f)
 	dfs := make([]int64, 2)
-	if _, err := c.Statistics(t.Context(), at("library"), "title", []string{"car", "none"}, dfs); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Statistics(t.Context(), at("library"), "title", []string{"boat", "car"}, dfs); err != nil {
-		t.Fatal(err)
+	for _, terms := range [][]string{{"car", "none"}, {"boat", "car"}} {
+		_, err := c.Statistics(t.Context(), at("library"), "title", terms, dfs)
+		check.OK(t, err)
 	}
 	if f.Asked(`"doc":{"title":["car","none"]}`) != 1 || f.Asked(`"doc":{"title":["boat"]}`) != 1 ||
 		f.Asked("_termvectors") != 2 || !slices.Equal(dfs, []int64{1, 2}) {
@@ -253,43 +199,23 @@ func TestCallersOfOneKeyShareALoad(t *testing.T) {
 		for call, want := range map[string]int{
 			"GET /library": 1, "/_analyze": 1, "_termvectors": 1, "_explanation": 1, "filter_path=_shards ": 1,
 		} {
-			if got := f.Asked(call); got != want {
-				t.Errorf("%d calls of %s, want %d", got, call, want)
-			}
+			check.Equal(t, want, f.Asked(call), call)
 		}
 	})
 }
 
 func TestTermsThatJoinAlikeDoNotShareALoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		freqs := map[string]int64{"a\x00b": 11, "c": 12, "a": 13, "b\x00c": 14}
-		f := library(t).On("POST /library/_termvectors", func(w http.ResponseWriter, req *http.Request) {
-			var body struct {
-				Doc struct{ Title []string }
-			}
-			if err := json.NewDecoder(req.Body).Decode(&body); err != nil {
-				t.Error(err)
-			}
-			terms := map[string]any{}
-			for _, term := range body.Doc.Title {
-				terms[term] = map[string]int64{"doc_freq": freqs[term]}
-			}
-			_ = json.NewEncoder(w).Encode(map[string]any{"found": true, "term_vectors": map[string]any{"title": map[string]any{
-				"field_statistics": map[string]int64{"doc_count": 100, "sum_doc_freq": 1000, "sum_ttf": 1000}, "terms": terms,
-			}}})
-		}).Slow(time.Millisecond)
+		f := library(t).Slow(time.Millisecond)
 		c := cached(t, f)
 		var callers sync.WaitGroup
 		for _, terms := range [][]string{{"a\x00b", "c"}, {"a", "b\x00c"}} {
-			callers.Go(func() {
-				got := make([]int64, 2)
-				_, err := c.Statistics(t.Context(), at("library"), "title", terms, got)
-				if want := []int64{freqs[terms[0]], freqs[terms[1]]}; err != nil || !slices.Equal(got, want) {
-					t.Errorf("%q: %v, %v; want %v", terms, got, err, want)
-				}
-			})
+			callers.Go(func() { _, _ = c.Statistics(t.Context(), at("library"), "title", terms, make([]int64, 2)) })
 		}
 		callers.Wait()
+		if f.Asked(`["a\u0000b","c"]`) != 1 || f.Asked(`["a","b\u0000c"]`) != 1 {
+			t.Errorf("calls %q", f.Calls())
+		}
 	})
 }
 
@@ -329,12 +255,9 @@ func TestAnswersHoldForTheTimeToLive(t *testing.T) {
 		f := library(t)
 		c := cached(t, f)
 		askAll := func() {
-			if _, err := c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars"); err != nil {
-				t.Fatal(err)
-			}
-			if _, _, err := statistics(t.Context(), c); err != nil {
-				t.Fatal(err)
-			}
+			analyze(t, c, "library", "title", "The Running Cars")
+			_, _, err := statistics(t.Context(), c)
+			check.OK(t, err)
 		}
 		askAll()
 		cold := f.Asked("")
@@ -352,46 +275,37 @@ func TestAnswersHoldForTheTimeToLive(t *testing.T) {
 }
 
 func TestFailureIsAnsweredFromMemoryForASecond(t *testing.T) {
-	tests := []struct {
-		name   string
-		answer http.HandlerFunc
-	}{
-		{"refusal", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }},
-		{"garbage", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"refusal": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"garbage": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
+	} {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := library(t).On("GET /library", test.answer).On("POST /library/_termvectors", test.answer)
+				r := clustertest.Engines(t, "testdata")[0]
+				f := library(t)
 				c := cached(t, f)
-				for range 10 {
-					for _, text := range []string{"a", "b"} {
-						if a, err := c.Analyze(t.Context(), at("library"), "title", "", text); err == nil {
-							t.Errorf("analysis %v", a)
+				for _, of := range []struct {
+					call, recorded string
+					ask            func(i int) error
+				}{
+					{"GET /library", "schema", func(i int) error {
+						_, err := c.Analyze(t.Context(), at("library"), "title", "", []string{"a", "b"}[i%2])
+						return err
+					}},
+					{"POST /library/_termvectors", "vectors", func(int) error { _, _, err := statistics(t.Context(), c); return err }},
+				} {
+					f.On(of.call, answer)
+					for i := range 20 {
+						if of.ask(i) == nil {
+							t.Errorf("%s: no error", of.call)
 						}
 					}
-				}
-				if n := f.Asked("GET /library"); n != 1 {
-					t.Errorf("a sick cluster was asked %d times for a mapping, want 1", n)
-				}
-				time.Sleep(1100 * time.Millisecond)
-				r := clustertest.Engines(t, "testdata")[0]
-				f.Replay(t, "GET /library", r, "schema")
-				if _, err := c.Analyze(t.Context(), at("library"), "title", "", "a"); err != nil {
-					t.Errorf("error %v from a cluster that is well again", err)
-				}
-				for range 10 {
-					if st, _, err := statistics(t.Context(), c); err == nil {
-						t.Errorf("statistics %v", st)
+					check.Equal(t, 1, f.Asked(of.call), of.call)
+					time.Sleep(1100 * time.Millisecond)
+					f.Replay(t, of.call, r, of.recorded)
+					if err := of.ask(0); err != nil {
+						t.Errorf("%s: error %v from a cluster that is well again", of.call, err)
 					}
-				}
-				if n := f.Asked("_termvectors"); n != 1 {
-					t.Errorf("a sick cluster was asked %d times for vectors, want 1", n)
-				}
-				time.Sleep(1100 * time.Millisecond)
-				f.Replay(t, "POST /library/_termvectors", r, "vectors")
-				if _, _, err := statistics(t.Context(), c); err != nil {
-					t.Errorf("error %v from a cluster that is well again", err)
 				}
 				if s := c.Stats(); s.Analysis.Failures == 0 || s.Statistics.Failures == 0 {
 					t.Errorf("stats %+v", s)
@@ -411,9 +325,7 @@ func TestFieldThatIsNotTextIsRememberedForTheTimeToLive(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 		}
-		if n := f.Asked("GET /library"); n != 1 {
-			t.Errorf("asked %d times, want 1", n)
-		}
+		check.Equal(t, 1, f.Asked("GET /library"))
 		if s := c.Stats().Analysis; s.Failures != 0 || s.Hits != 4 {
 			t.Errorf("stats %+v", s)
 		}
@@ -461,13 +373,9 @@ func TestLoadsAreBounded(t *testing.T) {
 		if busy.Load() != 100-maxLoads/2 || most.Load() > maxLoads/2 || c.Stats().Busy != uint64(busy.Load()) {
 			t.Errorf("%d callers refused, %d calls at once", busy.Load(), most.Load())
 		}
-		// Being busy passes.
-		time.Sleep(10 * time.Second)
-		r := clustertest.Engines(t, "testdata")[0]
-		f.Replay(t, "POST /library/_analyze", r, "analyze")
-		if _, err := c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars"); err != nil {
-			t.Error(err)
-		}
+		time.Sleep(10 * time.Second) // being busy passes
+		f.Replay(t, "POST /library/_analyze", clustertest.Engines(t, "testdata")[0], "analyze")
+		analyze(t, c, "library", "title", "The Running Cars")
 	})
 }
 
@@ -502,9 +410,7 @@ func TestNeitherAClientNorAnIndexTakesAllLoads(t *testing.T) {
 					})
 				}
 				synctest.Wait()
-				if n := 3*maxLoads - busy.Load(); n != maxLoads/2 {
-					t.Errorf("the greedy ones have %d loads", n)
-				}
+				check.Equal(t, maxLoads/2, 3*maxLoads-busy.Load())
 				for i := range maxLoads {
 					ctx := context.WithValue(t.Context(), clientKey{}, "modest")
 					if _, err := c.Fields(ctx, at("quick"), fmt.Sprint("a*", i)); err != nil {
@@ -517,9 +423,7 @@ func TestNeitherAClientNorAnIndexTakesAllLoads(t *testing.T) {
 					t.Error("places are not given back")
 				}
 				synctest.Wait()
-				if n := c.loader.Taken(); n != 0 {
-					t.Errorf("%d places are left taken", n)
-				}
+				check.Equal(t, 0, c.loader.Taken())
 			})
 		})
 	}
@@ -546,18 +450,14 @@ func TestCloseEndsAndWaitsForLoads(t *testing.T) {
 		}
 		start := time.Now()
 		c.Close()
-		if under.Load() != 0 {
-			t.Errorf("%d calls under way after Close", under.Load())
-		}
+		check.Equal(t, 0, under.Load())
 		if err := <-failed; err == nil {
 			t.Error("a caller got an answer from a closed cache")
 		}
 		if time.Since(start) > time.Second {
 			t.Errorf("Close took %v", time.Since(start))
 		}
-		if _, err := c.Analyze(t.Context(), at("library"), "title", "", "b"); !errors.Is(err, cache.ErrClosed) {
-			t.Errorf("error %v, want %v", err, cache.ErrClosed)
-		}
+		check.Error(t, cache.ErrClosed, check.ErrOf(c.Analyze(t.Context(), at("library"), "title", "", "b")))
 		if _, _, err := statistics(t.Context(), c); !errors.Is(err, cache.ErrClosed) {
 			t.Errorf("error %v, want %v", err, cache.ErrClosed)
 		}
@@ -569,14 +469,10 @@ func TestForgottenIndexIsAskedForAgain(t *testing.T) {
 	f.Replay(t, "GET /other", clustertest.Engines(t, "testdata")[0], "schema")
 	c := cached(t, f)
 	askAll := func() {
-		for _, index := range []string{"library", "other"} {
-			if _, err := c.Analyze(t.Context(), at(index), "title", "", "The Running Cars"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, _, err := statistics(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+		analyze(t, c, "library", "title", "The Running Cars")
+		analyze(t, c, "other", "title", "The Running Cars")
+		_, _, err := statistics(t.Context(), c)
+		check.OK(t, err)
 	}
 	askAll()
 	if c.generations.slot("library") == c.generations.slot("other") {
@@ -585,79 +481,82 @@ func TestForgottenIndexIsAskedForAgain(t *testing.T) {
 	c.Forget("library")
 	askAll()
 	for call, want := range map[string]int{"GET /library": 2, "GET /other": 1, "_termvectors": 2, "_explanation": 2} {
-		if got := f.Asked(call); got != want {
-			t.Errorf("%d calls of %s, want %d", got, call, want)
-		}
+		check.Equal(t, want, f.Asked(call), call)
 	}
+}
+
+// probed is library with answers of its own to the two probes.
+func probed(t *testing.T, scale, scripts http.HandlerFunc) *clustertest.Fake {
+	t.Helper()
+	return library(t).On("POST /library/_search", func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.RawQuery, "_explanation") {
+			scale(w, r)
+		} else {
+			scripts(w, r)
+		}
+	})
+}
+
+// says answers so with status 200.
+func says(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
 }
 
 func TestScaleThatWasGuessedIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := clustertest.Engines(t, "testdata")[0]
 		explanation := "explain nothing"
-		search := func(w http.ResponseWriter, asked *http.Request) {
-			answer := []byte(`{"_shards":{"total":1,"successful":1,"failed":0}}`)
-			if strings.Contains(asked.URL.RawQuery, "_explanation") {
-				answer = r.Body(t, explanation)
-			}
-			_, _ = w.Write(answer)
-		}
-		f := library(t).On("POST /library/_search", search)
+		f := probed(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(r.Body(t, explanation)) }, says(`{"_shards":{"successful":1}}`))
 		c := cached(t, f)
-		for range 3 {
-			st, _, err := statistics(t.Context(), c)
-			if err != nil || st.Scale != 2.2 {
-				t.Errorf("%+v, %v, want the scale that goes with the version", st, err)
+		wantScale := func(want float64) {
+			t.Helper()
+			if st, _, err := statistics(t.Context(), c); err != nil || st.Scale != want {
+				t.Errorf("%+v, %v, want %v", st, err, want)
 			}
 		}
-		if n := f.Asked("_explanation"); n != 1 {
-			t.Errorf("asked %d times, want 1", n)
+		for range 3 {
+			wantScale(2.2) // which goes with the version
 		}
+		check.Equal(t, 1, f.Asked("_explanation"))
 		time.Sleep(guessTime + time.Second)
 		explanation = "explain low"
-		if st, _, err := statistics(t.Context(), c); err != nil || st.Scale != 1.9 {
-			t.Errorf("%+v, %v, want the scale of the explanation", st, err)
-		}
-		if n := f.Asked("_termvectors"); n != 1 {
-			t.Errorf("terms counted %d times, want 1", n)
-		}
+		wantScale(1.9)
+		check.Equal(t, 1, f.Asked("_termvectors"))
 	})
 }
 
 // A probe that the cluster does not answer says neither that scripts run nor
-// that they do not, and nothing of the scale: what the cluster told before holds,
-// and without that the search is not expanded.
+// that they do not, and nothing of the scale, which the version would tell: what
+// the cluster told before holds, and without that the search is not expanded.
 func TestProbesThatFailLeaveWhatIsKnown(t *testing.T) {
-	answers := map[string]http.HandlerFunc{
-		"429": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
-		"503": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
-		"a block": func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, aBlock)
-		},
-		"no shard": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"_shards":{"successful":0}}`) },
-		"no JSON":  func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `<html>`) },
-		"a bad shard": func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, `{"_shards":{"successful":1,"failed":1}}`)
-		},
+	status := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status); _, _ = io.WriteString(w, body) }
 	}
-	for name, fails := range answers {
+	for name, fail := range map[string]struct{ scripts, scale http.HandlerFunc }{
+		"scripts: 429":         {scripts: status(http.StatusTooManyRequests, "")},
+		"scripts: 503":         {scripts: status(http.StatusServiceUnavailable, "")},
+		"scripts: a block":     {scripts: status(http.StatusForbidden, aBlock)},
+		"scripts: no shard":    {scripts: says(`{"_shards":{"successful":0}}`)},
+		"scripts: no JSON":     {scripts: says(`<html>`)},
+		"scripts: a bad shard": {scripts: says(`{"_shards":{"successful":1,"failed":1}}`)},
+		"scale: 429":           {scale: status(http.StatusTooManyRequests, "{}")},
+		"scale: 503":           {scale: status(http.StatusServiceUnavailable, "{}")},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var sick atomic.Bool
-				f := library(t)
-				r := clustertest.Engines(t, "testdata")[0]
-				f.On("POST /library/_search", func(w http.ResponseWriter, asked *http.Request) {
-					body, _ := io.ReadAll(asked.Body)
-					switch script := strings.Contains(string(body), "script_score"); {
-					case sick.Load() && script:
-						fails(w, asked)
-					case script:
-						_, _ = io.WriteString(w, `{"_shards":{"total":1,"successful":1,"failed":0}}`)
-					default:
-						_, _ = w.Write(r.Body(t, "explain low"))
+				either := func(fail, well http.HandlerFunc) http.HandlerFunc {
+					return func(w http.ResponseWriter, r *http.Request) {
+						if fail != nil && sick.Load() {
+							fail(w, r)
+						} else {
+							well(w, r)
+						}
 					}
-				})
+				}
+				explained := says(string(clustertest.Engines(t, "testdata")[0].Body(t, "explain low")))
+				f := probed(t, either(fail.scale, explained), either(fail.scripts, says(`{"_shards":{"total":1,"successful":1,"failed":0}}`)))
+				f.Reply("GET /", http.StatusServiceUnavailable, `{}`)
 				c := cached(t, f)
 				sick.Store(true)
 				for range 2 { // the first one asks, the second one remembers the failure
@@ -681,47 +580,8 @@ func TestProbesThatFailLeaveWhatIsKnown(t *testing.T) {
 	}
 }
 
-// The same for the scale, which the version tells where the probe does not.
-func TestScaleThatIsNotKnownIsAnError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := clustertest.Engines(t, "testdata")[0]
-		var status atomic.Int64
-		status.Store(http.StatusTooManyRequests)
-		f := library(t).On("POST /library/_search", func(w http.ResponseWriter, asked *http.Request) {
-			if strings.Contains(asked.URL.RawQuery, "_explanation") {
-				w.WriteHeader(int(status.Load()))
-				_, _ = w.Write(r.Body(t, "explain low"))
-				return
-			}
-			_, _ = io.WriteString(w, `{"_shards":{"total":1,"successful":1,"failed":0}}`)
-		}).Reply("GET /", http.StatusServiceUnavailable, `{}`)
-		c := cached(t, f)
-		if st, _, err := statistics(t.Context(), c); err == nil {
-			t.Errorf("%+v of a cluster that says nothing", st)
-		}
-		status.Store(http.StatusOK)
-		time.Sleep(failureTime)
-		if st, _, err := statistics(t.Context(), c); err != nil || st.Scale != 1.9 {
-			t.Errorf("%+v, %v, want the scale of the explanation", st, err)
-		}
-		status.Store(http.StatusServiceUnavailable)
-		time.Sleep(time.Hour)
-		if st, _, err := statistics(t.Context(), c); err != nil || st.Scale != 1.9 {
-			t.Errorf("%+v, %v, want the scale of before", st, err)
-		}
-	})
-}
-
-func TestPanicOfALoadIsAnError(t *testing.T) {
-	f := clustertest.New().On("GET /library", func(http.ResponseWriter, *http.Request) { panic("broken") })
-	if _, err := cached(t, f).Analyze(t.Context(), at("library"), "title", "", "a"); err == nil ||
-		!errors.Is(err, recovery.ErrPanic) {
-		t.Errorf("error %v", err)
-	}
-}
-
 // The calls of one load run side by side, in goroutines of their own.
-func TestPanicBesideALoadIsAnErrorAndCounted(t *testing.T) {
+func TestPanicOfALoadIsAnErrorAndCounted(t *testing.T) {
 	f := linearFake(map[string]linearIndex{"i": {body: withMulti(english), settings: similarity("type=BM25", "k1=10000", "b=0")}})
 	f.On("POST /_search", func(http.ResponseWriter, *http.Request) { panic("broken") })
 	f.On("GET /library", func(http.ResponseWriter, *http.Request) { panic("broken") })
@@ -730,12 +590,8 @@ func TestPanicBesideALoadIsAnErrorAndCounted(t *testing.T) {
 	c.guard = recovery.New(slog.New(slog.DiscardHandler), registry)
 	cached := NewCached(c, CacheOptions{AnalysisBytes: 4 << 20, StatisticsBytes: 4 << 20, TTL: time.Minute})
 	defer cached.Close()
-	if _, err := cached.Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID); !errors.Is(err, recovery.ErrPanic) {
-		t.Errorf("error %v", err)
-	}
-	if _, err := cached.Analyze(t.Context(), at("library"), "title", "", "a"); !errors.Is(err, recovery.ErrPanic) {
-		t.Errorf("error %v", err)
-	}
+	check.Error(t, recovery.ErrPanic, check.ErrOf(linear(t, cached)))
+	check.Error(t, recovery.ErrPanic, check.ErrOf(cached.Analyze(t.Context(), at("library"), "title", "", "a")))
 	families, err := registry.Gather()
 	if err != nil || len(families) != 1 {
 		t.Fatalf("%v, %v", families, err)
@@ -744,9 +600,7 @@ func TestPanicBesideALoadIsAnErrorAndCounted(t *testing.T) {
 	for _, m := range families[0].GetMetric() {
 		counted += m.GetCounter().GetValue()
 	}
-	if counted != 2 {
-		t.Errorf("%v panics are counted, want 2", counted)
-	}
+	check.Equal(t, 2, counted)
 }
 
 func TestMemoryIsBounded(t *testing.T) {
@@ -754,13 +608,9 @@ func TestMemoryIsBounded(t *testing.T) {
 	c := NewCached(client(t, library(t)), CacheOptions{AnalysisBytes: bound, StatisticsBytes: bound, TTL: time.Minute})
 	defer c.Close()
 	for i := range 2000 {
-		if _, err := c.Analyze(t.Context(), at("library"), "title", "", fmt.Sprint("text ", i)); err != nil {
-			t.Fatal(err)
-		}
-		terms := []string{fmt.Sprint("term ", i)}
-		if _, err := c.Statistics(t.Context(), at("library"), "title", terms, make([]int64, 1)); err != nil {
-			t.Fatal(err)
-		}
+		analyze(t, c, "library", "title", fmt.Sprint("text ", i))
+		_, err := c.Statistics(t.Context(), at("library"), "title", []string{fmt.Sprint("term ", i)}, make([]int64, 1))
+		check.OK(t, err)
 	}
 	s := c.Stats()
 	if s.Analysis.Bytes > bound || s.Analysis.Bytes < bound/4 || s.Statistics.Bytes > bound || s.Statistics.Bytes < bound/4 {
@@ -769,8 +619,7 @@ func TestMemoryIsBounded(t *testing.T) {
 }
 
 func TestManyCallersAtOnce(t *testing.T) {
-	f := library(t)
-	c := cached(t, f)
+	c := cached(t, library(t))
 	var callers sync.WaitGroup
 	for g := range 8 {
 		callers.Go(func() {
@@ -798,59 +647,43 @@ func TestManyCallersAtOnce(t *testing.T) {
 	callers.Wait()
 }
 
-func TestWarmAnswersDoNotAllocate(t *testing.T) {
-	c, terms, dfs := warm(t)
-	if n := testing.AllocsPerRun(100, func() {
-		if _, err := c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars"); err != nil {
-			t.Fatal(err)
-		}
-	}); n > 1 {
-		t.Errorf("Analyze allocates %v times, want 1 at most", n)
-	}
-	if n := testing.AllocsPerRun(100, func() {
-		if _, err := c.Statistics(t.Context(), at("library"), "title", terms, dfs); err != nil {
-			t.Fatal(err)
-		}
-	}); n > 0 {
-		t.Errorf("Statistics allocates %v times, want none", n)
-	}
-}
-
-// warm returns a cache that knows a text and 60 terms.
-func warm(tb testing.TB) (*Cached, []string, []int64) {
+// warm returns questions about a text and 60 terms that a cache knows.
+func warm(tb testing.TB) (analysis, counts func() error) {
 	tb.Helper()
 	c := cached(tb, library(tb))
 	terms, dfs := make([]string, 60), make([]int64, 60)
 	for i := range terms {
 		terms[i] = fmt.Sprint("term", i)
 	}
-	if _, err := c.Analyze(tb.Context(), at("library"), "title", "", "The Running Cars"); err != nil {
-		tb.Fatal(err)
+	ctx := tb.Context()
+	analysis = func() error {
+		_, err := c.Analyze(ctx, at("library"), "title", "", "The Running Cars")
+		return err
 	}
-	if _, err := c.Statistics(tb.Context(), at("library"), "title", terms, dfs); err != nil {
-		tb.Fatal(err)
-	}
-	return c, terms, dfs
+	counts = func() error { _, err := c.Statistics(ctx, at("library"), "title", terms, dfs); return err }
+	check.OK(tb, analysis())
+	check.OK(tb, counts())
+	return analysis, counts
 }
 
-func BenchmarkAnalyzeWarm(b *testing.B) {
-	c, _, _ := warm(b)
-	ctx := b.Context()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := c.Analyze(ctx, at("library"), "title", "", "The Running Cars"); err != nil {
-			b.Fatal(err)
-		}
+func TestWarmAnswersDoNotAllocate(t *testing.T) {
+	analysis, counts := warm(t)
+	if n := testing.AllocsPerRun(100, func() { check.OK(t, analysis()) }); n > 1 {
+		t.Errorf("Analyze allocates %v times, want 1 at most", n)
+	}
+	if n := testing.AllocsPerRun(100, func() { check.OK(t, counts()) }); n > 0 {
+		t.Errorf("Statistics allocates %v times, want none", n)
 	}
 }
 
-func BenchmarkStatisticsWarm60Terms(b *testing.B) {
-	c, terms, dfs := warm(b)
-	ctx := b.Context()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := c.Statistics(ctx, at("library"), "title", terms, dfs); err != nil {
-			b.Fatal(err)
-		}
+func BenchmarkWarm(b *testing.B) {
+	analysis, counts := warm(b)
+	for name, ask := range map[string]func() error{"Analyze": analysis, "Statistics of 60 terms": counts} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				check.OK(b, ask())
+			}
+		})
 	}
 }

@@ -16,63 +16,62 @@ import (
 
 const (
 	loadTimeout = 5 * time.Second // of a load with all its calls
-	// maxLoads is the number of loads under way at once, of which one client by
-	// itself gets half: a cold search of eight fields takes 24.
+	// maxLoads limits loads in flight; one client alone gets half. A cold search
+	// of eight fields takes 24.
 	maxLoads    = 64
-	failureTime = time.Second      // a sick cluster is not asked again by every search
-	guessTime   = 10 * time.Second // before the cluster is asked again
-	lastTime    = 24 * time.Hour   // for which an answer may stand in for one that does not come
-	maxResolved = 1024             // indices of an expression: each search looks at their names
+	failureTime = time.Second      // pause before a failed call is repeated
+	guessTime   = 10 * time.Second // before a guess is checked again
+	lastTime    = 24 * time.Hour   // how long an old answer may replace one that does not come
+	maxResolved = 1024             // indices of an expression: each search compares their names
 )
 
-// CacheOptions bound what a [Cached] keeps.
+// CacheOptions configure a [Cached].
 type CacheOptions struct {
-	// AnalysisBytes bounds the analyzed texts and what is known of fields,
-	// StatisticsBytes the statistics of terms, both about.
+	// AnalysisBytes limits analyzed texts and fields, StatisticsBytes the
+	// statistics of terms, both approximately.
 	AnalysisBytes, StatisticsBytes uint64
 	// TTL is how long an answer of the cluster is used.
 	TTL time.Duration
-	// Client names the client that a context is of, "" for none; nil names none.
+	// Client returns the client that a context belongs to, or ""; may be nil.
 	// Loads count for that client and for their index expression.
 	Client func(context.Context) string
 }
 
-// A Cached answers from memory what a [Client] would ask the cluster for, and
-// loads the rest, each thing once at a time; a load goes on where a caller
-// leaves. Of at most 64 loads no client and no index expression has more than
-// it leaves to the others; one more is a [cache.ErrBusy]. Failures are
-// remembered for a second, [ErrNoLinear], [ErrNoNorms] and [ErrNoVectors] for
-// ten, other errors that say how the cluster is for the time to live.
+// A Cached caches the answers to a [Client]'s questions. It loads the rest,
+// each thing once at a time; a load goes on if a caller leaves. Of at most 64
+// loads no client and no index expression takes more than it leaves to others;
+// beyond that it returns [cache.ErrBusy]. Failures are cached for a second,
+// [ErrNoLinear], [ErrNoNorms] and [ErrNoVectors] for ten, other errors that
+// describe the cluster for the TTL.
 //
-// Its methods may be called at the same time. [Cached.Close] ends it.
+// Its methods may be called concurrently. [Cached.Close] stops it.
 type Cached struct {
 	client      *Client
 	ttl         time.Duration
 	loader      *cache.Loader
 	generations generations
-	// analysis has what the indices say of fields, and analyzed texts; statistics
-	// what scores are made of, but for the document frequencies of terms.
+	// analysis has schemas of fields and analyzed texts. statistics has all for
+	// scoring but the document frequencies, which are in terms.
 	analysis, statistics *cache.Cache[key]
 	terms                *cache.Cache[termKey]
 	fieldIDs             atomic.Uint64
 	busy                 atomic.Uint64
 }
 
-// A termKey has a fieldRecord's id.
+// A termKey has the id of a fieldRecord.
 type termKey struct {
 	field uint64
 	term  string
 }
 
-// A fieldRecord is what is known of a field's documents. Its terms are
-// remembered under its id, so that they go when it goes: N and the document
-// frequencies are of about the same moment.
+// A fieldRecord is about a field's documents. Terms are cached under its id and
+// so expire with it: N and document frequencies are of about the same time.
 type fieldRecord struct {
 	id       uint64
 	docCount int64
 }
 
-// learned is a fact about the cluster, or a guess where it did not tell.
+// learned is a fact about the cluster, or a guess if it did not say.
 type learned[V any] struct {
 	value   V
 	guessed bool
@@ -99,8 +98,8 @@ func NewCached(client *Client, o CacheOptions) *Cached {
 	return c
 }
 
-// life returns how long to remember what a load gave. What an index lacks for a
-// mode is kept as long as a guess: somebody may be about to add it.
+// life returns how long to cache a load's result. What an index lacks for a
+// mode is cached like a guess: somebody may be about to add it.
 func life(v any, err error, ttl time.Duration) time.Duration {
 	guess, ok := v.(interface{ isGuess() bool })
 	switch {
@@ -113,15 +112,15 @@ func life(v any, err error, ttl time.Duration) time.Duration {
 	}
 }
 
-// telling reports whether an error is knowledge of the cluster, not a failure.
+// telling reports whether an error describes the cluster, not a failure.
 func telling(err error) bool {
 	return slices.ContainsFunc([]error{
 		mapping.ErrNotText, mapping.ErrMixed, ErrRemote, mapping.ErrTooManyFields, ErrNoLinear, ErrNoNorms, ErrNoVectors,
 	}, func(known error) bool { return errors.Is(err, known) })
 }
 
-// Close ends all loads and forgets everything. Calls that wait or come later
-// get an error. It leaves the client open.
+// Close cancels all loads and drops everything. Waiting and later calls get an
+// error. The client stays open.
 func (c *Cached) Close() {
 	c.loader.Close()
 	c.analysis.Close()
@@ -129,9 +128,9 @@ func (c *Cached) Close() {
 	c.terms.Close()
 }
 
-// Forget drops what is known of an index expression, with all options, for when
-// the cluster refuses what that led to; at most once a second, since learning
-// it again takes calls. It reports whether it did.
+// Forget drops all about an index expression, with all options, after the
+// cluster refused what was built from it. It does so at most once a second,
+// because learning it again takes calls, and reports whether it did.
 func (c *Cached) Forget(index string) bool {
 	forgot := c.generations.of(index)
 	now, last := int64(time.Since(c.generations.start))+1, forgot.Load()
@@ -145,7 +144,7 @@ func (c *Cached) key(indices Indices, field string) key {
 // about returns the question of a key.
 func (c *Cached) about(k key) question { return question{c.client, k.Indices, k.field} }
 
-// tally counts an answer from memory or not, and refusals for want of a place.
+// tally counts a hit or miss, and refusals for lack of a place.
 func (c *Cached) tally(of *cache.Cache[key], warm bool, err error) {
 	of.Tally(warm)
 	if errors.Is(err, cache.ErrBusy) {
@@ -153,8 +152,7 @@ func (c *Cached) tally(of *cache.Cache[key], warm bool, err error) {
 	}
 }
 
-// Stats tell of a [Cached]. Busy counts the questions refused with
-// [cache.ErrBusy].
+// Stats are counts of a [Cached]. Busy counts refusals with [cache.ErrBusy].
 type Stats struct {
 	Analysis, Statistics cache.Stats
 	Busy                 uint64
@@ -167,8 +165,7 @@ func (c *Cached) Stats() Stats {
 	return s
 }
 
-// recall answers k from memory, or by a load for q, which may ask for more than
-// k.
+// recall answers k from the cache, or by a load for q, which may ask for more.
 func recall[V any](
 	ctx context.Context, c *Cached, of *cache.Cache[key], k, q key, load func(*Cached, context.Context, key) (V, error),
 ) (V, error) {
@@ -181,15 +178,15 @@ func recall[V any](
 	return v, err
 }
 
-// Fields returns the full names, in order, of the mapped fields that match a
-// pattern with asterisks in one of the indices, text or not. Fields without
-// terms (binary, geo shapes, vectors), those that an engine makes itself (_id,
-// the subfields of search_as_you_type) and aliases whose field matches too are
-// left out. The names must not be modified.
+// Fields returns the sorted full names of the mapped fields, text or not, that
+// match a pattern with asterisks in one of the indices. It omits fields without
+// terms (binary, geo shapes, vectors), fields made by the engine (_id,
+// subfields of search_as_you_type), and aliases whose target matches, too. The
+// names must not be modified.
 //
-// The error wraps [mapping.ErrTooManyFields] where there are more than 1,024,
-// and [mapping.ErrNotText] or [ErrRemote] where the indices are none to ask
-// for. What is not remembered takes one round trip.
+// The error wraps [mapping.ErrTooManyFields] for more than 1,024 fields, and
+// [mapping.ErrNotText] or [ErrRemote] if the indices cannot be asked for. What
+// is not cached takes one round trip.
 func (c *Cached) Fields(ctx context.Context, indices Indices, pattern string) ([]string, error) {
 	k := c.key(indices, pattern).as(fieldsOfPattern)
 	return recall(ctx, c, c.analysis, k, k, func(c *Cached, ctx context.Context, k key) ([]string, error) {
@@ -197,15 +194,14 @@ func (c *Cached) Fields(ctx context.Context, indices Indices, pattern string) ([
 	})
 }
 
-// Linear says where the exact scores of a field come from: the field itself if
-// its score is linear in the term frequency, else a field of the same text and
-// analyzers, a scripted one before one of BM25. norm names the doc value with
-// the documents' norms, weights the keyword with the id of their weights.
+// Linear says how to get exact scores of a field: from itself if its score is
+// linear in the term frequency, else from a field with the same text and
+// analyzers, preferably a scripted one. norm names the doc value with the
+// documents' norms, weights the keyword with the id of their weights.
 //
-// The error wraps [ErrNoLinear], [ErrNoNorms] or [mapping.ErrMixed] where the
-// indices lack what is needed, and [mapping.ErrNotText] or [ErrRemote] where
-// the field is none to ask for. It takes three round trips, one more for an
-// alias.
+// The error wraps [ErrNoLinear], [ErrNoNorms] or [mapping.ErrMixed] if the
+// indices lack what is needed, and [mapping.ErrNotText] or [ErrRemote] if the
+// field cannot be asked for. It takes three round trips, one more for an alias.
 func (c *Cached) Linear(ctx context.Context, indices Indices, field, norm, weights, id string) (Linear, error) {
 	k := c.key(indices, field).as(linearOfField)
 	k.norm, k.stamp, k.id = norm, weights, id
@@ -214,10 +210,10 @@ func (c *Cached) Linear(ctx context.Context, indices Indices, field, norm, weigh
 	})
 }
 
-// Vectors returns nil where at least nine tenths of the documents with a field
-// have vectors by the model with the given id, which the keyword stamp names;
-// else an error that wraps [ErrNoVectors]. mixed says that some of the others
-// have vectors by another model. What is not remembered takes one round trip.
+// Vectors returns nil if at least nine tenths of the documents with a field
+// have vectors of the model id, named in the keyword stamp; else an error that
+// wraps [ErrNoVectors]. mixed says that some documents have vectors of another
+// model. What is not cached takes one round trip.
 func (c *Cached) Vectors(ctx context.Context, indices Indices, field, stamp, id string) (mixed bool, err error) {
 	k := c.key(indices, field).as(vectorsOfField)
 	k.stamp, k.id = stamp, id
@@ -226,29 +222,28 @@ func (c *Cached) Vectors(ctx context.Context, indices Indices, field, stamp, id 
 	})
 }
 
-// info tells what the cluster runs, from memory or not.
+// info returns what the cluster runs, cached.
 func (c *Cached) info(ctx context.Context) (Info, error) {
 	return cache.Get(ctx, c.statistics, key{kind: infoOfCluster}, c.ttl, c.client.Info)
 }
 
-// schema returns what the indices say of the field of k, from memory or not.
+// schema returns the schema of k's field, cached.
 func (c *Cached) schema(ctx context.Context, k key) (*mapping.Schema, error) {
 	return cache.Get(ctx, c.analysis, k.ofField(), c.ttl, func(ctx context.Context) (*mapping.Schema, error) { return c.about(k).schema(ctx) })
 }
 
-// Resolve returns the names of the open indices that an expression stands for,
-// in order, that of a data stream for its own; none of more than 1,024, or
-// where an alias of the expression has a filter: who searches by it may not see
-// all that is behind it. The names must not be modified. The call asks about
-// field, too. The error wraps [mapping.ErrNotText] or [ErrRemote] where the
-// indices are none to ask for.
+// Resolve returns the sorted names of the open indices of an expression; a data
+// stream has its own name. It returns none if there are more than 1,024, or if
+// an alias of the expression has a filter: its users may not see everything
+// behind it. The names must not be modified. The call asks about field, too.
+// The error wraps [mapping.ErrNotText] or [ErrRemote] if the indices cannot be
+// asked for.
 func (c *Cached) Resolve(ctx context.Context, indices Indices, field string) ([]string, error) {
 	k := c.key(indices, field)
 	return recall(ctx, c, c.analysis, k.ofIndices(namesOfIndices), k, (*Cached).resolve)
 }
 
-// resolve asks for the mappings of the field, and has their schema remembered,
-// too.
+// resolve asks for the mappings of the field, and caches their schema, too.
 func (c *Cached) resolve(ctx context.Context, k key) ([]string, error) {
 	answer, err := c.about(k).mappings(ctx)
 	_, _ = cache.Get(ctx, c.analysis, k.ofField(), c.ttl, func(ctx context.Context) (*mapping.Schema, error) {
@@ -256,7 +251,7 @@ func (c *Cached) resolve(ctx context.Context, k key) ([]string, error) {
 			return nil, err
 		}
 		return c.about(k).readSchema(ctx, answer)
-	}) // what is wrong with the schema is not asked for
+	}) // errors of the schema do not matter here
 	if err != nil {
 		return nil, err
 	}
@@ -271,54 +266,55 @@ func (c *Cached) resolve(ctx context.Context, k key) ([]string, error) {
 	return nil, nil
 }
 
-// A kind is what is asked for, which says of what type the answer is.
+// A kind is the kind of a question. It determines the type of the answer.
 type kind uint8
 
 const (
 	schemaOfField    kind = iota // *mapping.Schema
-	fieldsOfPattern              // []string, the fields that match
-	namesOfIndices               // []string, the indices that an expression stands for
-	termsOfText                  // *Analysis, of which the terms only
-	analysisOfText               // *Analysis, of a schema and terms of a text; not remembered itself
-	guessOfText                  // guessed, a part of an analysis
+	fieldsOfPattern              // []string, the matching fields
+	namesOfIndices               // []string, the indices of an expression
+	termsOfText                  // *Analysis with only the terms
+	analysisOfText               // *Analysis, from a schema and terms of a text; not cached itself
+	guessOfText                  // guessed, part of an analysis
 	infoOfCluster                // Info
-	countOfTerms                 // termCount, remembered as recordOfField and in Cached.terms
+	countOfTerms                 // termCount, cached as recordOfField and in Cached.terms
 	recordOfField                // fieldRecord
-	failureOfField               // nothing, why the terms of a field could not be counted
+	failureOfField               // nothing; the error is why terms of the field could not be counted
 	scaleOfField                 // learned[float64]
 	scriptsOfIndices             // learned[bool]
-	// The last ones that the cluster told, for when it does not: float64, bool.
+	// The last answers of the cluster, in case it does not answer: float64, bool.
 	lastScaleOfField
 	lastScriptsOfIndices
-	linearOfField  // Linear
-	vectorsOfField // bool
-	limitOfIndices // int64, not remembered
+	linearOfField        // Linear
+	vectorsOfField       // bool
+	limitOfIndices       // int64, not remembered
+	readsQueryOfPipeline // bool
 )
 
 // A key is a question to the cluster.
 type key struct {
 	kind       kind
-	generation int64 // the key is not found any more when its indices are forgotten
+	generation int64 // changes when the indices are forgotten, so the key no longer matches
 	Indices
-	// field is a field or a pattern of fields; for the terms of a text the index
-	// that analyzes it; for a limit the setting.
+	// field is a field or a pattern of fields; for the terms of a text the
+	// analyzing index; for a limit the setting.
 	field string
-	// analyzer is as the caller names it; text is analyzed.
+	// analyzer is as named by the caller; text is analyzed.
 	analyzer, text string
 	terms          unique.Handle[termList] // to count
-	// norm is the field of norms, and stamp that of the id of the weights or of the
-	// model of vectors.
+	// norm is the field with norms; stamp is the field with the id of the weights
+	// or of the vectors' model.
 	norm, stamp, id string
 }
 
-// A termList is a list of terms as a comparable value: the first one, and the
-// list of the others. Handles of equal lists are equal.
+// A termList is a comparable list of terms: the first term and the list of the
+// others. Handles of equal lists are equal.
 type termList struct {
 	first  string
 	others unique.Handle[termList]
 }
 
-// clone returns a key that does not keep the memory of the request it came in.
+// clone returns a key that does not hold the request's memory.
 func (k key) clone() key {
 	k.Expression, k.Options = strings.Clone(k.Expression), strings.Clone(k.Options)
 	k.field, k.analyzer, k.text = strings.Clone(k.field), strings.Clone(k.analyzer), strings.Clone(k.text)
@@ -326,18 +322,18 @@ func (k key) clone() key {
 	return k
 }
 
-// as returns the key that asks for something else of the same.
+// as returns the key of another question about the same.
 func (k key) as(what kind) key {
 	k.kind = what
 	return k
 }
 
-// ofIndices returns the key of what is asked about the indices only.
+// ofIndices returns the key of a question about only the indices.
 func (k key) ofIndices(what kind) key {
 	return key{kind: what, generation: k.generation, Indices: k.Indices}
 }
 
-// ofField returns the key of the schema of the field.
+// ofField returns the key of the field's schema.
 func (k key) ofField() key {
 	return key{generation: k.generation, Indices: k.Indices, field: k.field}
 }
@@ -348,7 +344,7 @@ func (k key) ofText(s *mapping.Schema, analyzer string) key {
 	return k
 }
 
-// cost returns about the bytes that a key and its answer take.
+// cost returns the approximate bytes of a key and its answer.
 func (k key) cost(answer any) int {
 	const own = 160 // of the key without its texts
 	n := own + len(k.Expression) + len(k.Options) + len(k.field) + len(k.analyzer) + len(k.text) + len(k.norm) + len(k.stamp) + len(k.id)
@@ -375,15 +371,15 @@ func bytesOf(texts []string) (n int) {
 }
 
 const (
-	slots       = 256         // index expressions that share one are forgotten together
-	forgetPause = time.Second // between two times that an expression is forgotten
+	slots       = 256         // index expressions in one slot are forgotten together
+	forgetPause = time.Second // minimum pause before an expression is forgotten again
 )
 
-// generations say when index expressions were last forgotten, for the keys.
+// generations are the times when index expressions were last forgotten.
 type generations struct {
 	seed   maphash.Seed
 	start  time.Time
-	forgot [slots]atomic.Int64 // in nanoseconds since start, 0 for never
+	forgot [slots]atomic.Int64 // in nanoseconds since start; 0 for never
 }
 
 func (g *generations) slot(index string) uint64 { return maphash.String(g.seed, index) % slots }

@@ -1,9 +1,8 @@
-// Package esclient asks the search cluster on akin's own account: how a field
-// is mapped, how a text is analyzed, how frequent a term is, how the engine
+// Package esclient makes akin's own calls to the search cluster: how a field is
+// mapped, how a text is analyzed, how frequent a term is, how the engine
 // scores. It works with Elasticsearch 7 and later and with OpenSearch.
 //
-// [Client] asks at once; [Cached] answers the questions of searches from
-// memory.
+// [Client] makes calls; [Cached] answers the questions of searches from memory.
 package esclient
 
 import (
@@ -31,57 +30,56 @@ import (
 
 const (
 	defaultTimeout = 5 * time.Second // of a call
-	maxAnswer      = 32 << 20        // by default: the mappings of some thousand indices fit
-	smallAnswer    = 1 << 20         // of a few numbers for each of at most termChunk
+	maxAnswer      = 32 << 20        // default: the mappings of some thousand indices fit
+	smallAnswer    = 1 << 20         // some numbers for each of at most termChunk
 	maxErrorAnswer = 64 << 10
 )
 
-// Options say how to reach a cluster.
+// Options configure a [Client].
 type Options struct {
-	// Transport, unless nil, sends the calls in place of URL and CA: to a node of
-	// its choice. The requests belong to it.
+	// Transport, unless nil, sends the calls to a node of its choice, in place of
+	// URL and CA. It may change the requests.
 	Transport http.RoundTripper
-	// URL is a node of the cluster, http or https and without credentials.
+	// URL is a node of the cluster, http or https, without credentials.
 	URL string
-	// CA has the certificates, as PEM, that sign the cluster's; empty is the
-	// system's.
+	// CA has the PEM certificates of the authorities that sign the cluster's;
+	// empty means the system's.
 	CA []byte
-	// Outside says that URL may be that of a server beyond the own network: it is
-	// reached through the proxy of the environment (HTTPS_PROXY, NO_PROXY), and the
-	// system's authorities count besides CA.
+	// Outside says that URL may be outside the own network: it is reached through
+	// the environment's proxy (HTTPS_PROXY, NO_PROXY), and the system's
+	// authorities are trusted besides CA.
 	Outside bool
-	// Username and Password are sent as basic authentication where both are set;
-	// APIKey, base64 as the cluster gave it out, instead of them.
+	// Username and Password are sent as basic authentication if both are set;
+	// APIKey, base64 as the cluster issued it, is sent instead of them.
 	Username, Password, APIKey string
-	Timeout                    time.Duration   // of a call that sets none; 0 is 5 s
-	Guard                      *recovery.Guard // counts what panics in goroutines; may be nil
-	// Memory bounds what answers take while they are read and decoded; nil is no
-	// bound for all together.
+	Timeout                    time.Duration   // of a call that sets none; 0 means 5 s
+	Guard                      *recovery.Guard // counts panics in goroutines; may be nil
+	// Memory limits what answers take while they are read and decoded; may be nil.
 	Memory Memory
 }
 
-// Memory bounds the bytes in use at a time: Take reports false where n are not
-// to be had, Give gives them back. Both may be called at the same time.
+// Memory limits the bytes in use. Take returns false if n are not available,
+// Give gives them back. Both may be called concurrently.
 type Memory interface {
 	Take(n int64) bool
 	Give(n int64)
 }
 
-// A Client calls a cluster. Every call is made once, ends with its context or
-// its timeout, and reads a bounded answer. Its methods may be called at the
-// same time. Their errors wrap an [*Error] where the cluster refused
-// the call, the transport's error where no answer came, and context errors.
-// They name the call and have no credentials in them.
+// A Client calls a cluster. It makes every call once, within its context and
+// timeout, and reads a limited answer. Its methods may be called concurrently.
+// Errors wrap an [*Error] if the cluster refused the call, the transport's
+// error if no answer came, and context errors. They name the call and contain
+// no credentials.
 type Client struct {
 	transport     http.RoundTripper
-	node          string // its URL, without a slash at the end
-	authorization string // the header, "" for none
+	node          string // its URL, without trailing slash
+	authorization string // the header, or ""
 	timeout       time.Duration
 	guard         *recovery.Guard
 	memory        Memory // may be nil
 }
 
-// New returns a client, or an error that names the option at fault. It makes no
+// New returns a client, or an error that names a wrong option. It makes no
 // call.
 func New(o Options) (*Client, error) {
 	c := &Client{transport: o.Transport, timeout: cmp.Or(max(o.Timeout, 0), defaultTimeout), guard: o.Guard, memory: o.Memory}
@@ -103,8 +101,8 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// node returns the node, or what is wrong with the options. It quotes no URL:
-// there may be a password in it.
+// node returns the node's URL, or what is wrong with the options. Errors do not
+// quote the URL, which may contain a password.
 func (o *Options) node() (string, error) {
 	u, err := url.Parse(strings.TrimRight(o.URL, "/"))
 	switch {
@@ -124,23 +122,23 @@ func (o *Options) node() (string, error) {
 	return u.String(), nil
 }
 
-// Close closes the connections that no call uses.
+// Close closes connections that no call uses.
 func (c *Client) Close() { (&http.Client{Transport: c.transport}).CloseIdleConnections() }
 
 // A Call is one call to the cluster.
 type Call struct {
-	Method string      // "" is GET
+	Method string      // "" means GET
 	Path   string      // escaped, with the query
-	Header http.Header // besides those of every call; nil is none
-	Body   any         // a []byte as it is, anything else as JSON; nil is none
-	// Timeout bounds the call with the reading of its answer; 0 is the client's
-	// own. Limit bounds the answer in bytes; 0 is 32 MiB.
+	Header http.Header // besides the headers of every call; may be nil
+	Body   any         // a []byte as it is, anything else as JSON; may be nil
+	// Timeout limits the call, reading the answer included; 0 means the client's.
+	// Limit limits the answer in bytes; 0 means 32 MiB.
 	Timeout time.Duration
 	Limit   int64
 }
 
-// Request returns the call as a request to the node with that URL; "" leaves
-// the node to the transport. All engines take these plain JSON types.
+// Request returns the call as a request to the node with that URL; "" lets the
+// transport choose. All engines accept these plain JSON types.
 func (c *Call) Request(ctx context.Context, node string) (*http.Request, error) {
 	var body io.Reader
 	if text, ok := c.Body.([]byte); ok {
@@ -164,7 +162,7 @@ func (c *Call) Request(ctx context.Context, node string) (*http.Request, error) 
 	return r, nil
 }
 
-// Do makes a call and decodes its JSON answer into out; nil drops it.
+// Do makes a call and decodes its JSON answer into out; nil discards it.
 func (c *Client) Do(ctx context.Context, call Call, out any) error {
 	return c.Send(ctx, call, func(_ http.Header, body io.Reader) error {
 		if out == nil {
@@ -177,9 +175,9 @@ func (c *Client) Do(ctx context.Context, call Call, out any) error {
 	})
 }
 
-// Send makes a call and hands header and body of its answer to read, if it is a
-// success. Where ctx or the time of the call ends meanwhile, the error wraps
-// that, too: read may see only a closed connection.
+// Send makes a call and passes header and body of a successful answer to read.
+// If ctx or the timeout ends meanwhile, the error wraps that, too: read may see
+// only a closed connection.
 func (c *Client) Send(ctx context.Context, call Call, read func(h http.Header, body io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(call.Timeout, c.timeout))
 	defer cancel()
@@ -207,7 +205,7 @@ func (c *Client) send(ctx context.Context, call Call, read func(h http.Header, b
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // closing what was read tells nothing
+	defer func() { _ = resp.Body.Close() }() // nothing to learn from closing a body that was read
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		b, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorAnswer))
 		if err != nil {
@@ -218,7 +216,7 @@ func (c *Client) send(ctx context.Context, call Call, read func(h http.Header, b
 		return refused
 	}
 	answer := &boundedReader{r: resp.Body, left: cmp.Or(call.Limit, maxAnswer), memory: c.memory}
-	defer func() { // what is read of it is decoded by then
+	defer func() { // by then the answer is decoded
 		if c.memory != nil {
 			c.memory.Give(answer.taken)
 		}
@@ -226,22 +224,21 @@ func (c *Client) send(ctx context.Context, call Call, read func(h http.Header, b
 	return read(resp.Header, answer)
 }
 
-// asking is what the metric of panics says of all that the package does.
+// asking is the operation that panics here are counted for.
 const asking = "asking the cluster"
 
-// Errors that end the reading of an answer: it is larger than its bound, or
-// [Options.Memory] gives no more.
+// Errors that end the reading of an answer: it is larger than its limit, or
+// [Options.Memory] has no more.
 var (
 	ErrTooLarge = errors.New("the answer is larger than its bound")
 	ErrNoMemory = errors.New("no memory is left for the answer")
 )
 
-// decodedSize is how often the bytes of an answer are counted: as they came and
-// as what they are decoded into.
+// decodedSize is how often an answer's bytes count: as they came, and decoded.
 const decodedSize = 2
 
-// A boundedReader reads left bytes of r and fails on one more, where
-// [io.LimitReader] would make a cut answer look like a whole one.
+// A boundedReader reads left bytes of r and fails on one more; with
+// [io.LimitReader] a cut answer would look complete.
 type boundedReader struct {
 	r      io.Reader
 	left   int64
@@ -267,13 +264,13 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Info tells what a cluster runs.
+// Info says what a cluster runs.
 type Info struct {
 	// Distribution is "elasticsearch" or "opensearch", Version such as "8.19.2".
 	Distribution, Version string
 }
 
-// Info asks a node what it runs.
+// Info asks a node for its distribution and version.
 func (c *Client) Info(ctx context.Context) (Info, error) {
 	var answer struct {
 		Version struct {
@@ -287,11 +284,11 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 	if answer.Version.Number == "" {
 		return Info{}, errors.New("GET /: the answer names no version")
 	}
-	// Elasticsearch says nothing of its distribution.
+	// Elasticsearch does not name its distribution.
 	return Info{cmp.Or(answer.Version.Distribution, "elasticsearch"), answer.Version.Number}, nil
 }
 
-// Ping reports by a nil error that a node answers.
+// Ping returns nil if a node answers.
 func (c *Client) Ping(ctx context.Context) error {
 	return c.Do(ctx, Call{Method: http.MethodHead, Path: "/"}, nil)
 }
@@ -300,10 +297,10 @@ const (
 	dialTimeout      = 2 * time.Second
 	handshakeTimeout = 5 * time.Second
 	idleTimeout      = 90 * time.Second
-	idlePerHost      = 32 // for the calls of a burst of cold searches; net/http keeps 2
+	idlePerHost      = 32 // for a burst of cold searches; net/http keeps 2
 )
 
-// newTransport returns the HTTP transport of a client that trusts ca.
+// newTransport returns an HTTP transport that trusts ca.
 func newTransport(ca []byte, outside bool) (http.RoundTripper, error) {
 	t := &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
@@ -311,7 +308,7 @@ func newTransport(ca []byte, outside bool) (http.RoundTripper, error) {
 		TLSHandshakeTimeout: handshakeTimeout,
 		MaxIdleConnsPerHost: idlePerHost,
 		IdleConnTimeout:     idleTimeout,
-		DisableCompression:  true, // inflating what comes from near by costs more than it saves
+		DisableCompression:  true, // in a local network compression costs more than it saves
 	}
 	pool := x509.NewCertPool()
 	if outside {

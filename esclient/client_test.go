@@ -22,8 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 )
 
@@ -37,15 +36,13 @@ func serve(t *testing.T, h http.HandlerFunc, change func(*Options)) *Client {
 		change(&o)
 	}
 	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
 
 func TestNewNamesTheOptionAtFault(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name string
 		o    Options
 		want string
@@ -58,20 +55,13 @@ func TestNewNamesTheOptionAtFault(t *testing.T) {
 		{"a query", Options{URL: "http://a:1/?x=1"}, "query"},
 		{"a user without a password", Options{URL: "http://a:1", Username: "u"}, "both"},
 		{"a password without a user", Options{URL: "http://a:1", Password: "secret"}, "both"},
-		{
-			"user and key",
-			Options{URL: "http://a:1", Username: "u", Password: "secret", APIKey: "secret"},
-			"one of them",
-		},
+		{"user and key", Options{URL: "http://a:1", Username: "u", Password: "secret", APIKey: "secret"}, "one of them"},
 		{"no certificate", Options{URL: "https://a:1", CA: []byte("secret")}, "PEM"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := New(test.o)
-			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "secret") {
-				t.Errorf("error %v, want one with %q and no secret", err, test.want)
-			}
-		})
+	} {
+		_, err := New(tt.o)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: error %v, want one with %q and no secret", tt.name, err, tt.want)
+		}
 	}
 }
 
@@ -81,13 +71,10 @@ func TestPlainJSONTypesAreSent(t *testing.T) {
 		h = r.Header
 		_, _ = io.WriteString(w, "{}")
 	}, nil)
-	if _, err := c.analyze(t.Context(), "i", analyzeBody{Text: []string{"x"}}, 0); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.analyze(t.Context(), "i", analyzeBody{Text: []string{"x"}}, 0)
+	check.OK(t, err)
 	for _, name := range []string{"Accept", "Content-Type"} {
-		if diff := cmp.Diff([]string{"application/json"}, h[name]); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		check.Equal(t, []string{"application/json"}, h[name], name)
 	}
 	if h.Get("X-Elastic-Client-Meta") != "" || h.Get("User-Agent") != "akin" {
 		t.Errorf("sent %v", h)
@@ -96,16 +83,11 @@ func TestPlainJSONTypesAreSent(t *testing.T) {
 
 func TestServerWithoutProductHeaderIsAccepted(t *testing.T) {
 	for _, r := range clustertest.Engines(t, "testdata") {
-		t.Run(r.Engine, func(t *testing.T) {
-			c := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(r.Body(t, "info")) }, nil)
-			info, err := c.Info(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := info.Distribution + "-" + info.Version; got != r.Engine {
-				t.Errorf("Info = %s, want %s", got, r.Engine)
-			}
-		})
+		c := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(r.Body(t, "info")) }, nil)
+		info, err := c.Info(t.Context())
+		if got := info.Distribution + "-" + info.Version; err != nil || got != r.Engine {
+			t.Errorf("Info = %s, %v, want %s", got, err, r.Engine)
+		}
 	}
 }
 
@@ -116,13 +98,9 @@ func TestCallsGoThroughTheTransportThatIsGiven(t *testing.T) {
 		asked = append(asked, r.Method+" "+r.URL.RequestURI())
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
 	})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer c.Close()
-	if err := c.Ping(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Ping(t.Context()))
 	if len(asked) != 1 || !strings.Contains(asked[0], " /") {
 		t.Errorf("the transport got %q", asked)
 	}
@@ -156,23 +134,16 @@ func TestCallIsMadeOnce(t *testing.T) {
 }
 
 func TestCredentialsAreSent(t *testing.T) {
-	tests := []struct {
-		name   string
-		change func(*Options)
-		want   string
-	}{
-		{"none", nil, ""},
-		{"password", func(o *Options) { o.Username, o.Password = "u", "p" }, "Basic dTpw"}, // base64 of u:p
-		{"key", func(o *Options) { o.APIKey = "a2V5" }, "APIKey a2V5"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			var got string
-			c := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization") }, test.change)
-			if err := c.Ping(t.Context()); err != nil || got != test.want {
-				t.Errorf("sent %q, %v, want %q", got, err, test.want)
-			}
-		})
+	for want, change := range map[string]func(*Options){
+		"":            nil,
+		"Basic dTpw":  func(o *Options) { o.Username, o.Password = "u", "p" }, // base64 of u:p
+		"APIKey a2V5": func(o *Options) { o.APIKey = "a2V5" },
+	} {
+		var got string
+		c := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization") }, change)
+		if err := c.Ping(t.Context()); err != nil || got != want {
+			t.Errorf("sent %q, %v, want %q", got, err, want)
+		}
 	}
 }
 
@@ -181,75 +152,52 @@ func TestCertificateOfTheClusterIsVerified(t *testing.T) {
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	tests := []struct {
-		name string
-		o    Options
-		ok   bool
-	}{
-		{"unknown", Options{}, false},
-		{"signed by the CA given", Options{CA: ca}, true},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			test.o.URL = s.URL
-			c, err := New(test.o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
-			if err := c.Ping(t.Context()); (err == nil) != test.ok {
-				t.Errorf("error %v, want success: %v", err, test.ok)
-			}
-		})
+	signed := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	for _, ca := range [][]byte{nil, signed} {
+		c, err := New(Options{URL: s.URL, CA: ca})
+		check.OK(t, err)
+		if err := c.Ping(t.Context()); (err == nil) != (ca != nil) {
+			t.Errorf("with the authority %t: error %v", ca != nil, err)
+		}
+		c.Close()
 	}
 }
 
 func TestErrorsHoldNoCredentials(t *testing.T) {
 	const secret = "c2VjcmV0"
 	change := func(o *Options) { o.APIKey = secret }
-	answers := map[string]http.HandlerFunc{
+	for name, h := range map[string]http.HandlerFunc{
 		"closed":  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"refused": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
-		"garbage": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") },
-	}
-	for name, h := range answers {
-		t.Run(name, func(t *testing.T) {
-			_, err := serve(t, h, change).Info(t.Context())
-			if err == nil || strings.Contains(err.Error(), secret) || !strings.HasPrefix(err.Error(), "GET /: ") {
-				t.Errorf("error %v, want one that names the call and no secret", err)
-			}
-		})
+		"garbage": says("<html>"),
+	} {
+		_, err := serve(t, h, change).Info(t.Context())
+		if err == nil || strings.Contains(err.Error(), secret) || !strings.HasPrefix(err.Error(), "GET /: ") {
+			t.Errorf("%s: error %v, want one that names the call and no secret", name, err)
+		}
 	}
 }
 
 func TestErrorTellsTheRootCause(t *testing.T) {
 	for _, r := range clustertest.Engines(t, "testdata") {
 		t.Run(r.Engine, func(t *testing.T) {
-			tests := []struct {
-				answer string
-				want   Error
-			}{
-				{"no index", Error{Type: "index_not_found_exception", Reason: "no such index [nowhere]"}},
-				{"no handler", Error{Reason: "no handler found for uri [/_nowhere/x/y/z] and method [GET]"}},
-				{"scripts barred", Error{
+			for answer, want := range map[string]Error{
+				"no index":   {Type: "index_not_found_exception", Reason: "no such index [nowhere]"},
+				"no handler": {Reason: "no handler found for uri [/_nowhere/x/y/z] and method [GET]"},
+				"scripts barred": {
 					Type:   "exception",
 					Reason: "[script score] queries cannot be executed when 'search.allow_expensive_queries' is set to false.",
-				}},
-			}
-			for _, test := range tests {
-				test.want.Status = r.Answers[test.answer].Status
-				c := client(t, clustertest.New().Replay(t, "GET /i/_count", r, test.answer))
+				},
+			} {
+				want.Status = r.Answers[answer].Status
+				c := client(t, clustertest.New().Replay(t, "GET /i/_count", r, answer))
 				_, err := count(t.Context(), c, "i")
 				var got *Error
-				if !errors.As(err, &got) {
-					t.Fatalf("%s: error %v", test.answer, err)
+				if !errors.As(err, &got) || *got != want {
+					t.Errorf("%s: error %v, want %+v", answer, err, want)
 				}
-				if diff := cmp.Diff(test.want, *got); diff != "" {
-					t.Errorf("%s: %s", test.answer, diff)
-				}
-				if barred := test.answer == "scripts barred"; IsBarred(err) != barred || IsUnknown(err) == barred {
-					t.Errorf("%s: barred %t, unknown to the cluster %t", test.answer, IsBarred(err), IsUnknown(err))
+				if barred := answer == "scripts barred"; IsBarred(err) != barred || IsUnknown(err) == barred {
+					t.Errorf("%s: barred %t, unknown to the cluster %t", answer, IsBarred(err), IsUnknown(err))
 				}
 			}
 		})
@@ -285,9 +233,7 @@ func TestAnswerIsBounded(t *testing.T) {
 			}
 		}
 	}, nil)
-	if _, err := count(t.Context(), c, "i"); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("error %v, want %v", err, ErrTooLarge)
-	}
+	check.Error(t, ErrTooLarge, check.ErrOf(count(t.Context(), c, "i")))
 }
 
 func TestAnswerOfExactlyTheBoundIsRead(t *testing.T) {
@@ -300,21 +246,16 @@ func TestAnswerOfExactlyTheBoundIsRead(t *testing.T) {
 }
 
 func TestHangingClusterEndsWithTheTimeout(t *testing.T) {
-	bodies := map[string]http.HandlerFunc{
+	for name, h := range map[string]http.HandlerFunc{
 		"no header": clustertest.Hang,
 		"half a body": func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, `{"count":`)
 			_ = http.NewResponseController(w).Flush()
 			clustertest.Hang(w, r)
 		},
-	}
-	for name, h := range bodies {
-		t.Run(name, func(t *testing.T) {
-			c := serve(t, h, func(o *Options) { o.Timeout = 20 * time.Millisecond })
-			if _, err := count(t.Context(), c, "i"); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
-			}
-		})
+	} {
+		c := serve(t, h, func(o *Options) { o.Timeout = 20 * time.Millisecond })
+		check.Error(t, context.DeadlineExceeded, check.ErrOf(count(t.Context(), c, "i")), name)
 	}
 }
 
@@ -341,9 +282,7 @@ func TestEscapedSlashSurvivesAPathBeforeTheAPI(t *testing.T) {
 		if err != nil || !strings.HasSuffix(plain, "/<logs-{now/d}>,a*/_count") || !strings.Contains(got, "%2Fd") {
 			t.Errorf("prefix %q: sent %q", prefix, got)
 		}
-		if strings.Count(got, "/") != 2+strings.Count(prefix, "/") {
-			t.Errorf("prefix %q: sent %q, which has other slashes", prefix, got)
-		}
+		check.Equal(t, 2+strings.Count(prefix, "/"), strings.Count(got, "/"), prefix, got)
 	}
 }
 
@@ -427,9 +366,7 @@ func TestAnswersToAnalyzeAreSmall(t *testing.T) {
 			}
 		}
 	}, func(o *Options) { o.Memory = m })
-	if _, err := client.analyzeText(t.Context(), "i", analyzeBody{Text: []string{"x"}}); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("error %v, want %v", err, ErrTooLarge)
-	}
+	check.Error(t, ErrTooLarge, check.ErrOf(client.analyzeText(t.Context(), "i", analyzeBody{Text: []string{"x"}})))
 	if m.most > decodedSize*textTokens || m.taken != 0 {
 		t.Errorf("%d bytes were counted, %d are at the end", m.most, m.taken)
 	}
@@ -451,9 +388,7 @@ func TestOutsideServersAreReachedAsTheEnvironmentSays(t *testing.T) {
 		for _, outside := range []bool{true, false} {
 			for _, server := range []string{signed, "http://behind-the-proxy.invalid"} {
 				c, err := New(Options{URL: server, CA: []byte(os.Getenv("AKIN_TEST_CA")), Outside: outside})
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				if err := c.Ping(t.Context()); (err == nil) != outside {
 					t.Errorf("%s, outside %v: %v", server, outside, err)
 				}
@@ -469,15 +404,11 @@ func TestOutsideServersAreReachedAsTheEnvironmentSays(t *testing.T) {
 	signed.Config.ErrorLog = log.New(io.Discard, "", 0)
 	asPEM := func(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) }
 	system := filepath.Join(t.TempDir(), "system.pem")
-	if err := os.WriteFile(system, asPEM(signed.Certificate().Raw), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(system, asPEM(signed.Certificate().Raw), 0o600))
 	public, private, _ := ed25519.GenerateKey(nil)
 	another := &x509.Certificate{SerialNumber: big.NewInt(1)}
 	der, err := x509.CreateCertificate(nil, another, another, public, private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 	child.Env = []string{"HTTP_PROXY=" + proxy.URL, "SSL_CERT_FILE=" + system, "AKIN_TEST_SIGNED=" + signed.URL, "AKIN_TEST_CA=" + string(asPEM(der))}
 	if out, err := child.CombinedOutput(); err != nil {

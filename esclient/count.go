@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// maxTermBytes is Lucene's bound on an indexed term.
+	// maxTermBytes is Lucene's limit of an indexed term.
 	maxTermBytes = 32766
-	// maxSampledShards is the number of shards whose statistics are added up; of
-	// more, so many are asked and their sums scaled up.
+	// maxSampledShards limits the shards whose statistics are added up; if there
+	// are more, so many are asked and their sums scaled up.
 	maxSampledShards = 32
-	shardCalls       = 8    // asked at once
+	shardCalls       = 8    // asked concurrently
 	termChunk        = 1000 // terms in one call
-	escapedByte      = 6    // the most bytes that one takes in JSON, as \u001f
+	escapedByte      = 6    // of JSON for one byte, as in \u001f
 )
 
-// A termCount has the statistics of a field and of each term asked for.
+// A termCount has the statistics of a field and of some terms.
 type termCount struct {
 	docCount int64
 	docFreqs []int64
 }
 
-// DocFreqs returns how many documents have each of the terms in the field, over
-// all shards, and how many have the field.
+// DocFreqs returns the number of documents with each of the terms in the field,
+// over all shards, and the number with the field.
 func (c *Client) DocFreqs(ctx context.Context, index, field string, terms []string) ([]int64, int64, error) {
 	q := c.about(index, field)
 	s, err := q.schema(ctx)
@@ -45,13 +45,12 @@ func (c *Client) DocFreqs(ctx context.Context, index, field string, terms []stri
 
 // count returns the statistics of terms in the field of s.
 //
-// It asks for the term vectors of a made-up document of the terms, shard by
-// shard: the engine's own numbers, without a search. For nested fields, and
-// where the cluster refuses that (routing may be required), a search counts.
+// It asks, shard by shard, for the term vectors of a made-up document of the
+// terms: the engine's own numbers, without a search. For nested fields, and if
+// the cluster refuses that (routing may be required), it counts by a search.
 func (q question) count(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
 	count := termCount{docFreqs: make([]int64, len(terms))}
-	// What cannot be in an index has the document frequency 0, and would make
-	// the cluster refuse the call.
+	// The cluster refuses terms that no index can have: their frequency is 0.
 	asked, at := make([]string, 0, len(terms)), make([]int, 0, len(terms))
 	for i, t := range terms {
 		if len(t) <= maxTermBytes && utf8.ValidString(t) {
@@ -88,8 +87,8 @@ type shard struct {
 	number int
 }
 
-// sampleShards returns the shards to ask, all or limit of them spread evenly,
-// and the number of shards that each stands for.
+// sampleShards returns all shards, or limit of them spread evenly, and the
+// number of shards that each stands for.
 func sampleShards(s *mapping.Schema, limit int) ([]shard, float64) {
 	all := make([]shard, 0, s.Shards)
 	for i := range s.Targets {
@@ -147,11 +146,11 @@ func (q question) countShard(ctx context.Context, sh shard, terms []string) (ter
 	field := cmp.Or(sh.target.AliasOf, q.field) // _termvectors does not know aliases
 	document := terms
 	if len(document) == 0 {
-		document = []string{"-"} // without any term the answer leaves the field out
+		document = []string{"-"} // without terms the answer omits the field
 	}
 	const filter = "&filter_path=term_vectors.*.field_statistics.doc_count,term_vectors.*.terms.*.doc_freq"
-	// Engines number documents that are not stored, and where one with such an id
-	// has just been written they would refresh the index to see that.
+	// Engines give documents that are not stored an id; if a document with that id
+	// was just written, they would refresh the index.
 	const asSearched = "&realtime=false"
 	r := Call{
 		Method: http.MethodPost, Limit: smallAnswer,
@@ -162,7 +161,7 @@ func (q question) countShard(ctx context.Context, sh shard, terms []string) (ter
 		},
 	}
 	for _, t := range terms {
-		r.Limit += escapedByte * int64(len(t)) // the answer has each of them
+		r.Limit += escapedByte * int64(len(t)) // the answer repeats each term
 	}
 	if err := q.client.Do(ctx, r, &answer); err != nil {
 		return termCount{}, err
@@ -170,12 +169,12 @@ func (q question) countShard(ctx context.Context, sh shard, terms []string) (ter
 	vector := answer.Vectors[field]
 	count := termCount{docCount: vector.Field.DocCount, docFreqs: make([]int64, len(terms))}
 	for i, t := range terms {
-		count.docFreqs[i] = vector.Terms[t].DocFreq // a term that no document has is left out
+		count.docFreqs[i] = vector.Terms[t].DocFreq // the answer omits terms that no document has
 	}
 	return count, nil
 }
 
-// inNested returns query as it is to be searched for the field of s.
+// inNested returns query, wrapped for the nested field of s if it has one.
 func inNested(s *mapping.Schema, query Object) Object {
 	if s.Nested == "" {
 		return query
@@ -183,8 +182,7 @@ func inNested(s *mapping.Schema, query Object) Object {
 	return Object{"nested": Object{"path": s.Nested, "query": query, "ignore_unmapped": true}}
 }
 
-// A termAggregations has the counts of a search, those of nested documents in
-// In.
+// A termAggregations has the counts of a search, In those of nested documents.
 type termAggregations struct {
 	Terms struct {
 		Buckets []documents `json:"buckets"`
@@ -194,8 +192,8 @@ type termAggregations struct {
 	In    *termAggregations `json:"in"`
 }
 
-// countBySearch counts with one search of the documents that have a term, which
-// is fast for rare ones; N is counted apart from it.
+// countBySearch counts by one search for documents with one of the terms, which
+// is fast for rare ones; N is counted separately.
 func (q question) countBySearch(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
 	inNestedToo := func(aggregations Object) Object {
 		if s.Nested == "" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -33,9 +34,7 @@ func newEngine(t *testing.T) *engine {
 	t.Helper()
 	e := &engine{Engine: clustertest.NewEngine(t)}
 	c, err := New(Options{URL: e.URL, Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(c.Close)
 	e.Client = c
 	e.Make = func(ctx context.Context, method, path string, body any) error {
@@ -89,8 +88,6 @@ func newEngine(t *testing.T) *engine {
 			"deep":  Object{"type": "nested", "properties": Object{"text": Object{"type": "text"}}},
 		}},
 	}})
-	e.Create(t, "keyword", Object{"number_of_replicas": 0},
-		Object{"properties": Object{"title": Object{"type": "keyword"}}})
 	e.Create(t, "same", Object{"number_of_shards": 2, "number_of_replicas": 0},
 		Object{"properties": Object{"title": Object{"type": "text", "analyzer": "english"}}})
 	e.Create(t, "german", Object{"number_of_replicas": 0},
@@ -152,100 +149,68 @@ func TestRealEngine(t *testing.T) {
 }
 
 func (e *engine) testAnalyze(t *testing.T) {
-	tests := []struct {
+	// want is an analysis whose terms stand at 0, 1, …; a word "_" is written as
+	// its term.
+	want := func(analyzer, terms, words string, change func(*Analysis)) *Analysis {
+		a := &Analysis{Terms: strings.Fields(terms), Positions: []int{}, Analyzer: analyzer, Shards: 3}
+		for i := range a.Terms {
+			a.Positions = append(a.Positions, i)
+		}
+		for word := range strings.FieldsSeq(words) {
+			a.Written = append(a.Written, strings.Trim(word, "_"))
+		}
+		if change != nil {
+			change(a)
+		}
+		return a
+	}
+	nested := func(path string) func(*Analysis) { return func(a *Analysis) { a.Nested = path } }
+	similar := func(s mapping.Similarity) func(*Analysis) { return func(a *Analysis) { a.Similarity = s } }
+	shards := func(n int) func(*Analysis) { return func(a *Analysis) { a.Shards = n } }
+	behindAStopWord := func(a *Analysis) { a.Positions = []int{1, 2} }
+	for _, tt := range []struct {
 		name, index, field, analyzer, text string
 		want                               *Analysis
 	}{
-		{"by the field's analyzer", "main", "title", "", "The Running Cars", &Analysis{
-			Terms: []string{"run", "car"}, Positions: []int{1, 2}, Written: []string{"Running", "Cars"}, Analyzer: "english", Shards: 3,
-		}},
-		{"by the search analyzer", "main", "body", "", "Running cars", &Analysis{
-			Terms: []string{"running", "cars"}, Positions: []int{0, 1}, Written: []string{"Running", ""}, Analyzer: "plain", Shards: 3,
-		}},
-		{"by a named analyzer", "main", "body", "stem", "Running cars", &Analysis{
-			Terms: []string{"run", "car"}, Positions: []int{0, 1}, Written: []string{"Running", "cars"}, Analyzer: "stem", Shards: 3,
-		}},
-		{"a multi-field", "main", "title.std", "", "Running", &Analysis{
-			Terms: []string{"running"}, Positions: []int{0}, Written: []string{"Running"}, Analyzer: "default", Shards: 3,
-		}},
-		{"a nested field", "main", "list.deep.text", "", "Running", &Analysis{
-			Terms: []string{"running"}, Positions: []int{0}, Written: []string{"Running"}, Analyzer: "default", Shards: 3, Nested: "list.deep",
-		}},
-		{"another similarity", "main", "dfr", "", "x", &Analysis{
-			Terms: []string{"x"}, Positions: []int{0}, Analyzer: "default", Shards: 3, Similarity: mapping.Other,
-		}},
-		{"the boolean similarity", "main", "bool", "", "x", &Analysis{
-			Terms: []string{"x"}, Positions: []int{0}, Analyzer: "default", Shards: 3, Similarity: mapping.Boolean,
-		}},
-		{"beyond the basic plane", "main", "body", "", "été 😀!", &Analysis{
-			Terms: []string{"été", "😀"}, Positions: []int{0, 1}, Analyzer: "plain", Shards: 3,
-		}},
-		{"an alias of a field", "main", "alias", "", "The Running Cars", &Analysis{
-			Terms: []string{"run", "car"}, Positions: []int{1, 2}, Written: []string{"Running", "Cars"}, Analyzer: "english", Shards: 3,
-		}},
-		{"an alias in a nested object", "main", "list.alias", "", "Running", &Analysis{
-			Terms: []string{"run"}, Positions: []int{0}, Written: []string{"Running"}, Analyzer: "english", Shards: 3, Nested: "list",
-		}},
-		{"nothing", "main", "title", "", "the", &Analysis{Terms: []string{}, Positions: []int{}, Analyzer: "english", Shards: 3}},
-		{"several indices", "main,same,without", "title", "", "cars", &Analysis{
-			Terms: []string{"car"}, Positions: []int{0}, Written: []string{"cars"}, Analyzer: "english", Shards: 5,
-		}},
-		{"a pattern", "s*", "title", "", "cars", &Analysis{
-			Terms: []string{"car"}, Positions: []int{0}, Written: []string{"cars"}, Analyzer: "english", Shards: 2,
-		}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			index := e.At(strings.Split(test.index, ",")...)
-			got, err := e.cached(t).Analyze(t.Context(), at(index), test.field, test.analyzer, test.text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
+		{"by the field's analyzer", "main", "title", "", "The Running Cars", want("english", "run car", "Running Cars", behindAStopWord)},
+		{"by the search analyzer", "main", "body", "", "Running cars", want("plain", "running cars", "Running _", nil)},
+		{"by a named analyzer", "main", "body", "stem", "Running cars", want("stem", "run car", "Running cars", nil)},
+		{"a multi-field", "main", "title.std", "", "Running", want("default", "running", "Running", nil)},
+		{"a nested field", "main", "list.deep.text", "", "Running", want("default", "running", "Running", nested("list.deep"))},
+		{"another similarity", "main", "dfr", "", "x", want("default", "x", "", similar(mapping.Other))},
+		{"the boolean similarity", "main", "bool", "", "x", want("default", "x", "", similar(mapping.Boolean))},
+		{"beyond the basic plane", "main", "body", "", "été 😀!", want("plain", "été 😀", "", nil)},
+		{"an alias of a field", "main", "alias", "", "The Running Cars", want("english", "run car", "Running Cars", behindAStopWord)},
+		{"an alias in a nested object", "main", "list.alias", "", "Running", want("english", "run", "Running", nested("list"))},
+		{"nothing", "main", "title", "", "the", want("english", "", "", nil)},
+		{"several indices", "main,same,without", "title", "", "cars", want("english", "car", "cars", shards(5))},
+		{"a pattern", "s*", "title", "", "cars", want("english", "car", "cars", shards(2))},
+	} {
+		index := e.At(strings.Split(tt.index, ",")...)
+		got, err := e.cached(t).Analyze(t.Context(), at(index), tt.field, tt.analyzer, tt.text)
+		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v, %s", tt.name, err, diff)
+		}
 	}
 }
 
 func (e *engine) testRefusals(t *testing.T) {
-	tests := []struct {
-		name, index, field string
-		want               error
-	}{
-		{"a keyword", "main", "title.raw", mapping.ErrNotText},
-		{"a number", "main", "number", mapping.ErrNotText},
-		{"an object", "main", "object", mapping.ErrNotText},
-		{"a nested object", "main", "list", mapping.ErrNotText},
-		{"text that is not indexed", "main", "hidden", mapping.ErrNotText},
-		{"a field that no index maps", "main", "nowhere", mapping.ErrNotText},
-		{"a field below a text field", "main", "title.std.more", mapping.ErrNotText},
-		{"text in one index, a keyword in another", "main,keyword", "title", mapping.ErrNotText},
-		{"other analyzers", "main,german", "title", mapping.ErrMixed},
+	for field, want := range map[string]error{
+		"title.raw": mapping.ErrNotText, "list": mapping.ErrNotText, "hidden": mapping.ErrNotText, "nowhere": mapping.ErrNotText,
+	} {
+		check.Error(t, want, check.ErrOf(e.cached(t).Analyze(t.Context(), at(e.At("main")), field, "", "x")), field)
 	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			index := e.At(strings.Split(test.index, ",")...)
-			_, err := e.cached(t).Analyze(t.Context(), at(index), test.field, "", "x")
-			if !errors.Is(err, test.want) {
-				t.Errorf("error %v, want %v", err, test.want)
-			}
-		})
+	check.Error(t, mapping.ErrMixed, check.ErrOf(e.cached(t).Analyze(t.Context(), at(e.At("main", "german")), "title", "", "x")))
+	for _, tt := range []struct {
+		index, analyzer string
+		status          int
+	}{{"none", "", http.StatusNotFound}, {"main", "none", http.StatusBadRequest}} {
+		_, err := e.cached(t).Analyze(t.Context(), at(e.At(tt.index)), "title", tt.analyzer, "x")
+		var refusal *Error
+		if !errors.As(err, &refusal) || refusal.Status != tt.status {
+			t.Errorf("index %s, analyzer %q: error %v, want a %d", tt.index, tt.analyzer, err, tt.status)
+		}
 	}
-	t.Run("an index that is not there", func(t *testing.T) {
-		_, err := e.cached(t).Analyze(t.Context(), at(e.At("none")), "title", "", "x")
-		var refusal *Error
-		if !errors.As(err, &refusal) || refusal.Status != http.StatusNotFound {
-			t.Errorf("error %v, want a 404", err)
-		}
-	})
-	t.Run("an analyzer that is not there", func(t *testing.T) {
-		_, err := e.cached(t).Analyze(t.Context(), at(e.At("main")), "title", "none", "x")
-		var refusal *Error
-		if !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest {
-			t.Errorf("error %v, want a 400", err)
-		}
-	})
 	t.Run("a runtime field over text", func(t *testing.T) {
 		if e.Distribution != "elasticsearch" || strings.HasPrefix(e.Version, "7.10.") {
 			t.Skip("the engine has no runtime fields")
@@ -255,9 +220,7 @@ func (e *engine) testRefusals(t *testing.T) {
 			"properties": Object{"title": Object{"type": "text"}},
 		})
 		_, err := e.cached(t).Analyze(t.Context(), at(e.At("runtime")), "title", "", "x")
-		if !errors.Is(err, mapping.ErrNotText) {
-			t.Errorf("error %v, want %v", err, mapping.ErrNotText)
-		}
+		check.Error(t, mapping.ErrNotText, err)
 	})
 }
 
@@ -273,13 +236,9 @@ func (e *engine) testDefaultSearch(t *testing.T) {
 			Method: http.MethodPost, Path: IndexPath(e.At("search"), "/_validate/query?explain=true"),
 			Body: Object{"query": Object{"match": Object{field: "Running"}}},
 		}, &answer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got, err := e.cached(t).Analyze(t.Context(), at(e.At("search")), field, "", "Running")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if want := answer.Explanations[0].Explanation; field+":"+strings.Join(got.Terms, " ") != want {
 			t.Errorf("field %s: terms %q, the engine searches for %s", field, got.Terms, want)
 		}
@@ -309,12 +268,8 @@ func (e *engine) testWords(t *testing.T) {
 			continue
 		}
 		got, err := e.AnalyzeWords(t.Context(), e.At("main"), test.field, words)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("field %s: %s", test.field, diff)
-		}
+		check.OK(t, err)
+		check.Equal(t, test.want, got, test.field)
 	}
 	t.Run("more tokens than a call may make", func(t *testing.T) {
 		many := make([]string, 2500)
@@ -323,9 +278,7 @@ func (e *engine) testWords(t *testing.T) {
 		}
 		many[1234] = strings.Repeat("x-", 10_001)
 		got, err := e.AnalyzeWords(t.Context(), e.At("main"), "body", many)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for i, terms := range got {
 			switch {
 			case i == 1234 && terms != nil, i != 1234 && (len(terms) != 15 || terms[0] != "a"+strconv.Itoa(i)):
@@ -385,21 +338,13 @@ func (e *engine) testStatistics(t *testing.T) {
 func (e *engine) testCountBySearch(t *testing.T) {
 	for _, field := range []string{"title", "title.std", "low", "empty"} {
 		s, err := e.Schema(t.Context(), e.At("main"), field)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		terms := []string{"car", "cars", "boat", "the", "x.y", "none"}
 		vectors, err := e.about(e.At("main"), field).countByVectors(t.Context(), s, terms)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		search, err := e.about(e.At("main"), field).countBySearch(t.Context(), s, terms)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(vectors, search, cmp.AllowUnexported(termCount{})); diff != "" {
-			t.Errorf("field %s: %s", field, diff)
-		}
+		check.OK(t, err)
+		check.Equal(t, vectors, search, cmp.AllowUnexported(termCount{}), field)
 	}
 }
 
@@ -438,9 +383,7 @@ func (e *engine) testScale(t *testing.T) {
 func (e *engine) testScripts(t *testing.T) {
 	ask := func() bool {
 		st, err := e.cached(t).Statistics(t.Context(), at(e.At("main")), "title", []string{"car"}, make([]int64, 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return st.Scripts
 	}
 	// Elasticsearch 8 and later as built for these tests has no painless.
@@ -448,9 +391,7 @@ func (e *engine) testScripts(t *testing.T) {
 		Method: http.MethodPost, Path: "/_scripts/painless/_execute",
 		Body: Object{"script": Object{"source": "1"}},
 	}, nil) == nil
-	if got := ask(); got != has {
-		t.Errorf("scripts run: %v, the cluster has painless: %v", got, has)
-	}
+	check.Equal(t, has, ask())
 	bar := func(v any) {
 		e.Engine.Do(t, http.MethodPut, "/_cluster/settings",
 			Object{"transient": Object{"search.allow_expensive_queries": v}})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -51,24 +52,15 @@ func TestFieldsThatAPatternMatches(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			members := make([]string, len(test.indices))
-			for i, index := range test.indices {
-				members[i] = fmt.Sprintf(`"i%d":%s`, i, index)
-			}
-			f := clustertest.New().Reply("GET /i*", http.StatusOK, "{"+strings.Join(members, ",")+"}")
+			f := answers(test.indices...)
 			c := cached(t, f)
 			for range 2 {
 				got, err := c.Fields(t.Context(), at("i*"), test.pattern)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(test.want, got); diff != "" {
-					t.Error(diff)
+				if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
+					t.Error(err, diff)
 				}
 			}
-			if f.Asked("") != 1 {
-				t.Errorf("%d calls, want 1", f.Asked(""))
-			}
+			check.Equal(t, 1, f.Asked(""))
 		})
 	}
 }
@@ -94,17 +86,11 @@ func TestPatternOfTooManyFieldsIsRefusedAndRemembered(t *testing.T) {
 }
 
 func TestFieldsOfASickCluster(t *testing.T) {
-	for name, body := range map[string]string{
-		"no object":  `{"i":[]}`,
-		"no mapping": `{"i":{"mappings":{"properties":{"f":7}}}}`,
-		"garbage":    `<html>`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := clustertest.New().Reply("GET /i", http.StatusOK, body)
-			if names, err := cached(t, f).Fields(t.Context(), at("i"), "*"); err == nil {
-				t.Errorf("fields %q", names)
-			}
-		})
+	for _, body := range []string{`{"i":[]}`, `{"i":{"mappings":{"properties":{"f":7}}}}`, `<html>`} {
+		f := clustertest.New().Reply("GET /i", http.StatusOK, body)
+		if names, err := cached(t, f).Fields(t.Context(), at("i"), "*"); err == nil {
+			t.Errorf("%s: fields %q", body, names)
+		}
 	}
 }
 
@@ -122,9 +108,7 @@ func TestFilterOfThePatternLetsItsFieldsThrough(t *testing.T) {
 			t.Fatal(err)
 		}
 		escaped := strings.NewReplacer(",", "%2C", "*", "%2A").Replace(want)
-		if f.Calls()[0] != "GET /i?filter_path="+escaped+"&flat_settings=true " {
-			t.Errorf("%s: %s, want %s", pattern, f.Calls()[0], escaped)
-		}
+		check.Equal(t, "GET /i?filter_path="+escaped+"&flat_settings=true ", f.Calls()[0], pattern, escaped)
 	}
 }
 
@@ -144,9 +128,7 @@ func TestAliasIsAskedForWithItsField(t *testing.T) {
 
 	c := client(t, f)
 	s, err := c.Schema(t.Context(), "i", "to")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := wantSchema{
 		Targets: []mapping.Target{{Index: "i", Shards: 2, Source: "body", AliasOf: "body.std"}}, Index: "english", Search: "english", K1: 1.2, Shards: 2,
 	}
@@ -160,26 +142,21 @@ func TestAliasIsAskedForWithItsField(t *testing.T) {
 }
 
 func TestAliasThatLeadsNowhereIsNoText(t *testing.T) {
-	tests := map[string]struct {
-		properties string
-		want       error
-	}{
-		"to a field that is not there": {`"f":{"type":"alias","path":"x"}`, mapping.ErrNotText},
-		"to a keyword":                 {`"f":{"type":"alias","path":"fx"},"fx":{"type":"keyword"}`, mapping.ErrNotText},
-		"to an alias":                  {`"f":{"type":"alias","path":"f"}`, mapping.ErrNotText},
-		"to nothing":                   {`"f":{"type":"alias"}`, mapping.ErrNotText},
-	}
-	for name, test := range tests {
-		f := clustertest.New().Reply("GET /i", http.StatusOK, `{"i":`+mapped(test.properties, "")+`}`)
-		if s, err := client(t, f).Schema(t.Context(), "i", "f"); !errors.Is(err, test.want) {
-			t.Errorf("%s: %+v, error %v, want %v", name, s, err, test.want)
+	for name, properties := range map[string]string{
+		"to a field that is not there": `"f":{"type":"alias","path":"x"}`,
+		"to a keyword":                 `"f":{"type":"alias","path":"fx"},"fx":{"type":"keyword"}`,
+		"to an alias":                  `"f":{"type":"alias","path":"f"}`,
+		"to nothing":                   `"f":{"type":"alias"}`,
+	} {
+		if s, err := ofIndices(t, "f", mapped(properties, "")); !errors.Is(err, mapping.ErrNotText) {
+			t.Errorf("%s: %+v, error %v, want %v", name, s, err, mapping.ErrNotText)
 		}
 	}
 	indices := make([]string, maxAliased+1)
 	for i := range indices {
-		indices[i] = fmt.Sprintf(`"i%d":%s`, i, mapped(fmt.Sprintf(`"f":{"type":"alias","path":"x%d"}`, i), ""))
+		indices[i] = mapped(fmt.Sprintf(`"f":{"type":"alias","path":"x%d"}`, i), "")
 	}
-	f := clustertest.New().Reply("GET /i*", http.StatusOK, "{"+strings.Join(indices, ",")+"}")
+	f := answers(indices...)
 	if s, err := client(t, f).Schema(t.Context(), "i*", "f"); !errors.Is(err, mapping.ErrMixed) || f.Asked("") != 1 {
 		t.Errorf("an alias of many fields: %+v, error %v", s, err)
 	}

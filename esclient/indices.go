@@ -13,32 +13,32 @@ import (
 	"github.com/akin-search/akin/internal/glob"
 )
 
-// ErrRemote says that an index expression names indices of another cluster, of
-// which this one knows neither the mappings nor the terms.
+// ErrRemote says that an index expression names indices of another cluster,
+// whose mappings and terms are unknown here.
 var ErrRemote = errors.New("indices of a remote cluster")
 
-// Indices say which indices a search goes to.
+// Indices are the indices that a search goes to.
 type Indices struct {
-	// Expression is the index expression, unescaped: names, patterns and date math
-	// with commas between them. "" is all indices.
+	// Expression is the unescaped index expression: names, patterns and date math,
+	// separated by commas. "" means all indices.
 	Expression string
-	// Options say how the cluster resolves it: the parameters of the request that
-	// isOption knows, as a query string. Any other parameter is an error.
+	// Options say how the cluster resolves it: a query string of the parameters
+	// that isOption knows. Any other parameter is an error.
 	Options string
 }
 
 // maxOptions bounds [Indices.Options] in bytes.
 const maxOptions = 512
 
-// isOption reports whether a parameter says how an index expression is
-// resolved. No other may get into a URL: it could change what a call does.
+// isOption reports whether a parameter controls how an index expression is
+// resolved. Others must not get into a URL: they could change what a call does.
 func isOption(name string) bool {
 	return slices.Contains([]string{"ignore_unavailable", "allow_no_indices", "expand_wildcards", "ignore_throttled"}, name)
 }
 
-// check returns why the indices are not even to be asked for.
+// check returns why the cluster must not be asked about the indices.
 func (i Indices) check() error {
-	// No name of an index or an alias starts so: it would be another API.
+	// No index or alias begins with "_": that would be another API.
 	if strings.HasPrefix(i.Expression, "_") && i.Expression != "_all" {
 		return fmt.Errorf("%q is no index: %w", i.Expression, mapping.ErrNotText)
 	}
@@ -61,8 +61,8 @@ func (i Indices) check() error {
 }
 
 // remote reports whether a name has a colon outside date math (as in
-// "<logs-{now/d{HH:mm}}>"): "cluster:index" has, and no name in the cluster
-// itself.
+// "<logs-{now/d{HH:mm}}>"). "cluster:index" has one; no name in the cluster
+// itself does.
 func (i Indices) remote() bool {
 	depth := 0
 	for _, r := range i.Expression {
@@ -80,39 +80,37 @@ func (i Indices) remote() bool {
 	return false
 }
 
-// single reports whether the expression looks like one name, as _analyze wants
-// it.
+// single reports whether the expression looks like one name, for _analyze.
 func (i Indices) single() bool {
 	return !i.all() && !strings.ContainsAny(i.Expression, "*,:")
 }
 
-// aliasFilter returns the filter of an answer of GET /{index} that lets the
-// aliases through that the expression may name, "" where it names none.
+// aliasFilter returns the filter_path of GET /{index} for the aliases that the
+// expression may name, or "" if it names none.
 func (i Indices) aliasFilter() string {
 	name := i.Expression
 	switch {
 	case i.all():
 		return ""
 	case strings.ContainsAny(name, ",<"):
-		name = "*" // the expression may be as long as a URL can be
+		name = "*" // the expression may be as long as a URL
 	}
-	// A dot would end a segment of the filter.
+	// A dot would end the segment of the filter.
 	if at := strings.IndexAny(name, `*.\\`); at >= 0 {
 		name = name[:at] + "*"
 	}
 	return "*.aliases." + name
 }
 
-// mayName reports whether the search may go to an index by the alias of that
-// name. That is not known for sure: in OpenSearch 2 an alias that a pattern
-// matches, and one that stands next to the name of its index, do not route the
-// search.
+// mayName reports whether the search may reach an index through that alias. It
+// can be wrong: in OpenSearch 2 an alias that a pattern matches, or that stands
+// next to its index's name, does not route the search.
 func (i Indices) mayName(alias string) bool {
 	if i.all() {
 		return false
 	}
 	for part := range strings.SplitSeq(i.Expression, ",") {
-		// Date math may become any name.
+		// Date math can become any name.
 		if strings.HasPrefix(part, "<") || glob.Match(part, alias) {
 			return true
 		}
@@ -120,10 +118,10 @@ func (i Indices) mayName(alias string) bool {
 	return false
 }
 
-// all reports whether the expression stands for all indices, by no name.
+// all reports whether the expression means all indices, without naming them.
 func (i Indices) all() bool { return i.Expression == "" || i.Expression == "_all" }
 
-// path returns the escaped path of an API of the indices with the options and
+// path returns the escaped path of an API of the indices, with options and
 // query.
 func (i Indices) path(api string, query url.Values) string {
 	all, err := url.ParseQuery(i.Options)
@@ -140,5 +138,5 @@ func (i Indices) path(api string, query url.Values) string {
 }
 
 // IndexPath returns the escaped path of an API of an index expression, such as
-// "/logs-%2A/_search". "" is all indices.
+// "/logs-%2A/_search". "" means all indices.
 func IndexPath(index, api string) string { return "/" + url.PathEscape(cmp.Or(index, "_all")) + api }

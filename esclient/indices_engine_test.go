@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -94,9 +95,7 @@ func (e *engine) testExpressions(t *testing.T) {
 	t.Run("all indices", func(t *testing.T) {
 		for _, expression := range []string{"", "_all", "*"} {
 			_, err := e.cached(t).Analyze(t.Context(), at(expression), "no such field", "", "x")
-			if !errors.Is(err, mapping.ErrNotText) {
-				t.Errorf("%q: error %v", expression, err)
-			}
+			check.Error(t, mapping.ErrNotText, err, expression)
 		}
 	})
 }
@@ -166,9 +165,7 @@ func (e *engine) testFields(t *testing.T) {
 		"*", "t*", "title*", "title.*", "*.text", "o*.t*", "o*", "ti*r", "list.*", "l*s", "n*", "*a*e*", "p*", "ty*", "none*", "object.o*",
 	} {
 		names, err := e.cached(t).Fields(t.Context(), at(e.At("fields")), pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got, failed := map[string]bool{}, 0
 		for _, name := range names {
 			switch target := aliases[name]; {
@@ -249,8 +246,6 @@ func (e *engine) testGraph(t *testing.T) {
 		if err != nil {
 			t.Fatal(fmt.Errorf("%s: %w", test.text, err))
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s: %s", test.text, diff)
-		}
+		check.Equal(t, test.want, got, test.text)
 	}
 }

@@ -17,9 +17,8 @@ import (
 	"github.com/akin-search/akin/internal/cache"
 )
 
-// Inspect says what each index of an expression that maps a text field has of
-// it, by name. It takes one call; the search analyzers may be "". The error is
-// as of [Client.Fields].
+// Inspect returns what each index with a text field says of it, by name. It
+// takes one call; search analyzers may be "". Errors are as of [Client.Fields].
 func (c *Client) Inspect(ctx context.Context, index, field string) ([]mapping.Inspection, error) {
 	q := c.about(index, field)
 	if err := q.check(); err != nil {
@@ -36,8 +35,8 @@ func (c *Client) Inspect(ctx context.Context, index, field string) ([]mapping.In
 	return all, nil
 }
 
-// Texts lists the fields with text of the open indices of an expression, by the
-// names of their indices, in order.
+// Texts lists the text fields of the open indices of an expression, and the
+// sorted names of the indices.
 func (c *Client) Texts(ctx context.Context, index string) (names []string, texts map[string][]mapping.Text, err error) {
 	var answer map[string]mapping.Index
 	path := Indices{Expression: index}.path("", url.Values{"expand_wildcards": {"open"}, "flat_settings": {"true"}})
@@ -56,19 +55,19 @@ func (c *Client) Texts(ctx context.Context, index string) (names []string, texts
 	return slices.Sorted(maps.Keys(texts)), texts, nil
 }
 
-// SampleWords is how many words of a text make one as long as what people
-// search for; sampleBytes bounds a word.
+// SampleWords is the number of words in a text as long as a typical search;
+// sampleBytes limits a word.
 const SampleWords, sampleBytes = 5, 40
 
-// A TextIndex is an open index or an alias, with the full names of its text
+// A TextIndex is an open index or alias, with the full names of its text
 // fields.
 type TextIndex struct {
 	Name   string
 	Fields []string
 }
 
-// TextIndices lists the open indices of an expression that have text fields,
-// and their aliases, by name. It takes one round trip.
+// TextIndices lists the open indices of an expression with text fields, and
+// their aliases, by name. It takes one round trip.
 func (c *Client) TextIndices(ctx context.Context, index string) ([]TextIndex, error) {
 	var answer map[string]mapping.Index
 	path := Indices{Expression: index}.path("", url.Values{
@@ -101,8 +100,7 @@ func (c *Client) TextIndices(ctx context.Context, index string) ([]TextIndex, er
 	return all, nil
 }
 
-// SampleText returns some words that a document of an index has in a field, ""
-// where there is none to be had.
+// SampleText returns some words of a document's field, or "" without any.
 func (c *Client) SampleText(ctx context.Context, index, field string) (string, error) {
 	texts, err := c.SampleTexts(ctx, index, field, 1, SampleWords)
 	if len(texts) == 0 {
@@ -111,9 +109,8 @@ func (c *Client) SampleText(ctx context.Context, index, field string) (string, e
 	return texts[0], err
 }
 
-// SampleTexts returns the first words that some documents of an index have in a
-// field, of each at most as many as words says; none where there are none to be
-// had.
+// SampleTexts returns the first words, at most words, of a field of some
+// documents; none if they are not available.
 func (c *Client) SampleTexts(ctx context.Context, index, field string, documents, words int) ([]string, error) {
 	type hit struct {
 		Fields map[string][]jsontext.Value `json:"fields"`
@@ -138,17 +135,17 @@ func (c *Client) SampleTexts(ctx context.Context, index, field string, documents
 	return texts, nil
 }
 
-// Settings that bound what a search may ask for.
+// Settings that limit what a search may ask for.
 const (
 	MaxClauses       = "indices.query.bool.max_clause_count" // of the cluster
 	MaxRescoreWindow = "index.max_rescore_window"
 	MaxResultWindow  = "index.max_result_window"
 )
 
-// AskLimit has the cluster asked, apart from the caller, for the value of a
-// setting for an index expression, the smallest of several indices, and calls
-// tell with it; not where the cluster does not say, is being asked already, or
-// too many calls are under way.
+// AskLimit asks the cluster in the background for a setting's value, the
+// smallest among several indices, and calls tell with it. It does not if the
+// cluster does not say, is already being asked, or too many calls are in
+// flight.
 func (c *Cached) AskLimit(setting, index string, tell func(n int64)) {
 	k := key{kind: limitOfIndices, Indices: Indices{Expression: index}, field: setting}
 	cache.Start(context.Background(), c.statistics, k, 0, func(ctx context.Context) (n int64, err error) {
@@ -164,8 +161,8 @@ func (c *Cached) AskLimit(setting, index string, tell func(n int64)) {
 	})
 }
 
-// maxClauses asks for the cluster's setting. A transient value goes before a
-// persistent one, and that before the default, which may be of the node's file.
+// maxClauses asks for the cluster's setting. A transient value overrides a
+// persistent one, and that the default, which may come from the node's file.
 func (c *Client) maxClauses(ctx context.Context) (int64, error) {
 	var answer struct {
 		Transient  map[string]string `json:"transient"`
@@ -179,7 +176,7 @@ func (c *Client) maxClauses(ctx context.Context) (int64, error) {
 	return positive(MaxClauses, cmp.Or(answer.Transient[MaxClauses], answer.Persistent[MaxClauses], answer.Defaults[MaxClauses]))
 }
 
-// indexLimit asks for the setting of indices and returns the smallest.
+// indexLimit asks for a setting of indices and returns the smallest value.
 func (c *Client) indexLimit(ctx context.Context, setting, index string) (int64, error) {
 	var answer map[string]struct {
 		Settings map[string]string `json:"settings"`
@@ -207,7 +204,7 @@ func (c *Client) indexLimit(ctx context.Context, setting, index string) (int64, 
 	return least, nil
 }
 
-// positive returns the value of a setting.
+// positive parses the value of a setting.
 func positive(setting, text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n <= 0 {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 )
 
@@ -14,35 +15,33 @@ import (
 func TestLimitsAreAskedFor(t *testing.T) {
 	const (
 		two      = `{"a":{"settings":{},"defaults":{"index.max_rescore_window":"10000"}},"b":{"settings":{"index.max_rescore_window":"50"},"defaults":{}}}`
+		one      = `{"a":{"settings":{},"defaults":{"index.max_rescore_window":"10000"}}}`
 		defaults = `"defaults":{"indices.query.bool.max_clause_count":"1024"}`
+		clauses  = "GET /_cluster/settings"
+		window   = "/_settings/index.max_rescore_window"
 	)
 	for name, tt := range map[string]struct {
 		setting, index, call, answer string
 		status                       int
 		want                         int64
 	}{
-		"clauses by default":   {MaxClauses, "a", "GET /_cluster/settings", `{` + defaults + `}`, 200, 1024},
-		"clauses as set":       {MaxClauses, "a", "GET /_cluster/settings", `{"transient":{"indices.query.bool.max_clause_count":"512"},` + defaults + `}`, 200, 512},
-		"no setting":           {MaxClauses, "a", "GET /_cluster/settings", `{}`, 200, 0},
-		"not allowed":          {MaxClauses, "a", "GET /_cluster/settings", `{}`, 403, 0},
-		"the smallest of two":  {MaxRescoreWindow, "a,b", "GET /a,b/_settings/index.max_rescore_window", two, 200, 50},
-		"by default":           {MaxRescoreWindow, "a", "GET /a/_settings/index.max_rescore_window", `{"a":{"settings":{},"defaults":{"index.max_rescore_window":"10000"}}}`, 200, 10000},
-		"no index":             {MaxRescoreWindow, "a", "GET /a/_settings/index.max_rescore_window", `{}`, 200, 0},
-		"no number":            {MaxRescoreWindow, "a", "GET /a/_settings/index.max_rescore_window", `{"a":{}}`, 200, 0},
-		"no index of the name": {MaxRescoreWindow, "a", "GET /a/_settings/index.max_rescore_window", `{}`, 404, 0},
+		"clauses by default":   {MaxClauses, "a", clauses, `{` + defaults + `}`, 200, 1024},
+		"clauses as set":       {MaxClauses, "a", clauses, `{"transient":{"indices.query.bool.max_clause_count":"512"},` + defaults + `}`, 200, 512},
+		"no setting":           {MaxClauses, "a", clauses, `{}`, 200, 0},
+		"not allowed":          {MaxClauses, "a", clauses, `{}`, 403, 0},
+		"the smallest of two":  {MaxRescoreWindow, "a,b", "GET /a,b" + window, two, 200, 50},
+		"by default":           {MaxRescoreWindow, "a", "GET /a" + window, one, 200, 10000},
+		"no index":             {MaxRescoreWindow, "a", "GET /a" + window, `{}`, 200, 0},
+		"no number":            {MaxRescoreWindow, "a", "GET /a" + window, `{"a":{}}`, 200, 0},
+		"no index of the name": {MaxRescoreWindow, "a", "GET /a" + window, `{}`, 404, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := clustertest.New().Reply(tt.call, tt.status, tt.answer)
-				c := cached(t, f)
-				told := make(chan int64, 1)
-				c.AskLimit(tt.setting, tt.index, func(n int64) { told <- n })
-				synctest.Wait()
-				close(told)
-				if got := <-told; got != tt.want {
-					t.Errorf("reported %d, want %d", got, tt.want)
-				}
-			})
+		synctest.Test(t, func(t *testing.T) {
+			c := cached(t, clustertest.New().Reply(tt.call, tt.status, tt.answer))
+			told := make(chan int64, 1)
+			c.AskLimit(tt.setting, tt.index, func(n int64) { told <- n })
+			synctest.Wait()
+			close(told)
+			check.Equal(t, tt.want, <-told, name)
 		})
 	}
 }
@@ -58,9 +57,7 @@ func TestOneLimitIsAskedForOnceAtATime(t *testing.T) {
 			c.AskLimit(MaxClauses, "a", func(int64) { t.Error("reported a refusal") })
 		}
 		time.Sleep(time.Second)
-		if n := f.Asked("_cluster/settings"); n != 1 {
-			t.Errorf("asked %d times", n)
-		}
+		check.Equal(t, 1, f.Asked("_cluster/settings"))
 	})
 }
 

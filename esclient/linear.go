@@ -14,55 +14,54 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 )
 
-// Errors of [Cached.Linear]: no field scores linearly in all indices, or the
-// documents have no norms by the weights asked for.
+// Errors of [Cached.Linear]: no field scores linearly in all indices, or
+// documents lack norms for the weights.
 var (
 	ErrNoLinear = errors.New("no field with a linear similarity")
 	ErrNoNorms  = errors.New("no norms of the documents")
 )
 
-// A Linear tells where the exact scores of a field come from.
+// A Linear says how to get exact scores of a field.
 type Linear struct {
 	// Field is the field whose score for a term is linear in its frequency tf: the
-	// one asked for or one that has the same text and analyzers.
+	// one asked for, or one with the same text and analyzers.
 	Field string
 	// Scripted says that the score is boost·tf; else it is boost·Factor·idf·tf.
 	Scripted bool
-	Factor   float64 // positive; 1 where Scripted
-	// Norm is the name of the doc value that has the norm of a document.
+	Factor   float64 // positive; 1 if Scripted
+	// Norm is the name of the doc value with a document's norm.
 	Norm string
-	// Missing stands for the norm where a document has none by the weights asked
-	// for: the mean of those that have one. It is positive.
+	// Missing replaces the norm of documents without one for these weights: it is
+	// the mean of those that exist. It is positive.
 	Missing float64
 }
 
-// The objects of a document that hold its norms and the ids of the weights that
-// they were computed with, a member for each field.
+// Objects in a document with its norms and the ids of the weights that they
+// were computed with; one member per field.
 const (
-	// NormObject holds the norms: floats with doc values.
+	// NormObject has the norms: floats with doc values.
 	NormObject = "akin_norm"
-	// NormWeightsObject holds the ids of the weights: keywords.
+	// NormWeightsObject has the ids of the weights: keywords.
 	NormWeightsObject = "akin_norm_weights"
 )
 
-// NormName returns the name of a field within the two objects: its full name
-// with "__" for every ".". An index can have norms for one of a.b and a__b
-// only.
+// NormName returns the name of a field in the two objects: its full name with
+// "__" for ".". An index can have norms for only one of a.b and a__b.
 func NormName(field string) string { return strings.ReplaceAll(field, ".", "__") }
 
-// NormPath returns the full name of the doc value that holds ‖Wy‖ of a field.
+// NormPath returns the full name of the doc value with ‖Wy‖ of a field.
 func NormPath(field string) string { return NormObject + "." + NormName(field) }
 
-// NormWeightsPath returns the full name of the keyword that holds the id of a
-// field's weights. A document with it and without a norm has no terms there.
+// NormWeightsPath returns the full name of the keyword with the id of a field's
+// weights. A document with it but without a norm has no terms there.
 func NormWeightsPath(field string) string { return NormWeightsObject + "." + NormName(field) }
 
 // NormWeightsID returns the id of weights: the first 16 hexadecimal digits of
-// the checksum of their matrix, or all of it where it is shorter.
+// their matrix's checksum, or all of a shorter one.
 func NormWeightsID(checksum string) string { return checksum[:min(len(checksum), 16)] }
 
-// linear makes the calls for [Cached.Linear]: norm and weights are the names of
-// fields, id that of the weights; info tells what the cluster runs.
+// linear makes the calls for [Cached.Linear]. norm and weights are field names,
+// id is the weights' id; info says what the cluster runs.
 func (q question) linear(ctx context.Context, norm, weights, id string, info func(context.Context) (Info, error)) (Linear, error) {
 	name, how, err := q.chooseField(ctx, norm, weights)
 	if err != nil {
@@ -84,7 +83,7 @@ func (q question) linear(ctx context.Context, norm, weights, id string, info fun
 	return l, nil
 }
 
-// chooseField asks for the mappings and returns the field that scores linearly.
+// chooseField asks for mappings and returns the field that scores linearly.
 func (q question) chooseField(ctx context.Context, norm, weights string) (name string, how mapping.Linearity, err error) {
 	answer, err := q.mappings(ctx, norm, weights)
 	if err != nil {
@@ -109,8 +108,8 @@ func (q question) chooseField(ctx context.Context, norm, weights string) (name s
 	return name, how, nil
 }
 
-// checkNorms returns [ErrNoNorms] if the norms of a field cannot be read. Those
-// of a nested field would have to be in the nested document.
+// checkNorms returns [ErrNoNorms] if the norms of a field cannot be read. For a
+// nested field they would have to be in the nested document.
 func checkNorms(m *mapping.Index, f *mapping.Field, norm string) error {
 	if f.Nested != "" {
 		return fmt.Errorf("the field is in the nested object %q: %w", f.Nested, ErrNoNorms)
@@ -128,9 +127,9 @@ func checkNorms(m *mapping.Index, f *mapping.Field, norm string) error {
 	return nil
 }
 
-// chooseLinear returns the first of the fields that score linearly in all
-// indices: the field itself, then scripted ones. It returns [mapping.ErrMixed]
-// where there are such, of other similarities in other indices.
+// chooseLinear returns the first field that scores linearly in all indices: the
+// field itself, then scripted ones. It returns [mapping.ErrMixed] if there are
+// some but with different similarities.
 func chooseLinear(answer map[string]mapping.Index, fields []mapping.Field, field string) (string, mapping.Linearity, error) {
 	var common map[string]mapping.Linearity
 	mixed := false
@@ -173,14 +172,14 @@ func chooseLinear(answer map[string]mapping.Index, fields []mapping.Field, field
 	}
 }
 
-// maxNormless is the largest share of the documents with the field that may
-// lack the norm by the weights asked for: some written since do not turn the
-// exact scores off; with more, as in a backfill, the ranking would hang on
-// which of them have it.
+// maxNormless is the largest share of documents with the field that may lack
+// the norm for these weights: a few written since do not turn exact scores off.
+// With more, as during a backfill, ranking would depend on which of them have
+// it.
 const maxNormless = 0.1
 
-// meanNorm returns the mean norm of the documents that have one by the weights
-// asked for, [ErrNoNorms] where none has or more than [maxNormless] lack it.
+// meanNorm returns the mean norm of the documents that have one for these
+// weights, or [ErrNoNorms] if none has or more than [maxNormless] lack it.
 func (q question) meanNorm(ctx context.Context, norm, weights, id string) (float64, error) {
 	type aggregations struct {
 		Others documents `json:"others"`
@@ -217,9 +216,9 @@ func (q question) meanNorm(ctx context.Context, norm, weights, id string) (float
 	return *mean, nil
 }
 
-// linearFactor returns what BM25 multiplies idf·tf by as long as tf is small
-// against k1: its scale over k1, by the explanation of a score or else by what
-// the cluster runs.
+// linearFactor returns the factor of idf·tf in BM25 while tf is small against
+// k1: its scale over k1. It learns the scale from the explanation of a score,
+// or else from the engine's version.
 func (q question) linearFactor(ctx context.Context, how mapping.Linearity, info func(context.Context) (Info, error)) (float64, error) {
 	if scale, err := q.probeLinear(ctx); err == nil && scale > 0 {
 		return scale / how.K1, nil
@@ -235,8 +234,8 @@ func (q question) linearFactor(ctx context.Context, how mapping.Linearity, info 
 	return scale / how.K1, nil
 }
 
-// probeLinear learns the scale of a field's BM25 as probeScale does, without
-// knowing a term: it looks for a document that is like one with the field.
+// probeLinear learns the scale of a field's BM25 as probeScale does, but
+// without knowing a term: it searches for documents like one with the field.
 func (q question) probeLinear(ctx context.Context) (float64, error) {
 	some, err := search[map[string]string, none](ctx, q.client, q.indices, "hits.hits._index,hits.hits._id,hits.hits._routing", Object{
 		"size": 1, "terminate_after": 1, "query": Object{"bool": Object{"filter": ExistsQuery(q.field)}},
@@ -259,7 +258,7 @@ func (q question) probeLinear(ctx context.Context) (float64, error) {
 	return firstScale(answer.Hits.Hits), err
 }
 
-// ErrNoVectors says that too few documents have vectors by a model.
+// ErrNoVectors says that too few documents have vectors of a model.
 var ErrNoVectors = errors.New("no vectors of the documents")
 
 // stamped makes the call for [Cached.Vectors].

@@ -1,13 +1,13 @@
 package esclient
 
 import (
-	"errors"
 	"math"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -45,9 +45,7 @@ func TestLinearScoresAreWhatLinearSays(t *testing.T) {
 				c.Forget(e.At(name))
 				return c.Linear(t.Context(), at(e.At(name)), "body", normPath, weightsPath, weightsID)
 			}
-			if _, err := ask(); !errors.Is(err, ErrNoNorms) {
-				t.Errorf("an empty index: %v", err)
-			}
+			check.Error(t, ErrNoNorms, check.ErrOf(ask()))
 			const most, docs = 30, 33 // fewer than one in ten without the norm
 			var all []Object
 			for i := range docs {
@@ -60,15 +58,11 @@ func TestLinearScoresAreWhatLinearSays(t *testing.T) {
 			}
 			e.Put(t, name, all...)
 			l, err := ask()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if l.Field != "body.akin" || l.Scripted != (kind == "script") || l.Missing != (most+1)/2.0 {
 				t.Errorf("%+v", l)
 			}
-			if _, err := c.Linear(t.Context(), at(e.At(name)), "body", normPath, weightsPath, "another"); !errors.Is(err, ErrNoNorms) {
-				t.Errorf("weights that few documents have: %v", err)
-			}
+			check.Error(t, ErrNoNorms, check.ErrOf(c.Linear(t.Context(), at(e.At(name)), "body", normPath, weightsPath, "another")))
 			e.checkScores(t, name, l)
 			// Linear goes by the version where the probe tells nothing.
 			scale, err := e.about(e.At(name), l.Field).probeLinear(t.Context())
@@ -83,9 +77,7 @@ func TestLinearScoresAreWhatLinearSays(t *testing.T) {
 func (e *engine) checkScores(t *testing.T, name string, l Linear) {
 	t.Helper()
 	freqs, n, err := e.DocFreqs(t.Context(), e.At(name), l.Field, []string{"car"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	idf, bound := math.Log1p((float64(n-freqs[0])+0.5)/(float64(freqs[0])+0.5)), 3e-3
 	if l.Scripted {
 		idf, bound = 1, 1e-6

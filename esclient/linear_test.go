@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -88,29 +89,34 @@ func normsAnswer(others, normed int, mean string) string {
 		others, normed, mean)
 }
 
+// linear asks for the linear field of body.
+func linear(tb testing.TB, c *Cached) (Linear, error) {
+	tb.Helper()
+	return c.Linear(tb.Context(), at("i"), "body", normPath, weightsPath, weightsID)
+}
+
 func readAll(r *http.Request) string {
 	body, _ := io.ReadAll(r.Body)
 	return string(body)
 }
 
 func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
-	linear := similarity("type=BM25", "k1=10000", "b=0")
+	bm25 := similarity("type=BM25", "k1=10000", "b=0")
 	script := similarity("type=scripted", "script.source= "+mapping.LinearScript+"\n")
+	multi := func(settings ...string) linearIndex {
+		return linearIndex{body: withMulti(english), settings: similarity(settings...)}
+	}
+	normed := func(norm string) linearIndex {
+		return linearIndex{body: withMulti(english), settings: bm25, norm: norm}
+	}
+	with := func(parameters string) linearIndex { return linearIndex{body: withMulti(parameters), settings: bm25} }
 	for name, test := range map[string]struct {
 		index linearIndex
 		want  Linear
 		err   error
 	}{
-		"BM25 in a multi-field": {
-			linearIndex{body: withMulti(english), settings: linear},
-			Linear{Field: "body.lin", Factor: 1e-4},
-			nil, // the explanation has no k1+1
-		},
-		"a script in a multi-field": {
-			linearIndex{body: withMulti(english), settings: script},
-			Linear{Field: "body.lin", Scripted: true, Factor: 1},
-			nil,
-		},
+		"BM25 in a multi-field":     {with(english), Linear{Field: "body.lin", Factor: 1e-4}, nil}, // the explanation has no k1+1
+		"a script in a multi-field": {linearIndex{body: withMulti(english), settings: script}, Linear{Field: "body.lin", Scripted: true, Factor: 1}, nil},
 		"the field itself": {
 			linearIndex{body: `{"type":"text","similarity":"s","fields":{"lin":{"type":"text","similarity":"s"}}}`, settings: script},
 			Linear{Field: "body", Scripted: true, Factor: 1},
@@ -119,7 +125,7 @@ func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 		"a script goes before BM25": {
 			linearIndex{
 				body: `{"type":"text","fields":{"a":{"type":"text","similarity":"s"},"b":{"type":"text","similarity":"t"}}}`,
-				settings: linear + `,"index.similarity.t.type":"scripted","index.similarity.t.script.source":"` + mapping.LinearScript +
+				settings: bm25 + `,"index.similarity.t.type":"scripted","index.similarity.t.script.source":"` + mapping.LinearScript +
 					`","index.similarity.t.script.lang":"painless"`,
 			},
 			Linear{Field: "body.b", Scripted: true, Factor: 1},
@@ -133,34 +139,32 @@ func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 			Linear{Field: "body", Factor: 1.0 / 6000},
 			nil,
 		},
-		"analyzers of one definition": {
-			linearIndex{body: withMulti(`,"analyzer":"en","search_analyzer":"english"`), settings: linear + `,"index.analysis.analyzer.en.type":"english"`},
+		"analyzers of one definition": { // "english" is not defined here, and may be another
+			linearIndex{body: withMulti(`,"analyzer":"en","search_analyzer":"english"`), settings: bm25 + `,"index.analysis.analyzer.en.type":"english"`},
 			Linear{},
-			ErrNoLinear, // "english" is not defined here, and may be another
+			ErrNoLinear,
 		},
-		"k1 too small":             {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=5999", "b=0")}, Linear{}, ErrNoLinear},
-		"k1 too large":             {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=100001", "b=0")}, Linear{}, ErrNoLinear},
-		"k1 that is no number":     {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=NaN", "b=0")}, Linear{}, ErrNoLinear},
-		"b of 0.75, as by default": {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=10000")}, Linear{}, ErrNoLinear},
-		"b that is no number":      {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=10000", "b=x")}, Linear{}, ErrNoLinear},
-		"another analyzer":         {linearIndex{body: withMulti(""), settings: linear}, Linear{}, ErrNoLinear},
-		"another search analyzer":  {linearIndex{body: withMulti(english + `,"search_analyzer":"simple"`), settings: linear}, Linear{}, ErrNoLinear},
-		"no frequencies":           {linearIndex{body: withMulti(english + `,"index_options":"docs"`), settings: linear}, Linear{}, ErrNoLinear},
-		"not indexed":              {linearIndex{body: withMulti(english + `,"index":false`), settings: linear}, Linear{}, ErrNoLinear},
-		"another script":           {linearIndex{body: withMulti(english), settings: similarity("type=scripted", "script.source=return doc.freq;")}, Linear{}, ErrNoLinear},
-		"a script in another language": {
-			linearIndex{body: withMulti(english), settings: similarity("type=scripted", "script.lang=x", "script.source="+mapping.LinearScript)}, Linear{}, ErrNoLinear,
-		},
-		"another kind of similarity": {linearIndex{body: withMulti(english), settings: similarity("type=DFI")}, Linear{}, ErrNoLinear},
-		"nothing linear":             {linearIndex{body: `{"type":"text"}`}, Linear{}, ErrNoLinear},
-		"no text":                    {linearIndex{body: `{"type":"keyword"}`}, Linear{}, mapping.ErrNotText},
-		"norms as integers":          {linearIndex{body: withMulti(english), settings: linear, norm: `{"type":"long"}`}, Linear{}, ErrNoNorms},
-		"norms without doc values":   {linearIndex{body: withMulti(english), settings: linear, norm: `{"type":"float","doc_values":false}`}, Linear{}, ErrNoNorms},
-		"norms as text":              {linearIndex{body: withMulti(english), settings: linear, norm: `{"type":"text"}`}, Linear{}, ErrNoNorms},
+		"k1 too small":                 {multi("type=BM25", "k1=5999", "b=0"), Linear{}, ErrNoLinear},
+		"k1 too large":                 {multi("type=BM25", "k1=100001", "b=0"), Linear{}, ErrNoLinear},
+		"k1 that is no number":         {multi("type=BM25", "k1=NaN", "b=0"), Linear{}, ErrNoLinear},
+		"b of 0.75, as by default":     {multi("type=BM25", "k1=10000"), Linear{}, ErrNoLinear},
+		"b that is no number":          {multi("type=BM25", "k1=10000", "b=x"), Linear{}, ErrNoLinear},
+		"another script":               {multi("type=scripted", "script.source=return doc.freq;"), Linear{}, ErrNoLinear},
+		"a script in another language": {multi("type=scripted", "script.lang=x", "script.source="+mapping.LinearScript), Linear{}, ErrNoLinear},
+		"another kind of similarity":   {multi("type=DFI"), Linear{}, ErrNoLinear},
+		"another analyzer":             {with(""), Linear{}, ErrNoLinear},
+		"another search analyzer":      {with(english + `,"search_analyzer":"simple"`), Linear{}, ErrNoLinear},
+		"no frequencies":               {with(english + `,"index_options":"docs"`), Linear{}, ErrNoLinear},
+		"not indexed":                  {with(english + `,"index":false`), Linear{}, ErrNoLinear},
+		"nothing linear":               {linearIndex{body: `{"type":"text"}`}, Linear{}, ErrNoLinear},
+		"no text":                      {linearIndex{body: `{"type":"keyword"}`}, Linear{}, mapping.ErrNotText},
+		"norms as integers":            {normed(`{"type":"long"}`), Linear{}, ErrNoNorms},
+		"norms without doc values":     {normed(`{"type":"float","doc_values":false}`), Linear{}, ErrNoNorms},
+		"norms as text":                {normed(`{"type":"text"}`), Linear{}, ErrNoNorms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := linearFake(map[string]linearIndex{"i": test.index})
-			got, err := cached(t, f).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
+			got, err := linear(t, cached(t, f))
 			if !errors.Is(err, test.err) {
 				t.Fatalf("%v, want %v", err, test.err)
 			}
@@ -168,16 +172,11 @@ func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 				return
 			}
 			test.want.Norm, test.want.Missing = normPath, 2.5
-			if math.Abs(got.Factor-test.want.Factor) > 1e-12 {
-				t.Errorf("factor %g, want %g", got.Factor, test.want.Factor)
+			off := math.Abs(got.Factor - test.want.Factor)
+			if got.Factor = test.want.Factor; off > 1e-12 || got != test.want {
+				t.Errorf("%+v, its factor off by %g, want %+v", got, off, test.want)
 			}
-			got.Factor = test.want.Factor
-			if got != test.want {
-				t.Errorf("%+v, want %+v", got, test.want)
-			}
-			if n := f.Asked(`"normed":{"aggs":{"norm":{"avg":{"field":"akin_norm.body"}}},"filter":{"term":{"akin_norm_weights.body":{"value":"` + weightsID + `"}`); n != 1 {
-				t.Errorf("%d searches for the norms by the weights", n)
-			}
+			check.Equal(t, 1, f.Asked(`"normed":{"aggs":{"norm":{"avg":{"field":"akin_norm.body"}}},"filter":{"term":{"akin_norm_weights.body":{"value":"`+weightsID+`"}`))
 		})
 	}
 }
@@ -206,13 +205,8 @@ func TestIndicesMustScoreLinearlyAlike(t *testing.T) {
 		"another analyzer":   {linearIndex{body: `{"type":"text","fields":{"lin":{"type":"text","similarity":"s"}}}`, settings: one.settings}, mapping.ErrMixed},
 		"norms not so there": {linearIndex{body: one.body, settings: one.settings, norm: `{"type":"long"}`}, ErrNoNorms},
 	} {
-		t.Run(name, func(t *testing.T) {
-			f := linearFake(map[string]linearIndex{"i": one, "j": test.other})
-			_, err := cached(t, f).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
-			if !errors.Is(err, test.err) {
-				t.Errorf("%v, want %v", err, test.err)
-			}
-		})
+		f := linearFake(map[string]linearIndex{"i": one, "j": test.other})
+		check.Error(t, test.err, check.ErrOf(linear(t, cached(t, f))), name)
 	}
 }
 
@@ -223,9 +217,7 @@ func TestFieldsInNestedObjectsHaveNoNorms(t *testing.T) {
 		"index.similarity.s.script.source":"`+mapping.LinearScript+`"}}}`)
 
 	_, err := cached(t, f).Linear(t.Context(), at("i"), "n.body", "akin_norm.n__body", "akin_norm_weights.n__body", weightsID)
-	if !errors.Is(err, ErrNoNorms) {
-		t.Errorf("%v", err)
-	}
+	check.Error(t, ErrNoNorms, err)
 }
 
 func TestDocumentsMustHaveNorms(t *testing.T) {
@@ -249,7 +241,7 @@ func TestDocumentsMustHaveNorms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := linearFake(index).Reply("POST /_search", 200, test.answer)
-			l, err := cached(t, f).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
+			l, err := linear(t, cached(t, f))
 			switch {
 			case test.want == nil && (err != nil || l.Missing != 2.5), test.want != nil && err == nil,
 				err != nil && errors.Is(err, ErrNoNorms) != errors.Is(test.want, ErrNoNorms):
@@ -262,9 +254,7 @@ func TestDocumentsMustHaveNorms(t *testing.T) {
 					t.Errorf("not asked for %s: %q", part, f.Calls())
 				}
 			}
-			if f.Asked("terminate_after") != 0 {
-				t.Error("some of the documents are counted")
-			}
+			check.Equal(t, 0, f.Asked("terminate_after"))
 		})
 	}
 }
@@ -292,7 +282,7 @@ func TestFactorWithoutAnExplanationIsThatOfTheVersion(t *testing.T) {
 			w.WriteHeader(http.StatusForbidden)
 		})
 
-		l, err := cached(t, f).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
+		l, err := linear(t, cached(t, f))
 		if math.Abs(l.Factor-test.want) > 1e-12 || (err == nil) != (test.want > 0) {
 			t.Errorf("%s %s: factor %g, want %g; %v", test.version, test.kind, l.Factor, test.want, err)
 		}
@@ -315,10 +305,8 @@ func TestLinearIsRememberedAndForgotten(t *testing.T) {
 				c := cached(t, f)
 				ask := func(want int) {
 					t.Helper()
-					_, _ = c.Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
-					if n := f.Asked("GET /i?"); n != want {
-						t.Errorf("asked %d times, want %d", n, want)
-					}
+					_, _ = linear(t, c)
+					check.Equal(t, want, f.Asked("GET /i?"))
 				}
 				ask(1)
 				time.Sleep(test.again - time.Second)
@@ -345,9 +333,7 @@ func TestOtherWeightsAreAskedForAnew(t *testing.T) {
 			}
 		}
 	}
-	if n := f.Asked(`"avg"`); n != 2 {
-		t.Errorf("asked %d times for the norms, want once for each of 2 weights", n)
-	}
+	check.Equal(t, 2, f.Asked(`"avg"`))
 }
 
 func TestInspectionGoesOnBehindAnIndexWithoutTheText(t *testing.T) {
@@ -365,15 +351,13 @@ func TestInspectionGoesOnBehindAnIndexWithoutTheText(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	f.Reply("GET /x", 200, `{"a":{"mappings":{"properties":{"body":{"type":"keyword"}}},"settings":{}}}`)
-	if _, err := client(t, f).Inspect(t.Context(), "x", "body"); !errors.Is(err, mapping.ErrNotText) {
-		t.Errorf("a keyword: %v", err)
-	}
+	check.Error(t, mapping.ErrNotText, check.ErrOf(client(t, f).Inspect(t.Context(), "x", "body")))
 }
 
 func TestNamesThatJoinAlikeAreOtherQuestions(t *testing.T) {
 	f := linearFake(map[string]linearIndex{"i": {body: withMulti(english), settings: similarity("type=scripted", "script.source="+mapping.LinearScript)}})
 	c := cached(t, f)
-	if _, err := c.Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID); err != nil {
+	if _, err := linear(t, c); err != nil {
 		t.Fatal(err)
 	}
 	// There is no such norm: an answer could only be that to the other question.
@@ -382,7 +366,5 @@ func TestNamesThatJoinAlikeAreOtherQuestions(t *testing.T) {
 		t.Errorf("the norm of another question: %+v", l)
 	}
 	_, _ = c.Linear(t.Context(), at("i"), "body", normPath, weightsPath+"\x00x", weightsID)
-	if n := f.Asked("GET /i?"); n != 3 {
-		t.Errorf("asked %d times, want 3", n)
-	}
+	check.Equal(t, 3, f.Asked("GET /i?"))
 }

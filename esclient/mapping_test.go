@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -31,37 +30,23 @@ func summary(s *mapping.Schema) wantSchema {
 }
 
 func TestSchemaOfRecordedMappings(t *testing.T) {
-	tests := []struct {
+	in := func(source string) []mapping.Target {
+		return []mapping.Target{{Index: "library", Shards: 1, Source: source}}
+	}
+	for _, tt := range []struct {
 		answer, field string
 		want          wantSchema
 	}{
-		{"schema", "title", wantSchema{
-			Targets: []mapping.Target{{Index: "library", Shards: 1, Source: "title"}}, Index: "english", Search: "english", K1: 1.2, Shards: 1,
-		}},
-		{"schema", "title.std", wantSchema{
-			Targets: []mapping.Target{{Index: "library", Shards: 1, Source: "title"}}, Index: "default", Search: "default", K1: 1.2, Shards: 1,
-		}},
-		{"schema low", "low", wantSchema{
-			Targets: []mapping.Target{{Index: "library", Shards: 1, Source: "low"}}, Index: "my", Search: "my", K1: 0.9, Shards: 1,
-		}},
-		{"schema nested", "list.text", wantSchema{
-			Targets: []mapping.Target{{Index: "library", Shards: 1, Source: "list.text"}}, Nested: "list",
-			Index: "english", Search: "english", K1: 1.2, Shards: 1,
-		}},
-	}
-	for _, r := range clustertest.Engines(t, "testdata") {
-		t.Run(r.Engine, func(t *testing.T) {
-			for _, test := range tests {
-				s, err := client(t, clustertest.New().Replay(t, "GET /library", r, test.answer)).
-					Schema(t.Context(), "library", test.field)
-				if err != nil {
-					t.Fatal(test.field, err)
-				}
-				if diff := cmp.Diff(test.want, summary(s)); diff != "" {
-					t.Errorf("%s: %s", test.field, diff)
-				}
-			}
-		})
+		{"schema", "title", wantSchema{Targets: in("title"), Index: "english", Search: "english", K1: 1.2, Shards: 1}},
+		{"schema", "title.std", wantSchema{Targets: in("title"), Index: "default", Search: "default", K1: 1.2, Shards: 1}},
+		{"schema low", "low", wantSchema{Targets: in("low"), Index: "my", Search: "my", K1: 0.9, Shards: 1}},
+		{"schema nested", "list.text", wantSchema{Targets: in("list.text"), Nested: "list", Index: "english", Search: "english", K1: 1.2, Shards: 1}},
+	} {
+		for _, r := range clustertest.Engines(t, "testdata") {
+			s, err := client(t, clustertest.New().Replay(t, "GET /library", r, tt.answer)).Schema(t.Context(), "library", tt.field)
+			check.OK(t, err)
+			check.Equal(t, tt.want, summary(s), r.Engine, tt.field)
+		}
 	}
 }
 
@@ -79,172 +64,115 @@ func TestSchema(t *testing.T) {
 	const text = `"f":{"type":"text"}`
 	const mine = `"f":{"type":"text","analyzer":"mine"}`
 	const define = `"index.analysis.analyzer.mine.tokenizer":"standard","index.analysis.analyzer.mine.filter":["x"]`
-	tests := []struct {
+	// want is the schema of the field's source in these indices, of two shards
+	// each, with an analyzer.
+	want := func(source, analyzer string, indices ...string) wantSchema {
+		w := wantSchema{Index: analyzer, Search: analyzer, K1: 1.2, Shards: 2 * len(indices)}
+		for _, index := range indices {
+			w.Targets = append(w.Targets, mapping.Target{Index: index, Shards: 2, Source: source})
+		}
+		return w
+	}
+	with := func(w wantSchema, change func(*wantSchema)) wantSchema { change(&w); return w }
+	scored := func(s mapping.Similarity) wantSchema {
+		return with(want("f", "default", "i0"), func(w *wantSchema) { w.Similarity = s })
+	}
+	for _, tt := range []struct {
 		name, field string
 		indices     []string
 		want        wantSchema
-		err         error
 	}{
-		{name: "several indices", field: "f", indices: []string{mapped(text, ""), mapped(text, "")}, want: wantSchema{
-			Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}, {Index: "i1", Shards: 2, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 4,
+		{"several indices", "f", []string{mapped(text, ""), mapped(text, "")}, want("f", "default", "i0", "i1")},
+		{"an index without the field does not count", "f", []string{mapped("", ""), mapped(text, ""), `{"mappings":{},"settings":{}}`}, want("f", "default", "i1")},
+		{
+			"a number of shards that is kept back is 1", "f",
+			[]string{`{"mappings":{"properties":{"f":{"type":"text"}}}}`},
+			with(want("f", "default", "i0"), func(w *wantSchema) { w.Shards, w.Targets[0].Shards = 1, 1 }),
+		},
+		{
+			"names with dots", "a.b.c.d",
+			[]string{mapped(`"a.b":{"properties":{"c":{"type":"keyword","fields":{"d":{"type":"text"}}}}}`, "")},
+			want("a.b.c", "default", "i0"),
+		},
+		{
+			"the innermost nested object", "a.b.c.d",
+			[]string{mapped(`"a":{"type":"nested","properties":{"b":{"type":"nested","properties":{"c":{"properties":{"d":{"type":"text"}}}}}}}`, "")},
+			with(want("a.b.c.d", "default", "i0"), func(w *wantSchema) { w.Nested = "a.b" }),
+		},
+		{
+			"default_search of a field that names no analyzer", "f",
+			[]string{mapped(text, `"index.analysis.analyzer.default_search.type":"english"`)},
+			with(want("f", "default", "i0"), func(w *wantSchema) { w.Search = "default_search" }),
+		},
+		{
+			"a search analyzer before default_search", "f",
+			[]string{mapped(`"f":{"type":"text","analyzer":"x","search_analyzer":"y"}`, `"index.analysis.analyzer.default_search.type":"english"`)},
+			with(want("f", "x", "i0"), func(w *wantSchema) { w.Search = "y" }),
+		},
+		{
+			"the same definition in both", "f",
+			[]string{mapped(mine, define), mapped(mine, define+`,"index.analysis.filter.other.type":"stop"`)},
+			want("f", "mine", "i0", "i1"),
+		},
+		{"the similarity of the index", "f", []string{mapped(text, `"index.similarity.default.type":"LMJelinekMercer"`)}, scored(mapping.Other)},
+		{"scripted", "f", []string{mapped(`"f":{"type":"text","similarity":"mine"}`, `"index.similarity.mine.type":"scripted"`)}, scored(mapping.Other)},
+		{"boolean", "f", []string{mapped(`"f":{"type":"text","similarity":"boolean"}`, "")}, scored(mapping.Boolean)},
+	} {
+		s, err := ofIndices(t, tt.field, tt.indices...)
+		check.OK(t, err)
+		check.Equal(t, tt.want, summary(s), tt.name)
+	}
+	const plain, nested = `"f":{"properties":{"g":{"type":"text"}}}`, `"f":{"type":"nested","properties":{"g":{"type":"text"}}}`
+	multiplexer := define + `,"index.analysis.filter.x.type":"multiplexer","index.analysis.filter.x.filters":["a, b"],` +
+		`"index.analysis.filter.b.type":"stop","index.analysis.filter.b.stopwords":["s"]`
+	const bm25 = `"index.similarity.default.type":"BM25","index.similarity.default.k1":`
+	for _, tt := range []struct {
+		name, field string
+		err         error
+		indices     []string
+	}{
+		{"no index", "f", mapping.ErrNotText, nil},
+		{"no field", "", mapping.ErrNotText, nil},
+		{"a name that no request can hold", strings.Repeat("f", 1025), mapping.ErrNotText, nil},
+		{"in no index", "f", mapping.ErrNotText, []string{mapped("", "")}},
+		{"an object", "f", mapping.ErrNotText, []string{mapped(`"f":{"properties":{}}`, "")}},
+		{"a field of an object that lacks it", "f.g", mapping.ErrNotText, []string{mapped(`"f":{"properties":{}}`, "")}},
+		{"text in one, a keyword in another", "f", mapping.ErrNotText, []string{mapped(text, ""), mapped(`"f":{"type":"keyword"}`, "")}},
+		{"not indexed", "f", mapping.ErrNotText, []string{mapped(`"f":{"type":"text","index":false}`, "")}},
+		{"a runtime field", "f.g", mapping.ErrNotText, []string{`{"mappings":{"runtime":{"f.g":{"type":"long"}},"properties":{` + plain + `}}}`}},
+		{"a derived field", "f", mapping.ErrNotText, []string{`{"mappings":{"derived":{"f":{"type":"text"}},"properties":{"f":{"type":"text"}}}}`}},
+		{"other analyzers", "f", mapping.ErrMixed, []string{mapped(text, ""), mapped(mine, define)}},
+		{"another filter", "f", mapping.ErrMixed, []string{mapped(mine, define), mapped(mine, strings.Replace(define, `["x"]`, `["y"]`, 1))}},
+		{"a filter of a filter", "f", mapping.ErrMixed, []string{mapped(mine, multiplexer), mapped(mine, strings.Replace(multiplexer, `["s"]`, `["t"]`, 1))}},
+		{"nested in one only", "f.g", mapping.ErrMixed, []string{mapped(plain, ""), mapped(nested, "")}},
+		{"another object in one that lacks it", "f.g", mapping.ErrMixed, []string{mapped(nested, ""), mapped(`"f":{"properties":{"h":{"type":"keyword"}}}`, "")}},
+		{"other parameters of a similarity", "f", mapping.ErrMixed, []string{mapped(text, bm25+`"1"`), mapped(text, bm25+`"2"`)}},
+		{"a similarity whose name looks like another with a setting", "f", mapping.ErrMixed, []string{
+			mapped(`"f":{"type":"text","similarity":"s"}`, `"index.similarity.s.q\u0000index.similarity.s\u0000index.similarity.s.q.k":"9"`),
+			mapped(`"f":{"type":"text","similarity":"s\u0000index.similarity.s.q"}`, `"index.similarity.s\u0000index.similarity.s.q.k":"9"`),
 		}},
-		{
-			name: "an index without the field does not count", field: "f",
-			indices: []string{mapped("", ""), mapped(text, ""), `{"mappings":{},"settings":{}}`}, want: wantSchema{
-				Targets: []mapping.Target{{Index: "i1", Shards: 2, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2,
-			},
-		},
-		{
-			name: "a number of shards that is kept back is 1", field: "f",
-			indices: []string{`{"mappings":{"properties":{"f":{"type":"text"}}}}`}, want: wantSchema{
-				Targets: []mapping.Target{{Index: "i0", Shards: 1, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 1,
-			},
-		},
-		{
-			name: "names with dots", field: "a.b.c.d",
-			indices: []string{mapped(`"a.b":{"properties":{"c":{"type":"keyword","fields":{"d":{"type":"text"}}}}}`, "")},
-			want: wantSchema{
-				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "a.b.c"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2,
-			},
-		},
-		{
-			name: "the innermost nested object", field: "a.b.c.d",
-			indices: []string{mapped(`"a":{"type":"nested","properties":{"b":{"type":"nested","properties":{`+
-				`"c":{"properties":{"d":{"type":"text"}}}}}}}`, "")},
-			want: wantSchema{
-				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "a.b.c.d"}}, Nested: "a.b",
-				Index: "default", Search: "default", K1: 1.2, Shards: 2,
-			},
-		},
-		{
-			name: "default_search of a field that names no analyzer", field: "f",
-			indices: []string{mapped(text, `"index.analysis.analyzer.default_search.type":"english"`)}, want: wantSchema{
-				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}}, Index: "default", Search: "default_search", K1: 1.2, Shards: 2,
-			},
-		},
-		{
-			name: "a search analyzer before default_search", field: "f",
-			indices: []string{mapped(`"f":{"type":"text","analyzer":"x","search_analyzer":"y"}`,
-				`"index.analysis.analyzer.default_search.type":"english"`)},
-			want: wantSchema{
-				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}}, Index: "x", Search: "y", K1: 1.2, Shards: 2,
-			},
-		},
-		{
-			name: "the same definition in both", field: "f",
-			indices: []string{mapped(mine, define), mapped(mine, define+`,"index.analysis.filter.other.type":"stop"`)},
-			want: wantSchema{
-				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}, {Index: "i1", Shards: 2, Source: "f"}}, Index: "mine", Search: "mine", K1: 1.2, Shards: 4,
-			},
-		},
-		{
-			name: "the similarity of the index", field: "f",
-			indices: []string{mapped(text, `"index.similarity.default.type":"LMJelinekMercer"`)}, want: wantSchema{
-				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: mapping.Other,
-			},
-		},
-		{
-			name: "scripted", field: "f",
-			indices: []string{mapped(`"f":{"type":"text","similarity":"mine"}`, `"index.similarity.mine.type":"scripted"`)},
-			want: wantSchema{
-				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: mapping.Other,
-			},
-		},
-		{
-			name: "boolean", field: "f", indices: []string{mapped(`"f":{"type":"text","similarity":"boolean"}`, "")},
-			want: wantSchema{
-				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: mapping.Boolean,
-			},
-		},
-		{name: "no index", field: "f", err: mapping.ErrNotText},
-		{name: "no field", field: "", err: mapping.ErrNotText},
-		{name: "a name that no request can hold", field: strings.Repeat("f", 1025), err: mapping.ErrNotText},
-		{name: "in no index", field: "f", indices: []string{mapped("", "")}, err: mapping.ErrNotText},
-		{name: "an object", field: "f", indices: []string{mapped(`"f":{"properties":{}}`, "")}, err: mapping.ErrNotText},
-		{name: "a field of an object that lacks it", field: "f.g", indices: []string{mapped(`"f":{"properties":{}}`, "")}, err: mapping.ErrNotText},
-		{
-			name: "text in one, a keyword in another", field: "f",
-			indices: []string{mapped(text, ""), mapped(`"f":{"type":"keyword"}`, "")}, err: mapping.ErrNotText,
-		},
-		{name: "not indexed", field: "f", indices: []string{mapped(`"f":{"type":"text","index":false}`, "")}, err: mapping.ErrNotText},
-		{
-			name: "a runtime field", field: "f.g",
-			indices: []string{`{"mappings":{"runtime":{"f.g":{"type":"long"}},"properties":{"f":{"properties":{"g":{"type":"text"}}}}}}`},
-			err:     mapping.ErrNotText,
-		},
-		{
-			name: "a derived field", field: "f",
-			indices: []string{`{"mappings":{"derived":{"f":{"type":"text"}},"properties":{"f":{"type":"text"}}}}`}, err: mapping.ErrNotText,
-		},
-		{name: "other analyzers", field: "f", indices: []string{mapped(text, ""), mapped(mine, define)}, err: mapping.ErrMixed},
-		{
-			name: "another filter", field: "f", err: mapping.ErrMixed,
-			indices: []string{mapped(mine, define), mapped(mine, strings.Replace(define, `["x"]`, `["y"]`, 1))},
-		},
-		{
-			name: "a filter of a filter", field: "f", err: mapping.ErrMixed,
-			indices: []string{
-				mapped(mine, define+`,"index.analysis.filter.x.type":"multiplexer","index.analysis.filter.x.filters":["a, b"],`+
-					`"index.analysis.filter.b.type":"stop","index.analysis.filter.b.stopwords":["s"]`),
-				mapped(mine, define+`,"index.analysis.filter.x.type":"multiplexer","index.analysis.filter.x.filters":["a, b"],`+
-					`"index.analysis.filter.b.type":"stop","index.analysis.filter.b.stopwords":["t"]`),
-			},
-		},
-		{
-			name: "nested in one only", field: "f.g", err: mapping.ErrMixed,
-			indices: []string{
-				mapped(`"f":{"properties":{"g":{"type":"text"}}}`, ""),
-				mapped(`"f":{"type":"nested","properties":{"g":{"type":"text"}}}`, ""),
-			},
-		},
-		{
-			name: "another object in one that lacks it", field: "f.g", err: mapping.ErrMixed,
-			indices: []string{
-				mapped(`"f":{"type":"nested","properties":{"g":{"type":"text"}}}`, ""),
-				mapped(`"f":{"properties":{"h":{"type":"keyword"}}}`, ""),
-			},
-		},
-		{
-			name: "other parameters of a similarity", field: "f", err: mapping.ErrMixed,
-			indices: []string{
-				mapped(text, `"index.similarity.default.type":"BM25","index.similarity.default.k1":"1"`),
-				mapped(text, `"index.similarity.default.type":"BM25","index.similarity.default.k1":"2"`),
-			},
-		},
-		{
-			name: "a similarity whose name looks like another with a setting", field: "f", err: mapping.ErrMixed,
-			indices: []string{
-				mapped(`"f":{"type":"text","similarity":"s"}`, `"index.similarity.s.q\u0000index.similarity.s\u0000index.similarity.s.q.k":"9"`),
-				mapped(`"f":{"type":"text","similarity":"s\u0000index.similarity.s.q"}`, `"index.similarity.s\u0000index.similarity.s.q.k":"9"`),
-			},
-		},
-		{
-			name: "a setting whose name looks like two settings", field: "f", err: mapping.ErrMixed,
-			indices: []string{
-				mapped(mine, define+`,"index.analysis.analyzer.mine.a":"1","index.analysis.analyzer.mine.b":"2"`),
-				mapped(mine, define+`,"index.analysis.analyzer.mine.a=\"1\"\nindex.analysis.analyzer.mine.b":"2"`),
-			},
-		},
+		{"a setting whose name looks like two settings", "f", mapping.ErrMixed, []string{
+			mapped(mine, define+`,"index.analysis.analyzer.mine.a":"1","index.analysis.analyzer.mine.b":"2"`),
+			mapped(mine, define+`,"index.analysis.analyzer.mine.a=\"1\"\nindex.analysis.analyzer.mine.b":"2"`),
+		}},
+	} {
+		check.Error(t, tt.err, check.ErrOf(ofIndices(t, tt.field, tt.indices...)), tt.name)
 	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			members := make([]string, len(test.indices))
-			for i, index := range test.indices {
-				members[i] = fmt.Sprintf(`"i%d":%s`, i, index)
-			}
-			c := client(t, clustertest.New().Reply("GET /i*", http.StatusOK, "{"+strings.Join(members, ",")+"}"))
-			s, err := c.Schema(t.Context(), "i*", test.field)
-			if !errors.Is(err, test.err) {
-				t.Fatalf("error %v, want %v", err, test.err)
-			}
-			if err != nil {
-				return
-			}
-			if diff := cmp.Diff(test.want, summary(s)); diff != "" {
-				t.Error(diff)
-			}
-		})
+}
+
+// ofIndices returns the schema of a field of the indices i0, i1, ….
+func ofIndices(t *testing.T, field string, indices ...string) (*mapping.Schema, error) {
+	t.Helper()
+	return client(t, answers(indices...)).Schema(t.Context(), "i*", field)
+}
+
+// answers is a cluster with the indices i0, i1, …, each as mapped writes it.
+func answers(indices ...string) *clustertest.Fake {
+	members := make([]string, len(indices))
+	for i, index := range indices {
+		members[i] = fmt.Sprintf(`"i%d":%s`, i, index)
 	}
+	return clustertest.New().Reply("GET /i*", http.StatusOK, "{"+strings.Join(members, ",")+"}")
 }
 
 // Which analyzer is meant by a field with an analyzer in an index with
@@ -258,9 +186,7 @@ func TestSearchAnalyzerThatTheMappingLeavesOpenIsAskedFor(t *testing.T) {
 		`{"i":{"mappings":{"a.f":{"full_name":"a.f","mapping":{"f":{"search_analyzer":"default_search"}}}}}}`)
 
 	s, err := client(t, f).Schema(t.Context(), "i", "a.f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if s.IndexAnalyzer != "english" || s.SearchAnalyzer != "default_search" {
 		t.Errorf("analyzers %q and %q", s.IndexAnalyzer, s.SearchAnalyzer)
 	}
@@ -272,19 +198,15 @@ func TestSearchAnalyzerThatTheMappingLeavesOpenIsAskedFor(t *testing.T) {
 
 func TestNamedAnalyzerThatIndicesDefineDifferentlyIsMixed(t *testing.T) {
 	const text = `"f":{"type":"text"}`
-	f := clustertest.New().Reply("GET /i*", http.StatusOK, `{"i0":`+
-		mapped(text, `"index.analysis.analyzer.a.type":"english","index.analysis.analyzer.same.type":"german"`)+`,"i1":`+
+	s, err := ofIndices(
+		t, "f",
+		mapped(text, `"index.analysis.analyzer.a.type":"english","index.analysis.analyzer.same.type":"german"`),
 		mapped(text, `"index.analysis.analyzer.a.type":"french","index.analysis.analyzer.same.type":"german",`+
-			`"index.analysis.analyzer.more.tokenizer":"standard"`)+`}`)
-
-	s, err := client(t, f).Schema(t.Context(), "i*", "f")
-	if err != nil {
-		t.Fatal(err)
-	}
+			`"index.analysis.analyzer.more.tokenizer":"standard"`),
+	)
+	check.OK(t, err)
 	for name, want := range map[string]error{"": nil, "same": nil, "english": nil, "a": mapping.ErrMixed, "more": mapping.ErrMixed} {
-		if _, err := s.Analyzer(name); !errors.Is(err, want) {
-			t.Errorf("analyzer %q: error %v, want %v", name, err, want)
-		}
+		check.Error(t, want, check.ErrOf(s.Analyzer(name)), name)
 	}
 }
 
@@ -305,9 +227,7 @@ func TestFilterOfTheMappingLetsTheFieldThrough(t *testing.T) {
 			"%2A.aliases.logs-2%2A.search_routing%2C%2A.aliases.logs-2%2A.filter%2C%2A.mappings.properties.f%2A&flat_settings=true"},
 	}
 	for _, test := range tests {
-		if got := schemaPath(at(test.index), test.field); got != test.want {
-			t.Errorf("%q, %q: %s, want %s", test.index, test.field, got, test.want)
-		}
+		check.Equal(t, test.want, schemaPath(at(test.index), test.field), test.index, test.field)
 	}
 }
 
@@ -333,9 +253,7 @@ func FuzzFindFields(f *testing.F) {
 		}
 		s, err := mapping.Merge(fields)
 		if err != nil {
-			if !errors.Is(err, mapping.ErrMixed) {
-				t.Errorf("error %v", err)
-			}
+			check.Error(t, mapping.ErrMixed, err)
 			return
 		}
 		shards := 0

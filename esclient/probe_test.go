@@ -6,29 +6,35 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
-func TestScaleOfRecordedExplanations(t *testing.T) {
+func TestProbesOfRecordedAnswers(t *testing.T) {
 	for _, r := range clustertest.Engines(t, "testdata") {
-		t.Run(r.Engine, func(t *testing.T) {
-			// The engines multiply by k1+1, k1 being 1.2 and for low 0.9, except
-			// OpenSearch 3.
-			tests := map[string]float64{
-				"explain": 2.2, "explain low": 1.9, "explain nested": 2.2, "explain nothing": 0, "explain other": 0,
+		probe := func(answer string) *Client {
+			return client(t, clustertest.New().Replay(t, "POST /i/_search", r, answer))
+		}
+		// The engines multiply by k1+1, k1 being 1.2 and for low 0.9, except
+		// OpenSearch 3.
+		for name, want := range map[string]float64{
+			"explain": 2.2, "explain low": 1.9, "explain nested": 2.2, "explain nothing": 0, "explain other": 0,
+		} {
+			if strings.HasPrefix(r.Engine, "opensearch-3") {
+				want = min(want, 1)
 			}
-			for name, want := range tests {
-				if strings.HasPrefix(r.Engine, "opensearch-3") {
-					want = min(want, 1)
-				}
-				c := client(t, clustertest.New().Replay(t, "POST /i/_search", r, name))
-				got, err := c.about("i", "title").probeScale(t.Context(), &mapping.Schema{}, []string{"car"})
-				if err != nil || math.Abs(got-want) > 1e-6 {
-					t.Errorf("%s: scale %v, %v, want %v", name, got, err, want)
-				}
+			got, err := probe(name).about("i", "title").probeScale(t.Context(), &mapping.Schema{}, []string{"car"})
+			if err != nil || math.Abs(got-want) > 1e-6 {
+				t.Errorf("%s, %s: scale %v, %v, want %v", r.Engine, name, got, err, want)
 			}
-		})
+		}
+		// The Elasticsearch 8 that was recorded has no painless.
+		for name, want := range map[string]bool{"scripts": !strings.HasPrefix(r.Engine, "elasticsearch-8"), "scripts barred": false} {
+			if got, err := probe(name).probeScripts(t.Context(), at("i")); got != want || err != nil {
+				t.Errorf("%s, %s: %v, %v, want %v", r.Engine, name, got, err, want)
+			}
+		}
 	}
 }
 
@@ -50,15 +56,11 @@ func TestScaleOfAnExplanationThatIsNotUnderstood(t *testing.T) {
 		{"empty", `{}`, 0, false},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			var e ScoreExplanation
-			if err := Decode([]byte(test.explanation), &e); err != nil {
-				t.Fatal(err)
-			}
-			if got, ok := e.Scale(); got != test.want || ok != test.ok {
-				t.Errorf("scale %v, %v, want %v, %v", got, ok, test.want, test.ok)
-			}
-		})
+		var e ScoreExplanation
+		check.OK(t, Decode([]byte(test.explanation), &e))
+		if got, ok := e.Scale(); got != test.want || ok != test.ok {
+			t.Errorf("%s: scale %v, %v, want %v, %v", test.name, got, ok, test.want, test.ok)
+		}
 	}
 }
 
@@ -87,25 +89,7 @@ func TestScaleByVersion(t *testing.T) {
 	}
 	for _, test := range tests {
 		s := mapping.FieldScoring{K1: 0.9, Legacy: test.legacy}
-		if got := scaleOf(s, test.info); got != test.want {
-			t.Errorf("%+v: %v, want %v", test, got, test.want)
-		}
-	}
-}
-
-func TestScriptsOfRecordedAnswers(t *testing.T) {
-	for _, r := range clustertest.Engines(t, "testdata") {
-		t.Run(r.Engine, func(t *testing.T) {
-			// The Elasticsearch 8 that was recorded has no painless.
-			for name, want := range map[string]bool{
-				"scripts": !strings.HasPrefix(r.Engine, "elasticsearch-8"), "scripts barred": false,
-			} {
-				got, err := client(t, clustertest.New().Replay(t, "POST /i/_search", r, name)).probeScripts(t.Context(), at("i"))
-				if got != want || err != nil {
-					t.Errorf("%s: %v, %v, want %v", name, got, err, want)
-				}
-			}
-		})
+		check.Equal(t, test.want, scaleOf(s, test.info), test)
 	}
 }
 
@@ -114,27 +98,23 @@ const aBlock = `{"error":{"root_cause":[{"type":"cluster_block_exception","reaso
 	`"type":"cluster_block_exception","reason":"index [i] blocked by: [FORBIDDEN/7/index read (api)];"},"status":403}`
 
 func TestScriptsAreUnknownWhereTheCallFails(t *testing.T) {
-	tests := []struct {
-		name   string
+	for _, tt := range []struct {
 		status int
 		body   string
 		ok     bool
 	}{
-		{"forbidden", http.StatusForbidden, `{}`, true},
-		{"blocked", http.StatusForbidden, aBlock, false},
-		{"overloaded", http.StatusTooManyRequests, `{}`, false},
-		{"broken", http.StatusInternalServerError, `{}`, false},
-		{"a shard failed", http.StatusOK, `{"_shards":{"successful":1,"failed":1}}`, false},
-		{"no shard", http.StatusOK, `{"_shards":{"successful":0,"failed":0}}`, false},
-		{"garbage", http.StatusOK, `x`, false},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := client(t, clustertest.New().Reply("POST /i/_search", test.status, test.body)).probeScripts(t.Context(), at("i"))
-			if got || (err == nil) != test.ok {
-				t.Errorf("%v, %v, want false and an answer: %v", got, err, test.ok)
-			}
-		})
+		{http.StatusForbidden, `{}`, true},
+		{http.StatusForbidden, aBlock, false},
+		{http.StatusTooManyRequests, `{}`, false},
+		{http.StatusInternalServerError, `{}`, false},
+		{http.StatusOK, `{"_shards":{"successful":1,"failed":1}}`, false},
+		{http.StatusOK, `{"_shards":{"successful":0,"failed":0}}`, false},
+		{http.StatusOK, `x`, false},
+	} {
+		got, err := client(t, clustertest.New().Reply("POST /i/_search", tt.status, tt.body)).probeScripts(t.Context(), at("i"))
+		if got || (err == nil) != tt.ok {
+			t.Errorf("%d %s: %v, %v, want false and an answer: %v", tt.status, tt.body, got, err, tt.ok)
+		}
 	}
 }
 

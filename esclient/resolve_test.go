@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -33,23 +34,21 @@ func TestExpressionIsResolvedWithTheMappingOfAField(t *testing.T) {
 		{"too many", "{" + strings.Join(many, ",") + "}", nil},
 		{"none", `{}`, nil},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			f := clustertest.New().Reply("GET /live", http.StatusOK, tt.answer)
-			c := cached(t, f)
-			for range 2 {
-				names, err := c.Resolve(t.Context(), at("live"), "body")
-				if err != nil || !slices.Equal(names, tt.want) {
-					t.Errorf("%q, %v; want %q", names, err, tt.want)
-				}
+		f := clustertest.New().Reply("GET /live", http.StatusOK, tt.answer)
+		c := cached(t, f)
+		for range 2 {
+			names, err := c.Resolve(t.Context(), at("live"), "body")
+			if err != nil || !slices.Equal(names, tt.want) {
+				t.Errorf("%s: %q, %v; want %q", tt.name, names, err, tt.want)
 			}
-			// The schema came in the same call.
-			if _, err := c.schema(t.Context(), c.key(at("live"), "body")); err != nil && !errors.Is(err, mapping.ErrNotText) {
-				t.Error(err)
-			}
-			if _, err := c.Resolve(t.Context(), at("live"), "title"); err != nil || f.Asked("") != 1 {
-				t.Errorf("%d calls, want 1; error %v", f.Asked(""), err)
-			}
-		})
+		}
+		// The schema came in the same call.
+		if _, err := c.schema(t.Context(), c.key(at("live"), "body")); err != nil && !errors.Is(err, mapping.ErrNotText) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if _, err := c.Resolve(t.Context(), at("live"), "title"); err != nil || f.Asked("") != 1 {
+			t.Errorf("%s: %d calls, want 1; error %v", tt.name, f.Asked(""), err)
+		}
 	}
 }
 
@@ -79,7 +78,5 @@ func TestWhatCannotBeResolvedIsAnError(t *testing.T) {
 	if names, err := c.Resolve(t.Context(), at("eu:docs"), "body"); !errors.Is(err, ErrRemote) {
 		t.Errorf("%q, %v", names, err)
 	}
-	if n := f.Asked(""); n != 1 {
-		t.Errorf("%d calls, want 1", n)
-	}
+	check.Equal(t, 1, f.Asked(""))
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -32,51 +33,38 @@ func TestAliasThatRoutesSearchesIsTold(t *testing.T) {
 		"d*":                    false,
 		"part":                  false,
 	} {
-		t.Run(expression, func(t *testing.T) {
-			f := clustertest.New().Reply("GET ", http.StatusOK, answer).Reply(
-				"POST /_analyze", http.StatusOK, `{"tokens":[{"token":"x","start_offset":0,"end_offset":1,"position":0}]}`)
-
-			c := cached(t, f)
-			for range 2 {
-				a, err := c.Analyze(t.Context(), at(expression), "f", "", "x")
-				if err != nil {
-					t.Fatal(err)
-				}
-				if a.Routed != want {
-					t.Errorf("routed is %t, want %t", a.Routed, want)
-				}
-				// Only the alias "part" has a filter.
-				if want := at(expression).mayName("part"); a.Filtered != want {
-					t.Errorf("filtered is %t, want %t", a.Filtered, want)
-				}
+		c := cached(t, clustertest.New().Reply("GET ", http.StatusOK, answer).Reply("POST /_analyze", http.StatusOK, oneToken))
+		for range 2 {
+			// Only the alias "part" has a filter.
+			a := analyze(t, c, expression, "f", "x")
+			if filtered := at(expression).mayName("part"); a.Routed != want || a.Filtered != filtered {
+				t.Errorf("%q: routed is %t, want %t, filtered is %t, want %t", expression, a.Routed, want, a.Filtered, filtered)
 			}
-		})
+		}
 	}
 }
+
+// oneToken is an answer of _analyze.
+const oneToken = `{"tokens":[{"token":"x","start_offset":0,"end_offset":1,"position":0}]}`
 
 // The pipeline of an index may add a filter to every search.
 func TestASearchPipelineOfTheIndexFilters(t *testing.T) {
 	for pipeline, want := range map[string]bool{`"mine"`: true, `"_none"`: false} {
-		f := clustertest.New().Reply("GET ", http.StatusOK, `{"docs":`+mapped(`"f":{"type":"text"}`, `"index.search.default_pipeline":`+pipeline)+`}`).Reply(
-			"POST /_analyze", http.StatusOK, `{"tokens":[{"token":"x","start_offset":0,"end_offset":1,"position":0}]}`)
-		a, err := cached(t, f).Analyze(t.Context(), at("docs"), "f", "", "x")
-		if err != nil || a.Filtered != want || a.Piped != want {
-			t.Errorf("%s: filtered is %t, piped is %t, %v", pipeline, a.Filtered, a.Piped, err)
+		f := clustertest.New().Reply("GET ", http.StatusOK, `{"docs":`+mapped(`"f":{"type":"text"}`, `"index.search.default_pipeline":`+pipeline)+`}`)
+		a := analyze(t, cached(t, f.Reply("POST /_analyze", http.StatusOK, oneToken)), "docs", "f", "x")
+		if a.Filtered != want || (len(a.Pipelines) > 0) != want {
+			t.Errorf("%s: filtered is %t, pipelines are %q", pipeline, a.Filtered, a.Pipelines)
 		}
 	}
 }
 
 func TestAnalysisTellsTheNameOfItsAnalyzer(t *testing.T) {
-	const one = `"index.analysis.analyzer.one.tokenizer":"standard"`
-	const two = `"index.analysis.analyzer.two.tokenizer":"standard"`
 	const answer = `{"indices":{"mappings":{"properties":{"f":{"type":"text","analyzer":"english","search_analyzer":"simple"},` +
 		`"g":{"type":"text"}}}}}`
-	f := clustertest.New().Reply("GET /indices", http.StatusOK, answer).Reply(
-		"GET /i*", http.StatusOK, `{"i0":`+mapped(`"f":{"type":"text","analyzer":"simple"}`, one)+
-			`,"i1":`+mapped(`"f":{"type":"text","analyzer":"simple"}`, two)+`}`).Reply(
-
-		"POST /_analyze", http.StatusOK, `{"tokens":[{"token":"x","start_offset":0,"end_offset":1,"position":0}]}`)
-
+	f := answers(
+		mapped(`"f":{"type":"text","analyzer":"simple"}`, `"index.analysis.analyzer.one.tokenizer":"standard"`),
+		mapped(`"f":{"type":"text","analyzer":"simple"}`, `"index.analysis.analyzer.two.tokenizer":"standard"`),
+	).Reply("GET /indices", http.StatusOK, answer).Reply("POST /_analyze", http.StatusOK, oneToken)
 	c := cached(t, f)
 	for _, test := range []struct{ index, field, analyzer, want string }{
 		{"indices", "f", "", "simple"},
@@ -86,11 +74,8 @@ func TestAnalysisTellsTheNameOfItsAnalyzer(t *testing.T) {
 		{"i*", "f", "english", "english"},
 	} {
 		a, err := c.Analyze(t.Context(), at(test.index), test.field, test.analyzer, "x")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if a.Analyzer != test.want {
-			t.Errorf("%s of %s by %q: analyzer %q, want %q", test.field, test.index, test.analyzer, a.Analyzer, test.want)
+		if err != nil || a.Analyzer != test.want {
+			t.Errorf("%s of %s by %q: %+v, %v; want %q", test.field, test.index, test.analyzer, a, err, test.want)
 		}
 	}
 }
@@ -104,14 +89,10 @@ func TestNamesOfAnalyzersStandWithTheirIndices(t *testing.T) {
 			fields[i] = mapping.Field{Target: mapping.Target{Index: string(rune('a' + i))}, Analyzers: mapping.Analyzers{SearchAnalyzer: name}}
 		}
 		s, err := mapping.Merge(fields)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return s.SearchAnalyzers
 	}
-	if got := of("default", "default"); got != "default" {
-		t.Errorf("one name: %q", got)
-	}
+	check.Equal(t, "default", of("default", "default"))
 	if a, b := of("default", "standard"), of("standard", "default"); a == b || a == "default" {
 		t.Errorf("%q and %q", a, b)
 	}
@@ -131,9 +112,7 @@ func (e *engine) testRoutedAliases(t *testing.T) {
 		"": false, "-all": false, "-one": true, "-two.x": true, "-t*": true, "-a*": false,
 	} {
 		a, err := e.cached(t).Analyze(t.Context(), at(index+suffix), "title", "", "x")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if a.Routed != want || a.Shards != shards {
 			t.Errorf("%s: routed is %t, want %t; %d shards", suffix, a.Routed, want, a.Shards)
 		}
@@ -143,11 +122,39 @@ func (e *engine) testRoutedAliases(t *testing.T) {
 			} `json:"_shards"`
 		}
 		r := Call{Method: http.MethodPost, Path: IndexPath(index+suffix, "/_search"), Body: Object{"size": 0}}
-		if err := e.Client.Do(t.Context(), r, &found); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, e.Client.Do(t.Context(), r, &found))
 		if !a.Routed && found.Shards.Total != shards {
 			t.Errorf("%s: a search asks %d of %d shards", suffix, found.Shards.Total, shards)
 		}
+	}
+}
+
+// Processors of requests that are not known to leave the query unread may read
+// it.
+func TestPipelinesThatReadTheQuery(t *testing.T) {
+	for definition, want := range map[string]bool{
+		`{}`: false,
+		`{"phase_results_processors":[{"normalization-processor":{}}],"response_processors":[{"rerank":{}}]}`:          false,
+		`{"request_processors":[{"filter_query":{"query":{"match":{"a":"b"}}}},{"oversample":{}},{"script":{}}]}`:      false,
+		`{"request_processors":[{"neural_query_enricher":{}},{"ml_inference":{"input_map":[{"a":"query.match.b"}]}}]}`: true,
+		`{"request_processors":[{"of tomorrow":{}}]}`:                                                                  true,
+		`{"request_processors":1}`: true,
+	} {
+		if got := ReadsQuery([]byte(definition)); got != want {
+			t.Errorf("%s: %t, want %t", definition, got, want)
+		}
+		if definition == `{"request_processors":1}` { // no cluster takes it
+			continue
+		}
+		f := clustertest.New().Reply("GET /_search/pipeline/mine", http.StatusOK, `{"mine":`+definition+`}`)
+		c := cached(t, f)
+		for range 2 {
+			if got, err := c.ReadsQuery(t.Context(), "mine"); err != nil || got != want {
+				t.Errorf("%s: %t, %v, want %t", definition, got, err, want)
+			}
+		}
+	}
+	if _, err := cached(t, clustertest.New().Reply("GET ", http.StatusForbidden, `{"error":{"type":"security_exception"},"status":403}`)).ReadsQuery(t.Context(), "x"); err == nil {
+		t.Error("a pipeline that may not be read is read")
 	}
 }

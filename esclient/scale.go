@@ -11,16 +11,16 @@ import (
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
-// A ScoreExplanation is a node of the tree that explains a score.
+// A ScoreExplanation is a node of the explanation of a score.
 type ScoreExplanation struct {
 	Value       float64            `json:"value"`
 	Description string             `json:"description"`
 	Details     []ScoreExplanation `json:"details"`
 }
 
-// Scale returns the factor of the first BM25 score in the tree: k1+1 or, where
-// the score names no factor, 1. It reports false if there is none, or with
-// another factor.
+// Scale returns the factor of the first BM25 score in the tree: k1+1, or 1 if
+// the score has no factor. It returns false if there is no such score or its
+// factor is another.
 func (e *ScoreExplanation) Scale() (float64, bool) {
 	// "score(freq=2.0), computed as boost * idf * tf from:", since Lucene 8.
 	if !strings.HasPrefix(e.Description, "score(freq=") || !strings.Contains(e.Description, "boost * idf * tf") {
@@ -44,7 +44,7 @@ func (e *ScoreExplanation) Scale() (float64, bool) {
 			}
 		}
 	}
-	// The engine computes with 32-bit floats.
+	// The engine uses 32-bit floats.
 	const precision = 1e-5
 	if boost > 0 && (boost == 1 || math.Abs(boost-(k1+1)) <= precision*boost) {
 		return boost, true
@@ -52,12 +52,12 @@ func (e *ScoreExplanation) Scale() (float64, bool) {
 	return 0, false
 }
 
-// An explained hit has the explanation of its score.
+// An explained hit has an explanation of its score.
 type explained struct {
 	Explanation ScoreExplanation `json:"_explanation"`
 }
 
-// firstScale returns the scale of the first score that tells it, 0 for none.
+// firstScale returns the first scale found in the hits, or 0.
 func firstScale(hits []explained) float64 {
 	for i := range hits {
 		if scale, ok := hits[i].Explanation.Scale(); ok {
@@ -67,13 +67,13 @@ func firstScale(hits []explained) float64 {
 	return 0
 }
 
-// maxProbeTerms is the number of terms that the scale probe looks for: enough
-// to find a document, few enough for a short explanation.
+// maxProbeTerms limits the terms of the scale probe: enough to find a document,
+// few enough for a short explanation.
 const maxProbeTerms = 32
 
 // probeScale learns the scale of the field's BM25 from the explanation of a
-// document that has one of the terms. It returns 0 if no document has one, or
-// its explanation is not one of BM25.
+// document with one of the terms. It returns 0 if no document has one, or if
+// its score is not BM25.
 func (q question) probeScale(ctx context.Context, s *mapping.Schema, terms []string) (float64, error) {
 	var should []Object
 	for _, t := range terms[:min(len(terms), maxProbeTerms)] {
@@ -93,8 +93,8 @@ func (q question) probeScale(ctx context.Context, s *mapping.Schema, terms []str
 	return firstScale(answer.Hits.Hits), nil
 }
 
-// scaleOf returns the scale that the engine's version and the field's mapping
-// lead to expect, 0 where the version is not understood.
+// scaleOf returns the scale expected for the engine's version and the field's
+// mapping, or 0 if the version is not understood.
 func scaleOf(s mapping.FieldScoring, info Info) float64 {
 	major, _, _ := strings.Cut(info.Version, ".")
 	n, err := strconv.Atoi(major)
@@ -109,9 +109,9 @@ func scaleOf(s mapping.FieldScoring, info Info) float64 {
 }
 
 // probeScripts learns whether searches of the indices may run inline scripts.
-// An error says that the call shows nothing of it.
+// An error means that the call did not show it.
 func (c *Client) probeScripts(ctx context.Context, indices Indices) (bool, error) {
-	// The source is constant, so that the cluster compiles it once.
+	// The source is constant, so the cluster compiles it once.
 	script := Object{"lang": "painless", "source": "_score * params.a", "params": Object{"a": 1}}
 	answer, err := search[none, none](ctx, c, indices, "_shards", Object{
 		"size": 0, "terminate_after": 1,

@@ -13,26 +13,26 @@ import (
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
-// A question is one about a field of some indices.
+// A question is about a field of some indices.
 type question struct {
 	client  *Client
 	indices Indices
 	field   string
 }
 
-// about returns the question about a field of an index expression.
+// about returns a question about a field of an index expression.
 func (c *Client) about(index, field string) question {
 	return question{c, Indices{Expression: index}, field}
 }
 
-// Schema asks for what the indices of an expression say of a field. The error
-// wraps [mapping.ErrNotText], [mapping.ErrMixed] or [ErrRemote] where it is
-// none to expand.
+// Schema asks for the common schema of a field in the indices of an expression.
+// The error wraps [mapping.ErrNotText], [mapping.ErrMixed] or [ErrRemote] if it
+// cannot be expanded.
 func (c *Client) Schema(ctx context.Context, index, field string) (*mapping.Schema, error) {
 	return c.about(index, field).schema(ctx)
 }
 
-// Fields asks for what each of the indices that map a field says of it.
+// Fields asks for the field in each index that maps it.
 func (c *Client) Fields(ctx context.Context, index, field string) ([]mapping.Field, error) {
 	q := c.about(index, field)
 	answer, err := q.mappings(ctx)
@@ -51,15 +51,14 @@ func (q question) schema(ctx context.Context) (*mapping.Schema, error) {
 }
 
 const (
-	// maxFieldName bounds the name of a field in bytes: a longer one is in no
-	// mapping.
+	// maxFieldName limits a field's name in bytes; mappings have no longer ones.
 	maxFieldName = 1024
-	// maxAliased bounds the fields that an alias stands for in the indices of an
-	// expression, and with them the request for their mappings.
+	// maxAliased limits the fields that an alias stands for in the indices, and so
+	// the request for their mappings.
 	maxAliased = 16
 )
 
-// check returns why the cluster is not even to be asked.
+// check returns why the cluster must not be asked.
 func (q question) check() error {
 	if err := q.indices.check(); err != nil {
 		return err
@@ -70,13 +69,13 @@ func (q question) check() error {
 	return nil
 }
 
-// wrap names field and indices in an error.
+// wrap adds field and indices to an error.
 func (q question) wrap(err error) error {
 	return fmt.Errorf("field %q of %q: %w", q.field, q.indices.Expression, err)
 }
 
-// mappings asks for the mappings of the field and of more, by index; again
-// where it is an alias and the answer lacks the field it stands for.
+// mappings asks for the mappings of the field and of more, by index. It asks
+// again if the field is an alias whose target is missing.
 func (q question) mappings(ctx context.Context, more ...string) (map[string]mapping.Index, error) {
 	if err := q.check(); err != nil {
 		return nil, err
@@ -98,8 +97,7 @@ func (q question) mappings(ctx context.Context, more ...string) (map[string]mapp
 	return answer, err
 }
 
-// aliased returns the fields that field is an alias of and that are not in the
-// answer.
+// aliased returns the targets of the alias field that the answer lacks.
 func aliased(answer map[string]mapping.Index, field string) ([]string, error) {
 	var missing []string
 	for index, m := range answer {
@@ -119,9 +117,9 @@ func aliased(answer map[string]mapping.Index, field string) ([]string, error) {
 }
 
 // schemaPath returns the path that asks for the mappings of fields, the
-// settings, and the routing and filters of aliases. Of thousands of fields it
-// lets through those that begin like the first segment of one: a mapping
-// without subobjects has keys with dots.
+// settings, and routing and filters of aliases. Of thousands of fields it
+// selects those that begin like a field's first segment: a mapping without
+// subobjects has keys with dots.
 func schemaPath(indices Indices, fields ...string) string {
 	filter := []string{"*.settings", "*.mappings.runtime", "*.mappings.derived", "*.data_stream"}
 	if aliases := indices.aliasFilter(); aliases != "" {
@@ -138,7 +136,7 @@ func schemaPath(indices Indices, fields ...string) string {
 	return indices.path("", url.Values{"flat_settings": {"true"}, "filter_path": {strings.Join(filter, ",")}})
 }
 
-// readSchema returns what an answer of mappings says of the field.
+// readSchema reads the field's schema from an answer of mappings.
 func (q question) readSchema(ctx context.Context, answer map[string]mapping.Index) (*mapping.Schema, error) {
 	fields, err := q.readFields(ctx, answer)
 	if err != nil {
@@ -151,10 +149,13 @@ func (q question) readSchema(ctx context.Context, answer map[string]mapping.Inde
 	for _, t := range s.Targets {
 		m := answer[t.Index]
 		routed, filtered := m.Restricted(q.indices.mayName)
-		s.Routed, s.Filtered, s.Piped = s.Routed || routed, s.Filtered || filtered, s.Piped || m.Piped()
+		s.Routed, s.Filtered = s.Routed || routed, s.Filtered || filtered
+		if name := m.Pipeline(); name != "" && !slices.Contains(s.Pipelines, name) {
+			s.Pipelines = append(s.Pipelines, name)
+		}
 	}
-	// OpenSearch 2 refuses nested queries where the path is another object, also
-	// with ignore_unmapped.
+	// OpenSearch 2 refuses nested queries if the path is another kind of object in
+	// one index, even with ignore_unmapped.
 	for index, m := range answer {
 		if at, err := mapping.Find(m.Mappings.Properties, s.Nested); err == nil && at != nil && at.TypeName() == "object" && !m.Closed() {
 			return nil, q.wrap(fmt.Errorf("index %q maps %q as an object that is not nested: %w", index, s.Nested, mapping.ErrMixed))
@@ -163,10 +164,10 @@ func (q question) readSchema(ctx context.Context, answer map[string]mapping.Inde
 	return s, nil
 }
 
-// readFields returns what each index in an answer of mappings that maps the
-// field says of it. It asks for search analyzers that the mapping leaves open:
-// of default_search and the analyzer that the field names, Elasticsearch 7 and
-// OpenSearch take the former, Elasticsearch 8 the latter.
+// readFields reads the field in each index of an answer of mappings. It asks
+// for search analyzers that the mapping leaves open: between default_search and
+// the analyzer that the field names, Elasticsearch 7 and OpenSearch choose the
+// former, Elasticsearch 8 the latter.
 func (q question) readFields(ctx context.Context, answer map[string]mapping.Index) ([]mapping.Field, error) {
 	fields, err := mapping.Fields(answer, q.field)
 	if err != nil {
@@ -198,7 +199,7 @@ func (q question) readFields(ctx context.Context, answer map[string]mapping.Inde
 			continue
 		}
 		for _, m := range analyzers[f.Index].Mappings[cmp.Or(f.AliasOf, q.field)].Mapping {
-			f.SearchAnalyzer = m.SearchAnalyzer // the one entry, named by the last segment
+			f.SearchAnalyzer = m.SearchAnalyzer // the only entry, keyed by the last segment
 		}
 		if f.SearchAnalyzer == "" {
 			return nil, fmt.Errorf("index %q: the mapping names no search analyzer", f.Index)
@@ -207,11 +208,11 @@ func (q question) readFields(ctx context.Context, answer map[string]mapping.Inde
 	return fields, nil
 }
 
-// closedFilter lets through whether indices are closed, among flat settings.
+// closedFilter selects, from flat settings, whether indices are closed.
 const closedFilter = "*.settings.*verified_before_close"
 
-// matching asks for the names of the fields that match the field's name as a
-// pattern, see [Cached.Fields], and for nothing of them but types.
+// matching asks for the names of the fields that match the pattern, see
+// [Cached.Fields], and only for types.
 func (q question) matching(ctx context.Context) ([]string, error) {
 	if err := q.check(); err != nil {
 		return nil, err
@@ -239,10 +240,10 @@ func (q question) matching(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// An Object is a JSON object of a request.
+// An Object is a JSON object in a request.
 type Object = map[string]any
 
-// A found is the answer to a search: hits with members H, and aggregations A.
+// A found is the answer to a search, with hits H and aggregations A.
 type found[H, A any] struct {
 	Shards struct {
 		Successful int `json:"successful"`
@@ -254,18 +255,18 @@ type found[H, A any] struct {
 	Aggregations A `json:"aggregations"`
 }
 
-// none is what a search is not asked for.
+// none is for what a search does not ask for.
 type none struct{}
 
-// documents is how many documents an aggregation counts.
+// documents is the count of an aggregation.
 type documents struct {
 	DocCount int64 `json:"doc_count"`
 }
 
-// errShards says that an answer is not of all shards.
+// errShards says that an answer is incomplete.
 var errShards = errors.New("shards failed")
 
-// search searches the indices for what filter lets through of the answer.
+// search searches the indices; filter is its filter_path.
 func search[H, A any](ctx context.Context, c *Client, indices Indices, filter string, body Object) (found[H, A], error) {
 	body["track_total_hits"], body["_source"] = false, false
 	var answer found[H, A]
@@ -278,10 +279,10 @@ func search[H, A any](ctx context.Context, c *Client, indices Indices, filter st
 	return answer, err
 }
 
-// TermQuery returns the query for one term of a field.
+// TermQuery returns a query for one term of a field.
 func TermQuery(field, term string) Object {
 	return Object{"term": Object{field: Object{"value": term}}}
 }
 
-// ExistsQuery returns the query for the documents that have a field.
+// ExistsQuery returns a query for documents with a field.
 func ExistsQuery(field string) Object { return Object{"exists": Object{"field": field}} }

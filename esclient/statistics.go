@@ -10,26 +10,25 @@ import (
 	"github.com/akin-search/akin/internal/cache"
 )
 
-// FieldStatistics are what the cluster knows of a field for scoring.
+// FieldStatistics are statistics of a field for scoring.
 type FieldStatistics struct {
-	// DocCount is N, the number of documents that have the field; of nested
-	// documents where the field is in one.
+	// DocCount is N, the number of documents with the field; of nested documents
+	// if the field is in one.
 	DocCount int64
-	// Scale is the constant that the engine's BM25 multiplies idf·tf/(tf+K) by:
-	// k1+1 in Elasticsearch and OpenSearch 1 and 2, 1 in OpenSearch 3; 0 where the
-	// field is not scored by BM25 or the scale could not be learned.
+	// Scale is the constant by which the engine's BM25 multiplies idf·tf/(tf+K):
+	// k1+1 in Elasticsearch and OpenSearch 1 and 2, 1 in OpenSearch 3; 0 if the
+	// field is not scored by BM25 or the scale is unknown.
 	Scale float64
 	// Scripts reports whether the cluster runs inline scripts in queries.
 	Scripts bool
 }
 
-// Statistics fills docFreqs[k] with the number of documents that have terms[k]
-// in a field, over all shards of the indices that map the field; of more than
-// 32, estimated from 32. The two slices have the same length.
+// Statistics sets docFreqs[k] to the number of documents with terms[k] in a
+// field, over all shards of the indices with the field; of more than 32 shards,
+// it asks 32 and extrapolates. The slices have the same length.
 //
-// What is not remembered takes one round trip, of several calls at once; more
-// where there are more than 8 shards, or Analyze was not asked about the field
-// before.
+// What is not cached takes one round trip of several concurrent calls; more for
+// over 8 shards, or if Analyze was not asked about the field before.
 func (c *Cached) Statistics(ctx context.Context, indices Indices, field string, terms []string, docFreqs []int64) (FieldStatistics, error) {
 	k := c.key(indices, field)
 	st, missing, warm := c.recallTerms(k, terms, docFreqs)
@@ -41,8 +40,8 @@ func (c *Cached) Statistics(ctx context.Context, indices Indices, field string, 
 	return st, err
 }
 
-// recallTerms answers from memory. It returns the places of the terms that it
-// lacks, and reports whether it lacks nothing.
+// recallTerms answers from the cache. It returns the places of missing terms,
+// and whether nothing is missing.
 func (c *Cached) recallTerms(k key, terms []string, docFreqs []int64) (FieldStatistics, []int, bool) {
 	record, missing := c.recallFreqs(k, terms, docFreqs)
 	scale, scaled, unscaled := cache.Peek[learned[float64]](c.statistics, k.as(scaleOfField))
@@ -51,8 +50,8 @@ func (c *Cached) recallTerms(k key, terms []string, docFreqs []int64) (FieldStat
 	return st, missing, record.id > 0 && scaled && unscaled == nil && scripted && unknown == nil && len(missing) == 0
 }
 
-// recallFreqs returns what is remembered of a field, id 0 for nothing, and the
-// places of the terms whose document frequencies are not.
+// recallFreqs returns the cached record of a field, with id 0 if there is none,
+// and the places of terms whose document frequencies are missing.
 func (c *Cached) recallFreqs(k key, terms []string, docFreqs []int64) (record fieldRecord, missing []int) {
 	record, known, _ := cache.Peek[fieldRecord](c.statistics, k.as(recordOfField))
 	for i, t := range terms {
@@ -68,9 +67,9 @@ func (c *Cached) recallFreqs(k key, terms []string, docFreqs []int64) (record fi
 	return record, missing
 }
 
-// learn asks at the same time for all that recallTerms lacks.
+// learn asks concurrently for all that recallTerms lacks.
 func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []int64, missing []int) (st FieldStatistics, err error) {
-	own := make([]string, len(terms)) // for loads that outlast the caller
+	own := make([]string, len(terms)) // copies, for loads that outlast the caller
 	for i, t := range terms {
 		own[i] = strings.Clone(t)
 	}
@@ -112,10 +111,10 @@ func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []in
 	return FieldStatistics{DocCount: n.docCount, Scale: scale.value, Scripts: scripts.value}, err
 }
 
-// count returns N and the document frequencies of terms, and remembers them.
+// count returns N and the document frequencies of terms, and caches them.
 func (c *Cached) count(ctx context.Context, k key, terms []string) (n termCount, err error) {
 	n.docFreqs = make([]int64, len(terms))
-	if record, missing := c.recallFreqs(k, terms, n.docFreqs); record.id > 0 && len(missing) == 0 { // by now
+	if record, missing := c.recallFreqs(k, terms, n.docFreqs); record.id > 0 && len(missing) == 0 { // cached meanwhile
 		n.docCount = record.docCount
 		return n, nil
 	}
@@ -130,7 +129,7 @@ func (c *Cached) count(ctx context.Context, k key, terms []string) (n termCount,
 		c.statistics.Put(k.as(failureOfField), nil, err, failureTime)
 		return termCount{}, err
 	}
-	// A record that is there stays, with its id and its N, until its time is over.
+	// An existing record stays, with its id and N, until it expires.
 	record := cache.PutIfAbsent(c.statistics, k.as(recordOfField), fieldRecord{c.fieldIDs.Add(1), n.docCount}, c.ttl)
 	for i, t := range terms {
 		c.terms.Put(termKey{record.id, t}, n.docFreqs[i], nil, c.ttl)
@@ -138,8 +137,8 @@ func (c *Cached) count(ctx context.Context, k key, terms []string) (n termCount,
 	return n, nil
 }
 
-// scale learns the scale of the field's scores, by a probe or else from what
-// the cluster runs.
+// scale learns the scale of the field's scores from a probe, or else from the
+// engine's version.
 func (c *Cached) scale(ctx context.Context, k key, terms []string) (learned[float64], error) {
 	s, err := c.schema(ctx, k)
 	if err != nil {
@@ -166,8 +165,8 @@ func (c *Cached) scale(ctx context.Context, k key, terms []string) (learned[floa
 	return learned[float64]{value: scale, guessed: true}, nil
 }
 
-// orLast returns what was learned and notes it. Where err says that nothing
-// was, it returns what was learned the last time, as a guess, else the error.
+// orLast caches and returns v. If err is not nil, it returns the last value as
+// a guess, or else the error.
 func orLast[V any](of *cache.Cache[key], last key, v V, err error) (learned[V], error) {
 	if err == nil {
 		of.Put(last, v, nil, lastTime)

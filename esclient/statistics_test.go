@@ -4,82 +4,56 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
-func TestTermsOfRecordedAnswersAreCounted(t *testing.T) {
-	for _, r := range clustertest.Engines(t, "testdata") {
-		t.Run(r.Engine, func(t *testing.T) {
-			tests := []struct {
-				name, call, answer string
-				s                  *mapping.Schema
-				want               termCount
-			}{
-				{
-					"vectors", "POST /library/_termvectors", "vectors",
-					&mapping.Schema{Shards: 1, Targets: []mapping.Target{{Index: "library", Shards: 1, Source: "title"}}},
-					termCount{3, []int64{2, 1, 0}},
-				},
-				{
-					"nested", "POST /library/_search", "count nested",
-					&mapping.Schema{Shards: 1, Nested: "list", Targets: []mapping.Target{{Index: "library", Shards: 1, Source: "list.text"}}},
-					termCount{6, []int64{5, 1, 0}},
-				},
-			}
-			for _, test := range tests {
-				field := test.s.Targets[0].Source
-				got, err := client(t, clustertest.New().Replay(t, test.call, r, test.answer)).
-					about("library", field).count(t.Context(), test.s, []string{"car", "boat", "none"})
-				if err != nil {
-					t.Fatal(test.name, err)
-				}
-				if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(termCount{})); diff != "" {
-					t.Errorf("%s: %s", test.name, diff)
-				}
-			}
-		})
+// ofOne is the schema of a field in an index of one shard.
+func ofOne(index, field, nested string) *mapping.Schema {
+	return &mapping.Schema{Shards: 1, Nested: nested, Targets: []mapping.Target{{Index: index, Shards: 1, Source: field}}}
+}
+
+// wantCount counts terms in a field of the fake and wants N and the frequencies.
+func wantCount(t *testing.T, c *Client, s *mapping.Schema, index string, terms []string, want termCount) {
+	t.Helper()
+	got, err := c.about(index, s.Targets[0].Source).count(t.Context(), s, terms)
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(termCount{})); err != nil || diff != "" {
+		t.Errorf("%v, %s", err, diff)
 	}
 }
 
-// shardNumber returns the shard that a call is pinned to.
-func shardNumber(t *testing.T, u *url.URL) int {
-	t.Helper()
-	n, err := strconv.Atoi(strings.TrimPrefix(u.Query().Get("preference"), "_shards:"))
-	if err != nil {
-		t.Errorf("%s is pinned to no shard", u)
+func TestTermsOfRecordedAnswersAreCounted(t *testing.T) {
+	for _, r := range clustertest.Engines(t, "testdata") {
+		t.Run(r.Engine, func(t *testing.T) {
+			c := client(t, clustertest.New().Replay(t, "POST /library/_termvectors", r, "vectors").Replay(t, "POST /library/_search", r, "count nested"))
+			wantCount(t, c, ofOne("library", "title", ""), "library", searchTerms, termCount{3, []int64{2, 1, 0}})
+			wantCount(t, c, ofOne("library", "list.text", "list"), "library", searchTerms, termCount{6, []int64{5, 1, 0}})
+		})
 	}
-	return n
 }
 
 func TestShardsAreAddedUp(t *testing.T) {
 	f := clustertest.New()
 	for i, index := range []string{"a", "b"} {
 		f.On("POST /"+index+"/_termvectors", func(w http.ResponseWriter, r *http.Request) {
-			n := 10*i + shardNumber(t, r.URL)
-			_, _ = fmt.Fprintf(w, `{"term_vectors":{"f":{"field_statistics":{"doc_count":%d},"terms":{"x":{"doc_freq":%d}}}}}`,
-				100+n, 1+n)
+			shard, err := strconv.Atoi(strings.TrimPrefix(r.URL.Query().Get("preference"), "_shards:"))
+			if err != nil {
+				t.Errorf("%s is pinned to no shard", r.URL)
+			}
+			n := 10*i + shard
+			_, _ = fmt.Fprintf(w, `{"term_vectors":{"f":{"field_statistics":{"doc_count":%d},"terms":{"x":{"doc_freq":%d}}}}}`, 100+n, 1+n)
 		})
 	}
 	s := &mapping.Schema{Shards: 5, Targets: []mapping.Target{{Index: "a", Shards: 3, Source: "f"}, {Index: "b", Shards: 2, Source: "f"}}}
-	got, err := client(t, f).about("a,b", "f").count(t.Context(), s, []string{"y", "x"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := termCount{500 + 0 + 1 + 2 + 10 + 11, []int64{0, 5 + 0 + 1 + 2 + 10 + 11}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(termCount{})); diff != "" {
-		t.Error(diff)
-	}
-	if f.Asked("") != 5 {
-		t.Errorf("%d calls, want one a shard", f.Asked(""))
-	}
+	wantCount(t, client(t, f), s, "a,b", []string{"y", "x"}, termCount{500 + 0 + 1 + 2 + 10 + 11, []int64{0, 5 + 0 + 1 + 2 + 10 + 11}})
+	check.Equal(t, 5, f.Asked(""))
 }
 
 func TestManyShardsAreSampledAndScaledUp(t *testing.T) {
@@ -93,13 +67,7 @@ func TestManyShardsAreSampledAndScaledUp(t *testing.T) {
 		s.Targets = append(s.Targets, mapping.Target{Index: fmt.Sprintf("i%d", i), Shards: 2, Source: "f"})
 		s.Shards += 2
 	}
-	got, err := client(t, f).about("i*", "f").count(t.Context(), s, []string{"x"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(termCount{800, []int64{240}}, got, cmp.AllowUnexported(termCount{})); diff != "" {
-		t.Error(diff)
-	}
+	wantCount(t, client(t, f), s, "i*", []string{"x"}, termCount{800, []int64{240}})
 	// 32 of 80 shards, spread over all indices, none twice.
 	seen := map[string]bool{}
 	for _, c := range f.Calls() {
@@ -118,20 +86,11 @@ func TestCountFallsBackToASearchWhereVectorsAreRefused(t *testing.T) {
 				"POST /i/_search", http.StatusOK, `{"_shards":{"failed":0},"aggregations":{`+
 					`"all":{"doc_count":9,"field":{"doc_count":7}},"terms":{"buckets":[{"doc_count":2}]}}}`)
 
-			s := &mapping.Schema{Shards: 1, Targets: []mapping.Target{{Index: "i", Shards: 1, Source: "f"}}}
-			c := client(t, f)
+			s, c := ofOne("i", "f", ""), client(t, f)
 			for range 2 {
-				got, err := c.about("i", "f").count(t.Context(), s, []string{"x"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(termCount{7, []int64{2}}, got, cmp.AllowUnexported(termCount{})); diff != "" {
-					t.Error(diff)
-				}
+				wantCount(t, c, s, "i", []string{"x"}, termCount{7, []int64{2}})
 			}
-			if n := f.Asked("_termvectors"); n != 1 {
-				t.Errorf("vectors asked for %d times after a refusal, want 1", n)
-			}
+			check.Equal(t, 1, f.Asked("_termvectors"))
 		})
 	}
 }
@@ -139,7 +98,7 @@ func TestCountFallsBackToASearchWhereVectorsAreRefused(t *testing.T) {
 func TestOverloadedClusterIsNotAskedInAnotherWay(t *testing.T) {
 	for _, status := range []int{401, 429, 502, 503, 504} {
 		f := clustertest.New().Reply("POST /i/_termvectors", status, `{}`)
-		s := &mapping.Schema{Shards: 1, Targets: []mapping.Target{{Index: "i", Shards: 1, Source: "f"}}}
+		s := ofOne("i", "f", "")
 		_, err := client(t, f).about("i", "f").count(t.Context(), s, []string{"x"})
 		var refusal *Error
 		if !errors.As(err, &refusal) || refusal.Status != status || f.Asked("_search") != 0 || s.Unvectored.Load() {
@@ -149,19 +108,15 @@ func TestOverloadedClusterIsNotAskedInAnotherWay(t *testing.T) {
 }
 
 func TestCountsOfASearchThatIsNotWholeAreNotTaken(t *testing.T) {
-	answers := map[string]string{
-		"a shard failed": `{"_shards":{"failed":1},"aggregations":{"in":{"terms":{"buckets":[{"doc_count":2}]}}}}`,
-		"a count lacks":  `{"_shards":{"failed":0},"aggregations":{"in":{"terms":{"buckets":[]}}}}`,
-		"nothing":        `{}`,
-	}
-	for name, body := range answers {
-		t.Run(name, func(t *testing.T) {
-			s := &mapping.Schema{Shards: 1, Nested: "n", Targets: []mapping.Target{{Index: "i", Shards: 1, Source: "n.f"}}}
-			c := client(t, clustertest.New().Reply("POST /i/_search", http.StatusOK, body))
-			if n, err := c.about("i", "n.f").count(t.Context(), s, []string{"x"}); err == nil {
-				t.Errorf("counts %+v", n)
-			}
-		})
+	for _, body := range []string{
+		`{"_shards":{"failed":1},"aggregations":{"in":{"terms":{"buckets":[{"doc_count":2}]}}}}`,
+		`{"_shards":{"failed":0},"aggregations":{"in":{"terms":{"buckets":[]}}}}`,
+		`{}`,
+	} {
+		c := client(t, clustertest.New().Reply("POST /i/_search", http.StatusOK, body))
+		if n, err := c.about("i", "n.f").count(t.Context(), ofOne("i", "n.f", "n"), []string{"x"}); err == nil {
+			t.Errorf("%s: counts %+v", body, n)
+		}
 	}
 }
 
@@ -169,15 +124,7 @@ func TestTermsThatNoIndexCanHoldAreNotAskedFor(t *testing.T) {
 	f := clustertest.New().Reply("POST /i/_termvectors", http.StatusOK,
 		`{"term_vectors":{"f":{"field_statistics":{"doc_count":7},"terms":{"a":{"doc_freq":1},"b":{"doc_freq":2}}}}}`)
 
-	s := &mapping.Schema{Shards: 1, Targets: []mapping.Target{{Index: "i", Shards: 1, Source: "f"}}}
-	terms := []string{"a", strings.Repeat("é", 16384), "\xff", "b"}
-	got, err := client(t, f).about("i", "f").count(t.Context(), s, terms)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(termCount{7, []int64{1, 0, 0, 2}}, got, cmp.AllowUnexported(termCount{})); diff != "" {
-		t.Error(diff)
-	}
+	wantCount(t, client(t, f), ofOne("i", "f", ""), "i", []string{"a", strings.Repeat("é", 16384), "\xff", "b"}, termCount{7, []int64{1, 0, 0, 2}})
 	if f.Asked(`["a","b"]`) != 1 {
 		t.Errorf("asked %.200q", f.Calls())
 	}
@@ -191,9 +138,8 @@ func TestManyTermsAreAskedForInChunks(t *testing.T) {
 	for i := range terms {
 		terms[i] = fmt.Sprintf("t%d", i)
 	}
-	s := &mapping.Schema{Shards: 1, Targets: []mapping.Target{{Index: "i", Shards: 1, Source: "f"}}}
-	got, err := client(t, f).about("i", "f").count(t.Context(), s, terms)
-	if err != nil || got.docCount != 7 || got.docFreqs[0] != 1 || got.docFreqs[2400] != 2 || f.Asked("") != 3 {
-		t.Errorf("N = %d, %v, %d calls", got.docCount, err, f.Asked(""))
-	}
+	want := make([]int64, len(terms))
+	want[0], want[2400] = 1, 2
+	wantCount(t, client(t, f), ofOne("i", "f", ""), "i", terms, termCount{7, want})
+	check.Equal(t, 3, f.Asked(""))
 }

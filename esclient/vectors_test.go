@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 )
 
@@ -32,9 +33,7 @@ func TestNineTenthsOfTheDocumentsMustHaveVectors(t *testing.T) {
 				if (err == nil) != (test.want == nil) || errors.Is(err, ErrNoVectors) != errors.Is(test.want, ErrNoVectors) {
 					t.Errorf("%v, want %v", err, test.want)
 				}
-				if mixed != (err == nil && test.foreign > 0) {
-					t.Errorf("mixed is %t", mixed)
-				}
+				check.Equal(t, err == nil && test.foreign > 0, mixed)
 			}
 			if n := f.Asked(`"akin_vector_model.body":{"value":"0123456789abcdef"`); n != 1 {
 				t.Errorf("asked %d times: %q", n, f.Calls())

@@ -15,7 +15,7 @@ func TestTextIndicesListsAliasesAndLeavesOutWhatHasNoText(t *testing.T) {
 	f := clustertest.New().Reply("GET /docs*,gone", http.StatusOK, `{"docs-1":{"aliases":{"live":{},"all":{"filter":{}}},`+
 		`"mappings":{"properties":{"title":{"type":"text","fields":{"raw":{"type":"keyword"},"en":{"type":"text"}}},"o":{"properties":{"b":{"type":"text"}}}}}},`+
 		`"docs-2":{"aliases":{"all":{}},"mappings":{"properties":{"other":{"type":"text"},"n":{"type":"long"}}}},`+
-		`"docs-3":{"mappings":{"properties":{"n":{"type":"long"}}}},"docs-4":{},`+
+		`"docs-3":{"mappings":{"properties":{"v":{"type":"dense_vector","index_options":{"type":"int8_hnsw"}}}}},"docs-4":{},`+
 		`"docs-5":{"settings":{"index.verified_before_close":"true"},"mappings":{"properties":{"t":{"type":"text"}}}}}`)
 
 	got, err := client(t, f).TextIndices(t.Context(), "docs*,gone")
@@ -38,12 +38,10 @@ func TestSampleTextIsTheFirstWordsOfADocument(t *testing.T) {
 		{"nested documents", `{"body":[{"a":["x"]}]}`, ""},
 		{"none", `{}`, ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			f := clustertest.New().Reply("POST /i/_search", http.StatusOK, `{"hits":{"hits":[{"fields":`+c.fields+`}]}}`)
-			if got, err := client(t, f).SampleText(t.Context(), "i", "body"); err != nil || got != c.want {
-				t.Errorf("got %q, %v, want %q", got, err, c.want)
-			}
-		})
+		f := clustertest.New().Reply("POST /i/_search", http.StatusOK, `{"hits":{"hits":[{"fields":`+c.fields+`}]}}`)
+		if got, err := client(t, f).SampleText(t.Context(), "i", "body"); err != nil || got != c.want {
+			t.Errorf("%s: got %q, %v, want %q", c.name, got, err, c.want)
+		}
 	}
 }
 
@@ -59,14 +57,5 @@ func TestRealEngineTellsOfItsTexts(t *testing.T) {
 	}
 	if text, err := e.SampleText(t.Context(), index, "body"); err != nil || text == "" {
 		t.Errorf("sample %q, %v", text, err)
-	}
-}
-
-func TestTextIndicesReadsMappingsOfVectors(t *testing.T) {
-	f := clustertest.New().Reply("GET /docs", http.StatusOK, `{"docs":{"mappings":{"properties":{"title":{"type":"text"},`+
-		`"v":{"type":"dense_vector","index_options":{"type":"int8_hnsw"}}}}}}`)
-	got, err := client(t, f).TextIndices(t.Context(), "docs")
-	if diff := cmp.Diff([]TextIndex{{"docs", []string{"title"}}}, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -49,21 +50,13 @@ func TestAnalyzersThatMakeOtherTermsThanWords(t *testing.T) {
 		{"filters that do not count", analyzer + `type":"standard",` + analyzer + `filter":["ngram"]`, ""},
 		{"a circle", analyzer + `tokenizer":"standard",` + analyzer + `filter":["m"],"index.analysis.filter.m.type":"multiplexer","index.analysis.filter.m.filters":["m"]`, ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var s mapping.Settings
-			if err := json.Unmarshal([]byte("{"+tt.settings+"}"), &s); err != nil {
-				t.Fatal(err)
-			}
-			if got := s.NotWords("a"); got != tt.want {
-				t.Errorf("%q, want %q", got, tt.want)
-			}
-		})
+		var s mapping.Settings
+		check.OK(t, json.Unmarshal([]byte("{"+tt.settings+"}"), &s))
+		check.Equal(t, tt.want, s.NotWords("a"), tt.name)
 	}
 	none := mapping.Settings{}
 	for name, want := range map[string]string{"default": "", "english": "", "fingerprint": "analyzer fingerprint"} {
-		if got := none.NotWords(name); got != want {
-			t.Errorf("the engine's own %s: %q, want %q", name, got, want)
-		}
+		check.Equal(t, want, none.NotWords(name), name)
 	}
 }
 

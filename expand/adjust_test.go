@@ -28,10 +28,7 @@ func TestAdjustedTermsCountForMoreOrLess(t *testing.T) {
 		c, m := rental(t)
 		e := New(c, m, with(func(o *Profile) { o.Scoring = scoring }))
 		expanded := func(adjusted ...Adjustment) *Result {
-			r, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(carRental), Adjusted: adjusted})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := expanded(t, e, &Request{Index: "docs", Body: []byte(carRental), Adjusted: adjusted})
 			return r
 		}
 		before := boostsOf(expanded())
@@ -85,10 +82,7 @@ func TestAdjustedPagesLeaveTheNextOnes(t *testing.T) {
 	c, m := rental(t)
 	e := New(c, m, DefaultProfile())
 	page := func(more string, adjusted ...Adjustment) map[string]float64 {
-		r, err := e.Expand(t.Context(), &Request{Body: []byte(pitPage(0, `{"match":{"body":"car rental"}}`, more)), Adjusted: adjusted})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := expanded(t, e, &Request{Body: []byte(pitPage(0, `{"match":{"body":"car rental"}}`, more)), Adjusted: adjusted})
 		return boostsOf(r)
 	}
 	first := page("")

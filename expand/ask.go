@@ -206,11 +206,13 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 	a.m.targets = a.targets
 	mixed := len(open) > 0 && !slices.ContainsFunc(open, func(t *target) bool { return !t.rows.Mixed() })
 	effort := cmp.Or(a.s.req.Effort, a.s.profile.Effort)
-	exact := a.s.profile.Mode == ModeHard || a.s.profile.Mode == ModeVectors
+	exact := !a.s.Hybrid && (a.s.profile.Mode == ModeHard || a.s.profile.Mode == ModeVectors)
 	if exact { // which order more hits than a normal effort scores
 		effort = form.High
 	}
-	a.recipe = effort.Recipe(mixed, a.s.profile.SameMatches && !exact)
+	if a.recipe = effort.Recipe(mixed, a.s.profile.SameMatches && !exact); !exact && a.s.besideVectors() {
+		a.recipe = a.recipe.BesideVectors()
+	}
 	return open, nil
 }
 

@@ -45,10 +45,7 @@ func TestEffortFollowsTheRequestThenTheProfileThenTheMatrix(t *testing.T) {
 		c, m := twenty(t)
 		m.mixed = tt.mixed
 		o := with(func(o *Profile) { o.Effort, o.Mode = tt.profile, tt.mode })
-		r, err := New(c, m, o).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"car"}}}`), Effort: tt.request})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := expanded(t, New(c, m, o), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"car"}}}`), Effort: tt.request})
 		got := r.Clauses[0]
 		windowed := tt.window == 0 && !strings.Contains(string(r.Body), "window_size") ||
 			strings.Contains(string(r.Body), fmt.Sprintf(`"window_size":%d,`, tt.window))

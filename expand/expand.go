@@ -178,12 +178,12 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, pins Pins, toget
 
 // measure returns what the hits of a search are ranked by.
 func (e *Expander) measure(a *asker) measure {
-	switch e.profile.Mode {
-	case ModeHard:
+	switch mode := e.profile.Mode; {
+	case a.s.Hybrid: // whose scores are normalized
+	case mode == ModeHard:
 		return &hard{asker: a}
-	case ModeVectors:
+	case mode == ModeVectors:
 		return &byVectors{asker: a}
-	case ModeBM25, ModeSoft:
 	}
 	return bm25{a}
 }
@@ -198,6 +198,11 @@ func (a *asker) rewrite(ctx context.Context, m measure) (*Result, *form.Plan, er
 	open, err := a.ask(ctx, m)
 	if err != nil {
 		return nil, nil, err
+	}
+	if why, err := a.pipeline(ctx, open); err != nil {
+		return nil, nil, err
+	} else if why != "" {
+		return &Result{Parts: []Part{{Index: s.req.Index}}, Clauses: s.notes(), Reason: why}, &form.Plan{Search: s.Search}, nil
 	}
 	choosing, span := tracing.Start(ctx, "select")
 	c, err := m.choose(choosing, open)

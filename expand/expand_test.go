@@ -37,43 +37,25 @@ const carRental = `{"query":{"match":{"body":"car rental"}}}`
 func TestAddedTermsStandBesideTheOriginal(t *testing.T) {
 	const original = `{"match":{"body":"car rental"}}`
 	invert := func(term, m, b string) string {
-		return `{"script_score":{"query":{"term":{"body":{"value":"` + term + `"}}},"script":{"source":"` + scriptInvert +
-			`","params":{"m":` + m + `,"c":0.999,"b":` + b + `}}}}`
+		return `{"script_score":{"query":{"term":{"body":{"value":"` + term + `"}}},"script":{"source":"` + scriptInvert + `","params":{"m":` + m + `,"c":0.999,"b":` + b + `}}}}`
 	}
 	saturate := func(m string, terms ...string) string {
-		return `{"script_score":{"query":{"bool":{"should":[` + strings.Join(terms, ",") + `]}},"script":{"source":"` +
-			scriptSaturate + `","params":{"m":` + m + `}}}}`
+		return `{"script_score":{"query":{"bool":{"should":[` + strings.Join(terms, ",") + `]}},"script":{"source":"` + scriptSaturate + `","params":{"m":` + m + `}}}}`
 	}
-	linear := `{"term":{"body":{"value":"automobile","boost":0.1471}}},` +
-		`{"term":{"body":{"value":"lease","boost":0.0743}}},{"term":{"body":{"value":"hire","boost":0.0975}}}`
-	grouped := `{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"car"}}},` +
-		`{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"automobile","boost":0.3678}}}]}}]}},` +
-		`{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"rental"}}},` +
-		`{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"lease","boost":0.1857}}},` +
-		`{"term":{"body":{"value":"hire","boost":0.2438}}}]}}]}}`
-	// m = 2.2 idf, β = 0.25 v_j / idf_i.
-	saturated := saturate("6.5709", invert("car", "6.5709", "1"), invert("automobile", "10.0262", "0.2806")) + "," +
-		saturate("8.5543", invert("rental", "8.5543", "1"), invert("lease", "11.4488", "0.1243"), invert("hire", "7.6803", "0.1094"))
-	tests := map[string]struct {
-		form     form.Scoring
-		matching bool
-		want     string
-	}{
-		"linear":         {form.Linear, false, `{"bool":{"should":[` + original + `,` + linear + `]}}`},
-		"linear same":    {form.Linear, true, `{"bool":{"must":[` + original + `],"should":[` + linear + `]}}`},
-		"grouped":        {form.Grouped, false, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + grouped + `]}}`},
-		"grouped same":   {form.Grouped, true, `{"bool":{"filter":[` + original + `],"should":[` + grouped + `]}}`},
-		"saturated":      {form.Saturated, false, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + saturated + `]}}`},
-		"saturated same": {form.Saturated, true, `{"bool":{"filter":[` + original + `],"should":[` + saturated + `]}}`},
-		"auto":           {form.Auto, false, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + saturated + `]}}`},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, with(func(o *Profile) { o.Scoring, o.SameMatches, o.NoRescore = tt.form, tt.matching, true }), carRental)
-			if diff := cmp.Diff(`{"query":`+tt.want+`}`, rounded(r.Body)); diff != "" {
-				t.Errorf("body (-want +got):\n%s", diff)
-			}
-		})
+	for scoring, want := range map[form.Scoring]string{
+		form.Linear: original + `,{"term":{"body":{"value":"automobile","boost":0.1471}}},{"term":{"body":{"value":"lease","boost":0.0743}}},{"term":{"body":{"value":"hire","boost":0.0975}}}`,
+		form.Grouped: `{"bool":{"filter":[` + original + `]}},{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"car"}}},` +
+			`{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"automobile","boost":0.3678}}}]}}]}},` +
+			`{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"rental"}}},` +
+			`{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"lease","boost":0.1857}}},{"term":{"body":{"value":"hire","boost":0.2438}}}]}}]}}`,
+		// m = 2.2 idf, β = 0.25 v_j / idf_i.
+		form.Saturated: `{"bool":{"filter":[` + original + `]}},` + saturate("6.5709", invert("car", "6.5709", "1"), invert("automobile", "10.0262", "0.2806")) + "," +
+			saturate("8.5543", invert("rental", "8.5543", "1"), invert("lease", "11.4488", "0.1243"), invert("hire", "7.6803", "0.1094")),
+	} {
+		r := expandBody(t, with(func(o *Profile) { o.Scoring, o.NoRescore = scoring, true }), carRental)
+		if diff := cmp.Diff(`{"query":{"bool":{"should":[`+want+`]}}}`, rounded(r.Body)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", scoring, diff)
+		}
 	}
 }
 
@@ -108,59 +90,18 @@ func TestExplanationNamesTheWordsWithoutARow(t *testing.T) {
 
 func TestWeightMatchesTheEnginesFormula(t *testing.T) {
 	// car → automobile alone, s = 0.8; idf 2.9868 and 4.5574; λ = 0.2.
-	for name, tt := range map[string]struct {
-		similarity mapping.Similarity
-		boost      float64
-	}{
-		"idf once: sqrt(idf_i/idf_j)":  {mapping.BM25, 0.2 * 0.8 * math.Sqrt(2.98678/4.55738)},
-		"not known: sqrt(idf_i/idf_j)": {mapping.Other, 0.2 * 0.8 * math.Sqrt(2.98678/4.55738)},
-		"no idf: 1":                    {mapping.Boolean, 0.2 * 0.8},
+	for similarity, boost := range map[mapping.Similarity]float64{
+		mapping.BM25:    0.2 * 0.8 * math.Sqrt(2.98678/4.55738), // idf once
+		mapping.Other:   0.2 * 0.8 * math.Sqrt(2.98678/4.55738), // not known
+		mapping.Boolean: 0.2 * 0.8,                              // no idf
 	} {
-		t.Run(name, func(t *testing.T) {
-			c, _ := rental(t)
-			c.similarity = tt.similarity
-			m := matrixOf(t, c, map[string][]simmatrix.Neighbor{"car": {{Term: "automobile", Similarity: 0.8}}})
-			r, err := New(c, m, with(func(o *Profile) { o.Scoring = form.Linear })).
-				Expand(t.Context(), &Request{Body: []byte(`{"query":{"match":{"body":"car"}}}`)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := r.Clauses[0].Added[0]; got.Term != "automobile" || math.Abs(got.Boost-tt.boost) > 1e-5 {
-				t.Errorf("added %+v, want automobile with boost %.5f", got, tt.boost)
-			}
-		})
-	}
-}
-
-func TestClausesAreFoundWhereQueriesStand(t *testing.T) {
-	const leaf = `{"match":{"body":"car"}}`
-	for name, tt := range map[string]struct {
-		query string
-		paths []string
-	}{
-		"with options":        {`{"match":{"body":{"query":"car","boost":2,"lenient":true}}}`, []string{"query.match"}},
-		"bool object":         {`{"bool":{"must":` + leaf + `}}`, []string{"query.bool.must.match"}},
-		"escaped names":       {`{"b\u006fol":{"must":{"m\u0061tch":{"b\u006fdy":"car"}}}}`, []string{"query.bool.must.match"}},
-		"deep":                {`{"bool":{"must":{"nested":{"query":{"bool":{"should":[` + leaf + `]}}}}}}`, []string{"query.bool.must.nested.query.bool.should[0].match"}},
-		"must_not":            {`{"bool":{"must_not":` + leaf + `}}`, nil},
-		"unknown":             {`{"frob":{"query":` + leaf + `}}`, nil},
-		"bool of not objects": {`{"bool":{"must":[1,"x",null,[` + leaf + `]]}}`, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, DefaultProfile(), `{"from":0,"query":`+tt.query+`,"size":3}`)
-			var paths []string
-			for _, c := range r.Clauses {
-				if c.Form != "" {
-					paths = append(paths, c.Path)
-				}
-			}
-			if diff := cmp.Diff(tt.paths, paths); diff != "" {
-				t.Errorf("paths (-want +got):\n%s", diff)
-			}
-			if r.Rewritten != (tt.paths != nil) {
-				t.Errorf("rewritten = %t", r.Rewritten)
-			}
-		})
+		c, _ := rental(t)
+		c.similarity = similarity
+		m := matrixOf(t, c, map[string][]simmatrix.Neighbor{"car": {{Term: "automobile", Similarity: 0.8}}})
+		r := expandIn(t, c, m, with(func(o *Profile) { o.Scoring = form.Linear }), `{"query":{"match":{"body":"car"}}}`)
+		if got := r.Clauses[0].Added[0]; got.Term != "automobile" || math.Abs(got.Boost-boost) > 1e-5 {
+			t.Errorf("similarity %v: added %+v, want automobile with boost %.5f", similarity, got, boost)
+		}
 	}
 }
 
@@ -173,63 +114,37 @@ func manyFields(n int) string {
 	return strings.Join(names, ",")
 }
 
-func TestRequestsLeftAlone(t *testing.T) {
+// What the files of e2e/testdata/requests do not have.
+func TestSearchesLeftAlone(t *testing.T) {
 	same := func(o *Profile) { o.SameMatches = true }
+	clause := func(query string) Request { return Request{Body: []byte(`{"query":` + query + `}`)} }
 	for name, tt := range map[string]struct {
-		body, query string
-		change      func(o *Profile)
-		want        reason.Reason
+		req    Request
+		change func(o *Profile)
+		want   reason.Reason
 	}{
-		"min_score, escaped":   {body: `{"min\u005fscore":1,"query":{"match":{"body":"car"}}}`, want: reason.MinScore},
-		"too many fields":      {body: `{"query":{"multi_match":{"query":"car","fields":[` + manyFields(65) + `]}}}`, want: reason.TooManyClauses},
-		"source in YAML":       {query: `source=%7B%7D&source_content_type=application/yaml`, want: reason.SourceParameter},
-		"same, size 0":         {body: `{"size":0,"query":{"match":{"body":"car"}}}`, change: same, want: reason.NoScores},
-		"same, size=0":         {query: "size=0", body: carRental, change: same, want: reason.NoScores},
-		"same, sorted":         {body: `{"sort":["date"],"query":{"match":{"body":"car"}}}`, change: same, want: reason.NoScores},
-		"same, sorted by URL":  {query: "sort=date:desc", body: carRental, change: same, want: reason.NoScores},
-		"same, sorted, scores": {body: `{"track_scores":true,"sort":["date"],"query":{"match":{"body":"car"}}}`, change: same},
-		"same, by _score":      {body: `{"sort":["_score","date"],"query":{"match":{"body":"car"}}}`, change: same},
+		"min_score, escaped":  {Request{Body: []byte(`{"min\u005fscore":1,"query":{"match":{"body":"car"}}}`)}, nil, reason.MinScore},
+		"too many fields":     {clause(`{"multi_match":{"query":"car","fields":[` + manyFields(65) + `]}}`), nil, reason.TooManyClauses},
+		"source in YAML":      {Request{RawQuery: `source=%7B%7D&source_content_type=application/yaml`}, nil, reason.SourceParameter},
+		"same, size=0":        {Request{RawQuery: "size=0", Body: []byte(carRental)}, same, reason.NoScores},
+		"same, sorted by URL": {Request{RawQuery: "sort=date:desc", Body: []byte(carRental)}, same, reason.NoScores},
+		"same, by _score":     {Request{Body: []byte(`{"sort":["_score","date"],"query":{"match":{"body":"car"}}}`)}, same, ""},
+		"too long a text":     {clause(`{"match":{"body":"` + strings.Repeat("ca", maxText) + `"}}`), nil, reason.TooManyTerms},
+		"too many terms":      {clause(`{"match":{"body":"` + strings.Repeat("car ", maxTerms+1) + `"}}`), nil, reason.TooManyTerms},
+		"wrong operator":      {clause(`{"match":{"body":{"query":"car","operator":"xor"}}}`), nil, reason.Options},
+		"minus zero":          {clause(`{"match":{"body":{"query":"car","boost":"-0"}}}`), nil, reason.Options},
+		"boosts too large":    {clause(`{"multi_match":{"query":"car","fields":["body^1e20"],"boost":1e20}}`), nil, reason.Options},
+		"wildcard fields":     {clause(`{"multi_match":{"query":"car","fields":["nothing*"]}}`), nil, reason.NoField},
+		"no fields":           {clause(`{"query_string":{"query":"car"}}`), nil, reason.NoField},
 	} {
-		t.Run(name, func(t *testing.T) {
-			o := DefaultProfile()
-			if tt.change != nil {
-				tt.change(&o)
-			}
-			c, m := rental(t)
-			r, err := New(c, m, o).Expand(t.Context(), &Request{RawQuery: tt.query, Body: []byte(tt.body)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if r.Reason != tt.want || r.Rewritten != (tt.want == "") {
-				t.Errorf("reason %q, rewritten %t; want reason %q", r.Reason, r.Rewritten, tt.want)
+		r := expandRequest(t, &tt.req, func(_ *fakeCluster, o *Profile) {
+			if *o = DefaultProfile(); tt.change != nil {
+				tt.change(o)
 			}
 		})
-	}
-}
-
-func TestClausesLeftAlone(t *testing.T) {
-	for name, tt := range map[string]struct {
-		query string
-		want  reason.Reason
-	}{
-		"mixed indices":       {`{"match":{"mixed":"car"}}`, reason.Mixed},
-		"no terms":            {`{"match":{"body":"  "}}`, reason.NoTerms},
-		"too long a text":     {`{"match":{"body":"` + strings.Repeat("ca", maxText) + `"}}`, reason.TooManyTerms},
-		"too many terms":      {`{"match":{"body":"` + strings.Repeat("car ", maxTerms+1) + `"}}`, reason.TooManyTerms},
-		"wrong operator":      {`{"match":{"body":{"query":"car","operator":"xor"}}}`, reason.Options},
-		"minus zero":          {`{"match":{"body":{"query":"car","boost":"-0"}}}`, reason.Options},
-		"boosts too large":    {`{"multi_match":{"query":"car","fields":["body^1e20"],"boost":1e20}}`, reason.Options},
-		"wildcard fields":     {`{"multi_match":{"query":"car","fields":["nothing*"]}}`, reason.NoField},
-		"no fields":           {`{"multi_match":{"query":"car"}}`, reason.NoField},
-		"query string phrase": {`{"query_string":{"query":"\"car rental\"","default_field":"body"}}`, reason.Syntax},
-		"query string fields": {`{"query_string":{"query":"car"}}`, reason.NoField},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, DefaultProfile(), `{"query":`+tt.query+`}`)
-			if r.Rewritten || r.Reason != tt.want || len(r.Clauses) != 1 || r.Clauses[0].Reason != tt.want {
-				t.Errorf("rewritten %t, reason %q, clauses %+v; want reason %q", r.Rewritten, r.Reason, r.Clauses, tt.want)
-			}
-		})
+		if r.Reason != tt.want || r.Rewritten != (tt.want == "") {
+			t.Errorf("%s: reason %q, rewritten %t; want reason %q", name, r.Reason, r.Rewritten, tt.want)
+		}
 	}
 }
 
@@ -245,25 +160,15 @@ func TestFormFollowsWhatIsPossible(t *testing.T) {
 		form   string
 		reason reason.Reason
 	}{
-		"scripts run":         {form: "saturated"},
-		"no scripts":          {change: func(c *fakeCluster) { c.scripts = false }, form: "grouped", reason: reason.NoScripts},
 		"unknown scale":       {change: func(c *fakeCluster) { c.scale = 0 }, form: "grouped", reason: reason.NotBM25},
-		"boolean similarity":  {change: func(c *fakeCluster) { c.similarity = mapping.Boolean }, form: "grouped", reason: reason.NotBM25},
-		"fuzzy":               {query: `{"match":{"body":{"query":"car rental","fuzziness":"AUTO"}}}`, form: "linear", reason: reason.NotAdditive},
-		"synonyms":            {change: func(c *fakeCluster) { c.synonyms = map[string]string{"car": "auto"} }, form: "linear", reason: reason.NotAdditive},
-		"several fields":      {query: `{"multi_match":{"query":"car rental","fields":["body","title"]}}`, form: "saturated"},
-		"one field unknown":   {query: `{"multi_match":{"query":"car rental","fields":["body","sku"]}}`, form: "saturated"},
 		"it has a name":       {query: `{"multi_match":{"query":"car rental","fields":["body","sku"],"_name":"n"}}`, form: "linear", reason: reason.NotAdditive},
 		"it is among all":     {query: `{"multi_match":{"query":"car rental","fields":["body","sku","*"]}}`, form: "linear", reason: reason.NotAdditive},
-		"shards":              {change: func(c *fakeCluster) { c.shards = 5 }, form: "saturated"},
-		"shards, search type": {change: func(c *fakeCluster) { c.shards = 5 }, params: "search_type=query_then_fetch", form: "grouped", reason: reason.SearchType},
 		"shards, dfs":         {change: func(c *fakeCluster) { c.shards = 5 }, params: "search_type=dfs_query_then_fetch", form: "saturated"},
 		"shards, knn":         {change: func(c *fakeCluster) { c.shards = 5 }, beside: knn, form: "saturated", reason: reason.Vectors},
 		"shards, knn, dfs":    {change: func(c *fakeCluster) { c.shards = 5 }, beside: knn, params: "search_type=dfs_query_then_fetch", form: "saturated", reason: reason.Vectors},
 		"shards, knn, sort":   {change: func(c *fakeCluster) { c.shards = 5 }, beside: knn + `,"sort":["_score"]`, form: "saturated", reason: reason.Sort},
 		"shards, knn, routed": {change: func(c *fakeCluster) { c.shards = 5 }, beside: knn, params: "routing=a", form: "grouped", reason: reason.Routing},
 		"routing":             {change: func(c *fakeCluster) { c.shards = 5 }, params: "routing=a%2Cb", form: "grouped", reason: reason.Routing},
-		"no routing":          {change: func(c *fakeCluster) { c.shards = 5 }, params: "routing=", form: "saturated"},
 		"some shards":         {change: func(c *fakeCluster) { c.shards = 5 }, params: "preference=_shards%3A0,1%7C_local", form: "grouped", reason: reason.Routing},
 		"one node's shards":   {change: func(c *fakeCluster) { c.shards = 5 }, params: "preference=_only_local", form: "grouped", reason: reason.Routing},
 		"any copies":          {change: func(c *fakeCluster) { c.shards = 5 }, params: "preference=session_shards", form: "saturated"},
@@ -279,10 +184,7 @@ func TestFormFollowsWhatIsPossible(t *testing.T) {
 			if query == "" {
 				query = `{"match":{"body":"car rental"}}`
 			}
-			r, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{RawQuery: tt.params, Body: []byte(`{"query":` + query + tt.beside + `}`)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := expanded(t, New(c, m, DefaultProfile()), &Request{RawQuery: tt.params, Body: []byte(`{"query":` + query + tt.beside + `}`)})
 			if got := r.Clauses[0]; got.Form != tt.form || got.Reason != tt.reason {
 				t.Errorf("form %q, reason %q; want %q, %q", got.Form, got.Reason, tt.form, tt.reason)
 			}
@@ -310,53 +212,12 @@ func TestFieldsOfOtherAnalyzersAreNotSearchedTogether(t *testing.T) {
 			`{"multi_match":{"query":"car","fields":["body","title"],"type":"cross_fields"` + tt.options + `}}`,
 			`{"combined_fields":{"query":"car","fields":["body","title"]` + tt.options + `}}`,
 		} {
-			c, m := rental(t)
-			c.analyzers = tt.analyzers
-			r, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{Body: []byte(`{"query":` + query + `}`)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := expandRequest(t, &Request{Body: []byte(`{"query":` + query + `}`)}, func(c *fakeCluster, _ *Profile) { c.analyzers = tt.analyzers })
 			if r.Reason != tt.want || r.Rewritten != (tt.want == "") {
 				t.Errorf("%s: rewritten %t, reason %q; want %q: %s", name, r.Rewritten, r.Reason, tt.want, query)
 			}
 		}
 	}
-}
-
-func TestOperatorAndMinimumCountWordsOfTheText(t *testing.T) {
-	const match = `{"match":{"body":{"query":"car rental car","minimum_should_match":"2<75%"}}}`
-	t.Run("grouped", func(t *testing.T) {
-		r := expandBody(t, with(func(o *Profile) { o.Scoring = form.Grouped }), `{"query":`+match+`}`)
-		if got := strings.Count(string(r.Body), `{"value":"car"}`); got != 2 {
-			t.Errorf("%d groups of car, want one for each time it stands in the text:\n%s", got, r.Body)
-		}
-		if !strings.Contains(string(r.Body), `]}}]}}],"minimum_should_match":"2<75%"}}]}}}`) {
-			t.Errorf("the groups do not carry minimum_should_match:\n%s", r.Body)
-		}
-	})
-	t.Run("linear", func(t *testing.T) {
-		r := expandBody(t, with(func(o *Profile) { o.Scoring = form.Linear }), `{"query":`+match+`}`)
-		want := `{"query":{"bool":{"filter":[{"bool":{"should":[` + match + `,{"bool":{"should":[` +
-			`{"bool":{"should":[{"terms":{"body":["car","automobile"]}}]}},` +
-			`{"bool":{"should":[{"terms":{"body":["rental","lease","hire"]}}]}},` +
-			`{"bool":{"should":[{"terms":{"body":["car","automobile"]}}]}}` +
-			`],"minimum_should_match":"2<75%"}}]}}],"should":[` + match + `,`
-		if !strings.HasPrefix(string(r.Body), want) {
-			t.Errorf("got\n%s\nwant it to begin with\n%s", r.Body, want)
-		}
-	})
-	t.Run("operator and", func(t *testing.T) {
-		r := expandBody(t, with(func(o *Profile) { o.NoRescore = true }), `{"query":{"match":{"body":{"query":"car rental","operator":"AND"}}}}`)
-		if !strings.HasSuffix(string(r.Body), `],"minimum_should_match":"100%"}}]}}}`) {
-			t.Errorf("not every group is asked for:\n%s", r.Body)
-		}
-	})
-	t.Run("one word", func(t *testing.T) {
-		r := expandBody(t, with(func(o *Profile) { o.NoRescore = true }), `{"query":{"match":{"body":{"query":"car","minimum_should_match":3}}}}`)
-		if strings.Count(string(r.Body), "minimum_should_match") != 1 {
-			t.Errorf("the engine ignores minimum_should_match for one word:\n%s", r.Body)
-		}
-	})
 }
 
 func TestFieldsThatDoNotMatchDoNotScore(t *testing.T) {
@@ -368,32 +229,6 @@ func TestFieldsThatDoNotMatchDoNotScore(t *testing.T) {
 	r = expandBody(t, with(func(o *Profile) { o.SameMatches = true }), strings.Replace(query, `,"title"`, "", 1))
 	if strings.Contains(string(r.Body), "minimum_should_match") {
 		t.Errorf("a single field counts what its filter has counted:\n%s", r.Body)
-	}
-}
-
-func TestNestedMatchesStaySameWhereScoresAreAveraged(t *testing.T) {
-	for name, tt := range map[string]struct {
-		mode string
-		same bool
-	}{
-		"default": {``, true},
-		"avg":     {`,"score_mode":"avg"`, true},
-		"min":     {`,"score_mode":"min"`, true},
-		"sum":     {`,"score_mode":"sum"`, false},
-		"max":     {`,"score_mode":"max"`, false},
-		"none":    {`,"score_mode":"none"`, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for scoring, widened := range map[form.Scoring]string{
-				form.Linear: `{"bool":{"should":[{"match"`, form.Grouped: `{"bool":{"should":[{"bool":{"filter"`,
-			} {
-				r := expandBody(t, with(func(o *Profile) { o.Scoring = scoring }),
-					`{"query":{"nested":{"path":"n","query":{"match":{"n.body":"car"}}`+tt.mode+`}}}`)
-				if got := !strings.Contains(string(r.Body), widened); got != tt.same {
-					t.Errorf("%s: same matches %t, want %t:\n%s", scoring, got, tt.same, r.Body)
-				}
-			}
-		})
 	}
 }
 
@@ -423,20 +258,6 @@ func TestAddedTermsAreSharedBetweenClauses(t *testing.T) {
 				t.Errorf("added terms (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestFrequentAndAbsentNeighborsAreNotAdded(t *testing.T) {
-	c, m := rental(t)
-	c.docFreqs["automobile"] = 101 // of 1000, above a tenth now; the matrix was built before
-	r, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{Body: []byte(carRental)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range r.Clauses[0].Added {
-		if a.Term == "automobile" || a.Term == "gone" {
-			t.Errorf("added %q", a.Term)
-		}
 	}
 }
 
@@ -472,10 +293,7 @@ func TestExplanationSaysWhichNeighborsAreLeftOutAndWhy(t *testing.T) {
 			"many absent32 0.66 not_in_index", "many absent31 0.64 not_in_index",
 		}},
 	} {
-		r, err := New(c, m, with(func(o *Profile) { o.Scoring = form.Linear })).Expand(t.Context(), &Request{Body: []byte(`{"query":` + tt.query + `}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := expanded(t, New(c, m, with(func(o *Profile) { o.Scoring = form.Linear })), &Request{Body: []byte(`{"query":` + tt.query + `}`)})
 		var got []string
 		for _, l := range r.Clauses[0].LeftOut {
 			got = append(got, fmt.Sprintf("%s %s %.2f %s", l.From, l.Term, l.Similarity, l.Reason))
@@ -483,44 +301,6 @@ func TestExplanationSaysWhichNeighborsAreLeftOutAndWhy(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" || r.Clauses[0].Reason != tt.reason {
 			t.Errorf("%s: reason %q, want %q; left out (-want +got):\n%s", tt.query, r.Clauses[0].Reason, tt.reason, diff)
 		}
-	}
-}
-
-func TestParameterQBecomesABody(t *testing.T) {
-	for name, tt := range map[string]struct{ in, query, original string }{
-		"field":    {`pretty&q=car%20rental&df=body&size=3`, `pretty&size=3`, `{"query_string":{"query":"car rental","default_field":"body"}}`},
-		"options":  {`q=car&df=body&default_operator=OR&analyzer=english`, ``, `{"query_string":{"query":"car","default_field":"body","analyzer":"english","default_operator":"OR"}}`},
-		"no field": {`q=car`, ``, `{"query_string":{"query":"car"}}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, m := rental(t)
-			r, err := New(c, m, with(func(o *Profile) { o.DefaultFields = []string{"body"} })).
-				Expand(t.Context(), &Request{RawQuery: tt.in})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if r.RawQuery != tt.query || !strings.Contains(string(r.Body), tt.original) {
-				t.Errorf("raw query %q, body %s; want %q and a body with %s", r.RawQuery, r.Body, tt.query, tt.original)
-			}
-		})
-	}
-	r, err := func() (*Result, error) {
-		c, m := rental(t)
-		return New(c, m, DefaultProfile()).Expand(t.Context(), &Request{RawQuery: `q=title:car&df=body`})
-	}()
-	if err != nil || r.Rewritten {
-		t.Errorf("q with syntax: rewritten, error %v", err)
-	}
-}
-
-func TestBytesOutsideTheClauseStayAsTheyCame(t *testing.T) {
-	before := "{ \"from\" : 1.0e0 ,\n\t\"aggs\":{\"x\":{\"terms\":{\"field\":\"k\",\"size\":12345678901234567890}}},\"query\" :  {\"bool\":{\"filter\":[{\"match\":{\"body\":\"car\"}}],\"must\":[ "
-	clause := ` {"match" : {"body": {"query" : "c\u0061r" , "_name":"n"}}}`
-	after := "\n ] } } , \"track_total_hits\":true}\n"
-	r := expandBody(t, DefaultProfile(), before+clause+after)
-	got := string(r.Body)
-	if !strings.HasPrefix(got, before) || !strings.HasSuffix(got, after) || !strings.Contains(got, strings.TrimSpace(clause)) {
-		t.Errorf("got\n%s", got)
 	}
 }
 
@@ -557,10 +337,7 @@ func TestExpansionsSideBySideDoNotMix(t *testing.T) {
 	}
 	want := make([]string, len(bodies))
 	for i, b := range bodies {
-		r, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{Body: []byte(b)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := expanded(t, New(c, m, DefaultProfile()), &Request{Body: []byte(b)})
 		want[i] = string(r.Body)
 	}
 	var wg sync.WaitGroup

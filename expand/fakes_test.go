@@ -25,7 +25,7 @@ type fakeCluster struct {
 	shards     int
 	routed     bool
 	filtered   bool
-	piped      bool
+	pipelines  []string          // of the indices
 	graph      bool              // a term spans several positions
 	analyzers  map[string]string // of fields; others have ""
 	similarity mapping.Similarity
@@ -49,7 +49,7 @@ func (f *fakeCluster) Analyze(_ context.Context, _ esclient.Indices, field, anal
 		return nil, fmt.Errorf("mixed: %w", mapping.ErrMixed)
 	}
 	a := &esclient.Analysis{
-		Shards: max(f.shards, 1), Routed: f.routed, Filtered: f.filtered, Piped: f.piped, Graph: f.graph, Similarity: f.similarity, NotWords: f.notWords[field],
+		Shards: max(f.shards, 1), Routed: f.routed, Filtered: f.filtered, Pipelines: f.pipelines, Graph: f.graph, Similarity: f.similarity, NotWords: f.notWords[field],
 	}
 	if strings.HasPrefix(field, "segments.") {
 		a.Nested = "segments"
@@ -83,6 +83,18 @@ func (f *fakeCluster) Statistics(_ context.Context, _ esclient.Indices, field st
 		docFreqs[k] = of[t]
 	}
 	return esclient.FieldStatistics{DocCount: f.docCount, Scale: f.scale, Scripts: f.scripts}, nil
+}
+
+func (*fakeCluster) ReadsQuery(_ context.Context, pipeline string) (bool, error) {
+	switch pipeline {
+	case "hidden":
+		return false, &esclient.Error{Status: 403, Type: "security_exception"}
+	case "gone":
+		return false, &esclient.Error{Status: 404}
+	case "slow":
+		return false, context.DeadlineExceeded
+	}
+	return pipeline == "reads", nil
 }
 
 func (*fakeCluster) Fields(_ context.Context, _ esclient.Indices, pattern string) ([]string, error) {
@@ -183,13 +195,20 @@ func with(change func(o *Profile)) Profile {
 	return o
 }
 
-func expandBody(tb testing.TB, o Profile, body string) *Result {
+// expanded expands a request.
+func expanded(tb testing.TB, e *Expander, req *Request) *Result {
 	tb.Helper()
-	c, m := rental(tb)
-	r, err := New(c, m, o).Expand(tb.Context(), &Request{Index: "docs", Body: []byte(body)})
+	r, err := e.Expand(tb.Context(), req)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	return r
+}
+
+func expandBody(tb testing.TB, o Profile, body string) *Result {
+	tb.Helper()
+	c, m := rental(tb)
+	r := expanded(tb, New(c, m, o), &Request{Index: "docs", Body: []byte(body)})
 	return r
 }
 

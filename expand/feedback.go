@@ -74,6 +74,9 @@ func (a *asker) firstPass(res *Result, plan *form.Plan) *FirstPass {
 		if plan.Rescore && string(name) == "query" { // finding by added terms would cost a third more and gain nothing
 			value = s.Query.Of(s.Body)
 		}
+		if s.Hybrid && string(name) == "query" { // whose hits have the scores of one sub-query only
+			value = s.SubQuery.Of(s.Body)
+		}
 		if slices.Contains(kept, string(name)) {
 			p.Body = fmt.Appendf(p.Body, `,"%s":%s`, name, value)
 		}

@@ -34,19 +34,13 @@ func expandTwice(t *testing.T, req *Request, change ...func(*Profile)) (first, s
 		}
 	}))
 	req.Index = "docs"
-	first, err := e.Expand(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first = expanded(t, e, req)
 	again := *req
 	again.FirstHits = make([][]FirstHit, max(len(first.Parts), 1))
 	for i := range again.FirstHits {
 		again.FirstHits[i] = firstHits
 	}
-	if second, err = e.Expand(t.Context(), &again); err != nil {
-		t.Fatal(err)
-	}
-	return first, second
+	return first, expanded(t, e, &again)
 }
 
 func TestFirstPassAsksForTheFirstHitsOnly(t *testing.T) {

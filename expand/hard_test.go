@@ -26,10 +26,7 @@ func expandHard(tb testing.TB, e *Expander, req Request) *Result {
 	if req.Index == "" {
 		req.Index = "docs"
 	}
-	r, err := e.Expand(tb.Context(), &req)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	r := expanded(tb, e, &req)
 	return r
 }
 
@@ -105,48 +102,6 @@ func TestHardFormExplainsItsTerms(t *testing.T) {
 	}
 	if !strings.Contains(rounded(r.Body), `"value":"lease","boost":1.1812}`) {
 		t.Errorf("the clause's boost does not multiply: %s", rounded(r.Body))
-	}
-}
-
-func TestHardFormCombinesFieldsAndCountsWords(t *testing.T) {
-	const group = `{"bool":{"should":[{"bool":{"should":[{"terms":{"FIELD":["car","automobile","lease"]}}]}},` +
-		`{"bool":{"should":[{"terms":{"FIELD":["rental","hire","lease"]}}]}}],"minimum_should_match":"100%"}}`
-	counted := func(field string) string {
-		return `{"bool":{"filter":[` + strings.ReplaceAll(group, "FIELD", field) + `],"should":[MEASURE]}}`
-	}
-	for name, tt := range map[string]struct {
-		query, want string
-		matching    bool
-	}{
-		"every word":       {`{"match":{"body":{"query":"car rental","operator":"and"}}}`, `{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},` + counted("body") + `]}}`, false},
-		"every word, same": {`{"match":{"body":{"query":"car rental","operator":"and"}}}`, `{"bool":{"filter":[ORIGINAL],"should":[MEASURE]}}`, true},
-		"fields":           {`{"multi_match":{"query":"car rental","fields":["body","title^2"],"tie_breaker":0.3}}`, `{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},{"dis_max":{"tie_breaker":0.3,"queries":[MEASURE,MEASURE]}}]}}`, false},
-		"fields added up":  {`{"multi_match":{"query":"car rental","fields":["body","title"],"type":"most_fields"}}`, `{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},{"dis_max":{"tie_breaker":1,"queries":[MEASURE,MEASURE]}}]}}`, false},
-		"every word, fields": {
-			`{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}`,
-			`{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},{"dis_max":{"tie_breaker":0,"queries":[` + counted("body") + `,` + counted("title") + `]}}]}}`, false,
-		},
-		"every word, fields, same": {
-			`{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}`,
-			`{"bool":{"filter":[ORIGINAL],"should":[{"dis_max":{"tie_breaker":0,"queries":[` + counted("body") + `,` + counted("title") + `]}}]}}`, true,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := expandHard(t, hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.SameMatches = tt.matching }),
-				Request{Body: []byte(`{"query":` + tt.query + `}`)})
-			got := strings.Replace(string(r.Body), tt.query, "ORIGINAL", 1)
-			for {
-				start := strings.Index(got, `{"function_score":`)
-				if start < 0 {
-					break
-				}
-				end := start + strings.Index(got[start:], `"boost_mode":"multiply"}}`) + len(`"boost_mode":"multiply"}}`)
-				got = got[:start] + "MEASURE" + got[end:]
-			}
-			if diff := cmp.Diff(`{"query":`+tt.want+`}`, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
 	}
 }
 
@@ -656,43 +611,6 @@ func TestHardFormHighlightsTheSearchedField(t *testing.T) {
 			r := expandHard(t, hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.MarkRelated = tt.highlight }), Request{Body: []byte(body)})
 			if !strings.Contains(string(r.Body), tt.want) || !strings.Contains(string(r.Body), "reciprocal") || !json.Valid(r.Body) {
 				t.Errorf("got\n%s\nwant in it\n%s", r.Body, tt.want)
-			}
-		})
-	}
-}
-
-// TestHardPagesOfAPointInTimeAreWrittenLikeTheFirst changes all that is asked
-// for between the pages.
-func TestHardPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
-	for name, tt := range map[string]struct{ query, unlike string }{
-		"hard":       {query: `{"match":{"body":"car rental"}}`},
-		"every word": {query: `{"match":{"body":{"query":"car rental","operator":"and"}}}`},
-		"fields":     {query: `{"multi_match":{"query":"car rental","fields":["body","title^2"]}}`},
-		"not hard":   {query: `{"bool":{"must":[{"match":{"body":"car rental"}},{"match":{"bare":"car"}}]}}`},
-		"no related": {query: `{"match":{"body":"zebra"}}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, f := newWorld(t), rentalWeights()
-			e := New(w, w, with(func(o *Profile) { o.Mode = ModeHard })).WithWeights(f)
-			first := expandPage(t, e, pitPage(0, tt.query, ""))
-			if !first.Rewritten || strings.Contains(string(first.Body), "reciprocal") != (name != "not hard") {
-				t.Fatalf("the first page: %s", first.Body)
-			}
-			w.change(t)
-			f.docFreqs, f.docs, f.scripted, f.linearErr = map[string]int64{"car": 3}, 9, true, nil
-			if name == "hard" {
-				f.linearErr = esclient.ErrNoNorms
-			}
-			e.limits.Learn(Limit{LimitClauses, "", 5})
-			next := expandPage(t, e, pitPage(0, tt.query, secondPage))
-			if diff := cmp.Diff(nextPage(string(first.Body)), string(next.Body)); diff != "" {
-				t.Errorf("the second page is written otherwise (-first +second):\n%s", diff)
-			}
-			if diff := cmp.Diff(first.Clauses, next.Clauses); diff != "" || first.RawQuery != next.RawQuery {
-				t.Errorf("the second page is explained otherwise (-first +second):\n%s", diff)
-			}
-			if fresh := expandPage(t, e, pitPage(1, tt.query, "")); cmp.Equal(first.Clauses, fresh.Clauses) {
-				t.Errorf("a new point in time keeps what the old one got: %s", fresh.Body)
 			}
 		})
 	}

@@ -35,12 +35,10 @@ func (m marking) want(leaf string) string {
 }
 
 var markings = map[string]marking{
-	"nested":                {`{"query":{"nested":{"path":"n","score_mode":"max","query":LEAF,"inner_hits":{"size":1,"highlight":{HERE,"fields":{}}}}}}`, []string{`LEAF`}},
 	"inner hits first":      {`{"query":{"nested":{"inner_hits":{"highlight":{ HERE,"fields":{}}},"score_mode":"max","query" : LEAF}}}`, []string{`LEAF`}},
 	"empty":                 {`{"query":{"nested":{"inner_hits":{"highlight":{ HERE}},"score_mode":"max","query":LEAF}}}`, []string{`LEAF`}},
 	"escaped names":         {`{"query":{"nested":{"inner\u005fhits":{"highl\u0069ght":{HERE,"fields":{}}},"score_mode":"max","qu\u0065ry":LEAF}}}`, []string{`LEAF`}},
 	"whole query":           {`{"query":{"nested":{"inner_hits":{"highlight":{HERE}},"score_mode":"max","query":{"bool":{"filter":{"term":{"a":1}},"must":[LEAF]}}}}}`, []string{`{"bool":{"filter":{"term":{"a":1}},"must":[LEAF]}}`}},
-	"children":              {`{"query":{"has_child":{"type":"c","query":LEAF,"inner_hits":{"highlight":{HERE}}}}}`, []string{`LEAF`}},
 	"parents":               {`{"query":{"has_parent":{"parent_type":"p","query":LEAF,"inner_hits":{"highlight":{HERE}}}}}`, []string{`LEAF`}},
 	"nested in nested":      {`{"query":{"nested":{"inner_hits":{"highlight":{HERE}},"score_mode":"max","query":{"nested":{"score_mode":"max","query":LEAF,"inner_hits":{"highlight":{HERE}}}}}}}`, []string{`{"nested":{"score_mode":"max","query":LEAF,"inner_hits":{"highlight":{}}}}`, `LEAF`}},
 	"beside the search's":   {`{"highlight":{HERE},"query":{"nested":{"score_mode":"max","query":LEAF,"inner_hits":{"highlight":{HERE}}}}}`, []string{`{"nested":{"score_mode":"max","query":LEAF,"inner_hits":{"highlight":{}}}}`, `LEAF`}},
@@ -50,16 +48,12 @@ var markings = map[string]marking{
 	"inner hits of filters": {`{"query":{"bool":{"must":LEAF,"filter":{"nested":{"query":LEFT,"inner_hits":{"highlight":{}}}}}}}`, nil},
 	"no query beside them":  {`{"query":{"bool":{"must":LEAF,"should":{"nested":{"inner_hits":{"highlight":{}}}}}}}`, nil},
 	"not a query":           {`{"query":{"bool":{"must":LEAF,"should":{"nested":{"query":LEFT,"inner_hits":{"highlight":{}}},"term":{"a":"b"}}}}}`, nil},
-	"top hits":              {`{"aggs":{"a":{"top_hits":{"highlight":{HERE,"fields":{}}}}},"query":LEAF}`, []string{`LEAF`}},
 	"top hits below others": {`{"query":LEAF,"aggregations":{"a":{"aggs":{"top_hits":{"aggregations":{"c":{"top_hits":{"highlight":{HERE}}}},"filter":{"term":{"a":1}}}},"terms":{"field":"k"}},"b":{"top_hits":{"highlight":{HERE}}}}}`, []string{`LEAF`, `LEAF`}},
 	"no top hits":           {`{"query":LEAF,"aggs":{"highlight":{"terms":{"field":"k"},"meta":{"top_hits":{"highlight":{}},"aggs":{"a":{"top_hits":{"highlight":{}}}}}}},"suggest":{"s":{"text":"car","phrase":{"field":"body","highlight":{"pre_tag":"<"}}}}}`, nil},
 	"not aggregations":      {`{"query":LEAF,"aggs":[{"top_hits":{"highlight":{}}}],"aggregations":{"a":["top_hits"],"b":{"top_hits":null},"c":{"top_hits":{"highlight":null}}}}`, nil},
-	"collapse":              {`{"query":LEAF,"collapse":{"field":"k","inner_hits":{"name":"n","highlight":{HERE,"fields":{}}}}}`, []string{`LEAF`}},
 	"collapse, several":     {`{"collapse":{"field":"k","inner_hits":[{"name":"n","highlight":{HERE}},{"name":"m"},null,{"highlight":{HERE}}]},"query":LEAF}`, []string{`LEAF`, `LEAF`}},
 	"not a collapse":        {`{"query":LEAF,"collapse":["inner_hits",{"inner_hits":{"highlight":{}}}]}`, nil},
-	"retriever":             {`{"retriever":{"standard":{"query": LEAF}},"highlight":{HERE,"fields":{}}}`, []string{`LEAF`}},
 	"retriever behind":      {`{"highlight":{HERE},"retriever":{"text_similarity_reranker":{"retriever":{"standard":{"query":LEAF}}}}}`, []string{`LEAF`}},
-	"retrievers":            {`{"highlight":{HERE},"retriever":{"rrf":{"retrievers":[{"standard":{"query":LEAF}},{"knn":{"field":"v"}},{"standard":{"query":{"term":{"a":"b"}}}}]}},"aggs":{"a":{"top_hits":{"highlight":{HERE}}}}}`, []string{`{"bool":{"should":[LEAF,{"term":{"a":"b"}}]}}`, `{"bool":{"should":[LEAF,{"term":{"a":"b"}}]}}`}},
 	"retriever's collapse":  {`{"retriever":{"standard":{"collapse":{"field":"k","inner_hits":{"highlight":{HERE}}},"query":LEAF}}}`, []string{`LEAF`}},
 	"retriever's inner hits": {
 		`{"highlight":{HERE},"retriever":{"standard":{"query":{"nested":{"score_mode":"max","query":LEAF,"inner_hits":{"highlight":{HERE}}}}}}}`,
@@ -137,42 +131,6 @@ func TestHighlightsTakeBoundedRoom(t *testing.T) {
 			}
 			if n := strings.Count(string(r.Body), "highlight_query"); r.Rewritten && n != tt.places {
 				t.Errorf("%d of %d highlights say what they mark", n, tt.places)
-			}
-		})
-	}
-}
-
-func TestRelatedWordsLightUpWhereAsked(t *testing.T) {
-	const query = `{"bool":{"must":[{"match":{"body":"car"}}]}}`
-	related := func(o *Profile) { o.MarkRelated = true }
-	injected := `"highlight_query":{"bool":{"should":[` + query + `,{"term":{"body":{"value":"automobile"}}},{"term":{"body":{"value":"lease"}}}]}},"fields"`
-	for name, tt := range map[string]struct {
-		change func(o *Profile)
-		body   string
-		want   string
-	}{
-		"script_score hides them": {func(o *Profile) { o.NoRescore = true }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, injected},
-		"the query shows them":    {func(o *Profile) { o.Scoring = form.Linear }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, `"highlight":{"fields"`},
-		"its candidates may not":  {func(*Profile) {}, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, injected},
-		"one of its own": {
-			func(o *Profile) { o.NoRescore = true }, `{"query":` + query + `,"highlight":{"highlight_query":{"match_all":{}},"fields":{"body":{}}}}`,
-			`"highlight":{"highlight_query":{"match_all":{}},"fields"`,
-		},
-		"retriever": {
-			func(o *Profile) { o.NoRescore = true }, `{"retriever":{"standard":{"query":` + query + `}},"highlight":{"fields":{"body":{}}}}`, injected,
-		},
-		"inner hits": {
-			func(*Profile) {}, `{"query":{"nested":{"path":"n","score_mode":"max","query":` + query + `,"inner_hits":{"highlight":{"fields":{"body":{}}}}}}}`, injected,
-		},
-		"inner hits show them": {
-			func(o *Profile) { o.Scoring = form.Linear }, `{"query":{"nested":{"path":"n","score_mode":"max","query":` + query + `,"inner_hits":{"highlight":{"fields":{"body":{}}}}}}}`,
-			`"highlight":{"fields"`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, with(func(o *Profile) { related(o); tt.change(o) }), tt.body)
-			if !r.Rewritten || !strings.Contains(string(r.Body), tt.want) || !json.Valid(r.Body) {
-				t.Errorf("got\n%s\nwant\n%s", r.Body, tt.want)
 			}
 		})
 	}

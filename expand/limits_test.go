@@ -133,17 +133,12 @@ func TestRescoreWindowIsLearnedOfEachSearchOfMultiSearch(t *testing.T) {
 	lines := []byte("{\"index\":\"small\"}\n" + carRental + "\n{}\n" + carRental + "\n{\"index\":[\"docs\",\"more\"]}\n" + carRental + "\n")
 	for _, path := range []string{"", "docs"} {
 		req := &Request{Endpoint: EndpointMultiSearch, Index: path, Body: lines}
-		res, err := e.Expand(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := expanded(t, e, req)
 		if diff := cmp.Diff([]string{"small", path, "docs,more"}, indexOfEach(res)); diff != "" {
 			t.Fatalf("(-want +got)\n%s", diff)
 		}
 		e.limits.Learn(Limit{LimitRescore, res.Parts[0].Index, 10})
-		if res, err = e.Expand(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
+		res = expanded(t, e, req)
 		var got []reason.Reason
 		for _, clause := range res.Clauses {
 			got = append(got, clause.Reason)
@@ -220,10 +215,7 @@ func TestWeakestTermsOfTheFieldWithTheMostAreCutFirst(t *testing.T) {
 			c, m := rental(t)
 			e := New(c, m, with(func(o *Profile) { o.Scoring = form.Linear }))
 			e.limits.Learn(Limit{LimitClauses, "", int64(limit)})
-			r, err := e.Expand(t.Context(), &Request{Body: []byte(body)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := expanded(t, e, &Request{Body: []byte(body)})
 			if r.Rewritten != (want != nil) {
 				t.Errorf("rewritten: %t", r.Rewritten)
 			}
@@ -265,10 +257,7 @@ func TestDeepClausesTakeFlatterForms(t *testing.T) {
 				for depth := range 20 {
 					query := strings.Repeat(`{"bool":{"must":`, depth) + clause + strings.Repeat(`}}`, depth)
 					req.Body = []byte(`{"query":` + query + `}`)
-					r, err := New(c, m, with(func(o *Profile) { feedback(o); o.SameMatches, o.NoRescore, o.NameAdded = matching, true, true })).Expand(t.Context(), &req)
-					if err != nil {
-						t.Fatal(err)
-					}
+					r := expanded(t, New(c, m, with(func(o *Profile) { feedback(o); o.SameMatches, o.NoRescore, o.NameAdded = matching, true, true })), &req)
 					form := r.Clauses[0].Form
 					if len(forms) == 0 || forms[len(forms)-1] != form {
 						forms = append(forms, form)

@@ -25,44 +25,8 @@ func expandRequest(tb testing.TB, req *Request, change func(c *fakeCluster, o *P
 	}
 	exact := rentalWeights()
 	exact.scripted = c.scripts
-	r, err := New(c, m, o).WithWeights(exact).Expand(tb.Context(), req)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	r := expanded(tb, New(c, m, o).WithWeights(exact), req)
 	return r
-}
-
-func TestEachSearchOfMultiSearchIsExpandedByItself(t *testing.T) {
-	one := expandRequest(t, &Request{Body: []byte(carRental)}, nil)
-	lines := []string{
-		`{"index":"docs"}`, carRental,
-		`{"index":["docs","more"],"preference":"_local"}`, `{"query":{"term":{"sku":"x"}}}`,
-		``, `{"query":`,
-		`{ "index" : "docs" } ` + "\r", carRental + "\r",
-		`[]`, carRental,
-	}
-	r := expandRequest(t, &Request{
-		Endpoint: EndpointMultiSearch, RawQuery: "max_concurrent_searches=2", Body: []byte(strings.Join(lines, "\n") + "\n"),
-	}, nil)
-	want := strings.Replace(strings.Join(lines, "\n")+"\n", carRental, string(one.Body), 1)
-	at := strings.LastIndex(want, carRental+"\r")
-	want = want[:at] + string(one.Body) + want[at+len(carRental):]
-	if diff := cmp.Diff(want, string(r.Body)); diff != "" {
-		t.Errorf("body (-want +got):\n%s", diff)
-	}
-	if r.RawQuery != "max_concurrent_searches=2" {
-		t.Errorf("raw query %q", r.RawQuery)
-	}
-	var reasons []string
-	for _, c := range r.Clauses {
-		reasons = append(reasons, c.Path+" "+string(c.Reason))
-	}
-	wantReasons := []string{
-		"[0].query.match ", "[1] no_clause", "[1].query.term term_level", "[2] not_json", "[3].query.match ", "[4] msearch_lines",
-	}
-	if diff := cmp.Diff(wantReasons, reasons); diff != "" {
-		t.Errorf("reasons (-want +got):\n%s", diff)
-	}
 }
 
 func TestMultiSearchGetsItsSearchTypeInTheHeader(t *testing.T) {

@@ -103,10 +103,7 @@ func TestAddedClausesHaveNames(t *testing.T) {
 		for _, docFreq := range []int64{9_999, 10_000} { // with sets, and with terms left to the rescore
 			t.Run(name+", crowded", func(t *testing.T) {
 				c, m := crowded(t, docFreq)
-				r, err := New(c, m, with(func(o *Profile) { tt.change(o); named(o) })).Expand(t.Context(), &Request{Index: "docs", Body: []byte(tt.body)})
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := expanded(t, New(c, m, with(func(o *Profile) { tt.change(o); named(o) })), &Request{Index: "docs", Body: []byte(tt.body)})
 				checkNamed(t, r)
 			})
 		}
@@ -149,10 +146,7 @@ func TestFieldWithoutTermsOfASetFindsNothingByTheirNames(t *testing.T) {
 	c, m := crowded(t, 9_999)
 	c.inTitle = map[string]int64{"car": 9_999}
 	body := `{"query":{"multi_match":{"query":"car","fields":["body","title"],"type":"cross_fields"}}}`
-	r, err := New(c, m, with(func(o *Profile) { soft(o); named(o) })).Expand(t.Context(), &Request{Index: "docs", Body: []byte(body)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expanded(t, New(c, m, with(func(o *Profile) { soft(o); named(o) })), &Request{Index: "docs", Body: []byte(body)})
 	if got := string(r.Body); strings.Contains(got, `"should":[]`) || !strings.Contains(got, `"terms":{"title":[],`) {
 		t.Errorf("title has no term of the set, and the query is\n%s", got)
 	}
@@ -234,10 +228,7 @@ func TestNamesOfOddTermsAreQuoted(t *testing.T) {
 	odd := "quo\"te\\ \u2028\x01\U0001F697:"
 	c.docFreqs[odd] = 7
 	m := matrixOf(t, c, map[string][]simmatrix.Neighbor{"car": {{Term: odd, Similarity: 0.5}}})
-	r, err := New(c, m, with(named)).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"car"}}}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expanded(t, New(c, m, with(named)), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"car"}}}`)})
 	checkNamed(t, r)
 }
 
@@ -247,10 +238,7 @@ func TestPagesKeepTheirNames(t *testing.T) {
 	c, m := rental(t)
 	e := New(c, m, DefaultProfile())
 	for _, want := range []bool{false, true, false, true} {
-		r, err := e.Expand(t.Context(), &Request{NameAdded: want, Body: []byte(`{"query":{"match":{"body":"car"}},"pit":{"id":"` + pitIDs[0].id + `"}}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := expanded(t, e, &Request{NameAdded: want, Body: []byte(`{"query":{"match":{"body":"car"}},"pit":{"id":"` + pitIDs[0].id + `"}}`)})
 		if got := strings.Contains(string(r.Body), "akin:body:automobile"); got != want {
 			t.Errorf("named %t, want %t: %s", got, want, r.Body)
 		}

@@ -32,10 +32,7 @@ func iceCream(tb testing.TB) (*fakeCluster, *fakeMatrix) {
 
 func expandIn(tb testing.TB, c *fakeCluster, m *fakeMatrix, o Profile, body string) *Result {
 	tb.Helper()
-	r, err := New(c, m, o).Expand(tb.Context(), &Request{Index: "docs", Body: []byte(body)})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	r := expanded(tb, New(c, m, o), &Request{Index: "docs", Body: []byte(body)})
 	return r
 }
 
@@ -210,10 +207,7 @@ func TestNearestWordsOfAFewWordsOfASearchAreLookedFor(t *testing.T) {
 	watched := &asked{fakeMatrix: m}
 	body := fmt.Sprintf(`{"query":{"bool":{"should":[{"multi_match":{"query":%q,"fields":["body","title"]}},{"match":{"body":"iec caerm"}}]}}}`, strings.Join(many, " "))
 	m.nearest["caerm"] = "cream"
-	r, err := New(c, watched, DefaultProfile()).Expand(t.Context(), &Request{Index: "docs", Body: []byte(body)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expanded(t, New(c, watched, DefaultProfile()), &Request{Index: "docs", Body: []byte(body)})
 	// A word is looked up once for both fields, and each clause has its turn.
 	if want := []string{"typo0", "iec", "typo1", "caerm", "typo2", "typo3", "typo4", "typo5"}; !slices.Equal(watched.nearest, want) {
 		t.Errorf("looked up: %q, want %q", watched.nearest, want)

@@ -26,10 +26,7 @@ func expandNested(t *testing.T, o Profile, body string, segments ...form.Segment
 	o.Segments = segments
 	c, _ := rental(t)
 	m := matrixOf(t, c, nil)
-	r, err := New(c, m, o).Expand(t.Context(), &Request{Index: "docs", Body: []byte(body)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expanded(t, New(c, m, o), &Request{Index: "docs", Body: []byte(body)})
 	return r
 }
 
@@ -92,48 +89,6 @@ func TestClauseIsCopiedForSegments(t *testing.T) {
 				t.Errorf("body (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestSegmentsReplaceOnlyWhatTheyHold: the clause finds what it found, and where
-// it looks into other fields, too, its score stays.
-func TestSegmentsReplaceOnlyWhatTheyHold(t *testing.T) {
-	for name, tt := range map[string]struct{ clause, want string }{
-		"counted":        {`{"match":{"body":{"query":"car rental","operator":"and"}}}`, `{"bool":{"filter":[`},
-		"a phrase":       {`{"match_phrase":{"body":"car rental"}}`, `{"bool":{"filter":[`},
-		"any word":       {`{"match":{"body":"car rental"}}`, `{"bool":{"should":[{"bool":{"filter":[`},
-		"several fields": {`{"multi_match":{"fields":["title","body"],"query":"car rental"}}`, `{"bool":{"must":[`},
-		"default fields": {`{"query_string":{"query":"car rental"}}`, `{"bool":{"must":[`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := with(func(o *Profile) { o.Phrases, o.DefaultFields = true, []string{"title", "body"} })
-			r := expandNested(t, o, `{"query":`+tt.clause+`}`, bodySegments(func(s *form.Segments) { s.Replace = true }))
-			if !strings.HasPrefix(string(r.Body), `{"query":`+tt.want+tt.clause) {
-				t.Errorf("%s, want %s", r.Body, tt.want)
-			}
-		})
-	}
-}
-
-func TestTermsAreAddedForSegmentsAsForTheWholeText(t *testing.T) {
-	o := with(func(o *Profile) {
-		o.Scoring, o.MaxAddedTerms, o.Segments = form.Linear, 2, []form.Segments{bodySegments(nil)}
-	})
-	r := expandBody(t, o, carRental)
-	const whole = `{"bool":{"should":[{"match":{"body":"car rental"}},` +
-		`{"term":{"body":{"value":"automobile","boost":0.1432}}},{"term":{"body":{"value":"lease","boost":0.0723}}}]}}`
-	want := `{"query":{"bool":{"must":[` + whole + `],"should":[{"nested":{"path":"segments","ignore_unmapped":true,"score_mode":"max","query":` +
-		strings.ReplaceAll(whole, `"body"`, `"segments.text"`) + `}}]}}}`
-	if diff := cmp.Diff(want, rounded(r.Body)); diff != "" {
-		t.Errorf("body (-want +got):\n%s", diff)
-	}
-	if len(r.Clauses) != 2 || r.Clauses[1].Field != "segments.text" || len(r.Clauses[1].Added) != 2 {
-		t.Errorf("clauses %+v", r.Clauses)
-	}
-	// In a mean one more segment could lower a hit.
-	o.Segments[0].Aggregate = form.Avg
-	if r := expandBody(t, o, carRental); !strings.Contains(string(r.Body), `"query":{"bool":{"must":[{"match":{"segments.text":"car rental"}}],"should":[{"term"`) {
-		t.Errorf("with the mean: %s", r.Body)
 	}
 }
 
@@ -246,46 +201,6 @@ func FuzzSegments(f *testing.F) {
 			t.Errorf("Expand(%q) = %q: %v", body, r.Body, err)
 		}
 	})
-}
-
-// TestPeopleSeeTheClientsSearchWithSegments: what is marked and what explanations
-// name is what the client sent, without what is written for segments.
-func TestPeopleSeeTheClientsSearchWithSegments(t *testing.T) {
-	o := with(func(o *Profile) {
-		o.Segments = []form.Segments{bodySegments(func(s *form.Segments) { s.InnerHits = 1 })}
-	})
-	r := expandBody(t, o, `{"highlight":{"fields":{}},"query":{"bool":{"must":[{"match":{"body":"car"}},{"match":{"title":"car"}}],"filter":{"term":{"a":"b"}}}}}`)
-	const before = `{"bool":{"must":[{"match":{"body":"car"}},{"match":{"title":"car"}}],"filter":{"term":{"a":"b"}}}}`
-	if want := `{"highlight":{"highlight_query":` + before + `,"fields":{}},"query":{"bool":`; !strings.HasPrefix(string(r.Body), want) {
-		t.Errorf("%s, want %s", r.Body, want)
-	}
-	var said []string
-	for _, c := range r.Clauses {
-		said = append(said, c.Path+" "+c.Field)
-	}
-	if diff := cmp.Diff([]string{"query.bool.must[0].match body", "query.bool.must[0].match segments.text", "query.bool.must[1].match title", "query.bool.filter "}, said); diff != "" {
-		t.Errorf("clauses (-want +got):\n%s", diff)
-	}
-}
-
-// TestWordsAreMarkedAsWithoutSegments: highlighters see the nested query, too,
-// also where no terms are added, and would mark words in the segments.
-func TestWordsAreMarkedAsWithoutSegments(t *testing.T) {
-	const match = `{"match":{"body":"car rental"}}`
-	body := `{"highlight":{"fields":{}},"query":` + match + `}`
-	marked := func(r *Result) string {
-		before, _, _ := strings.Cut(string(r.Body), `,"fields":{}},"query"`)
-		return rounded([]byte(before))
-	}
-	if got, want := marked(expandNested(t, DefaultProfile(), body, bodySegments(nil))), `{"highlight":{"highlight_query":`+match; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	related := with(func(o *Profile) { o.MarkRelated = true })
-	want := marked(expandBody(t, related, body))
-	related.Segments = []form.Segments{bodySegments(nil)}
-	if got := marked(expandBody(t, related, body)); got != want || !strings.Contains(got, `"automobile"`) {
-		t.Errorf("%s, want %s", got, want)
-	}
 }
 
 // TestClientsNestedClausesShareWithItsOthers: only what is written for segments

@@ -61,10 +61,7 @@ func TestAllSearchesOfARequestHaveOnePin(t *testing.T) {
 			in := request
 			in.Index = "docs"
 			if in.FirstHits != nil { // its first pass was expanded before
-				first, err := e.Expand(t.Context(), &Request{Index: in.Index, Body: in.Body})
-				if err != nil {
-					t.Fatal(err)
-				}
+				first := expanded(t, e, &Request{Index: in.Index, Body: in.Body})
 				in.Pins = first.Pins
 			}
 			res, err := e.Expand(t.Context(), &in)

@@ -91,6 +91,10 @@ func (w *world) Fields(ctx context.Context, i esclient.Indices, pattern string) 
 	return w.cluster.Load().Fields(ctx, i, pattern)
 }
 
+func (w *world) ReadsQuery(ctx context.Context, pipeline string) (bool, error) {
+	return w.cluster.Load().ReadsQuery(ctx, pipeline)
+}
+
 func (w *world) Pin() Pinned { return w.matrix.Load() }
 
 var (
@@ -115,70 +119,50 @@ func nextPage(body string) string {
 
 func expandPage(tb testing.TB, e *Expander, body string) *Result {
 	tb.Helper()
-	r, err := e.Expand(tb.Context(), &Request{Body: []byte(body)})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	r := expanded(tb, e, &Request{Body: []byte(body)})
 	return r
 }
 
 const secondPage = `,"search_after":[1.5]`
 
 // TestPagesOfAPointInTimeAreWrittenLikeTheFirst changes all that expansion asks
-// for between the pages. Beside fields with neighbors stand others that are left
+// for between the pages. Beside a field with neighbors stands another that is left
 // alone on the first page, and would not be on the second.
 func TestPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
-	const car = `{"match":{"body":"car rental"}}`
-	long := strings.Repeat("car ", 65)
-	withOther := func(other string) string { return `{"bool":{"must":[` + car + `,` + other + `]}}` }
+	hard := func(o *Profile) { o.Mode = ModeHard }
 	for name, tt := range map[string]struct {
-		query string
-		graph bool
-		form  form.Scoring
-		alone bool // nothing is written, then or later
+		query, more string
+		change      func(o *Profile)
+		alone       bool // nothing is written, then or later
 	}{
-		"alone":                       {query: car},
-		"linear":                      {query: car, form: form.Linear},
-		"every word":                  {query: `{"match":{"body":{"query":"car rental","operator":"and"}}}`},
-		"some words":                  {query: `{"match":{"body":{"query":"car rental cheap","minimum_should_match":"2"}}}`},
-		"one word, of every":          {query: `{"match":{"body":{"query":"the car","operator":"and"}}}`},
-		"no neighbors beside":         {query: withOther(`{"match":{"body":"zebra"}}`)},
-		"no terms beside":             {query: withOther(`{"match":{"body":"the"}}`)},
-		"too many terms beside":       {query: withOther(`{"match":{"body":"` + long + `"}}`)},
-		"no text beside":              {query: withOther(`{"match":{"sku":"car"}}`)},
-		"mixed indices beside":        {query: withOther(`{"match":{"mixed":"car"}}`)},
-		"no matrix beside":            {query: withOther(`{"match":{"unbound":"car"}}`)},
-		"options beside":              {query: withOther(`{"match":{"body":{"query":"car","frob":1}}}`)},
-		"another kind beside":         {query: withOther(`{"term":{"body":"car"}}`)},
-		"fields":                      {query: `{"multi_match":{"query":"car","fields":["body","sku","unbound","title^2"]}}`},
-		"a pattern":                   {query: `{"multi_match":{"query":"car","fields":["*"]}}`},
-		"a pattern and a field":       {query: `{"multi_match":{"query":"car","fields":["bod*^2","body^3"]}}`},
-		"fields together":             {query: `{"multi_match":{"query":"car rental","fields":["body","title"],"type":"cross_fields","operator":"and"}}`},
-		"fields together, one closed": {query: withOther(`{"multi_match":{"query":"car","fields":["body","sku"],"type":"cross_fields"}}`)},
-		"beginnings":                  {query: `{"match_bool_prefix":{"body":"car rental ch"}}`},
-		"terms of several positions":  {query: withOther(`{"match":{"title":"zebra"}}`), graph: true},
-		"all without neighbors":       {query: `{"match":{"body":"zebra"}}`, alone: true},
-		"all without text":            {query: `{"match":{"sku":"car"}}`, alone: true},
+		"alone":                 {query: carMatch},
+		"no neighbors beside":   {query: `{"bool":{"must":[` + carMatch + `,{"match":{"body":"zebra"}}]}}`},
+		"a pattern":             {query: `{"multi_match":{"query":"car","fields":["*"]}}`},
+		"highlighted":           {query: carMatch, more: `,"highlight":{"fields":{"body":{}}}`},
+		"hard":                  {query: carMatch, change: hard},
+		"all without neighbors": {query: `{"match":{"body":"zebra"}}`, alone: true},
+		"all without text":      {query: `{"match":{"sku":"car"}}`, alone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.graph = tt.graph
-			e := New(w, w, with(func(o *Profile) { o.Scoring = tt.form }))
-			first := expandPage(t, e, pitPage(0, tt.query, ""))
-			if first.Rewritten == tt.alone {
-				t.Fatalf("rewritten: %t", first.Rewritten)
+			w, f := newWorld(t), rentalWeights()
+			o := DefaultProfile()
+			if tt.change != nil {
+				tt.change(&o)
 			}
-			direct, err := e.Expand(t.Context(), &Request{Index: "pit-one", Body: []byte(`{"query":` + tt.query + `,"size":3` + secondPage + `}`)})
-			if err != nil {
-				t.Fatal(err)
+			e := New(w, w, o).WithWeights(f)
+			first := expandPage(t, e, pitPage(0, tt.query, tt.more))
+			if first.Rewritten == tt.alone || strings.Contains(string(first.Body), "reciprocal") != (name == "hard") {
+				t.Fatalf("rewritten %t: %s", first.Rewritten, first.Body)
 			}
+			direct := expanded(t, e, &Request{Index: "pit-one", Body: []byte(`{"query":` + tt.query + `,"size":3` + tt.more + secondPage + `}`)})
 			if diff := cmp.Diff(string(direct.Body), nextPage(strings.Replace(string(first.Body), pitMember(0)+",", "", 1))); diff != "" {
 				t.Errorf("the first page differs from a search without a point in time (-without +with):\n%s", diff)
 			}
 			w.change(t)
+			f.docFreqs, f.linearErr = map[string]int64{"car": 3}, esclient.ErrNoNorms
 			e.limits.Learn(Limit{LimitClauses, "", 5})
 			for range 2 {
-				next := expandPage(t, e, pitPage(0, tt.query, secondPage))
+				next := expandPage(t, e, pitPage(0, tt.query, tt.more+secondPage))
 				if diff := cmp.Diff(nextPage(string(first.Body)), string(next.Body)); diff != "" {
 					t.Errorf("the second page is written otherwise (-first +second):\n%s", diff)
 				}
@@ -201,48 +185,27 @@ func TestOtherSearchesOnAPointInTimeGetTheirOwnTerms(t *testing.T) {
 	options := with(func(o *Profile) { o.Scoring = form.Linear })
 	e := New(w, w, options)
 	const query = `{"match":{"body":{"query":"car","analyzer":"simple"}}}`
-	for _, first := range []string{
-		query,
-		`{"multi_match":{"query":"car","fields":["body"],"fuzziness":1}}`,
-		`{"nested":{"path":"n","score_mode":"max","query":{"match":{"n.body":"car"}}}}`,
-	} {
-		expandPage(t, e, pitPage(0, first, ""))
-	}
+	expandPage(t, e, pitPage(0, query, ""))
 	w.change(t)
 	for name, tt := range map[string]struct {
 		query, more string
 		e           *Expander
 		old         bool
 	}{
-		"all beginning":      {query: `{"multi_match":{"query":"car","fields":["body"],"type":"bool_prefix"}}`},
-		"fields together":    {query: `{"multi_match":{"query":"car","fields":["body"],"type":"cross_fields"}}`},
-		"any match":          {query: `{"nested":{"path":"n","score_mode":"min","query":{"match":{"n.body":"car"}}}}`},
-		"other boosts":       {query: `{"multi_match":{"query":"car","fields":["body^2"],"fuzziness":1}}`},
-		"the same":           {query: query, old: true},
-		"other spaces":       {query: ` {"match" : {"body":{"query":"car", "analyzer":"simple"}}}`, old: true},
-		"other order":        {query: `{"match":{"body":{"analyzer":"simple","query":"car"}}}`, old: true},
-		"other boost":        {query: `{"match":{"body":{"query":"car","analyzer":"simple","boost":2}}}`},
-		"other text":         {query: `{"match":{"body":{"query":"car rental","analyzer":"simple"}}}`},
-		"other field":        {query: `{"match":{"title":{"query":"car","analyzer":"simple"}}}`},
-		"other analyzer":     {query: `{"match":{"body":{"query":"car","analyzer":"other"}}}`},
-		"other place":        {query: `{"bool":{"must":` + query + `}}`},
-		"words alike":        {query: `{"match":{"body":{"query":"car","analyzer":"simple","fuzziness":1}}}`},
-		"one more":           {query: `{"bool":{"must":[` + query + `,{"match":{"body":"car"}}]}}`},
-		"the last beginning": {query: `{"match_bool_prefix":{"body":{"query":"car","analyzer":"simple"}}}`},
-		"runtime fields":     {query: query, more: `,"runtime_mappings":{"x":{"type":"long"}}`},
-		"other options":      {query: query, e: e.With(options)},
-		"other matrices":     {query: query, e: e.WithMatrices(w)},
+		"the same":       {query, "", e, true},
+		"other spaces":   {` {"match" : {"body":{"query":"car", "analyzer":"simple"}}}`, "", e, true},
+		"other order":    {`{"match":{"body":{"analyzer":"simple","query":"car"}}}`, "", e, true},
+		"other boost":    {`{"match":{"body":{"query":"car","analyzer":"simple","boost":2}}}`, "", e, false},
+		"other text":     {`{"match":{"body":{"query":"car rental","analyzer":"simple"}}}`, "", e, false},
+		"one more":       {`{"bool":{"must":[` + query + `,{"match":{"body":"car"}}]}}`, "", e, false},
+		"runtime fields": {query, `,"runtime_mappings":{"x":{"type":"long"}}`, e, false},
+		"other options":  {query, "", e.With(options), false},
+		"other matrices": {query, "", e.WithMatrices(w), false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			x := tt.e
-			if x == nil {
-				x = e
-			}
-			r := expandPage(t, x, pitPage(0, tt.query, tt.more))
-			if got := bytes.Contains(r.Body, []byte("automobile")); got != tt.old {
-				t.Errorf("old terms: %t, want %t\n%s", got, tt.old, r.Body)
-			}
-		})
+		r := expandPage(t, tt.e, pitPage(0, tt.query, tt.more))
+		if got := bytes.Contains(r.Body, []byte("automobile")); got != tt.old {
+			t.Errorf("%s: old terms: %t, want %t\n%s", name, got, tt.old, r.Body)
+		}
 	}
 }
 

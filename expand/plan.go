@@ -38,7 +38,10 @@ func (a *asker) write(c chosen) (*form.Plan, *Result) {
 			p.noRescore = cmp.Or(p.noRescore, reason.Vectors) // which not all engines rescore
 		}
 	}
-	if a.s.profile.Mode == ModeSoft {
+	switch {
+	case a.s.Hybrid && a.s.profile.Mode != ModeBM25:
+		p.notReranked = reason.Hybrid
+	case a.s.profile.Mode == ModeSoft:
 		p.rerank, p.notReranked = a.reranking(c.clauses)
 		p.findOnly = p.rerank != nil || slices.Contains(sameQuery, p.notReranked)
 	}

@@ -33,6 +33,8 @@ type Cluster interface {
 	// Fields returns the full names, in order, of the mapped fields that a query
 	// with the pattern for a field name searches, be they text or not.
 	Fields(ctx context.Context, indices esclient.Indices, pattern string) ([]string, error)
+	// ReadsQuery reports whether a search pipeline may read the query.
+	ReadsQuery(ctx context.Context, pipeline string) (bool, error)
 }
 
 // reasonOf returns the reason that an error of the cluster or of

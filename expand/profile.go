@@ -86,6 +86,8 @@ type Profile struct {
 	NormalizeScores bool `yaml:"normalize_score"`
 	// Phrases has words related to those of a phrase reorder the phrase's hits.
 	Phrases bool `yaml:"phrases"`
+	// Hybrid expands the sub-queries of hybrid queries.
+	Hybrid bool `yaml:"hybrid"`
 	// RescoreQueries expands the request's own rescore queries.
 	RescoreQueries bool `yaml:"rescore_queries"`
 	// NearestWords gives words that no document has, and that have no row, the row of
@@ -131,7 +133,7 @@ const (
 func DefaultProfile() Profile {
 	return Profile{
 		Below: 10, RerankWindow: 100, SoftWeight: 0.2, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
-		Strength: 1, NearestWords: true,
+		Strength: 1, NearestWords: true, Hybrid: true,
 		Feedback: FeedbackOptions{Terms: 20, Weight: 0.3},
 	}
 }

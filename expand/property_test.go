@@ -52,10 +52,7 @@ func TestLinearFormComputesTheSoftInnerProduct(t *testing.T) {
 		o := with(func(o *Profile) { o.Scoring, o.Strength, o.MaxDocShare = form.Linear, 5, 1 })
 		m := matrixOf(t, c, rows)
 		m.power = 3
-		r, err := New(c, m, o).Expand(t.Context(), &Request{Body: []byte(`{"query":{"match":{"f":"` + text + `"}}}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := expanded(t, New(c, m, o), &Request{Body: []byte(`{"query":{"match":{"f":"` + text + `"}}}`)})
 		y := map[string]float64{}
 		for _, term := range terms {
 			y[term] = float64(rng.IntN(4))

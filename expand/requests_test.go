@@ -1,37 +1,40 @@
 package expand_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"io"
-	"io/fs"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/e2e/requests"
+	"github.com/akin-search/akin/internal/serve"
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/source"
 )
 
 const (
-	repository   = ".."
 	requestsPath = "../e2e/testdata/requests"
 	// recordAgain is how what the test asks of the cluster is recorded.
 	recordAgain = "go test ./e2e -run TestRequestsBecomeWhatTheirFilesSay -count=1 -update"
 )
 
 // TestRequestsBecomeWhatTheirFilesSay sends every request of
-// e2e/testdata/requests through the program to a cluster that answers from what
-// was recorded of real engines, and compares what arrives there with what the
-// file says. All files are replayed. What only the test of the same name in e2e
-// sees is what real engines make of the searches: refusals, after which the
-// original is sent, and the hits.
+// e2e/testdata/requests through an akin in this process to a cluster that answers
+// from what was recorded of real engines, and compares what arrives there with
+// what the file says. What only the test of the same name in e2e sees is what real
+// engines make of the searches: refusals, after which the original is sent, and
+// the hits.
 func TestRequestsBecomeWhatTheirFilesSay(t *testing.T) {
 	files, err := requests.Files(requestsPath, false)
 	if err != nil {
@@ -41,11 +44,10 @@ func TestRequestsBecomeWhatTheirFilesSay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := buildProgram(t)
 	for engine, facts := range recordings {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			r := serveRecording(t, program, facts)
+			r := serveRecording(t, facts)
 			for _, f := range files {
 				if f.Recorded() == engine {
 					t.Run(f.Name, func(t *testing.T) { r.check(t, f) })
@@ -142,8 +144,9 @@ func send(t *testing.T, host, method, target, body string, header []string) []by
 const found = `{"took":1,"timed_out":false,"_shards":{"total":1,"successful":1,"skipped":0,"failed":0},` +
 	`"hits":{"total":{"value":0,"relation":"eq"},"max_score":null,"hits":[]},"count":0,"responses":[]}`
 
-// serveRecording starts the program before a cluster of facts.
-func serveRecording(t *testing.T, program string, facts *requests.Facts) *replay {
+// serveRecording starts an akin before a cluster of facts, and returns when it
+// is ready.
+func serveRecording(t *testing.T, facts *requests.Facts) *replay {
 	t.Helper()
 	r := &replay{cluster: requests.NewCluster(facts), pit: facts.PIT}
 	searches := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -153,9 +156,25 @@ func serveRecording(t *testing.T, program string, facts *requests.Facts) *replay
 	cluster := httptest.NewServer(r.arrivals.Before(searches, r.cluster))
 	t.Cleanup(cluster.Close)
 
+	list, err := os.ReadFile(filepath.Join(requestsPath, "fixture", "matrix.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := source.ReadTSV(bytes.NewReader(list), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var encoded bytes.Buffer
+	if err := simmatrix.Encode(&encoded, m); err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	matrix, weights := filepath.Join(dir, "matrix.akin"), filepath.Join(dir, "weights.akin")
-	run(t, exec.CommandContext(t.Context(), program, "matrix", "build", "--from-tsv", filepath.Join(requestsPath, "fixture", "matrix.tsv"), "--out", matrix))
+	for path, content := range map[string][]byte{matrix: encoded.Bytes(), weights: facts.Weights} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	config := requests.Config(cluster.URL, matrix, weights)
 	config["listen"] = map[string]any{"address": "127.0.0.1:0"}
 	config["admin"] = map[string]any{"address": "127.0.0.1:0"}
@@ -164,103 +183,65 @@ func serveRecording(t *testing.T, program string, facts *requests.Facts) *replay
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, content := range map[string][]byte{weights: facts.Weights, filepath.Join(dir, "akin.yml"): written} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r.serve(t, program, dir)
-	return r
-}
-
-// serve runs the program with the configuration in a folder until the test has
-// ended. It returns when the program is ready.
-func (r *replay) serve(t *testing.T, program, dir string) {
-	t.Helper()
-	log, err := os.Create(filepath.Join(dir, "log"))
+	cfg, err := configs.Parse("akin.yml", written)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close()
-	serve := exec.Command(program, "serve", "--config", filepath.Join(dir, "akin.yml"))
-	serve.Stderr = log
-	if err := serve.Start(); err != nil {
+	r.serve(t, cfg)
+	return r
+}
+
+// serve runs an akin until the test has ended.
+func (r *replay) serve(t *testing.T, cfg *configs.Config) {
+	t.Helper()
+	var log lockedBuffer
+	app, err := serve.New(t.Context(), serve.Options{Config: cfg, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	if err != nil {
 		t.Fatal(err)
 	}
+	clients, admin, err := serve.Listen(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.proxy, r.admin = clients.Addr().String(), admin.Addr().String()
+	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- serve.Wait() }()
+	go func() { ended <- app.Serve(ctx, clients, admin) }()
 	t.Cleanup(func() {
-		_ = serve.Process.Signal(syscall.SIGTERM) // it fails where the program has ended
-		err := <-ended
-		said, _ := os.ReadFile(log.Name()) // the more important error is the program's
-		if err != nil {
-			t.Errorf("akin serve: %v", err)
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("akin: %v", err)
 		}
+		app.Close()
 		if t.Failed() {
-			t.Logf("%s", said)
+			t.Log(log.b.String())
 		}
 	})
-	deadline := time.After(time.Minute)
-	for poll := time.Tick(10 * time.Millisecond); !r.ready(t, log.Name()); {
-		select {
-		case <-poll:
-		case err := <-ended:
-			ended <- err
-			t.Fatal("akin serve has ended")
-		case <-deadline:
-			t.Fatal("akin serve does not become ready")
+	for end := time.Now().Add(time.Minute); !r.ready(t); time.Sleep(10 * time.Millisecond) { // it loads files, and asks over sockets
+		if time.Now().After(end) {
+			t.Fatal("akin does not become ready")
 		}
 	}
 	r.counters = requests.Counters(r.metrics(t))
 }
 
-// ready reports whether akin listens, has the matrix and the weights, and has
-// asked what it asks at its start.
-func (r *replay) ready(t *testing.T, log string) bool {
+// ready reports whether akin has the matrix and the weights, and has asked what
+// it asks at its start.
+func (r *replay) ready(t *testing.T) bool {
 	t.Helper()
-	said, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(said)) {
-		var listening struct{ Msg, Proxy, Admin string }
-		if json.Unmarshal([]byte(line), &listening) == nil && listening.Msg == "listening" {
-			r.proxy, r.admin = listening.Proxy, listening.Admin
-		}
-	}
-	if r.admin == "" {
-		return false
-	}
 	metrics := r.metrics(t)
 	return strings.Contains(metrics, "akin_matrix_info{") && strings.Contains(metrics, "akin_weights_info{") &&
 		strings.Contains(string(send(t, r.admin, http.MethodGet, "/readyz", "", nil)), `"status":"ok"`)
 }
 
-// buildProgram builds the program, and opens the folders that it is built from:
-// go test takes a result from its cache where what the test itself has opened is
-// as it was.
-func buildProgram(t *testing.T) string {
-	t.Helper()
-	err := filepath.WalkDir(repository, func(_ string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && slices.Contains([]string{".git", "bin", "engines"}, entry.Name()) {
-			return fs.SkipDir
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(t.TempDir(), "akin")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, repository+"/cmd/akin")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as the Makefile has it, so that what is compiled is shared
-	run(t, build)
-	return program
+// A lockedBuffer keeps what is logged.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
 }
 
-// run runs a command to its end.
-func run(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	if output, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", cmd, err, output)
-	}
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
 }

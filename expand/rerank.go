@@ -70,7 +70,7 @@ func (a *asker) reranking(clauses []form.Clause) (*Rerank, reason.Reason) {
 	r.BySeqNo = r.From+r.Size <= r.Window && !namesQueries(a.s.Body) && a.s.parameters.Get("filter_path") == ""
 	for _, t := range a.targets {
 		analysis := t.field.Analysis
-		if analysis != nil && analysis.Piped { // it would run on each of the answers
+		if analysis != nil && len(analysis.Pipelines) > 0 { // it would run on each of the answers
 			return nil, reason.Answer
 		}
 		r.BySeqNo = r.BySeqNo && analysis != nil && analysis.Shards == 1

@@ -19,44 +19,6 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-func TestBestHitsAreOrderedAnewByTheWholeQuery(t *testing.T) {
-	const before, clause, after = `{"bool":{"filter":{"term":{"a":1}},"must":[`, `{"match":{"body":"car"}}`, `, {"match":{"body":{"query":"cheap","fuzziness":1}}}]}}`
-	query := before + clause + after
-	saturated := expandBody(t, with(func(o *Profile) { o.NoRescore = true }), `{"query":`+query+`}`)
-	linear := expandBody(t, with(func(o *Profile) { o.Scoring = form.Linear }), `{"query":`+query+`}`)
-	// To choose candidates by, λ is 0.8 and not 0.2.
-	candidates := strings.NewReplacer("0.14441933", "0.5776773", "0.002112031", "0.008448124")
-	inside := func(r *Result) string {
-		return strings.TrimSuffix(strings.TrimPrefix(string(r.Body), `{"query":`), `}`)
-	}
-	rescore := `,"rescore":{"window_size":100,"query":{"query_weight":0.000001,"rescore_query_weight":1,"rescore_query":` +
-		strings.Replace(inside(saturated), `{"bool":{"filter":[`+clause+`]}},`, "", 1) + `}}` // it finds nothing
-	for name, tt := range map[string]struct{ body, want string }{
-		"alone":        {`{"query":` + query + `}`, `{"query":` + candidates.Replace(inside(linear)) + rescore + `}`},
-		"among others": {`{"size":3, "query": ` + query + ` ,"explain":true}`, `{"size":3, "query": ` + candidates.Replace(inside(linear)) + rescore + ` ,"explain":true}`},
-		"highlight before": {
-			`{"highlight":{"fields":{}},"query":` + query + `}`,
-			`{"highlight":{"highlight_query":` + query + `,"fields":{}},"query":` + candidates.Replace(inside(linear)) + rescore + `}`,
-		},
-		"highlight behind": {
-			`{"query":` + query + `,"highlight":{"fields":{}}}`,
-			`{"query":` + candidates.Replace(inside(linear)) + rescore + `,"highlight":{"highlight_query":` + query + `,"fields":{}}}`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, DefaultProfile(), tt.body)
-			if string(r.Body) != tt.want {
-				t.Errorf("got\n%s\nwant\n%s", r.Body, tt.want)
-			}
-			for i, want := range []Explanation{{Form: "saturated", Phase: "rescore"}, {Form: "linear", Phase: "query", Reason: reason.NotAdditive}} {
-				if got := written(r)[i]; got.Form != want.Form || got.Phase != want.Phase || got.Reason != want.Reason {
-					t.Errorf("clause %d: %+v, want %+v", i, got, want)
-				}
-			}
-		})
-	}
-}
-
 // Where only the order of hits may change, the query needs no added term: the
 // rescore has them.
 func TestSameMatchesAreFoundByTheClientsQuery(t *testing.T) {
@@ -93,15 +55,11 @@ func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
 		phase          string
 		reason         reason.Reason
 	}{
-		"plain":               {body: `{` + query + `}`, phase: "rescore"},
-		"asked for":           {body: `{` + query + `}`, change: func(o *Profile) { o.NoRescore = false }, phase: "rescore"},
 		"not asked for":       {body: `{` + query + `}`, change: func(o *Profile) { o.NoRescore = true }, phase: "query"},
-		"linear":              {body: `{` + query + `}`, change: func(o *Profile) { o.Scoring = form.Linear }, phase: "query"},
 		"grouped":             {body: `{` + query + `}`, change: func(o *Profile) { o.Scoring, o.NoRescore = form.Grouped, false }, phase: "query"},
 		"aggregations":        {body: `{` + query + `,"aggs":{"t":{"top_hits":{}}}}`, phase: "rescore"},
 		"terminated early":    {body: `{` + query + `,"terminate_after":10,"timeout":"1s"}`, phase: "rescore"},
 		"post_filter":         {body: `{` + query + `,"post_filter":{"term":{"a":1}}}`, phase: "rescore"},
-		"sort":                {body: `{` + query + `,"sort":["n"],"track_scores":true}`, phase: "query", reason: reason.Sort},
 		"sort in the URL":     {body: `{` + query + `}`, rawQuery: `sort=n&track_scores=true`, phase: "query", reason: reason.Sort},
 		"retriever":           {body: `{"retriever":{"standard":{` + query + `}}}`, phase: "query", reason: reason.Retriever},
 		"vectors":             {body: `{` + query + `,"knn":{"field":"v","query_vector":[1],"k":1,"num_candidates":2}}`, phase: "query", reason: reason.Vectors},
@@ -112,7 +70,6 @@ func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
 		"knn of a function":   {body: `{"query":{"function_score":{"query":{"match":{"body":"car"}},"functions":[{"filter":{"knn":{"v":{"vector":[1],"k":1}}},"weight":2}]}}}`, phase: "query", reason: reason.Vectors},
 		"words about them":    {body: `{"query":{"bool":{"must":{"match":{"body":"car"}},"filter":[{"term":{"knn":"hybrid"}},{"term":{"a":"\"knn\":{"}}]}}}`, phase: "rescore"},
 		"knn of aggregations": {body: `{` + query + `,"aggs":{"a":{"filter":{"knn":{"v":{"vector":[1],"k":1}}}}}}`, phase: "rescore"},
-		"min_score":           {body: `{` + query + `,"min_score":1}`, change: func(o *Profile) { o.NormalizeScores = true }, phase: "query", reason: reason.MinScore},
 		"named in escapes":    {body: `{"query":{"match":{"body":{"query":"car","\u005fname":"x"}}}}`, phase: "query", reason: reason.Named},
 		"inner hits":          {body: `{"query":{"nested":{"path":"n","score_mode":"max","inner_hits":{},"query":{"match":{"n.body":"car"}}}}}`, phase: "query", reason: reason.Named},
 		"no hits":             {body: `{"size":0,` + query + `,"aggs":{"t":{"top_hits":{}}}}`, phase: "query", reason: reason.NoScores},
@@ -198,19 +155,6 @@ func TestLearnedLimitsAreBounded(t *testing.T) {
 		if n := len(e.limits.known); e.limits.of(LimitRescore, strconv.Itoa(i)) != 10 || n > maxLimits {
 			t.Fatalf("limit %d of %d", i, n)
 		}
-	}
-}
-
-func TestFormsReasonComesBeforeThePhases(t *testing.T) {
-	c, m := rental(t)
-	c.scripts = false
-	r, err := New(c, m, with(func(o *Profile) { o.NoRescore = false })).
-		Expand(t.Context(), &Request{RawQuery: "scroll=1m", Body: []byte(carRental)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := r.Clauses[0]; got.Form != "grouped" || got.Phase != "query" || got.Reason != reason.NoScripts {
-		t.Errorf("form %q, phase %q, reason %q; want grouped, query, %q", got.Form, got.Phase, got.Reason, reason.NoScripts)
 	}
 }
 
@@ -330,10 +274,7 @@ func TestTextsThatFindManyAreNotSearchedForWithSets(t *testing.T) {
 			if tt.secured {
 				req.Allowed = func(context.Context, esclient.Indices) error { return nil }
 			}
-			res, err := New(c, m, DefaultProfile()).Expand(t.Context(), &req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := expanded(t, New(c, m, DefaultProfile()), &req)
 			found, rescore, _ := strings.Cut(string(res.Body), `"rescore"`)
 			if set := strings.Contains(found, `"terms"`); set != tt.set || rescore == "" || !strings.Contains(found, "neighbor") {
 				t.Errorf("%s, endpoint %d: %s", name, req.Endpoint, res.Body)

@@ -7,37 +7,8 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 )
-
-func TestOwnRescoreQueriesAreReadWhereConfigured(t *testing.T) {
-	const body = `{"query":{"term":{"a":"b"}},"rescore":{"query":{"rescore_query":{"match":{"body":"car rental"}}}}}`
-	for configured, want := range map[bool]int{false: 0, true: 3} {
-		r := expandRequest(t, &Request{Body: []byte(body)}, func(_ *fakeCluster, o *Profile) { o.RescoreQueries = configured })
-		if got := r.AddedTerms(); got != want {
-			t.Errorf("configured %t: %d terms added, want %d:\n%s", configured, got, want, r.Body)
-		}
-	}
-}
-
-func TestPhrasesAreExpandedWhereConfigured(t *testing.T) {
-	const body = `{"query":{"match_phrase":{"body":{"query":"car rental","slop":2}}}}`
-	r := expandRequest(t, &Request{Body: []byte(body)}, func(_ *fakeCluster, o *Profile) { o.Phrases, o.Scoring = true, form.Auto })
-	want := `{"query":{"bool":{"must":[{"match_phrase":{"body":{"query":"car rental","slop":2}}}],"should":[{"term":`
-	if !strings.HasPrefix(string(r.Body), want) {
-		t.Errorf("the phrase is to decide what is found: %s", r.Body)
-	}
-}
-
-func TestSourceParameterIsABody(t *testing.T) {
-	body := expandRequest(t, &Request{Body: []byte(carRental)}, nil)
-	source := `pretty&source=%7B%22query%22%3A%7B%22match%22%3A%7B%22body%22%3A%22car+rental%22%7D%7D%7D&source_content_type=application%2Fjson&routing=a`
-	r := expandRequest(t, &Request{RawQuery: source}, nil)
-	if r.RawQuery != "pretty&routing=a" || string(r.Body) != string(body.Body) {
-		t.Errorf("raw query %q, body %s", r.RawQuery, r.Body)
-	}
-}
 
 func TestIndicesOptionsReachTheCluster(t *testing.T) {
 	c, m := rental(t)
@@ -134,39 +105,18 @@ func TestSpentTimeEndsTheExpansionOfEachSearch(t *testing.T) {
 	}
 }
 
-func TestTermsThatSpanPositionsLeaveMatchingToTheOriginal(t *testing.T) {
-	r := expandRequest(t, &Request{Body: []byte(carRental)}, func(c *fakeCluster, o *Profile) { c.graph, o.Scoring = true, form.Auto })
-	if !strings.HasPrefix(string(r.Body), `{"query":{"bool":{"must":[`) || r.Clauses[0].Form != "linear" {
-		t.Errorf("form %q: %s", r.Clauses[0].Form, r.Body)
-	}
-}
-
 func TestMemoryUsedAgainHoldsNothingOfTheSearchBefore(t *testing.T) {
 	c, m := rental(t)
 	e := New(c, m, DefaultProfile())
 	const body = `{"query":{"multi_match":{"query":"car rental","fields":["sku","body","unbound","title"]}}}`
 	var first string
 	for i := range 20 { // each round uses the memory of other fields
-		r, err := e.Expand(t.Context(), &Request{Body: []byte(body)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := expanded(t, e, &Request{Body: []byte(body)})
 		if first == "" {
 			first = string(r.Body)
 		}
 		if string(r.Body) != first {
 			t.Fatalf("round %d: %s\nwant %s", i, r.Body, first)
-		}
-	}
-}
-
-func TestTheLastWordOfAPhrasePrefixIsNoTerm(t *testing.T) {
-	for _, query := range []string{
-		`{"match_phrase_prefix":{"body":"car rental"}}`, `{"multi_match":{"query":"car rental","fields":["body"],"type":"phrase_prefix"}}`,
-	} {
-		r := expandRequest(t, &Request{Body: []byte(`{"query":` + query + `}`)}, func(_ *fakeCluster, o *Profile) { o.Phrases = true })
-		if got := r.Clauses[0].Terms; len(got) != 1 || got[0] != "car" || !r.Rewritten {
-			t.Errorf("%s: terms %q", query, got)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.
 		return s, why
 	}
 	s.indices = esclient.Indices{Expression: req.Index, Options: s.parameters.IndexOptions()}
-	parser.Phrases, parser.Rescores = profile.Phrases, profile.RescoreQueries
+	parser.Phrases, parser.Rescores, parser.Hybrid = profile.Phrases, profile.RescoreQueries, profile.Hybrid
 	if s.Search, why = parser.Parse(body, &s.parameters); why != "" {
 		return s, why
 	}
@@ -51,8 +51,10 @@ func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.
 		return s, reason.PIT
 	case s.discloses&profile.HideFrom != 0, s.discloses != 0 && profile.HideFrom&DiscloseSecured != 0 && req.Allowed != nil:
 		return s, reason.Hidden
-	case s.Scores.Min && !profile.NormalizeScores:
+	case s.Scores.Min && (!profile.NormalizeScores || s.Hybrid): // which cuts the scores of each sub-query
 		return s, reason.MinScore
+	case s.Hybrid && req.Endpoint == EndpointRankEval: // without a pipeline
+		return s, reason.Hybrid
 	case !s.Expandable():
 		return s, reason.NoClause
 	case s.FieldCount() > dsl.MaxFields:
@@ -113,6 +115,8 @@ func (s *search) shardReason(a *esclient.Analysis) reason.Reason {
 	fixed := s.parameters.Get("search_type")
 	switch {
 	case a.Shards <= 1:
+	case s.Hybrid: // with a search_type its pipeline would not run (neural-search, issue 1490)
+		return reason.Hybrid
 	case a.Routed || s.parameters.Routed() || s.pitShards > 0 && s.pitShards < a.Shards:
 		return reason.Routing
 	case fixed != "" && fixed != dsl.DFS || s.req.Endpoint == EndpointExplain:
@@ -126,7 +130,7 @@ func (s *search) shardReason(a *esclient.Analysis) reason.Reason {
 // hits are ordered outside of the engine.
 func (s *search) rawQuery(needsDFS, reranked bool) string {
 	endpoint := s.req.Endpoint // two of them know no search_type
-	needsDFS = needsDFS && endpoint != EndpointValidate && endpoint != EndpointExplain && !s.KNN
+	needsDFS = needsDFS && endpoint != EndpointValidate && endpoint != EndpointExplain && !s.KNN && !s.Hybrid
 	return s.parameters.Rewritten(s.req.RawQuery, needsDFS, reranked)
 }
 
@@ -175,6 +179,12 @@ func searchesVectors(query []byte) bool {
 		}
 	}
 	return false
+}
+
+// besideVectors reports whether scores of text are mixed with those of vectors,
+// so that another range of them would change the mixture.
+func (s *search) besideVectors() bool {
+	return s.Hybrid || s.Fused || s.NoRescore == reason.Vectors || searchesVectors(s.Query.Of(s.Body))
 }
 
 // discloses returns in which ways the answer to a search with a body would show

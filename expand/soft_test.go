@@ -49,10 +49,7 @@ func expandSoftly(tb testing.TB, req *Request) *Result {
 	if req.Index == "" {
 		req.Index = "docs"
 	}
-	res, err := New(c, m, with(soft)).Expand(tb.Context(), req)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	res := expanded(tb, New(c, m, with(soft)), req)
 	return res
 }
 
@@ -138,10 +135,7 @@ func TestSoftModeNamesHitsByNumberWhereThatIsEnough(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cluster, m := rental(t)
 			cluster.shards = c.shards
-			res, err := New(cluster, m, with(soft)).Expand(t.Context(), &Request{Index: "docs", RawQuery: c.query, Body: []byte(c.body)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := expanded(t, New(cluster, m, with(soft)), &Request{Index: "docs", RawQuery: c.query, Body: []byte(c.body)})
 			r := res.onlyRerank()
 			if r == nil || r.BySeqNo != c.want || strings.HasPrefix(string(res.Body), numbers) != c.want {
 				t.Errorf("%+v %s", r, res.Body)
@@ -243,10 +237,7 @@ func TestSoftModeHasFeedbackFromTheHitsThatItReranks(t *testing.T) {
 	} {
 		cluster, m := rental(t)
 		e := New(cluster, m, with(func(o *Profile) { o.Mode, o.SoftWeight = ModeSoft, .2; c.change(o) }))
-		res, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"car rental"}}}`), Feedback: c.wish})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := expanded(t, e, &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"car rental"}}}`), Feedback: c.wish})
 		if r := res.onlyRerank(); r == nil || r.Feedback != c.want || res.Parts[0].FirstPass != nil {
 			t.Errorf("%s: %+v, %+v", name, r, res.Parts)
 		}
@@ -259,20 +250,14 @@ func TestBlendedSearchesSumAllChosenTerms(t *testing.T) {
 	c, m := rental(t)
 	blended := with(func(o *Profile) { o.Mode, o.SoftWeight = ModeSoft, .25 })
 	body := `{"query":{"bool":{"should":[{"match":{"title":{"query":"car car rental","boost":2}}},{"multi_match":{"query":"car","fields":["title","body^3"],"tie_breaker":0.5}}]}}}`
-	res, err := New(c, m, blended).Expand(t.Context(), &Request{Index: "docs", Body: []byte(body)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := expanded(t, New(c, m, blended), &Request{Index: "docs", Body: []byte(body)})
 	r := res.onlyRerank()
 	if r == nil || r.SoftWeight != .25 || len(r.Sums) != 2 || len(r.Fields) != 2 {
 		t.Fatalf("%+v", r)
 	}
 	// The rescore of the mode bm25 says what counts for what.
 	c, m = rental(t)
-	inEngine, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{Index: "docs", Body: []byte(body)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	inEngine := expanded(t, New(c, m, DefaultProfile()), &Request{Index: "docs", Body: []byte(body)})
 	boosts := map[string]float64{}
 	for _, clause := range inEngine.Clauses {
 		for _, a := range clause.Added {
@@ -308,36 +293,10 @@ func TestClausesThatAreNoSumsCountByTheEnginesScores(t *testing.T) {
 		`{"combined_fields":{"query":"car","fields":["title"]}}`,
 	} {
 		c, m := rental(t)
-		res, err := New(c, m, with(func(o *Profile) { o.Mode, o.SoftWeight = ModeSoft, .25 })).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":` + query + `}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := expanded(t, New(c, m, with(func(o *Profile) { o.Mode, o.SoftWeight = ModeSoft, .25 })), &Request{Index: "docs", Body: []byte(`{"query":` + query + `}`)})
 		if r := res.onlyRerank(); r == nil || r.Sums != nil {
 			t.Errorf("%s: %+v", query, r)
 		}
-	}
-}
-
-func TestSoftModeFindsCandidatesByTheLinearForm(t *testing.T) {
-	res := expandSoftly(t, &Request{Body: []byte(`{"query":{"match":{"title":"car rental"}}}`)})
-	if res.onlyRerank() == nil || len(res.Clauses) != 1 {
-		t.Fatalf("%+v", res)
-	}
-	c := res.Clauses[0]
-	if c.Form != "linear" || c.Phase != "rerank" || c.Reason != "" || len(c.Added) == 0 {
-		t.Errorf("explained as %+v", c)
-	}
-	// As the query of a rescored search, without the rescore.
-	rescored := expandBody(t, with(func(*Profile) {}), `{"query":{"match":{"title":"car rental"}}}`)
-	var want, got map[string]json.RawMessage
-	if err := json.Unmarshal(rescored.Body, &want); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(res.Body, &got); err != nil {
-		t.Fatal(err)
-	}
-	if want["rescore"] == nil || got["rescore"] != nil || string(want["query"]) != string(got["query"]) {
-		t.Errorf("got %s\nwant the query of %s", res.Body, rescored.Body)
 	}
 }
 
@@ -447,10 +406,7 @@ func TestSoftModeSaysWhyHitsStayInTheEnginesOrder(t *testing.T) {
 				}
 				return
 			}
-			bm25, err := New(cluster, m, DefaultProfile()).Expand(t.Context(), &c.req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			bm25 := expanded(t, New(cluster, m, DefaultProfile()), &c.req)
 			if string(bm25.Body) != string(res.Body) || bm25.RawQuery != res.RawQuery {
 				t.Errorf("got ?%s %s\nwant ?%s %s", res.RawQuery, res.Body, bm25.RawQuery, bm25.Body)
 			}
@@ -461,7 +417,7 @@ func TestSoftModeSaysWhyHitsStayInTheEnginesOrder(t *testing.T) {
 // The own search pipeline of an index would run on the frame, and on the page.
 func TestSoftModeLeavesIndicesWithAPipelineToTheEngine(t *testing.T) {
 	c, m := rental(t)
-	c.piped = true
+	c.pipelines = []string{"safe"}
 	res, err := New(c, m, with(soft)).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"car rental"}}}`)})
 	if err != nil || !res.Rewritten || res.onlyRerank() != nil || res.Clauses[0].Reason != reason.Answer {
 		t.Errorf("%+v, %v", res, err)
@@ -485,10 +441,7 @@ func TestSoftModeSearchesBehindTheWindowByTheSameQuery(t *testing.T) {
 		expand := func(b, query string) (res *Result, got body) {
 			t.Helper()
 			c, m := rental(t)
-			res, err := New(c, m, with(func(o *Profile) { soft(o); change(o) })).Expand(t.Context(), &Request{Index: "docs", RawQuery: query, Body: []byte(b)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			res = expanded(t, New(c, m, with(func(o *Profile) { soft(o); change(o) })), &Request{Index: "docs", RawQuery: query, Body: []byte(b)})
 			if err := json.Unmarshal(res.Body, &got); err != nil {
 				t.Fatal(err)
 			}
@@ -533,10 +486,7 @@ func TestSoftModeLearnsHowManyHitsMayBeAskedFor(t *testing.T) {
 		want  int
 	}{{"other", 30, 100}, {"docs", 50, 50}, {"docs", 500, 50}} {
 		e.limits.Learn(Limit{LimitResults, refused.index, refused.limit})
-		res, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"plain"}}}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := expanded(t, e, &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"plain"}}}`)})
 		want := fmt.Sprintf(`{"from":0,"size":%d,"_source":false,`, refused.want)
 		if res.onlyRerank() == nil || res.onlyRerank().Window != refused.want || !strings.HasPrefix(string(res.Body), want) {
 			t.Errorf("%+v %s, want %s", res.onlyRerank(), res.Body, want)
@@ -635,10 +585,7 @@ func TestWindowsAreLearnedOfEachSearchOfMultiSearch(t *testing.T) {
 	const search = "{\"query\":{\"match\":{\"title\":\"car\"}}}\n"
 	req := &Request{Endpoint: EndpointMultiSearch, Body: []byte("{\"index\":\"small\"}\n" + search + "{\"index\":\"docs\"}\n" + search + "{}\n" + search)}
 	for _, want := range [][]int{{100, 100, 100}, {50, 100, 100}} {
-		res, err := e.Expand(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := expanded(t, e, req)
 		var got []int
 		for _, r := range res.Reranks() {
 			got = append(got, r.Window)
@@ -654,10 +601,7 @@ func TestSoftModeNeedsDocumentFrequencies(t *testing.T) {
 	c, m := rental(t)
 	m.docs = 0
 	e := New(c, m, with(soft))
-	res, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"car"}}}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := expanded(t, e, &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"car"}}}`)})
 	if res.onlyRerank() != nil || res.Clauses[0].Reason != reason.NoWeights {
 		t.Errorf("%+v", res)
 	}

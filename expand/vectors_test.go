@@ -68,10 +68,7 @@ func expandVectors(t *testing.T, e *Expander, req Request) *Result {
 	if !bytes.Contains(req.Body, []byte(`"pit"`)) {
 		req.Index = "docs"
 	}
-	r, err := e.Expand(t.Context(), &req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expanded(t, e, &req)
 	return r
 }
 

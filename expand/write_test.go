@@ -2,16 +2,12 @@ package expand
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/expand/form"
-	"github.com/akin-search/akin/expand/reason"
 )
 
 // randomQuery writes a clause of a kind that has all forms, or one around two.
@@ -62,10 +58,7 @@ var writings = []writing{
 func (v writing) expanded(t *testing.T, e *Expander, query string) []byte {
 	t.Helper()
 	body := []byte(`{"size":` + v.size + `,"query":` + query + `}`)
-	r, err := e.Expand(t.Context(), &Request{Index: "docs", Body: body})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expanded(t, e, &Request{Index: "docs", Body: body})
 	if r.Rewritten {
 		return r.Body
 	}
@@ -162,87 +155,6 @@ func TestNormalizedClauseCarriesItsFactor(t *testing.T) {
 	r := expandBody(t, o, `{"min_score":1,"query":{"match":{"body":"car"}}}`)
 	if want := `}}}],"boost":0.817}}}`; !strings.HasSuffix(rounded(r.Body), want) {
 		t.Errorf("got\n%s\nwant it to end with\n%s", rounded(r.Body), want)
-	}
-}
-
-func TestUnscoredSearchesOnlyMatch(t *testing.T) {
-	const match = `{"match":{"body":{"query":"car rental","boost":3}}}`
-	const and = `{"match":{"body":{"query":"car rental","operator":"and"}}}`
-	either := `{"bool":{"should":[{"bool":{"should":[{"terms":{"body":["car","automobile"]}}]}},` +
-		`{"bool":{"should":[{"terms":{"body":["rental","lease","hire"]}}]}}]` +
-		`,"minimum_should_match":"100%"}}`
-	for name, tt := range map[string]struct {
-		req  Request
-		want string
-	}{
-		"size 0": {
-			Request{Body: []byte(`{"size":0,"query":` + match + `}`)},
-			`{"size":0,"query":{"bool":{"should":[` + match + `,{"terms":{"body":["automobile","lease","hire"]}}]}}}`,
-		},
-		"count": {
-			Request{Endpoint: EndpointCount, Body: []byte(`{"query":` + and + `}`)},
-			`{"query":{"bool":{"should":[` + and + `,` + either + `]}}}`,
-		},
-		"highlights nobody sees": {
-			Request{RawQuery: "size=0", Body: []byte(`{"highlight":{"fields":{}},"query":` + and + `}`)},
-			`{"highlight":{"fields":{}},"query":{"bool":{"should":[` + and + `,` + either + `]}}}`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, m := rental(t)
-			c.shards = 5
-			r, err := New(c, m, with(func(o *Profile) { o.NormalizeScores = true })).Expand(t.Context(), &tt.req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, string(r.Body)); diff != "" || r.RawQuery != tt.req.RawQuery {
-				t.Errorf("raw query %q, body (-want +got):\n%s", r.RawQuery, diff)
-			}
-			if got := r.Clauses[0]; got.Form != "linear" || got.Phase != "query" || got.Reason != "" {
-				t.Errorf("form %q, phase %q, reason %q", got.Form, got.Phase, got.Reason)
-			}
-		})
-	}
-	t.Run("same matches", func(t *testing.T) {
-		r := expandBody(t, DefaultProfile(), `{"size":0,"query":{"nested":{"path":"n","query":{"match":{"n.body":"car"}}}}}`)
-		if r.Rewritten || r.Clauses[0].Reason != reason.NoScores {
-			t.Errorf("rewritten %t, clauses %+v", r.Rewritten, r.Clauses)
-		}
-	})
-}
-
-func TestTermCentricClausesAddEachTermOnce(t *testing.T) {
-	linear := with(func(o *Profile) { o.Scoring = form.Linear })
-	for name, tt := range map[string]struct{ query, want string }{
-		"cross_fields": {
-			`{"multi_match":{"query":"car","fields":["body","title^3"],"type":"cross_fields","tie_breaker":0.4}}`,
-			`{"bool":{"should":[%s,` +
-				`{"dis_max":{"tie_breaker":0.4,"queries":[{"term":{"body":{"value":"automobile","boost":0.1444}}},{"term":{"title":{"value":"automobile","boost":0.4333}}}]}},` +
-				`{"dis_max":{"tie_breaker":0.4,"queries":[{"term":{"body":{"value":"lease","boost":0.0021}}},{"term":{"title":{"value":"lease","boost":0.0063}}}]}}]}}`,
-		},
-		"combined_fields": {
-			`{"combined_fields":{"query":"cheap","fields":["body","title"]}}`,
-			`{"bool":{"should":[%s,` +
-				`{"dis_max":{"tie_breaker":0,"queries":[{"term":{"body":{"value":"hire","boost":0.0332}}},{"term":{"title":{"value":"hire","boost":0.0332}}}]}}]}}`,
-		},
-		"words counted over all fields": {
-			`{"multi_match":{"query":"cheap car","fields":["body","title"],"type":"cross_fields","operator":"and"}}`,
-			`{"bool":{"filter":[{"bool":{"should":[%s,{"bool":{"should":[` +
-				`{"bool":{"should":[{"terms":{"body":["cheap","hire"]}},{"terms":{"title":["cheap","hire"]}}]}},` +
-				`{"bool":{"should":[{"terms":{"body":["car","automobile","lease"]}},{"terms":{"title":["car","automobile","lease"]}}]}}` +
-				`],"minimum_should_match":"100%%"}}]}}],"should":[%[1]s,`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, linear, `{"query":`+tt.query+`}`)
-			want := `{"query":` + fmt.Sprintf(tt.want, tt.query)
-			if got := rounded(r.Body); !strings.HasPrefix(got, want) || !json.Valid(r.Body) {
-				t.Errorf("got\n%s\nwant it to begin with\n%s", got, want)
-			}
-			if r.AddedTerms() > 3 || len(r.Clauses) != 2 || r.Clauses[1].Form != "linear" {
-				t.Errorf("explained as %+v", r.Clauses)
-			}
-		})
 	}
 }
 

@@ -31,56 +31,52 @@ import (
 )
 
 const (
-	// acceptedTime is how long a client may search after the cluster last let it,
-	// deniedTime how long one may not; a check that failed is not repeated for
-	// failedTime.
+	// acceptedTime is how long a permission is remembered, deniedTime how long a
+	// denial; a check that failed is not repeated for failedTime.
 	acceptedTime = time.Minute
 	deniedTime   = 10 * time.Second
 	failedTime   = time.Second
-	// maxVerdictBytes bounds what is remembered to some 15,000 verdicts.
+	// maxVerdictBytes limits what is remembered, to some 15,000 verdicts.
 	maxVerdictBytes = 4 << 20
-	// accessTimeout bounds a check. Searches wait no longer than their budget.
+	// accessTimeout limits a check. Searches wait no longer than their budget.
 	accessTimeout = 2 * time.Second
-	// maxQuestions bounds the checks that the cluster works on, maxWaiting those
-	// and the ones that wait for that, up to accessTimeout. One client address gets
-	// half of each. A denied check keeps its place for deniedPause, which slows
-	// down guessing.
+	// maxQuestions limits the checks in flight, maxWaiting those and the ones that
+	// wait for a place, up to accessTimeout. One client address gets half of each.
+	// A denied check keeps its place for deniedPause, which slows down guessing.
 	maxQuestions = 16
 	maxWaiting   = 256
 	deniedPause  = time.Second
 )
 
-// errUndecided says that it was not found out in time whether the client may
-// search. It says nothing of akin's state: guessing credentials causes it.
+// errUndecided says that a client's permission was not known in time. It is not
+// a failure of akin: guessing credentials causes it.
 var errUndecided = errors.New("it is not known yet whether the client may search")
 
 type clientKey struct{}
 
-// ClientOf returns the client of the search that a call is made for, "" for
-// none.
+// ClientOf returns the client of the search that a call is made for, or "".
 func ClientOf(ctx context.Context) string {
 	name, _ := ctx.Value(clientKey{}).(string)
 	return name
 }
 
-// access knows which clients the cluster lets search which indices. On a
-// cluster with security, a search is expanded only for those: akin's own calls
-// have akin's credentials, and others must neither cause them nor learn from
-// them.
+// access knows which clients may search which indices. On a cluster with
+// security, a search is expanded only for those: akin's own calls have akin's
+// credentials, and other clients must neither cause them nor learn from them.
 type access struct {
 	calls   *calls
 	guard   *recovery.Guard
 	log     *slog.Logger
 	results *prometheus.CounterVec // of checks
-	key     [sha256.Size]byte      // random, so that nobody can compare credentials by what is kept
-	// verdicts are what [expand.Request.Allowed] returns.
+	key     [sha256.Size]byte      // random, so that nobody can compare credentials by stored keys
+	// verdicts has the results of [expand.Request.Allowed].
 	verdicts *cache.Cache[accessKey]
-	checks   *cache.Loader  // of maxWaiting
-	places   *limits.Places // of checks that the cluster works on
+	checks   *cache.Loader  // at most maxWaiting
+	places   *limits.Places // of checks in flight
 	pause    time.Duration  // deniedPause, longer in tests
 }
 
-// An accessKey stands for a client and indices, without its credentials.
+// An accessKey stands for a client and indices, without the credentials.
 type accessKey [sha256.Size]byte
 
 func newAccess(calls *calls, guard *recovery.Guard, log *slog.Logger, results *prometheus.CounterVec) *access {
@@ -97,7 +93,7 @@ func newAccess(calls *calls, guard *recovery.Guard, log *slog.Logger, results *p
 	return a
 }
 
-// verdictLife returns how long a verdict holds.
+// verdictLife returns how long a verdict is remembered.
 func verdictLife(_ any, err error, _ time.Duration) time.Duration {
 	switch {
 	case err == nil:
@@ -111,15 +107,15 @@ func verdictLife(_ any, err error, _ time.Duration) time.Duration {
 	}
 }
 
-// close ends the checks in flight and waits for that.
+// close cancels the checks in flight and waits for them.
 func (a *access) close() {
 	a.checks.Close()
 	a.verdicts.Close()
 }
 
-// checker returns [expand.Request.Allowed] for the client of a search, with the
-// name owner. It adds what was asked to asked. A check outlives its search, for
-// the next one.
+// checker returns [expand.Request.Allowed] for the client of a search, whose
+// name is owner. It adds each question to asked. A check outlives its search,
+// for the next one.
 func (a *access) checker(client caller, owner string, asked *sync.Map) func(context.Context, esclient.Indices) error {
 	return func(ctx context.Context, indices esclient.Indices) error {
 		key := a.keyOf(client, indices)
@@ -140,7 +136,7 @@ func (a *access) checker(client caller, owner string, asked *sync.Map) func(cont
 	}
 }
 
-// settle asks the cluster, as soon as the owner gets a place.
+// settle asks the cluster as soon as owner gets a place.
 func (a *access) settle(ctx context.Context, owner string, client caller, indices esclient.Indices) error {
 	patience, cancel := context.WithTimeout(ctx, accessTimeout)
 	defer cancel()
@@ -168,10 +164,10 @@ func (a *access) settle(ctx context.Context, owner string, client caller, indice
 	return err
 }
 
-// inquire asks the cluster with the client's credentials for a cheap search.
-// One that reaches no shard proves nothing: indices that a client may not see
-// are silently left out of patterns, and of requests that ignore unavailable
-// ones.
+// inquire sends a cheap search with the client's credentials. If it reaches no
+// shard, it proves nothing: from patterns, and from requests that ignore
+// unavailable indices, the cluster silently drops those that a client may not
+// see.
 func (a *access) inquire(ctx context.Context, client caller, indices esclient.Indices) error {
 	path := "/_search"
 	if indices.Expression != "" {
@@ -191,11 +187,11 @@ func (a *access) inquire(ctx context.Context, client caller, indices esclient.In
 	case err != nil:
 		return err
 	case status == http.StatusForbidden && answer.ReadRefusal(bytes.NewReader(page), status, false).Blocks():
-		return expand.ErrUnknown // the original search fares the same
+		return expand.ErrUnknown // the original search gets the same answer
 	case answer.IsDenied(status):
 		return expand.ErrNotAuthorized
 	case status == http.StatusNotFound, status == http.StatusBadRequest && client.parameters() != "":
-		return expand.ErrUnknown // the cluster does not know a parameter either, and refuses the search itself
+		return expand.ErrUnknown // the cluster does not know a parameter, and refuses the search itself, too
 	case status != http.StatusOK:
 		return fmt.Errorf("the cluster answers %d to an empty search of the client", status)
 	}
@@ -208,16 +204,16 @@ func (a *access) inquire(ctx context.Context, client caller, indices esclient.In
 	return nil
 }
 
-// secure notes that the cluster has security, which a status has shown.
+// secure records that the cluster has security, as status shows.
 func (a *access) secure(ctx context.Context, status int) {
 	if a.calls.secured.CompareAndSwap(false, true) {
 		a.log.InfoContext(ctx, "the cluster has security: searches are expanded only for clients that it lets search", "status", status)
 	}
 }
 
-// learn notes the status of the answer to a client's search, for which was
-// asked what asked has, and whether it denies the client the search. A good
-// answer to several searches says nothing about any of them.
+// learn updates the verdicts for asked from the answer to a client's search;
+// denied says that it denies the search. A good answer to several searches says
+// nothing about any of them.
 func (a *access) learn(ctx context.Context, asked *sync.Map, several bool, status int, denied bool) {
 	if denied {
 		a.secure(ctx, status)
@@ -234,7 +230,7 @@ func (a *access) learn(ctx context.Context, asked *sync.Map, several bool, statu
 	}
 }
 
-// identity are parts of the lower-case names of headers by which clusters, and
+// identity are parts of lower-case names of headers by which clusters, and
 // proxies before them, know clients, such as es-security-runas-user and
 // x-proxy-roles. One too many costs more checks; one too few lets a denied
 // client pass for another until its own search is rejected.
@@ -242,8 +238,8 @@ var identity = [...]string{
 	"auth", "cookie", "forwarded", "group", "jwt", "key", "proxy", "role", "security", "tenant", "token", "user",
 }
 
-// eachIdentity calls f with the names and values, in turn, of the headers that
-// may tell who the client is, in the order of the names.
+// eachIdentity calls f with name and value, in turn, of each header that may
+// identify the client, sorted by name.
 func eachIdentity(h http.Header, f func(text string)) {
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		lower := strings.ToLower(name)
@@ -257,8 +253,8 @@ func eachIdentity(h http.Header, f func(text string)) {
 	}
 }
 
-// keyOf names the client, by headers and by parameters that no search has, and
-// the indices.
+// keyOf returns the key of a client, known by its headers and parameters that
+// no search has, and of indices.
 func (a *access) keyOf(client caller, indices esclient.Indices) accessKey {
 	mac := hmac.New(sha256.New, a.key[:])
 	addText(mac, client.parameters())
@@ -268,8 +264,8 @@ func (a *access) keyOf(client caller, indices esclient.Indices) accessKey {
 	return accessKey(mac.Sum(nil))
 }
 
-// addText adds a text such that its end is seen.
+// addText adds a text with its length, so that texts do not run together.
 func addText(to hash.Hash, text string) {
-	_ = binary.Write(to, binary.BigEndian, uint64(len(text))) // a hash takes all
+	_ = binary.Write(to, binary.BigEndian, uint64(len(text))) // a hash never fails
 	_, _ = to.Write([]byte(text))
 }

@@ -1,46 +1,11 @@
 package proxy
 
 import (
-	"bytes"
-	"encoding/json"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// A lockedBuffer is written by requests and read by a test.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-// line waits for a line and returns it as values by key.
-func (l *lockedBuffer) line(t *testing.T) (values map[string]any) {
-	t.Helper()
-	for began := time.Now(); time.Since(began) < patience; time.Sleep(time.Millisecond) {
-		l.mu.Lock()
-		text := l.b.String()
-		l.mu.Unlock()
-		if strings.HasSuffix(text, "\n") {
-			if strings.Count(text, "\n") != 1 || json.Unmarshal([]byte(text), &values) != nil {
-				t.Errorf("logged %s", text)
-			}
-			return values
-		}
-	}
-	t.Fatal("no line is logged")
-	return nil
-}
 
 func TestAccessLogHasALineForEachRequest(t *testing.T) {
 	const search = "POST /books/_search?q=secret HTTP/1.1\nHost: a\nContent-Type: application/json\nContent-Length: 18\nConnection: close\n"
@@ -76,13 +41,17 @@ func TestAccessLogHasALineForEachRequest(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := startRawNode(t, func(int, rawRequest) string { return test.answer })
-			log := &lockedBuffer{}
-			addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: test.expander, AccessLog: slog.New(slog.NewJSONHandler(log, nil))})
-			exchangeRaw(t, addr, test.request)
-			got := log.line(t)
-			if text := log.b.String(); strings.Contains(text, "secret") || len(text) > 2<<10 {
+			var book logBook
+			p := start(t, Options{Expander: test.expander, AccessLog: book.logger()}, inTurn(test.answer))
+			exchangeRaw(t, p.addr, test.request)
+			waitFor(t, "a line", func() bool { return book.text() != "" })
+			if text := book.text(); strings.Contains(text, "secret") || len(text) > 2<<10 {
 				t.Errorf("the line is long, or has the text of the search: %s", text)
+			}
+			all := book.lines(t)
+			got := all[0]
+			if len(all) != 1 {
+				t.Errorf("logged %v", all)
 			}
 			if took, _ := got["duration_ms"].(float64); took <= 0 {
 				t.Errorf("took %v ms", got["duration_ms"])

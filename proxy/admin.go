@@ -23,22 +23,22 @@ import (
 )
 
 const (
-	// The paths under which the admin port shows what becomes of a search, of the
-	// kind that endpointParameter names, and what became of the last ones.
+	// Paths of the admin port: what a search becomes, of the kind that
+	// endpointParameter names, and the last explanations.
 	expandPath        = "/_akin/expand"
 	endpointParameter = "akin_endpoint"
 	explanationsPath  = "/_akin/explanations"
-	// shownExplanations is how many it lists where nobody says.
+	// shownExplanations is how many are listed by default.
 	shownExplanations = 20
-	// showBudget bounds an expansion that is only shown, with cold caches, too.
+	// showBudget limits an expansion that is only shown, with cold caches, too.
 	showBudget = 2 * time.Second
-	// readyTimeout bounds the readiness check; Kubernetes gives up after 1 s.
+	// readyTimeout limits the readiness check; Kubernetes gives up after 1 s.
 	readyTimeout = 900 * time.Millisecond
 )
 
-// adminEngine answers what operators ask for.
+// adminEngine returns the handler of the admin port.
 func (s *Server) adminEngine() *gin.Engine {
-	gin.SetMode(gin.ReleaseMode) // else gin prints its routes on stdout
+	gin.SetMode(gin.ReleaseMode) // else gin prints its routes to stdout
 	e := gin.New()
 	e.RedirectTrailingSlash = false
 	e.GET("/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, status{Status: "ok"}) })
@@ -58,7 +58,8 @@ func (s *Server) adminEngine() *gin.Engine {
 	return e
 }
 
-// letIn refuses who may not see texts of searches, and has browsers keep none.
+// letIn refuses callers who may not see texts of searches, and keeps browsers
+// from caching them.
 func (s *Server) letIn(c *gin.Context) {
 	playground.GuardHeaders(c.Writer.Header())
 	if status, why := s.opts.Gate.Refuses(c.Request, c.Writer.Header()); status != 0 {
@@ -76,7 +77,7 @@ type status struct {
 	Reasons []string `json:"reasons,omitempty"`
 }
 
-// ready answers 200 where requests are forwarded, else 503.
+// ready answers 200 if requests are forwarded, else 503.
 func (s *Server) ready(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), readyTimeout)
 	defer cancel()
@@ -92,7 +93,7 @@ func (s *Server) ready(c *gin.Context) {
 	c.JSON(code, answer)
 }
 
-// condition returns and reports the state, not ready where ctx ends before.
+// condition returns and reports the state; not ready if ctx ends first.
 func (s *Server) condition(ctx context.Context) (c report.Condition) {
 	if s.opts.Check != nil {
 		c = s.opts.Check(ctx)
@@ -146,7 +147,7 @@ func (s *Server) show(c *gin.Context) {
 	default:
 		answer.Rewritten, answer.RawQuery, answer.Body = true, res.RawQuery, res.Body
 		if in.Endpoint == expand.EndpointMultiSearch {
-			answer.Body = report.Body(res.Body) // lines of JSON are no JSON
+			answer.Body = report.Body(res.Body) // lines of JSON are not JSON
 		}
 	}
 	for _, failure := range res.Failures() {
@@ -156,8 +157,8 @@ func (s *Server) show(c *gin.Context) {
 	writeJSON(c.Writer, answer)
 }
 
-// shownRequest returns a search that is to be shown and its expander, or the
-// status and the reason of the refusal.
+// shownRequest returns the search to show and its expander, or the status and
+// reason of a refusal.
 func (s *Server) shownRequest(r *http.Request) (in *expand.Request, e Expander, status int, why string) {
 	query, control := cutControl(r.URL.RawQuery, r.Header)
 	kind := ""
@@ -185,7 +186,7 @@ func (s *Server) shownRequest(r *http.Request) (in *expand.Request, e Expander, 
 	return in, e, status, why
 }
 
-// shownRequestBody reads and unpacks a body, or returns the same.
+// shownRequestBody reads and unpacks the body, or returns a status and reason.
 func (s *Server) shownRequestBody(r *http.Request) (body []byte, status int, why string) {
 	coding, known := answer.ContentEncoding(r.Header)
 	if !known {
@@ -216,12 +217,12 @@ func (s *Server) decompressShown(body []byte) ([]byte, error) {
 	return s.gunzip.Read(body, hold, s.opts.MaxBody)
 }
 
-// refuse answers a request that makes no sense.
+// refuse answers a bad request.
 func refuse(w http.ResponseWriter, status int, reason string) {
 	writeError(w, status, "akin_request_exception", reason)
 }
 
-// listExplanations answers with the last explanations in short.
+// listExplanations answers with the last explanations, shortened.
 func (s *Server) listExplanations(c *gin.Context) {
 	limit, err := strconv.Atoi(c.DefaultQuery("limit", strconv.Itoa(shownExplanations)))
 	if err != nil || limit < 1 || limit > report.MaxKept {
@@ -231,7 +232,7 @@ func (s *Server) listExplanations(c *gin.Context) {
 	writeJSON(c.Writer, map[string]any{"explanations": s.explanations.Last(limit)})
 }
 
-// showExplanation answers with all that is known of one search.
+// showExplanation answers with one explanation.
 func (s *Server) showExplanation(c *gin.Context) {
 	shown, ok := s.explanation(c.Request.Context(), c.Param("id"))
 	if !ok {
@@ -241,10 +242,10 @@ func (s *Server) showExplanation(c *gin.Context) {
 	writeJSON(c.Writer, shown)
 }
 
-// explanation returns all that is known of one search.
+// explanation returns one explanation, complete.
 func (s *Server) explanation(ctx context.Context, id string) (found report.Explanation, ok bool) {
 	found, ok = s.explanations.Find(id, func(packed []byte) []byte {
-		plain, _ := s.decompressShown(packed) // one that cannot be is not shown
+		plain, _ := s.decompressShown(packed) // left out if it cannot be decompressed
 		return plain
 	})
 	found.Clauses = report.Show(ctx, found.Clauses, s.opts.Forms)
@@ -256,10 +257,10 @@ func writeJSON(w http.ResponseWriter, answer any) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(answer); err != nil { // the rewritten body is no JSON
+	if err := enc.Encode(answer); err != nil { // the rewritten body is not JSON
 		writeError(w, http.StatusInternalServerError, "akin_expand_exception", err.Error())
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(buf.Bytes()) // nobody is left to tell
+	_, _ = w.Write(buf.Bytes()) // on error the client is gone
 }

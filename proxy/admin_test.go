@@ -4,15 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
@@ -21,35 +22,6 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/report"
 )
-
-// askAdmin sends a request to the admin handler of a server for o.
-func askAdmin(t *testing.T, o Options, method, target, body string) (status int, answer string) {
-	t.Helper()
-	s := build(o)
-	w := httptest.NewRecorder()
-	s.admin.ServeHTTP(w, adminRequest(method, target, body))
-	return w.Code, w.Body.String()
-}
-
-// adminRequest returns a request to the admin port by its address.
-func adminRequest(method, target, body string) *http.Request {
-	return httptest.NewRequest(method, "http://127.0.0.1:9281"+target, strings.NewReader(body))
-}
-
-func TestMetricsShowTheInjectedRegistry(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "akin_matrix_version", Help: "h"}, func() float64 { return 7 }))
-	status, answer := askAdmin(t, Options{Registry: registry}, http.MethodGet, "/metrics", "")
-	for _, want := range []string{
-		"akin_matrix_version 7\n",
-		"akin_requests_total{effort=\"\",outcome=\"passed_through\",reason=\"\"} 0\n",
-		"akin_search_stage_duration_seconds_count{effort=\"\",stage=\"expand\"} 0\n",
-	} {
-		if status != http.StatusOK || !strings.Contains(answer, want) {
-			t.Errorf("got %d, without %q", status, want)
-		}
-	}
-}
 
 func TestMetricNames(t *testing.T) {
 	registry := prometheus.NewRegistry()
@@ -76,71 +48,51 @@ func TestTwoServersCannotShareARegistry(t *testing.T) {
 }
 
 func TestShowExpansion(t *testing.T) {
-	clause := expand.Explanation{Path: "query.match", Field: "body", Added: []expand.Added{{Term: "hire", From: "rental", Similarity: 0.5, Weight: 1, Boost: 0.25}}}
 	rewrites := expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 		if until, ok := ctx.Deadline(); !ok || time.Until(until) < 50*time.Millisecond || time.Until(until) > showBudget {
 			t.Errorf("the expander has until %v, %v", until, ok)
 		}
 		return &expand.Result{
-			Rewritten: true,
-			RawQuery:  "was=" + r.RawQuery + "&index=" + r.Index,
-			Body:      []byte(`{"html":"<b>&","n":1.0000000000000000001,"was":` + string(r.Body) + `}`),
-			Clauses:   []expand.Explanation{clause},
+			Rewritten: true, RawQuery: "was=" + r.RawQuery + "&index=" + r.Index, Body: []byte(`{"html":"<b>&","n":1.0000000000000000001,"was":` + string(r.Body) + `}`),
+			Clauses: []expand.Explanation{{Path: "query.match", Field: "body", Added: []expand.Added{{Term: "hire", From: "rental", Similarity: 0.5, Weight: 1, Boost: 0.25}}}},
 		}, nil
 	})
-	const shownClause = `[{"path":"query.match","field":"body","added":[{"term":"hire","from":"rental","similarity":0.5,"weight":1,"boost":0.25}]}]`
-	tests := []struct {
-		name, target, body string
-		expander           Expander
-		status             int
-		answer             string
-	}{
-		{
-			"rewritten", "/_akin/expand/help?x=%zz;", "{}", rewrites, 200,
-			`{"rewritten":true,"raw_query":"was=x=%zz;&index=help","body":{"html":"<b>&","n":1.0000000000000000001,"was":{}},"clauses":` + shownClause + "}\n",
-		},
-		{
-			"date math", "/_akin/expand/%3Clogs-%7Bnow%2Fd%7D%3E", "{}", rewrites, 200,
-			`{"rewritten":true,"raw_query":"was=&index=<logs-{now/d}>","body":{"html":"<b>&","n":1.0000000000000000001,"was":{}},"clauses":` + shownClause + "}\n",
-		},
-		{
-			"all indices", "/_akin/expand", "{}", rewrites, 200,
-			`{"rewritten":true,"raw_query":"was=&index=","body":{"html":"<b>&","n":1.0000000000000000001,"was":{}},"clauses":` + shownClause + "}\n",
-		},
-		{
-			"all indices, slash", "/_akin/expand/?akin=explain&a", "{}", rewrites, 200,
-			`{"rewritten":true,"raw_query":"was=a&index=","body":{"html":"<b>&","n":1.0000000000000000001,"was":{}},"clauses":` + shownClause + "}\n",
-		},
-		{
-			"left alone", "/_akin/expand/help?a", "{}", expander(leaveAlone), 200,
-			`{"rewritten":false,"reason":"left alone","raw_query":"a","clauses":[]}` + "\n",
-		},
-		{
-			"failed", "/_akin/expand/help", "{}", expander(func(context.Context, *expand.Request) (*expand.Result, error) {
-				return nil, errors.New("redis: refused")
-			}), 200,
-			`{"rewritten":false,"cause":"error","error":"redis: refused","raw_query":"","clauses":[]}` + "\n",
-		},
-		{
-			"panicked", "/_akin/expand/help", "{}", expander(func(context.Context, *expand.Request) (*expand.Result, error) { panic(1) }), 200,
-			`{"rewritten":false,"cause":"panic","error":"panic","raw_query":"","clauses":[]}` + "\n",
-		},
-		{
-			"too large", "/_akin/expand/help", strings.Repeat(" ", 101), rewrites, 413,
-			`{"error":{"root_cause":[{"type":"akin_request_exception","reason":"the body is larger than max_body"}],"type":"akin_request_exception","reason":"the body is larger than max_body"},"status":413}`,
-		},
-		{
-			"switched off", "/_akin/expand/help", "{}", nil, 404,
-			`{"error":{"root_cause":[{"type":"akin_request_exception","reason":"expansion is switched off"}],"type":"akin_request_exception","reason":"expansion is switched off"},"status":404}`,
-		},
+	shown := func(rawQuery string) string {
+		return `{"rewritten":true,"raw_query":"` + rawQuery + `","body":{"html":"<b>&","n":1.0000000000000000001,"was":{}},` +
+			`"clauses":[{"path":"query.match","field":"body","added":[{"term":"hire","from":"rental","similarity":0.5,"weight":1,"boost":0.25}]}]}` + "\n"
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			status, answer := askAdmin(t, Options{Expander: tt.expander, MaxBody: 100}, http.MethodPost, tt.target, tt.body)
-			if status != tt.status || answer != tt.answer {
+	fault := func(status int, why string) string {
+		cause := `"type":"akin_request_exception","reason":"` + why + `"}`
+		return fmt.Sprintf(`{"error":{"root_cause":[{%s],%s,"status":%d}`, cause, cause, status)
+	}
+	for name, tt := range map[string]struct {
+		target, body string
+		expander     Expander
+		status       int
+		answer       string
+	}{
+		"rewritten":          {"/help?x=%zz;", "{}", rewrites, 200, shown("was=x=%zz;&index=help")},
+		"date math":          {"/%3Clogs-%7Bnow%2Fd%7D%3E", "{}", rewrites, 200, shown("was=&index=<logs-{now/d}>")},
+		"all indices":        {"", "{}", rewrites, 200, shown("was=&index=")},
+		"all indices, slash": {"/?akin=explain&a", "{}", rewrites, 200, shown("was=a&index=")},
+		"left alone":         {"/help?a", "{}", expander(leaveAlone), 200, `{"rewritten":false,"reason":"left alone","raw_query":"a","clauses":[]}` + "\n"},
+		"failed":             {"/help", "{}", fails(errors.New("redis: refused")), 200, `{"rewritten":false,"cause":"error","error":"redis: refused","raw_query":"","clauses":[]}` + "\n"},
+		"panicked":           {"/help", "{}", expander(panics), 200, `{"rewritten":false,"cause":"panic","error":"panic","raw_query":"","clauses":[]}` + "\n"},
+		"too large":          {"/help", strings.Repeat(" ", 101), rewrites, 413, fault(413, "the body is larger than max_body")},
+		"switched off":       {"/help", "{}", nil, 404, fault(404, "expansion is switched off")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, Options{Expander: tt.expander, MaxBody: 100})
+			if status, answer := askServer(s, http.MethodPost, "/_akin/expand"+tt.target, tt.body); status != tt.status || answer != tt.answer {
 				t.Errorf("got %d\n%s\nwant %d\n%s", status, answer, tt.status, tt.answer)
 			}
+			if n := counter(t, s.opts.Registry, "akin_requests_total"); n != 0 {
+				t.Errorf("%v requests are counted for what is only shown", n)
+			}
 		})
+	}
+	if status, answer := askAdmin(t, Options{Expander: rewriteTo("{not JSON")}, http.MethodPost, "/_akin/expand/a", "{}"); status != 500 || !json.Valid([]byte(answer)) {
+		t.Errorf("a broken expansion: %d %s", status, answer)
 	}
 }
 
@@ -161,79 +113,46 @@ func echo(name string) expander {
 }
 
 func TestShowExpansionOfOtherEndpointsAndProfiles(t *testing.T) {
-	o := Options{Expander: echo("own"), Profiles: map[string]Expander{"fast": echo("fast"), "none": nil}}
 	const lines = "{\"index\":\"a\"}\n{\"query\":{}}\n"
-	for _, tt := range []struct {
-		name, query, body string
-		status            int
-		answer            string // the part that matters
+	body := `{"x":"` + strings.Repeat("y", 90) + `"}`
+	for name, tt := range map[string]struct {
+		query, coding, body string
+		status              int
+		answer              string // the part that matters
 	}{
-		{"search", "?a=b", "{}", 200, `"raw_query":"own search a=b","body":{}`},
-		{"named search", "?akin_endpoint=search", "{}", 200, `"raw_query":"own search ","body":{}`},
-		{"count", "?akin_endpoint=count&a=b", "{}", 200, `"raw_query":"own count a=b","body":{}`},
-		{"validate", "?akin_endpoint=validate", "{}", 200, `"own validate "`},
-		{"explain", "?akin_endpoint=explain", "{}", 200, `"own explain "`},
-		{"rank_eval", "?akin_endpoint=rank_eval", "{}", 200, `"own rank_eval "`},
-		{"msearch", "?akin_endpoint=msearch", lines, 200, `"own msearch ","body":"{\"index\":\"a\"}\n{\"query\":{}}\n"`},
-		{"failures", "", "{}", 200, `"failures":["analyze: refused"]`},
-		{"profile", "?akin_profile=fast", "{}", 200, `"fast search "`},
-		{"unknown endpoint", "?akin_endpoint=_search", "{}", 400, "akin_endpoint is none of search, msearch, count, validate, explain, rank_eval"},
-		{"unknown profile", "?akin_profile=secret", "{}", 404, "no profile has that name"},
-		{"profile switched off", "?akin_profile=none", "{}", 404, "expansion is switched off"},
+		"search":               {"?a=b", "", "{}", 200, `"raw_query":"own search a=b","body":{}`},
+		"named search":         {"?akin_endpoint=search", "", "{}", 200, `"raw_query":"own search ","body":{}`},
+		"count":                {"?akin_endpoint=count&a=b", "", "{}", 200, `"raw_query":"own count a=b","body":{}`},
+		"validate":             {"?akin_endpoint=validate", "", "{}", 200, `"own validate "`},
+		"explain":              {"?akin_endpoint=explain", "", "{}", 200, `"own explain "`},
+		"rank_eval":            {"?akin_endpoint=rank_eval", "", "{}", 200, `"own rank_eval "`},
+		"msearch":              {"?akin_endpoint=msearch", "", lines, 200, `"own msearch ","body":"{\"index\":\"a\"}\n{\"query\":{}}\n"`},
+		"failures":             {"", "", "{}", 200, `"failures":["analyze: refused"]`},
+		"profile":              {"?akin_profile=fast", "", "{}", 200, `"fast search "`},
+		"unknown endpoint":     {"?akin_endpoint=_search", "", "{}", 400, "akin_endpoint is none of search, msearch, count, validate, explain, rank_eval"},
+		"unknown profile":      {"?akin_profile=secret", "", "{}", 404, "no profile has that name"},
+		"profile switched off": {"?akin_profile=none", "", "{}", 404, "expansion is switched off"},
+		"gzip":                 {"", "gzip", pack(t, body), 200, `"raw_query":"own search ","body":` + body},
+		"nothing":              {"", "gzip", "", 200, `"raw_query":"own search "`},
+		"identity":             {"", "identity", body, 200, `"body":` + body},
+		"no gzip":              {"", "gzip", body, 400, "no sound gzip"},
+		"gzip that breaks off": {"", "gzip", pack(t, body)[:30], 400, "no sound gzip"},
+		"gzip of too much":     {"", "gzip", pack(t, strings.Repeat(" ", 200)), 413, "larger than max_body"},
+		"too much gzip":        {"", "gzip", strings.Repeat("x", 101), 413, "larger than max_body"},
+		"another coding":       {"", "br", body, 415, "neither plain nor gzip"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s := newServer(t, o)
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, Options{Expander: echo("own"), Profiles: map[string]Expander{"fast": echo("fast"), "none": nil}, MaxBody: 100})
+			r := adminRequest(http.MethodPost, "/_akin/expand/help"+tt.query, tt.body)
+			if tt.coding != "" {
+				r.Header.Set("Content-Encoding", tt.coding)
+			}
 			w := httptest.NewRecorder()
-			s.admin.ServeHTTP(w, adminRequest(http.MethodPost, "/_akin/expand/help"+tt.query, tt.body))
+			s.admin.ServeHTTP(w, r)
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.answer) || !json.Valid(w.Body.Bytes()) {
 				t.Errorf("got %d %s, want %d with %s", w.Code, w.Body, tt.status, tt.answer)
 			}
 		})
-	}
-}
-
-func TestShowExpansionTakesPackedBodies(t *testing.T) {
-	body := `{"x":"` + strings.Repeat("y", 90) + `"}`
-	for _, tt := range []struct {
-		name, encoding, body string
-		status               int
-		answer               string
-	}{
-		{"gzip", "gzip", pack(t, body), 200, `"raw_query":"own search ","body":` + body},
-		{"nothing", "gzip", "", 200, `"raw_query":"own search "`},
-		{"identity", "identity", body, 200, `"body":` + body},
-		{"no gzip", "gzip", body, 400, "no sound gzip"},
-		{"gzip that breaks off", "gzip", pack(t, body)[:30], 400, "no sound gzip"},
-		{"gzip of too much", "gzip", pack(t, strings.Repeat(" ", 200)), 413, "larger than max_body"},
-		{"too much gzip", "gzip", strings.Repeat("x", 101), 413, "larger than max_body"},
-		{"another coding", "br", body, 415, "neither plain nor gzip"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s := newServer(t, Options{Expander: echo("own"), MaxBody: 100})
-			r := adminRequest(http.MethodPost, "/_akin/expand/help", tt.body)
-			r.Header.Set("Content-Encoding", tt.encoding)
-			w := httptest.NewRecorder()
-			s.admin.ServeHTTP(w, r)
-			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.answer) {
-				t.Errorf("got %d %s, want %d with %s", w.Code, w.Body, tt.status, tt.answer)
-			}
-		})
-	}
-}
-
-// An expansion that is only shown counts as no request.
-func TestShownExpansionIsNotCounted(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	askAdmin(t, Options{Expander: rewriteTo("{}"), Registry: registry}, http.MethodPost, "/_akin/expand/a", "{}")
-	if n := counter(t, registry, "akin_requests_total"); n != 0 {
-		t.Errorf("%v requests are counted", n)
-	}
-}
-
-func TestBrokenExpansionIsShownAsAnError(t *testing.T) {
-	status, answer := askAdmin(t, Options{Expander: rewriteTo("{not JSON")}, http.MethodPost, "/_akin/expand/a", "{}")
-	if status != http.StatusInternalServerError || !json.Valid([]byte(answer)) {
-		t.Errorf("got %d %s", status, answer)
 	}
 }
 
@@ -260,85 +179,21 @@ func startServe(t *testing.T, s *Server) (proxy, admin string, stop func() error
 	}
 }
 
-// A request in flight gets its answer after the stop, /readyz tells of the
-// draining meanwhile, and then both ports are closed.
-func TestServeDrains(t *testing.T) {
-	reached, proceed := make(chan struct{}), make(chan struct{})
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		close(reached)
-		<-proceed
-		io.WriteString(w, "late")
-	}))
-	defer upstream.Close()
-	s := build(Options{Nodes: nodesAt(upstream.URL)})
-	proxy, admin, stop := startServe(t, s)
-
-	answers := make(chan string, 1)
-	go func() {
-		res, err := client.Get("http://" + proxy + "/slow")
-		if err != nil {
-			answers <- err.Error()
-			return
-		}
-		defer res.Body.Close()
-		body, _ := io.ReadAll(res.Body)
-		answers <- string(body)
-	}()
-	receive(t, "the request at the node", reached)
-	ended := make(chan error, 1)
-	go func() { ended <- stop() }()
-
-	var answer string
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && !strings.Contains(answer, "shutting down"); time.Sleep(time.Millisecond) {
-		res, err := client.Get("http://" + admin + "/readyz")
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(res.Body)
-		res.Body.Close()
-		answer = string(body)
-	}
-	if answer != `{"status":"not ready","reasons":["shutting down"]}` {
-		t.Errorf("/readyz says %s", answer)
-	}
-	close(proceed)
-	if got := receive(t, "the answer", answers); got != "late" {
-		t.Errorf("the client got %q", got)
-	}
-	if err := receive(t, "the end", ended); err != nil {
-		t.Errorf("Serve = %v", err)
-	}
-	for _, addr := range []string{proxy, admin} {
-		if res, err := client.Get("http://" + addr + "/healthz"); err == nil {
-			res.Body.Close()
-			t.Errorf("%s still answers", addr)
-		}
-	}
-}
-
 func TestServeCutsOffWhatDoesNotEnd(t *testing.T) {
 	reached := make(chan struct{})
-	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	node := startNode(t, func(_ http.ResponseWriter, r *http.Request) {
 		close(reached)
 		<-r.Context().Done()
-	}))
-	defer upstream.Close()
-	s := build(Options{Nodes: nodesAt(upstream.URL), ShutdownTimeout: 20 * time.Millisecond})
-	proxy, _, stop := startServe(t, s)
-	failed := make(chan error, 1)
-	go func() {
-		res, err := client.Get("http://" + proxy + "/slow")
-		if err == nil {
-			res.Body.Close()
-		}
-		failed <- err
-	}()
+	})
+	proxy, _, stop := startServe(t, build(Options{Nodes: nodesAt(node), ShutdownTimeout: 20 * time.Millisecond}))
+	c := dial(t, proxy)
+	io.WriteString(c, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
 	receive(t, "the request at the node", reached)
 	if err := stop(); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Serve = %v, want a deadline", err)
 	}
-	if err := receive(t, "the end of the request", failed); err == nil {
-		t.Error("the request was answered")
+	if got, _ := io.ReadAll(c); len(got) > 0 { // nothing, or a reset
+		t.Errorf("the request was answered with %q", got)
 	}
 }
 
@@ -351,57 +206,213 @@ func TestServeEndsWhenAListenerFails(t *testing.T) {
 	if err := receive(t, "the end", ended); err == nil || !strings.Contains(err.Error(), "proxy: listener: ") {
 		t.Errorf("Serve = %v", err)
 	}
-	if diff := cmp.Diff(true, s.draining.Load()); diff != "" {
+	if !s.draining.Load() {
 		t.Error("the server does not know that it ends")
 	}
 }
 
 // TestAdminPortKeepsWebPagesOut sends what a page in an operator's browser can
 // send: to a name that it had resolved to akin's address, and from its own
-// site.
+// site. Who else may come in is tested with Gate.
 func TestAdminPortKeepsWebPagesOut(t *testing.T) {
-	tests := []struct {
-		name, method, path, host string
-		header                   map[string]string
-		status                   int
+	s := newServer(t, Options{Expander: expander(leaveAlone), Gate: Gate{Hosts: []string{"akin-admin.search.svc"}}})
+	for name, tt := range map[string]struct {
+		method, path, host, origin string
+		status                     int
 	}{
-		{"by address", "GET", "/_akin/explanations", "10.0.0.7:9281", nil, 200},
-		{"by an address of version 6", "GET", "/_akin/explanations", "[fd00::7]:9281", nil, 200},
-		{"by an address of version 6 without port", "GET", "/_akin/explanations", "[::1]", nil, 200},
-		{"by localhost", "POST", "/_akin/expand/help", "LocalHost:9281", nil, 200},
-		{"by a name that is configured", "POST", "/_akin/expand/help", "akin-admin.Search.svc:9281", nil, 200},
-		{"by another name", "GET", "/_akin/explanations", "attacker.example:9281", nil, 403},
-		{"by another name, one record", "GET", "/_akin/explanations/1", "attacker.example", nil, 403},
-		{"by another name, a post", "POST", "/_akin/expand/help", "attacker.example", nil, 403},
-		{"by a name that begins like an address", "GET", "/_akin/explanations", "127.0.0.1.attacker.example", nil, 403},
-		{"by a name that ends like one that is configured", "GET", "/_akin/explanations", "x.akin-admin.search.svc", nil, 403},
-		{"health by another name", "GET", "/healthz", "akin.pods", nil, 200},
-		{"readiness by another name", "GET", "/readyz", "akin.pods", nil, 200},
-		{"metrics by another name", "GET", "/metrics", "akin.pods", nil, 200},
-		{"a post of a page of its own", "POST", "/_akin/expand/help", "localhost:9281", map[string]string{"Origin": "http://localhost:9281"}, 200},
-		{"a post of a page of another site", "POST", "/_akin/expand/help", "localhost:9281", map[string]string{"Origin": "https://attacker.example"}, 403},
-		{"a post of a page without an origin", "POST", "/_akin/expand/help", "127.0.0.1:9281", map[string]string{"Origin": "null"}, 403},
-		{"a post that the browser calls cross-site", "POST", "/_akin/expand", "127.0.0.1:9281", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
-		{"a post that the user typed", "POST", "/_akin/expand/help", "127.0.0.1:9281", map[string]string{"Sec-Fetch-Site": "none"}, 200},
+		"by address":                         {"GET", "/_akin/explanations", "10.0.0.7:9281", "", 200},
+		"by a name that is configured":       {"POST", "/_akin/expand/help", "akin-admin.Search.svc:9281", "", 200},
+		"by another name":                    {"GET", "/_akin/explanations", "attacker.example:9281", "", 403},
+		"by another name, one record":        {"GET", "/_akin/explanations/1", "attacker.example", "", 403},
+		"by another name, a post":            {"POST", "/_akin/expand/help", "attacker.example", "", 403},
+		"health by another name":             {"GET", "/healthz", "akin.pods", "", 200},
+		"readiness by another name":          {"GET", "/readyz", "akin.pods", "", 200},
+		"metrics by another name":            {"GET", "/metrics", "akin.pods", "", 200},
+		"a post of a page of its own":        {"POST", "/_akin/expand/help", "localhost:9281", "http://localhost:9281", 200},
+		"a post of a page of another site":   {"POST", "/_akin/expand/help", "localhost:9281", "https://attacker.example", 403},
+		"a post of a page without an origin": {"POST", "/_akin/expand/help", "127.0.0.1:9281", "null", 403},
+	} {
+		r := adminRequest(tt.method, tt.path, "{}")
+		r.Host = tt.host
+		if tt.origin != "" {
+			r.Header.Set("Origin", tt.origin)
+		}
+		w := httptest.NewRecorder()
+		s.admin.ServeHTTP(w, r)
+		if w.Code != tt.status || tt.status == http.StatusForbidden && !strings.Contains(w.Body.String(), `"type":"akin_request_exception"`) {
+			t.Errorf("%s: got %d %s, want %d", name, w.Code, w.Body, tt.status)
+		}
 	}
-	s := build(Options{
-		Nodes: nodesAt("http://127.0.0.1:9"), Expander: expander(leaveAlone), Gate: Gate{Hosts: []string{"akin-admin.search.svc"}},
-	})
+}
+
+// Probes and scrapers need no token; all that shows or sends searches does.
+func TestTokenOfTheAdminPort(t *testing.T) {
+	s := newServer(t, Options{Nodes: nodesAt("http://127.0.0.1:9"), Gate: Gate{Token: "0123456789abcdef", Exposed: true}})
 	t.Cleanup(s.Close)
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			r := adminRequest(tt.method, tt.path, "{}")
-			r.Host = tt.host
-			for name, value := range tt.header {
-				r.Header.Set(name, value)
+	for route, open := range map[string]bool{
+		"GET /healthz": true, "GET /readyz": true, "GET /metrics": true,
+		"GET /": false, "GET /playground": false, "GET /playground.js": false, "GET /playground.css": false,
+		"POST /_akin/expand/a": false, "GET /_akin/explanations": false, "GET /_akin/explanations/1": false,
+		"GET /_akin/playground/setup": false, "POST /_akin/playground/search": false,
+		"POST /_akin/playground/analysis": false, "POST /_akin/playground/neighbors": false,
+	} {
+		method, path, _ := strings.Cut(route, " ")
+		for _, token := range []string{"", "0123456789abcdef"} {
+			r := adminRequest(method, path, "{}")
+			if token != "" {
+				r.Header.Set("Authorization", "Bearer "+token)
 			}
 			w := httptest.NewRecorder()
 			s.admin.ServeHTTP(w, r)
-			if w.Code != tt.status {
-				t.Errorf("got %d %s, want %d", w.Code, w.Body, tt.status)
+			if refused := w.Code == http.StatusUnauthorized; refused != (token == "" && !open) {
+				t.Errorf("%s with the token %q: %d", route, token, w.Code)
 			}
-			if tt.status == http.StatusForbidden && !strings.Contains(w.Body.String(), `"type":"akin_request_exception"`) {
-				t.Errorf("not in the shape of the cluster's errors: %s", w.Body)
+		}
+	}
+}
+
+// They have texts of searches, which are to be in memory only.
+func TestBrowsersKeepNoExplanations(t *testing.T) {
+	s := newServer(t, Options{})
+	for _, path := range []string{"/_akin/explanations", "/_akin/explanations/1"} {
+		w := httptest.NewRecorder()
+		s.admin.ServeHTTP(w, adminRequest(http.MethodGet, path, ""))
+		if h := w.Header(); h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", path, h)
+		}
+	}
+}
+
+func TestWrongTokensAreLoggedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var book logBook
+		w := &wrongTokens{log: book.logger()}
+		logged := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			var got []string
+			for _, line := range book.lines(t) {
+				got = append(got, fmt.Sprintf("%v last_from=%v", line["count"], line["last_from"]))
+			}
+			if all := strings.Join(got, "; "); all != want {
+				t.Errorf("%q, want %q", all, want)
+			}
+		}
+		note := func(n int) {
+			for i := range n {
+				w.note(fmt.Sprintf("10.0.0.1:%d", i))
+			}
+		}
+		note(1)
+		logged("1 last_from=10.0.0.1:0")
+		note(2999)
+		time.Sleep(59 * time.Second)
+		logged("")
+		time.Sleep(2 * time.Second)
+		logged("2999 last_from=10.0.0.1:2998")
+		time.Sleep(10 * time.Minute)
+		logged("")
+		note(3) // long after the last line
+		logged("1 last_from=10.0.0.1:0")
+		w.flush()
+		logged("2 last_from=10.0.0.1:2")
+		time.Sleep(10 * time.Minute)
+		logged("")
+	})
+}
+
+// TestWrongTokensOfTheAdminPortAreLogged sends many, and requests that are no
+// guess.
+func TestWrongTokensOfTheAdminPortAreLogged(t *testing.T) {
+	const token = "0123456789abcdef"
+	var lines strings.Builder
+	s := build(Options{
+		Nodes: nodesAt("http://127.0.0.1:9"), Gate: Gate{Token: token}, Logger: slog.New(slog.NewTextHandler(&lines, nil)),
+	})
+	ask := func(path, credentials string, want int) {
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9281"+path, nil)
+		if credentials != "" {
+			r.Header.Set("Authorization", credentials)
+		}
+		w := httptest.NewRecorder()
+		s.AdminHandler().ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s with %q: %d, want %d", path, credentials, w.Code, want)
+		}
+	}
+	ask(explanationsPath, "", http.StatusUnauthorized) // a browser asks for the password after that
+	ask(explanationsPath, "Bearer "+token, http.StatusOK)
+	ask("/metrics", "Bearer wrong", http.StatusOK)
+	if lines.Len() > 0 {
+		t.Errorf("logged without a guess: %s", lines.String())
+	}
+	const guesses = 3000
+	for range guesses {
+		ask(explanationsPath, "Bearer a guess", http.StatusUnauthorized)
+	}
+	s.Close() // the rest is not lost
+	got := lines.String()
+	if n := strings.Count(got, "\n"); n != 2 || !strings.Contains(got, "count=1 ") || !strings.Contains(got, fmt.Sprintf("count=%d ", guesses-1)) {
+		t.Errorf("%d lines:\n%s", n, got)
+	}
+	if strings.Contains(got, "guess") || strings.Contains(got, token) {
+		t.Errorf("a token is logged:\n%s", got)
+	}
+}
+
+func TestWhoMayComeIn(t *testing.T) {
+	const token = "0123456789abcdef"
+	open, closed := Gate{}, Gate{Token: token, Exposed: true, Hosts: []string{"akin.example.org"}}
+	basic := func(user, password string) func(*http.Request) {
+		return func(r *http.Request) { r.SetBasicAuth(user, password) }
+	}
+	header := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	for name, tt := range map[string]struct {
+		gate   Gate
+		url    string
+		change func(*http.Request)
+		status int
+	}{
+		"this machine, no token set":         {open, "http://127.0.0.1:9281/", nil, 0},
+		"other machines, no token set":       {Gate{Exposed: true}, "http://10.0.0.1:9281/", nil, 403},
+		"no token set, one sent":             {Gate{Exposed: true}, "http://10.0.0.1:9281/", header("Authorization", "Bearer "), 403},
+		"no token sent":                      {closed, "http://10.0.0.1:9281/", nil, 401},
+		"this machine, no token sent":        {Gate{Token: token}, "http://127.0.0.1:9281/", nil, 401},
+		"bearer":                             {closed, "http://10.0.0.1:9281/", header("Authorization", "Bearer "+token), 0},
+		"empty bearer":                       {closed, "http://10.0.0.1:9281/", header("Authorization", "Bearer "), 401},
+		"password of any user":               {closed, "http://10.0.0.1:9281/", basic("anybody", token), 0},
+		"password without a user":            {closed, "http://10.0.0.1:9281/", basic("", token), 0},
+		"token as the user":                  {closed, "http://10.0.0.1:9281/", basic(token, ""), 401},
+		"beginning of the token":             {closed, "http://10.0.0.1:9281/", basic("akin", token[:15]), 401},
+		"more than the token":                {closed, "http://10.0.0.1:9281/", basic("akin", token+"0"), 401},
+		"other scheme":                       {closed, "http://10.0.0.1:9281/", header("Authorization", token), 401},
+		"name that is known":                 {closed, "http://Akin.example.org:9281/", basic("", token), 0},
+		"name of this machine":               {open, "http://LocalHost:9281/", nil, 0},
+		"address of version 6":               {open, "http://[fd00::7]:9281/", nil, 0},
+		"address of version 6, no port":      {open, "http://[::1]/", nil, 0},
+		"name that begins like an address":   {open, "http://127.0.0.1.attacker.example/", nil, 403},
+		"name that ends like one known":      {closed, "http://x.akin.example.org/", basic("", token), 403},
+		"post that a browser calls crossing": {open, "http://127.0.0.1:9281/", header("Sec-Fetch-Site", "cross-site"), 403},
+		"post that the user typed":           {open, "http://127.0.0.1:9281/", header("Sec-Fetch-Site", "none"), 0},
+		"name that a page had resolved":      {open, "http://evil.example.org:9281/", nil, 403},
+		"name, with the token of a browser":  {closed, "http://evil.example.org:9281/", basic("", token), 403},
+		"post of another site, with a token": {closed, "http://10.0.0.1:9281/", func(r *http.Request) { basic("", token)(r); r.Header.Set("Origin", "http://evil.example.org") }, 403},
+		"post of the page itself":            {closed, "http://10.0.0.1:9281/", func(r *http.Request) { basic("", token)(r); r.Header.Set("Origin", "http://10.0.0.1:9281") }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodPost, tt.url, strings.NewReader("{}"))
+			if tt.change != nil {
+				tt.change(r)
+			}
+			h := http.Header{}
+			status, why := tt.gate.Refuses(r, h)
+			if status != tt.status || (why == "") != (status == 0) {
+				t.Errorf("refused with %d %q, want %d", status, why, tt.status)
+			}
+			if asks := h.Get("WWW-Authenticate") != ""; asks != (status == 401) || strings.Contains(why, token) {
+				t.Errorf("asks for a password: %v, says %q", asks, why)
 			}
 		})
 	}

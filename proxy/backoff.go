@@ -16,29 +16,29 @@ import (
 )
 
 const (
-	// A backoff takes backoffTime, and twice as long each further time, at most
+	// A back-off lasts backoffTime at first, then twice as long, up to
 	// maxBackoffTime.
 	backoffTime    = time.Minute
 	maxBackoffTime = 10 * time.Minute
-	// maxBackoffs bounds how many there are. With more, those that end first go.
+	// maxBackoffs limits how many are kept. Those that end first are dropped.
 	maxBackoffs = 1000
-	// maxFailures in a row begin a backoff: words of one search can be wrong in
-	// one that is right otherwise.
+	// maxFailures in a row begin a back-off: one failure may lie in the words of
+	// one search alone.
 	maxFailures = 3
 )
 
-// backoffs remember for a while, by its hash, what would cost the cluster a
-// second search each time. They may be used concurrently.
+// backoffs remembers, by hash, searches that would cost the cluster a second
+// search each time. It may be used concurrently.
 type backoffs struct {
 	seed maphash.Seed
-	// count is how many there are, so that nobody hashes for none, as usual.
+	// count is how many there are; while it is 0, as usual, nothing is hashed.
 	count atomic.Int32
 	mu    sync.Mutex
 	made  map[uint64]backoff
 	swept time.Time
 }
 
-// A backoff holds until a time, for span. Before that it counts failures.
+// A backoff lasts span and ends at until. Before it begins it counts failures.
 type backoff struct {
 	until    time.Time
 	span     time.Duration
@@ -49,8 +49,8 @@ func newBackoffs() *backoffs {
 	return &backoffs{seed: maphash.MakeSeed(), made: map[uint64]backoff{}}
 }
 
-// change replaces a backoff by what f makes of it, and drops one without a time
-// and all that did not begin again for maxBackoffTime.
+// change replaces a back-off with f's result. It drops one without a time, and
+// all that ended more than maxBackoffTime ago.
 func (m *backoffs) change(key uint64, f func(backoff, time.Time) backoff) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,7 +79,7 @@ func (m *backoffs) change(key uint64, f func(backoff, time.Time) backoff) {
 	m.count.Store(int32(len(m.made))) //nolint:gosec // at most maxBackoffs
 }
 
-// note begins a backoff. Several at a time are one.
+// note begins a back-off. It does nothing while one holds.
 func (m *backoffs) note(key uint64) { m.change(key, backoff.renewed) }
 
 func (old backoff) renewed(now time.Time) backoff {
@@ -91,20 +91,20 @@ func (old backoff) renewed(now time.Time) backoff {
 	return old
 }
 
-// failure begins a backoff once it was called several times without a reset.
+// failure begins a back-off after maxFailures calls without a reset.
 func (m *backoffs) failure(key uint64) {
 	m.change(key, func(old backoff, now time.Time) backoff {
 		if old.failures++; old.failures >= maxFailures {
 			return old.renewed(now)
 		}
 		if old.until.IsZero() {
-			old.until = now // of no time yet; it is swept like the others
+			old.until = now // already over; it is swept like the others
 		}
 		return old
 	})
 }
 
-// reset forgets the failures, and a backoff that they began.
+// reset forgets failures and the back-off that they began.
 func (m *backoffs) reset(key uint64) {
 	m.change(key, func(old backoff, _ time.Time) backoff {
 		if old.failures > 0 {
@@ -114,7 +114,7 @@ func (m *backoffs) reset(key uint64) {
 	})
 }
 
-// has reports whether a backoff holds.
+// has reports whether a back-off holds.
 func (m *backoffs) has(key uint64) (has bool) {
 	m.change(key, func(old backoff, now time.Time) backoff {
 		has = now.Before(old.until)
@@ -123,18 +123,17 @@ func (m *backoffs) has(key uint64) (has bool) {
 	return has
 }
 
-// A kind is what searches share for which a backoff holds: endpoint, index
-// expression and profile.
+// A kind is what searches with a common back-off share.
 type kind struct {
 	endpoint       expand.Endpoint
 	index, profile string
 }
 
 // shapeOf returns a hash of a search without its words and numbers: client,
-// endpoint, index expression, profile, the names of its parameters and of the
-// members of its body, and what is a list, an object or a value there. A client
-// is an address and what tells users behind it apart, so that no user switches
-// expansion off for others.
+// endpoint, index expression, profile, names of parameters and of members of
+// the body, and the kinds of values there. A client is an address and the
+// headers that identify users behind it, so that no user turns off expansion
+// for others.
 func (m *backoffs) shapeOf(k kind, client string, header http.Header, rawQuery string, body []byte) uint64 {
 	h := m.hash(k)
 	maphash.WriteComparable(h, client)
@@ -151,9 +150,9 @@ func (m *backoffs) shapeOf(k kind, client string, header http.Header, rawQuery s
 		switch {
 		case in == '{' && n%2 == 1: // a name
 			maphash.WriteComparable(h, t.String())
-		case in == '[' && scalar && t.Kind() == last: // however many
+		case in == '[' && scalar && t.Kind() == last: // however many of one kind
 		default:
-			_ = h.WriteByte(byte(t.Kind())) // it never fails
+			_ = h.WriteByte(byte(t.Kind())) // never fails
 		}
 		last = t.Kind()
 	}
@@ -163,7 +162,7 @@ func (m *backoffs) shapeOf(k kind, client string, header http.Header, rawQuery s
 func (m *backoffs) hash(k kind) *maphash.Hash {
 	h := new(maphash.Hash)
 	h.SetSeed(m.seed)
-	_ = h.WriteByte(byte(k.endpoint)) // it never fails
+	_ = h.WriteByte(byte(k.endpoint)) // never fails
 	maphash.WriteComparable(h, k.index)
 	maphash.WriteComparable(h, k.profile)
 	return h

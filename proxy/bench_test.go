@@ -23,6 +23,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/expand"
 )
 
 const (
@@ -274,7 +276,7 @@ func TestServesForTheBenchmark(t *testing.T) {
 	var h http.Handler
 	switch os.Getenv(benchProxy) {
 	case "akin":
-		server := build(Options{Nodes: nodesAt(cluster), Expander: fixedExpander{}})
+		server := build(Options{Nodes: nodesAt(cluster), Expander: results(expand.Result{})})
 		h = server.Handler()
 	case "bare":
 		h = bareProxy(t, cluster)

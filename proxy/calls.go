@@ -15,8 +15,8 @@ import (
 	"github.com/akin-search/akin/proxy/answer"
 )
 
-// markSafe marks a search or another read as one that may be sent twice, unless
-// it leaves something behind in the cluster or moves a scroll on.
+// markSafe marks a read as one that may be sent twice, unless it leaves
+// something behind in the cluster or advances a scroll.
 func markSafe(out *http.Request, upstream *nodes.Pool, search bool) *http.Request {
 	safe := upstream.Several() && (search || out.Method == http.MethodGet || out.Method == http.MethodHead) &&
 		!strings.Contains(out.URL.Path, "scroll") && !strings.Contains(out.URL.Path, "_async_search")
@@ -26,33 +26,32 @@ func markSafe(out *http.Request, upstream *nodes.Pool, search bool) *http.Reques
 	return out.WithContext(nodes.Safe(out.Context()))
 }
 
-// A sender makes calls to the cluster with the credentials of a client.
+// A sender calls the cluster with a client's credentials.
 type sender func(ctx context.Context, c esclient.Call) (status int, answer []byte, err error)
 
-// A caller is a client as the cluster knows it.
+// A caller identifies a client to the cluster.
 type caller struct {
-	header   http.Header // that the cluster gets, not to be modified
+	header   http.Header // for the cluster, read-only
 	rawQuery string      // without akin's own parameters
 }
 
-// later returns a copy that does not hold on to the request.
+// later returns a copy that does not keep the request alive.
 func (c caller) later() caller { return caller{c.header.Clone(), strings.Clone(c.rawQuery)} }
 
 // parameters are those that no search has: the cluster may know a client by
 // them.
 func (c caller) parameters() string { return answer.Unknown(c.rawQuery) }
 
-// calls are akin's own for a client's search.
+// calls makes akin's own calls for a client's search.
 type calls struct {
 	upstream *nodes.Pool
 	memory   *limits.Budget
-	secured  atomic.Bool // the cluster has security; it stays true, over reloads too
+	secured  atomic.Bool // the cluster has security; it stays true, also after reloads
 }
 
-// as makes calls of akin's own with the credentials of a client: its headers
-// but those about body, connection and answer, and where the cluster has
-// security its parameters. An answer is read into hold, with nil into one that
-// ends with the call.
+// as returns a sender with a client's credentials: its headers except those
+// about body, connection and answer, and on a secured cluster its parameters.
+// Answers are read into hold, or for nil into one that ends with the call.
 func (c *calls) as(client caller, hold *limits.Hold) sender {
 	return func(ctx context.Context, call esclient.Call) (status int, text []byte, err error) {
 		out, err := call.Request(ctx, "")
@@ -67,15 +66,15 @@ func (c *calls) as(client caller, hold *limits.Hold) sender {
 				out.Header[name] = values
 			}
 		}
-		// Elasticsearch 8 answers a client of version 7 as 7 does. The versions in
-		// Accept and Content-Type have to be the same.
+		// Elasticsearch 8 answers a client of version 7 as 7 does. Accept and
+		// Content-Type must have the same version.
 		if accept := client.header["Accept"]; len(accept) == 1 && strings.Contains(accept[0], "compatible-with") && answer.IsJSON(accept) {
 			out.Header["Accept"] = accept
 			if call.Body != nil {
 				out.Header["Content-Type"] = accept
 			}
 		}
-		res, err := c.upstream.RoundTrip(markSafe(out, c.upstream, true)) // all calls here read
+		res, err := c.upstream.RoundTrip(markSafe(out, c.upstream, true)) // all these calls only read
 		if err != nil {
 			return 0, nil, err
 		}
@@ -92,8 +91,8 @@ func (c *calls) as(client caller, hold *limits.Hold) sender {
 	}
 }
 
-// notAsked are the headers of a client that a call made for it has not. Others
-// that are only for the connection do not reach the cluster.
+// notAsked are the client's headers that akin's own calls omit. Other headers
+// of the connection do not reach the cluster anyway.
 var notAsked = [...]string{
 	"Accept", "Accept-Charset", "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Te", "Upgrade",
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/akin-search/akin/proxy/answer"
 )
 
-// How a client controls its search. None of these reaches the cluster.
+// How a client controls its search. None of these is sent to the cluster.
 const (
 	controlHeader    = "X-Akin"
 	profileHeader    = "X-Akin-Profile"
@@ -20,33 +20,32 @@ const (
 	profileParameter = "akin_profile"
 )
 
-// The values of controlHeader and controlParameter, in any case.
+// Values of controlHeader and controlParameter, in upper or lower case.
 const (
-	controlOff     = "off"     // the search goes out as it came, unread
-	controlDryRun  = "dry-run" // the search goes out as it came, and what would have become of it is kept
-	controlExplain = "explain" // what became of the search is kept
+	controlOff     = "off"     // send the original, unread
+	controlDryRun  = "dry-run" // send the original, and keep what the search would have become
+	controlExplain = "explain" // keep what became of the search
 
-	controlFeedback   = "feedback"    // terms of the first hits are added
-	controlNoFeedback = "no-feedback" // none are
-	// The names of efforts say what the search may cost.
+	controlFeedback   = "feedback"    // add terms of the first hits
+	controlNoFeedback = "no-feedback" // add none
+	// The names of efforts set what the search may cost.
 )
 
 // A control is what a client asks of akin for one search; the zero value asks
-// for nothing. The profile "" is the configuration's own.
+// for nothing. The profile "" is the default one.
 type control struct {
 	off, dryRun, explain bool
 	feedback             expand.FeedbackWish
-	effort               expand.Effort // 0 is the profile's
+	effort               expand.Effort // 0 means the profile's
 	profile              string
 }
 
 // asks reports whether the client wants to know what becomes of its search.
 func (c *control) asks() bool { return c.explain || c.dryRun }
 
-// cutControl returns the raw query without akin's own parameters, all else byte
-// for byte, and what they and the headers ask for. Unknown values are ignored.
-// A profile in a parameter goes before one in a header; the first of several
-// counts.
+// cutControl returns the raw query without akin's own parameters, the rest byte
+// for byte, and what these and the headers ask for. It ignores unknown values.
+// A profile in a parameter overrides the header; the first of several counts.
 func cutControl(rawQuery string, h http.Header) (rest string, c control) {
 	for _, v := range h[controlHeader] {
 		c.ask(v)
@@ -68,7 +67,7 @@ func cutControl(rawQuery string, h http.Header) (rest string, c control) {
 	return rest, c
 }
 
-// ask takes in one value of the header or the parameter, which may be a list.
+// ask applies one value of the header or parameter, which may be a list.
 func (c *control) ask(list string) {
 	for value := range strings.SplitSeq(list, ",") {
 		value = strings.TrimSpace(value)
@@ -89,28 +88,27 @@ func (c *control) ask(list string) {
 	}
 }
 
-// Off is the arm whose searches go out as they came. The others are profiles.
+// Off is the arm that sends searches unchanged. Other arms are profiles.
 const Off = "off"
 
-// A Trial is two arms and the searches that take part.
+// A Trial compares two arms on the searches that it covers.
 type Trial struct {
-	// Name is that in metrics and explanations.
+	// Name is its name in metrics and explanations.
 	Name string
-	// Covers reports whether the searches of an index expression take part.
+	// Covers reports whether searches of an index expression take part.
 	Covers func(index string) bool
-	// Arms are the way that searches go without the trial, and the new one.
+	// Arms are the way searches go without the trial, and the new one.
 	Arms [2]string
-	// Share in [0, 1] is how many of the units get the second arm; the others get
-	// the first one.
+	// Share in [0, 1] is the part of the units that gets the second arm; the
+	// others get the first one.
 	Share float64
-	// Header has the unit that arms are drawn for, such as a session; "" draws
-	// for the address of the client.
+	// Header has the unit that arms are drawn for, such as a session; "" draws by
+	// address.
 	Header string
 }
 
-// drawArm returns the first trial that covers an index expression and the arm
-// that a search gets in it, "" for none. A search without the header of the
-// trial gets the first arm.
+// drawArm returns the first trial that covers an index expression and the
+// search's arm in it, or "". Without the trial's header that is the first arm.
 func drawArm(trials []Trial, index, client string, h http.Header) (trial, arm string) {
 	at := slices.IndexFunc(trials, func(t Trial) bool { return t.Covers(index) })
 	if at < 0 {
@@ -126,10 +124,10 @@ func drawArm(trials []Trial, index, client string, h http.Header) (trial, arm st
 	return t.Name, t.Arms[0]
 }
 
-// Draws reports whether a unit is in the share: the same each time, in every
-// process, and apart from other trials.
+// Draws reports whether a unit is in the share. The answer is the same each
+// time, in every process, and independent of other trials.
 func (t *Trial) Draws(unit string) bool {
-	const all = 1 << 53 // what a float64 holds exactly
+	const all = 1 << 53 // a float64 holds it exactly
 	h := sha256.New()
 	addText(h, t.Name)
 	addText(h, unit)

@@ -1,9 +1,7 @@
 package proxy
 
 import (
-	"context"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -88,121 +86,82 @@ func FuzzCutControl(f *testing.F) {
 	})
 }
 
-// explainedBy sends a search and returns what the admin port shows of the
-// record that the answer names.
-func explainedBy(t *testing.T, s *Server, proxy, query string, header ...string) (shown map[string]any, answered bool) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy+"/help/_search"+query, strings.NewReader(original))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	res, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res.Body.Close()
-	id := res.Header.Get(explanationHeader)
-	if id == "" {
-		return nil, false
-	}
-	if status := getAdmin(t, s, "/_akin/explanations/"+id, &shown); status != http.StatusOK {
-		t.Fatalf("status %d of explanation %s", status, id)
-	}
-	return shown, true
-}
-
+// A dry run sends the original, and names the record of what would have become
+// of it; explain sends the rewritten search and does the same.
 func TestExplainAndDryRunNameTheirRecord(t *testing.T) {
-	for _, tt := range []struct {
-		name, query string
-		header      []string
-		expander    Expander
-		node        string // the body that the node gets last
-		requests    int
-		want        map[string]any // of the record; nil for no record
+	rewrites, refused := rewriteTo(rewritten), rewriteTo(`{"refuse":1}`)
+	for name, tt := range map[string]struct {
+		query, header   string
+		expander        Expander
+		sent            []string
+		outcome, reason string         // as it is counted
+		want            map[string]any // of the record; nil for no record
 	}{
-		{"explain", "?akin=explain", nil, rewriteTo(rewritten), rewritten, 1, map[string]any{"outcome": "rewritten", "sent": "rewritten"}},
-		{"dry-run", "", []string{"X-Akin", "Dry-Run"}, rewriteTo(rewritten), original, 1, map[string]any{"outcome": "rewritten", "sent": "original"}},
-		{"neither", "", nil, rewriteTo(rewritten), rewritten, 1, nil},
-		{"off goes before", "?akin=off", []string{"X-Akin", "explain"}, rewriteTo(rewritten), original, 1, map[string]any{"outcome": "unchanged", "reason": "off"}},
-		{"left alone", "?akin=explain", nil, expander(leaveAlone), original, 1, map[string]any{"outcome": "unchanged", "reason": "left alone"}},
-		{"unread", "?akin=explain", []string{"Content-Type", "application/cbor"}, rewriteTo(rewritten), original, 1, map[string]any{"outcome": "unchanged", "reason": "content_type"}},
-		{"unknown profile", "?akin=explain", []string{"X-Akin-Profile", "x"}, rewriteTo(rewritten), original, 1, map[string]any{"outcome": "unchanged", "reason": "unknown_profile", "profile": "x"}},
-		{"failed", "?akin=explain", nil, expander(func(context.Context, *expand.Request) (*expand.Result, error) { panic(1) }), original, 1, map[string]any{"outcome": "failed_open", "cause": "panic"}},
-		{"refused", "?akin=explain", nil, rewriteTo(`{"refuse":1}`), original, 2, map[string]any{"outcome": "rewritten", "sent": "original", "rejected": true}},
+		"explain":         {"?akin=explain", "", rewrites, []string{rewritten}, report.Rewritten, "", map[string]any{"outcome": "rewritten", "sent": "rewritten"}},
+		"dry-run":         {"", "X-Akin: Dry-Run\n", rewrites, []string{original}, report.Unchanged, reasonDryRun, map[string]any{"outcome": "rewritten", "sent": "original"}},
+		"neither":         {"", "", rewrites, []string{rewritten}, report.Rewritten, "", nil},
+		"off":             {"?akin=off", "", rewrites, []string{original}, report.Unchanged, reasonOff, nil},
+		"off goes before": {"?akin=off", "X-Akin: explain\n", rewrites, []string{original}, report.Unchanged, reasonOff, map[string]any{"outcome": "unchanged", "reason": "off"}},
+		"left alone":      {"?akin=explain", "", expander(leaveAlone), []string{original}, report.Unchanged, "left alone", map[string]any{"outcome": "unchanged", "reason": "left alone"}},
+		"unread":          {"?akin=explain", "Content-Type: application/cbor\n", rewrites, []string{original}, report.Unchanged, reasonContentType, map[string]any{"outcome": "unchanged", "reason": "content_type"}},
+		"unknown profile": {"?akin=explain", "X-Akin-Profile: x\n", rewrites, []string{original}, report.Unchanged, reasonUnknownProfile, map[string]any{"outcome": "unchanged", "reason": "unknown_profile", "profile": "x"}},
+		"failed":          {"?akin=explain", "", expander(panics), []string{original}, report.FailedOpen, "panic", map[string]any{"outcome": "failed_open", "cause": "panic"}},
+		"refused":         {"?akin=explain", "", refused, []string{`{"refuse":1}`, original}, report.Rewritten, "", map[string]any{"outcome": "rewritten", "sent": "original", "rejected": true}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			node := startRawNode(t, func(_ int, r rawRequest) string {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, Options{Expander: tt.expander}, func(_ int, r rawRequest) string {
 				if r.body == `{"refuse":1}` {
-					return "HTTP/1.1 400 X\r\nContent-Length: 0\r\n\r\n"
+					return answerWith(400, "", "")
 				}
 				return emptyAnswer
 			})
-			s := newServer(t, Options{Nodes: nodesAt(node.URL), Expander: tt.expander})
-			proxy := httptest.NewServer(s.proxy)
-			t.Cleanup(proxy.Close)
-			shown, named := explainedBy(t, s, proxy.URL, tt.query, tt.header...)
-			if named != (tt.want != nil) {
-				t.Fatalf("the answer names a record: %v", named)
+			if !strings.Contains(tt.header, "Content-Type") {
+				tt.header += jsonType
+			}
+			shown := p.explained(t, p.post(t, "/help/_search"+tt.query, tt.header, original))
+			if (shown != nil) != (tt.want != nil) {
+				t.Fatalf("the answer names the record %v", shown)
 			}
 			for key, want := range tt.want {
 				if shown[key] != want {
 					t.Errorf("%s is %v, want %v", key, shown[key], want)
 				}
 			}
-			got := node.all()
-			last := got[len(got)-1]
-			if len(got) != tt.requests || last.body != tt.node || strings.Contains(last.line, "akin") || len(last.get("X-Akin"))+len(last.get("X-Akin-Profile")) > 0 {
-				t.Errorf("the node got %q", got)
+			p.arrived(t, tt.sent...)
+			for _, r := range p.all() {
+				if strings.Contains(strings.ToLower(r.line+strings.Join(r.header, "")), "akin") {
+					t.Errorf("the node got %q", r)
+				}
 			}
+			p.became(t, tt.outcome, tt.reason)
 		})
-	}
-}
-
-// The name that a client gives is in the record, which it asked for, and in no
-// label of a metric.
-func TestUnknownProfileIsCountedWithoutItsName(t *testing.T) {
-	node := startRawNode(t, nil)
-	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten)})
-	exchangeRaw(t, addr, searchOf("/_search?akin_profile=made-up", jsonType, original))
-	if got := node.only(t); got.body != original || strings.Contains(got.line, "akin") {
-		t.Errorf("the node got %q", got)
-	}
-	if n := counter(t, registry, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonUnknownProfile); n != 1 {
-		t.Errorf("counted %v times", n)
 	}
 }
 
 func TestProfilesAreFoundByName(t *testing.T) {
-	own, fast := fixedExpander{}, fixedExpander{}
-	own.result.Reason, fast.result.Reason = "own", "fast"
-	s := &Server{opts: Options{Expander: own, Profiles: map[string]Expander{"fast": fast, "none": nil}}}
-	disabled := &Server{opts: Options{Profiles: s.opts.Profiles}}
+	own, fast := results(expand.Result{Reason: "own"}), results(expand.Result{Reason: "fast"})
+	profiles := map[string]Expander{"fast": fast, "none": nil}
+	s, disabled := &Server{opts: Options{Expander: own, Profiles: profiles}}, &Server{opts: Options{Profiles: profiles}}
 	for _, tt := range []struct {
-		name, profile string
-		server        *Server
-		want          Expander
-		reason        string
+		server                *Server
+		profile, want, reason string
 	}{
-		{"none named", "", s, own, ""},
-		{"named", "fast", s, fast, ""},
-		{"case counts", "Fast", s, nil, reasonUnknownProfile},
-		{"unknown", "x", s, nil, reasonUnknownProfile},
-		{"switched off", "none", s, nil, reasonDisabled},
-		{"all is off", "", disabled, nil, reasonDisabled},
-		{"all is off but this", "fast", disabled, fast, ""},
+		{s, "", "own", ""},
+		{s, "fast", "fast", ""},
+		{s, "Fast", "", reasonUnknownProfile}, // case counts
+		{s, "x", "", reasonUnknownProfile},
+		{s, "none", "", reasonDisabled},
+		{disabled, "", "", reasonDisabled},
+		{disabled, "fast", "fast", ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got, reason := tt.server.expanderFor(tt.profile)
-			if reason != tt.reason || (got == nil) != (tt.want == nil) {
-				t.Fatalf("got %v, %q, want %v, %q", got, reason, tt.want, tt.reason)
-			}
-			if got != nil && got.(fixedExpander).result.Reason != tt.want.(fixedExpander).result.Reason {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
-		})
+		found, why := tt.server.expanderFor(tt.profile)
+		got := ""
+		if found != nil {
+			res, _ := found.Expand(t.Context(), nil)
+			got = string(res.Reason)
+		}
+		if got != tt.want || why != tt.reason {
+			t.Errorf("%q: %q, %q, want %q, %q", tt.profile, got, why, tt.want, tt.reason)
+		}
 	}
 }

@@ -12,36 +12,36 @@ import (
 )
 
 const (
-	// maxFirstPasses is how many first passes run at a time; one client gets half.
+	// maxFirstPasses limits first passes in flight; one client gets half.
 	maxFirstPasses = 128
-	// feedbackSideBySide is how many of them are of one request.
+	// feedbackSideBySide limits those of one request.
 	feedbackSideBySide = 4
 	// hitTermBytes is about what one term of a hit takes while terms are chosen.
 	hitTermBytes = 200
 )
 
-// HitTerms tells the terms of hits. Package expand/soft implements it.
+// HitTerms returns the terms of hits. Package expand/soft implements it.
 type HitTerms interface {
-	// Terms returns the terms of each hit by field, nil for a hit that is no longer
-	// as it was found, or whose terms are not to be had. It must not modify fields
-	// and hits, and may be called at the same time for several searches.
+	// Terms returns the terms of each hit by field, nil for a hit that has changed
+	// since it was found or has no terms available. It must not modify fields and
+	// hits, and may be called concurrently.
 	Terms(ctx context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error)
 }
 
-// feedback finds the first hits of searches, and their terms.
+// feedback finds the first hits of searches and their terms.
 type feedback struct {
 	terms  HitTerms // nil for none
 	guard  *recovery.Guard
-	places *limits.Places // of first passes under way
+	places *limits.Places // of first passes in flight
 	cause  func(error) string
 }
 
 // wantsFirstPass reports whether a search has a first pass.
 func wantsFirstPass(p expand.Part) bool { return p.FirstPass != nil }
 
-// firstHits returns the hits that the first pass of each search finds, with
-// their terms, and what became of each pass, "" where there is none. It asks as
-// the client with the name; what the hits take is held in hold.
+// firstHits returns the hits of each search's first pass with their terms, and
+// the outcome of each pass, "" if there is none. client is who gets the places;
+// hold counts the memory of the hits.
 func (f *feedback) firstHits(
 	ctx context.Context, searches []expand.Part, client string, hold *limits.Hold, ask sender,
 ) (hits [][]expand.FirstHit, results []string) {
@@ -62,8 +62,7 @@ func (f *feedback) firstHits(
 	return hits, results
 }
 
-// hitsOf returns the hits of a first pass with their terms, and what became of
-// it.
+// hitsOf returns the hits of one first pass with their terms, and its outcome.
 func (f *feedback) hitsOf(ctx context.Context, pass *expand.FirstPass, owner string, hold *limits.Hold, ask sender) (first []expand.FirstHit, result string) {
 	if !f.places.Take(owner) {
 		return nil, feedbackBusy
@@ -103,7 +102,7 @@ func (f *feedback) hitsOf(ctx context.Context, pass *expand.FirstPass, owner str
 	switch {
 	case len(first) == 0:
 		return nil, feedbackNoTerms
-	case !hold.Take(int64(terms) * hitTermBytes): // until the end of the search
+	case !hold.Take(int64(terms) * hitTermBytes): // until the search ends
 		return nil, reasonMemory
 	}
 	return first, feedbackUsed

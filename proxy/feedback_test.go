@@ -1,10 +1,11 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -55,43 +56,55 @@ func asksForHits(_ context.Context, r *expand.Request) (*expand.Result, error) {
 	return &expand.Result{Rewritten: true, Body: []byte(`{"query":{"with":"` + strings.Join(ids, " ") + `"}}`)}, nil
 }
 
+// startFeedback starts a proxy whose expander wants a first pass.
+func startFeedback(t *testing.T, o Options, terms hitTermsFunc, answer func(n int, r rawRequest) string) *rig {
+	t.Helper()
+	o.HitTerms, o.Budget = terms, cmp.Or(o.Budget, patience)
+	if o.Expander == nil {
+		o.Expander = expander(asksForHits)
+	}
+	if o.Cause == nil {
+		o.Cause = func(err error) string {
+			switch {
+			case errors.Is(err, context.DeadlineExceeded):
+				return "budget"
+			case errors.Is(err, context.Canceled):
+				return "client_gone"
+			}
+			return "other"
+		}
+	}
+	return start(t, o, answer)
+}
+
 // The first pass goes out as the client, and its hits change the search.
 func TestFirstHitsChangeTheSearch(t *testing.T) {
-	node := startRawNode(t, func(int, rawRequest) string { return answerOf(firstTwo) })
-	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(asksForHits), HitTerms: hitTermsFunc(termsOfAll)})
-	exchangeRaw(t, addr, searchOf("/i,j/_search", jsonType+"Authorization: Basic x\nX-Akin: feedback\n", `{"query":{}}`))
-	requests := node.all()
-	if len(requests) != 2 {
-		t.Fatalf("%d requests", len(requests))
+	p := startFeedback(t, Options{}, termsOfAll, inTurn(answerOf(firstTwo)))
+	p.post(t, "/i,j/_search", jsonType+"Authorization: Basic x\nX-Akin: feedback\n", someSearch)
+	p.arrived(t, firstPassBody, `{"query":{"with":"12 [t1]"}}`)
+	if first := p.all()[0]; !strings.HasPrefix(first.line, "POST /i%2Cj/_search?filter_path="+answer.HitsPath+"&routing=a ") || first.get("Authorization") == nil || first.get("X-Akin") != nil {
+		t.Errorf("first pass: %q", first)
 	}
-	first, second := requests[0], requests[1]
-	if !strings.HasPrefix(first.line, "POST /i%2Cj/_search?filter_path="+answer.HitsPath+"&routing=a ") || first.body != firstPassBody ||
-		first.get("Authorization") == nil || first.get("X-Akin") != nil {
-		t.Errorf("first pass: %s\n%s", first.line, first.body)
-	}
-	if want := `{"query":{"with":"12 [t1]"}}`; second.body != want {
-		t.Errorf("search: %s, want %s", second.body, want)
-	}
-	if n := counter(t, registry, "akin_feedback_total", "result", feedbackUsed); n != 1 {
-		t.Errorf("%v counted", n)
-	}
+	p.counted(t, 1, "akin_feedback_total", "result", feedbackUsed)
 }
 
 // Whatever becomes of the first pass, the expanded search goes out.
 func TestSearchGoesOutWithoutFeedbackWhen(t *testing.T) {
-	status := func(code int) string {
-		return fmt.Sprintf("HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", code, http.StatusText(code))
+	termsFail := func(context.Context, []string, []expand.Hit) ([]map[string]expand.FieldTerms, error) {
+		return nil, errors.New("no")
 	}
-	fails := func(err error) hitTermsFunc {
-		return func(context.Context, []string, []expand.Hit) ([]map[string]expand.FieldTerms, error) { return nil, err }
+	termsPanic := func(context.Context, []string, []expand.Hit) ([]map[string]expand.FieldTerms, error) { panic("x") }
+	termsWait := func(ctx context.Context, _ []string, _ []expand.Hit) ([]map[string]expand.FieldTerms, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	for name, c := range map[string]struct {
 		answer string // to the first pass
 		terms  hitTermsFunc
 		result string
 	}{
-		"it is refused":                   {status(http.StatusBadRequest), termsOfAll, feedbackRefused},
-		"the cluster is overloaded":       {status(http.StatusTooManyRequests), termsOfAll, feedbackRefused},
+		"it is refused":                   {answerWith(400, jsonType, "{}"), termsOfAll, feedbackRefused},
+		"the cluster is overloaded":       {answerWith(429, jsonType, "{}"), termsOfAll, feedbackRefused},
 		"it finds nothing":                {answerOf(`{"hits":{"hits":[]}}`), termsOfAll, feedbackNoHits},
 		"its time is over":                {answerOf(`{"timed_out":true,` + firstTwo[1:]), termsOfAll, feedbackPartial},
 		"one of its shards fails":         {answerOf(`{"_shards":{"failed":1},` + firstTwo[1:]), termsOfAll, feedbackPartial},
@@ -100,167 +113,99 @@ func TestSearchGoesOutWithoutFeedbackWhen(t *testing.T) {
 		"its hits have no scores":         {answerOf(`{"hits":{"hits":[{"_index":"i","_id":"1","_score":null,"_seq_no":1}]}}`), termsOfAll, feedbackAnswer},
 		"there are too many hits":         {answerOf(threeHits), termsOfAll, feedbackAnswer},
 		"all hits have changed":           {answerOf(strings.ReplaceAll(firstTwo, `"1"`, `"gone"`)), termsOfAll, feedbackNoTerms},
-		"their terms are not to be had":   {answerOf(firstTwo), fails(errors.New("no")), "other"},
-		"their terms come too late":       {answerOf(firstTwo), waits, "budget"},
-		"reading their terms panics":      {answerOf(firstTwo), func(context.Context, []string, []expand.Hit) ([]map[string]expand.FieldTerms, error) { panic("x") }, causePanic},
+		"their terms are not to be had":   {answerOf(firstTwo), termsFail, "other"},
+		"their terms come too late":       {answerOf(firstTwo), termsWait, "budget"},
+		"reading their terms panics":      {answerOf(firstTwo), termsPanic, causePanic},
 		"the connection of a node breaks": {hangUp, termsOfAll, feedbackRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := startRawNode(t, func(_ int, r rawRequest) string {
-				if r.body == firstPassBody {
-					return c.answer
-				}
-				return answerOf(`{"hits":{"hits":[]}}`)
-			})
-			addr, registry := startProxy(t, Options{
-				Nodes: nodesAt(node.URL), Expander: expander(asksForHits), HitTerms: c.terms, Budget: 200 * time.Millisecond,
-				Cause: func(err error) string {
-					if errors.Is(err, context.DeadlineExceeded) {
-						return "budget"
-					}
-					return "other"
-				},
-			})
-			got := exchangeRaw(t, addr, searchOf("/i/_search", jsonType, `{"query":{}}`))
-			requests := node.all()
-			if last := requests[len(requests)-1].body; !strings.HasPrefix(got, "HTTP/1.1 200") || last != withoutFeedback {
-				t.Errorf("sent %s, answered %s", last, got)
+			p := startFeedback(t, Options{Budget: 200 * time.Millisecond}, c.terms, inTurn(c.answer, answerOf(`{"hits":{"hits":[]}}`)))
+			if got := p.post(t, "/i/_search", jsonType, someSearch); !strings.HasPrefix(got, "HTTP/1.1 200") {
+				t.Errorf("answered %s", got)
 			}
-			if n := counter(t, registry, "akin_feedback_total", "result", c.result); n != 1 {
-				t.Errorf("%v counted as %s", n, c.result)
-			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", report.Rewritten); n != 1 {
-				t.Errorf("%v searches rewritten", n)
-			}
+			p.arrived(t, firstPassBody, withoutFeedback)
+			p.counted(t, 1, "akin_feedback_total", "result", c.result)
+			p.became(t, report.Rewritten, "")
 		})
 	}
-}
-
-// waits ends with its context.
-func waits(ctx context.Context, _ []string, _ []expand.Hit) ([]map[string]expand.FieldTerms, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
 }
 
 // Where the second expansion fails, if only for one of several searches, all of
 // them go out as the first one left them.
 func TestASecondExpansionThatFailsLeavesTheFirst(t *testing.T) {
-	for name, second := range map[string]func() (*expand.Result, error){
-		"all of it": func() (*expand.Result, error) { return nil, errors.New("no") },
-		"one of several": func() (*expand.Result, error) {
-			return &expand.Result{Rewritten: true, Parts: []expand.Part{{Err: errors.New("no")}}}, nil
-		},
-		"it panics":       func() (*expand.Result, error) { panic("x") },
-		"nothing is left": func() (*expand.Result, error) { return &expand.Result{}, nil },
+	for name, second := range map[string]expander{
+		"all of it":       fails(errors.New("no")),
+		"one of several":  results(expand.Result{Rewritten: true, Parts: []expand.Part{{Err: errors.New("no")}}}),
+		"it panics":       panics,
+		"nothing is left": results(expand.Result{}),
 	} {
-		node := startRawNode(t, func(int, rawRequest) string { return answerOf(firstTwo) })
-		addr, registry := startProxy(t, Options{
-			Nodes: nodesAt(node.URL), HitTerms: hitTermsFunc(termsOfAll),
-			Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+		t.Run(name, func(t *testing.T) {
+			p := startFeedback(t, Options{Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 				if len(r.FirstHits) > 0 {
-					return second()
+					return second(ctx, r)
 				}
 				return asksForHits(ctx, r)
-			}),
+			})}, termsOfAll, inTurn(answerOf(firstTwo)))
+			p.search(t, "/i/_search")
+			p.arrived(t, firstPassBody, withoutFeedback)
+			p.counted(t, 0, "akin_feedback_total", "result", feedbackUsed)
+			p.counted(t, 1, "akin_feedback_total")
 		})
-		exchangeRaw(t, addr, searchOf("/i/_search", jsonType, `{"query":{}}`))
-		if requests := node.all(); len(requests) != 2 || requests[1].body != withoutFeedback {
-			t.Errorf("%s: %+v", name, requests)
-		}
-		if counter(t, registry, "akin_feedback_total", "result", feedbackUsed) != 0 || counter(t, registry, "akin_feedback_total") != 1 {
-			t.Errorf("%s: counted as used", name)
-		}
 	}
 }
 
 // A client that leaves between the passes is waited for by nothing, and counted.
 func TestClientMayLeaveBetweenThePasses(t *testing.T) {
 	asked, ended := make(chan struct{}), make(chan struct{})
-	node := startRawNode(t, func(int, rawRequest) string { return answerOf(firstTwo) })
-	addr, registry := startProxy(t, Options{
-		Nodes: nodesAt(node.URL), Expander: expander(asksForHits), Budget: time.Minute,
-		HitTerms: hitTermsFunc(func(ctx context.Context, _ []string, _ []expand.Hit) ([]map[string]expand.FieldTerms, error) {
-			close(asked)
-			defer close(ended)
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}),
-		Cause: func(err error) string {
-			if errors.Is(err, context.Canceled) {
-				return "client_gone"
-			}
-			return "other"
-		},
-	})
-	client := dial(t, addr)
-	const body = `{"query":{}}`
-	if _, err := fmt.Fprintf(client, "POST /i/_search HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
-		t.Fatal(err)
-	}
-	<-asked
-	if err := client.Close(); err != nil {
-		t.Fatal(err)
-	}
-	<-ended
-	for counter(t, registry, "akin_feedback_total", "result", "client_gone") != 1 {
-		if t.Context().Err() != nil {
-			t.Fatal("not counted")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	p := startFeedback(t, Options{}, func(ctx context.Context, _ []string, _ []expand.Hit) ([]map[string]expand.FieldTerms, error) {
+		close(asked)
+		defer close(ended)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}, inTurn(answerOf(firstTwo)))
+	c := dial(t, p.addr)
+	io.WriteString(c, strings.ReplaceAll(searchOf("/i/_search", jsonType, someSearch), "\n", "\r\n"))
+	receive(t, "the first pass", asked)
+	c.Close()
+	receive(t, "its end", ended)
+	waitFor(t, "it to be counted", func() bool { return p.value(t, "akin_feedback_total", "result", "client_gone") == 1 })
 }
 
-// With as many first passes as one client may have under way, and with no memory
-// for the terms, searches go out without feedback.
-func TestFirstPassesAreBounded(t *testing.T) {
-	t.Run("in number", func(t *testing.T) {
-		var waiting sync.WaitGroup
-		waiting.Add(maxFirstPasses / 2)
-		done := make(chan struct{})
-		node := startRawNode(t, func(int, rawRequest) string { return answerOf(firstTwo) })
-		addr, registry := startProxy(t, Options{
-			Nodes: nodesAt(node.URL), Expander: expander(asksForHits), Budget: time.Minute,
-			HitTerms: hitTermsFunc(func(ctx context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error) {
-				waiting.Done()
-				<-done
-				return termsOfAll(ctx, fields, hits)
-			}),
-		})
-		var others sync.WaitGroup
-		for range maxFirstPasses / 2 {
-			others.Go(func() { exchangeRaw(t, addr, searchOf("/i/_search", jsonType, `{"query":{}}`)) })
-		}
-		waiting.Wait()
-		exchangeRaw(t, addr, searchOf("/i/_search", jsonType, `{"query":{}}`))
-		close(done)
-		others.Wait()
-		if requests := node.all(); requests[maxFirstPasses/2].body != withoutFeedback {
-			t.Errorf("sent %s", requests[maxFirstPasses/2].body)
-		}
-		busy, used := counter(t, registry, "akin_feedback_total", "result", feedbackBusy), counter(t, registry, "akin_feedback_total", "result", feedbackUsed)
-		if busy != 1 || used != maxFirstPasses/2 {
-			t.Errorf("%v busy, %v with feedback", busy, used)
-		}
-	})
-	t.Run("in memory", func(t *testing.T) {
-		memory := limits.New(2 << 20)
-		node := startRawNode(t, func(int, rawRequest) string { return answerOf(firstTwo) })
-		addr, registry := startProxy(t, Options{
-			Nodes: nodesAt(node.URL), Expander: expander(asksForHits), Memory: memory,
-			HitTerms: hitTermsFunc(func(_ context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error) {
-				many := expand.FieldTerms{Terms: make([]string, 20_000), Freqs: make([]float64, 20_000)}
-				return []map[string]expand.FieldTerms{{fields[0]: many}, nil}[:len(hits)], nil
-			}),
-		})
-		exchangeRaw(t, addr, searchOf("/i/_search", jsonType, `{"query":{}}`))
-		if requests := node.all(); requests[len(requests)-1].body != withoutFeedback {
-			t.Errorf("sent %s", requests[len(requests)-1].body)
-		}
-		if n := counter(t, registry, "akin_feedback_total", "result", reasonMemory); n != 1 {
-			t.Errorf("%v counted", n)
-		}
-		if n := heldBytes(memory); n != 0 {
-			t.Errorf("%d bytes are still held", n)
-		}
-	})
+// With as many first passes as one client may have under way, searches go out
+// without feedback.
+func TestFirstPassesAreBoundedInNumber(t *testing.T) {
+	var waiting, others sync.WaitGroup
+	waiting.Add(maxFirstPasses / 2)
+	done := make(chan struct{})
+	p := startFeedback(t, Options{}, func(ctx context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error) {
+		waiting.Done()
+		<-done
+		return termsOfAll(ctx, fields, hits)
+	}, inTurn(answerOf(firstTwo)))
+	for range maxFirstPasses / 2 {
+		others.Go(func() { p.search(t, "/i/_search") })
+	}
+	waiting.Wait()
+	p.search(t, "/i/_search")
+	close(done)
+	others.Wait()
+	if got := p.all()[maxFirstPasses/2].body; got != withoutFeedback {
+		t.Errorf("sent %s", got)
+	}
+	p.counted(t, 1, "akin_feedback_total", "result", feedbackBusy)
+	p.counted(t, maxFirstPasses/2, "akin_feedback_total", "result", feedbackUsed)
+}
+
+func TestFirstPassesAreBoundedInMemory(t *testing.T) {
+	memory := limits.New(2 << 20)
+	p := startFeedback(t, Options{Memory: memory}, func(_ context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error) {
+		many := expand.FieldTerms{Terms: make([]string, 20_000), Freqs: make([]float64, 20_000)}
+		return []map[string]expand.FieldTerms{{fields[0]: many}, nil}[:len(hits)], nil
+	}, inTurn(answerOf(firstTwo)))
+	p.search(t, "/i/_search")
+	p.arrived(t, firstPassBody, withoutFeedback)
+	p.counted(t, 1, "akin_feedback_total", "result", reasonMemory)
+	if n := heldBytes(memory); n != 0 {
+		t.Errorf("%d bytes are still held", n)
+	}
 }

@@ -3,11 +3,7 @@ package proxy
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,7 +37,7 @@ func TestFewHitsAreAnsweredByTheExpandedSearch(t *testing.T) {
 		answer           string
 		expanded         string // what the cluster answers to the rewritten search, "" for a 400
 		expander         expander
-		want             string // "original" or "related"
+		want             string // what the client gets, "" for the answer to the original
 		sent             int
 		result, outcome  string
 		reason, fallback string
@@ -59,50 +55,40 @@ func TestFewHitsAreAnsweredByTheExpandedSearch(t *testing.T) {
 		"no JSON":             {path, 10, 200, `<html>`, fewAnswer, nil, "", 1, fewUnread, report.Unchanged, reasonEnoughHits, ""},
 		"breaks off":          {path, 10, 200, `{"took":`, fewAnswer, nil, "", 1, fewUnread, report.Unchanged, reasonEnoughHits, ""},
 		"nothing to add":      {path, 10, 200, totalOf(1), fewAnswer, leaveAlone, "", 1, fewExpanded, report.Unchanged, "left alone", ""},
-		"the expander fails":  {path, 10, 200, totalOf(1), fewAnswer, func(context.Context, *expand.Request) (*expand.Result, error) { panic("oops") }, "", 1, fewExpanded, report.FailedOpen, causePanic, ""},
+		"the expander fails":  {path, 10, 200, totalOf(1), fewAnswer, panics, "", 1, fewExpanded, report.FailedOpen, causePanic, ""},
 		"expanded is refused": {path, 10, 200, totalOf(1), "", nil, "", 2, fewExpanded, report.Rewritten, "", originalAccepted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var mu sync.Mutex
-			var sent []string
-			node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				mu.Lock()
-				defer mu.Unlock()
-				sent = append(sent, string(body))
-				if r.URL.Path != "/prefix"+tt.path {
-					t.Errorf("sent to %s", r.URL.Path)
-				}
-				w.Header().Set("Content-Type", "application/json")
-				status, text := tt.status, tt.answer
-				if string(body) == rewritten {
-					if status, text = 200, tt.expanded; text == "" {
-						status, text = 400, refusal
-					}
-				}
-				w.WriteHeader(status)
-				_, _ = io.WriteString(w, text)
-			}))
-			defer node.Close()
 			e := tt.expander
 			if e == nil {
 				e = rewriteTo(rewritten)
 			}
-			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL + "/prefix"), Expander: waiting{e, []int{tt.below}}})
-			got := exchangeRaw(t, addr, searchOf(tt.path, jsonType, original))
-			_, body, _ := strings.Cut(got, "\r\n\r\n")
-			if want := tt.want; want == "" && body != tt.answer || want != "" && body != want {
+			node := startRawNode(t, func(_ int, r rawRequest) string {
+				if !strings.HasPrefix(r.line, "POST /prefix"+tt.path+" ") {
+					t.Errorf("sent to %s", r.line)
+				}
+				if r.body != rewritten {
+					return answerWith(tt.status, jsonType, tt.answer)
+				} else if tt.expanded == "" {
+					return answerWith(400, jsonType, refusal)
+				}
+				return answerOf(tt.expanded)
+			})
+			p := start(t, Options{Nodes: nodesAt(node.URL + "/prefix"), Expander: waiting{e, []int{tt.below}}}, nil)
+			p.rawNode = node
+			got, want := bodyOf(p.post(t, tt.path, jsonType, original)), tt.want
+			if want == "" {
+				want = tt.answer
+			}
+			if got != want {
 				t.Errorf("the client got %q", got)
 			}
-			if len(sent) != tt.sent || sent[0] != original {
-				t.Errorf("the node got %q", sent)
-			}
-			if counter(t, registry, "akin_few_hits_total", "result", tt.result) != 1 || counter(t, registry, "akin_few_hits_total") != 1 ||
-				counter(t, registry, "akin_requests_total", "outcome", tt.outcome, "reason", tt.reason) != 1 || counter(t, registry, "akin_requests_total") != 1 {
-				t.Errorf("not counted once as %s, %s, %q", tt.result, tt.outcome, tt.reason)
-			}
-			if tt.fallback != "" && counter(t, registry, "akin_rejected_searches_total", "original", tt.fallback) != 1 {
-				t.Errorf("not counted as %s", tt.fallback)
+			p.arrived(t, []string{original, rewritten}[:tt.sent]...)
+			p.counted(t, 1, "akin_few_hits_total")
+			p.counted(t, 1, "akin_few_hits_total", "result", tt.result)
+			p.became(t, tt.outcome, tt.reason)
+			if tt.fallback != "" {
+				p.counted(t, 1, "akin_rejected_searches_total", "original", tt.fallback)
 			}
 		})
 	}
@@ -111,31 +97,20 @@ func TestFewHitsAreAnsweredByTheExpandedSearch(t *testing.T) {
 // Of several searches only those that find little are sent again.
 func TestOfSeveralSearchesThoseWithFewHitsAreExpanded(t *testing.T) {
 	const first, second, third = "{}\n{\"query\":{\"match\":{\"a\":\"1\"}}}\n", "{}\n{\"query\":{\"match\":{\"a\":\"2\"}}}\n", "{}\n{\"query\":{\"match\":{\"a\":\"3\"}}}\n"
+	const path2 = "[1].query.match"
 	failed := `{"error":{"type":"parsing_exception"},"status":400}`
-	responses := func(all ...string) string { return `{"took":5,"responses":[` + strings.Join(all, ",") + `]}` }
 	for name, tt := range map[string]struct {
 		answers, expanded []string // expanded are the answers to the rewritten searches
 		again, want       string
+		paths             []string
 	}{
-		"one":        {[]string{totalOf(20), totalOf(1), totalOf(30)}, []string{fewAnswer}, second, responses(totalOf(20), fewAnswer, totalOf(30))},
-		"two":        {[]string{totalOf(2), totalOf(20), totalOf(1)}, []string{fewAnswer, fewAnswer}, first + third, responses(fewAnswer, totalOf(20), fewAnswer)},
-		"none":       {[]string{totalOf(20), totalOf(20), totalOf(20)}, nil, "", responses(totalOf(20), totalOf(20), totalOf(20))},
-		"one fails":  {[]string{failed, totalOf(1), totalOf(20)}, []string{fewAnswer}, second, responses(failed, fewAnswer, totalOf(20))},
-		"odd answer": {[]string{totalOf(20), totalOf(1), totalOf(30)}, nil, second, responses(totalOf(20), totalOf(1), totalOf(30))},
+		"one":        {[]string{totalOf(20), totalOf(1), totalOf(30)}, []string{fewAnswer}, second, responses(totalOf(20), fewAnswer, totalOf(30)), []string{path2}},
+		"two":        {[]string{totalOf(2), totalOf(20), totalOf(1)}, []string{fewAnswer, fewAnswer}, first + third, responses(fewAnswer, totalOf(20), fewAnswer), []string{"[0].query.match", "[2].query.match"}},
+		"none":       {[]string{totalOf(20), totalOf(20), totalOf(20)}, nil, "", responses(totalOf(20), totalOf(20), totalOf(20)), nil},
+		"one fails":  {[]string{failed, totalOf(1), totalOf(20)}, []string{fewAnswer}, second, responses(failed, fewAnswer, totalOf(20)), []string{path2}},
+		"odd answer": {[]string{totalOf(20), totalOf(1), totalOf(30)}, nil, second, responses(totalOf(20), totalOf(1), totalOf(30)), []string{path2}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var again string
-			node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				w.Header().Set("Content-Type", "application/json")
-				if text, ok := strings.CutPrefix(string(body), "rewritten "); ok {
-					again = text
-					_, _ = io.WriteString(w, responses(tt.expanded...))
-					return
-				}
-				_, _ = io.WriteString(w, responses(tt.answers...))
-			}))
-			defer node.Close()
 			e := func(_ context.Context, r *expand.Request) (*expand.Result, error) {
 				res := &expand.Result{Rewritten: true, Body: append([]byte("rewritten "), r.Body...), Parts: make([]expand.Part, strings.Count(string(r.Body), "{}"))}
 				for k := range res.Parts {
@@ -143,24 +118,28 @@ func TestOfSeveralSearchesThoseWithFewHitsAreExpanded(t *testing.T) {
 				}
 				return res, nil
 			}
-			s := newServer(t, Options{Nodes: nodesAt(node.URL), Expander: waiting{e, []int{10, 10, 10}}})
-			addr := startServer(t, s)
-			got := exchangeRaw(t, addr, searchOf("/i/_msearch", "X-Akin: explain\nContent-Type: application/x-ndjson\nAccept-Encoding: gzip\n", first+second+third))
-			_, body, _ := strings.Cut(got, "\r\n\r\n")
-			if diff := cmp.Diff(tt.want, body); diff != "" || again != tt.again || !strings.Contains(got, fmt.Sprintf("Content-Length: %d\r\n", len(tt.want))) {
-				t.Errorf("the node got %q again, the client %q", again, got)
-			}
-			_, id, _ := strings.Cut(got, "X-Akin-Explanation: ")
-			id, _, _ = strings.Cut(id, "\r\n")
-			var record struct{ Clauses []struct{ Path string } }
-			getAdmin(t, s, "/_akin/explanations/"+id, &record)
-			for k, c := range record.Clauses { // by the numbers that the client knows
-				if want := fmt.Sprintf("[%d].query.match", strings.Index("123", tt.again[strings.Index(tt.again, `"a":"`)+5+k*len(first):][:1])); c.Path != want {
-					t.Errorf("clause %d of %q is explained as %s, want %s", k, tt.again, c.Path, want)
+			p := start(t, Options{Expander: waiting{e, []int{10, 10, 10}}}, func(_ int, r rawRequest) string {
+				if strings.HasPrefix(r.body, "rewritten ") {
+					return answerOf(responses(tt.expanded...))
 				}
+				return answerOf(responses(tt.answers...))
+			})
+			got := p.post(t, "/i/_msearch", "X-Akin: explain\n"+ndjsonType+"Accept-Encoding: gzip\n", first+second+third)
+			if diff := cmp.Diff(tt.want, bodyOf(got)); diff != "" || !strings.Contains(got, fmt.Sprintf("Content-Length: %d\r\n", len(tt.want))) {
+				t.Errorf("the client got %q", got)
 			}
-			if len(record.Clauses) != strings.Count(tt.again, "{}") {
-				t.Errorf("%d clauses are explained", len(record.Clauses))
+			var paths []string // by the numbers that the client knows
+			if tt.again == "" {
+				p.arrived(t, first+second+third)
+			} else {
+				p.arrived(t, first+second+third, "rewritten "+tt.again)
+			}
+			clauses, _ := p.explained(t, got)["clauses"].([]any)
+			for _, c := range clauses {
+				paths = append(paths, fmt.Sprint(c.(map[string]any)["path"]))
+			}
+			if diff := cmp.Diff(tt.paths, paths); diff != "" {
+				t.Errorf("explained (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -19,27 +19,27 @@ import (
 	"github.com/akin-search/akin/internal/limits"
 )
 
-// copyBufferSize is the size of the pieces in which answers are copied.
+// copyBufferSize is the size of the buffers for copying answers.
 const copyBufferSize = 32 << 10
 
-// A trip is a request on its way to the cluster. Answers with a status of 1xx
-// pass on until there is the answer itself.
+// A trip is a request on its way to the cluster. It passes on 1xx answers until
+// the final answer comes.
 //
-// While an answer is written net/http reads and closes what is left of the
-// body, which the transport may still read, as a node may answer early. That
-// would break the upstream connection in the middle of the answer (seen once in
-// 60,000 POSTs). Full duplex leaves the body to the transport.
+// While an answer is written net/http reads and closes the rest of the body.
+// The transport may still read it, as a node may answer early; then the
+// upstream connection breaks in the middle of the answer (seen once in 60,000
+// POSTs). Full duplex leaves the body to the transport.
 type trip struct {
 	out     *http.Request
 	interim interimAnswers
 	lent    lentBody
 }
 
-// depart returns r on its way to the cluster, with all but akin's own headers
-// and what is between the client and akin only. [trip.end] has to be called.
+// depart prepares r for the cluster, without akin's own headers and hop-by-hop
+// headers. The caller must call [trip.end].
 func (s *Server) depart(w http.ResponseWriter, r *http.Request) *trip {
 	if r.ContentLength != 0 {
-		_ = http.NewResponseController(w).EnableFullDuplex() // only recorders of tests have none
+		_ = http.NewResponseController(w).EnableFullDuplex() // fails only for recorders in tests
 	}
 	t := &trip{interim: interimAnswers{w: w}}
 	t.out = s.outgoing(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: t.interim.pass}), r)
@@ -50,14 +50,14 @@ func (s *Server) depart(w http.ResponseWriter, r *http.Request) *trip {
 	return t
 }
 
-// end ends the reading of the client's body.
+// end stops reading the client's body.
 func (t *trip) end() {
 	t.interim.end()
 	t.lent.end()
 }
 
-// answer copies the cluster's answer to a request to its client, or says that
-// there is none. Where it breaks off, the client's connection does, too.
+// answer copies the cluster's answer to the client, or reports the error. If
+// the answer breaks off, so does the client's connection.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, t *trip, res *http.Response, err error) {
 	t.interim.end()
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, t *trip, res *ht
 		return
 	}
 	defer res.Body.Close()
-	if res.StatusCode == http.StatusSwitchingProtocols { // after which bytes go both ways: net/http knows how
+	if res.StatusCode == http.StatusSwitchingProtocols { // then bytes go both ways, which ReverseProxy handles
 		again := &httputil.ReverseProxy{Transport: sentAlready{res}, Rewrite: func(pr *httputil.ProxyRequest) { pr.Out = t.out }}
 		again.ErrorHandler = s.failed
 		again.ErrorLog = slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
@@ -74,7 +74,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, t *trip, res *ht
 	}
 	h := w.Header()
 	copyEndToEnd(h, res.Header)
-	if slices.Contains(res.TransferEncoding, "chunked") { // net/http would give a short complete answer a length
+	if slices.Contains(res.TransferEncoding, "chunked") { // else net/http would give a short complete answer a length
 		h["Transfer-Encoding"] = []string{"chunked"}
 	}
 	announced := len(res.Trailer)
@@ -97,13 +97,13 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, t *trip, res *ht
 	}
 }
 
-// sentAlready is the transport of a request that has its answer.
+// sentAlready is a transport that returns an answer received before.
 type sentAlready struct{ res *http.Response }
 
 // RoundTrip returns the answer.
 func (a sentAlready) RoundTrip(*http.Request) (*http.Response, error) { return a.res, nil }
 
-// copyBody copies a body in the pieces in which it comes.
+// copyBody copies a body piece by piece, as it arrives.
 func (s *Server) copyBody(w http.ResponseWriter, body io.Reader) error {
 	buf := s.buffers.Get().(*[copyBufferSize]byte)
 	defer s.buffers.Put(buf)
@@ -121,14 +121,13 @@ func (s *Server) copyBody(w http.ResponseWriter, body io.Reader) error {
 		case err != nil:
 			return err
 		}
-		_ = conn.Flush() // a moment later; where it fails, so does the next write
+		_ = conn.Flush() // a moment later; if it fails, so does the next write
 	}
 }
 
-// interimAnswers passes answers with a status of 1xx on, until there is the
-// answer itself: net/http's transport may go on reading. A 100 is left to
-// net/http's server, which sends one as soon as the body is read, and that is
-// when the node grants it: the client would get two.
+// interimAnswers passes on 1xx answers until the final answer comes; net/http's
+// transport may read more. It drops 100: net/http's server sends one when the
+// body is first read, as the node grants it, and the client would get two.
 type interimAnswers struct {
 	mu sync.Mutex
 	w  http.ResponseWriter // nil after the end
@@ -151,8 +150,8 @@ func (i *interimAnswers) end() {
 	i.w = nil
 }
 
-// A lentBody is a client's body, which the transport must not close, nor begin
-// to read once the request is answered.
+// A lentBody is a client's body that the transport must not close, nor read
+// once the request is answered.
 type lentBody struct {
 	io.Reader
 
@@ -167,7 +166,7 @@ func (b *lentBody) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// Close ends the reading.
+// Close stops reading.
 func (b *lentBody) Close() error {
 	b.end()
 	return nil
@@ -175,7 +174,7 @@ func (b *lentBody) Close() error {
 
 func (b *lentBody) end() { b.over.Store(true) }
 
-// outgoing returns what the cluster gets for r.
+// outgoing returns the request to the cluster for r.
 func (s *Server) outgoing(ctx context.Context, r *http.Request) *http.Request {
 	out, to := r.WithContext(ctx), *r.URL
 	out.URL, out.Header = &to, make(http.Header, len(r.Header)+2)
@@ -189,7 +188,7 @@ func (s *Server) outgoing(ctx context.Context, r *http.Request) *http.Request {
 		out.Header["Connection"], out.Header["Upgrade"] = []string{"Upgrade"}, upgrade
 	}
 	if _, ok := out.Header["User-Agent"]; !ok {
-		out.Header["User-Agent"] = []string{""} // else net/http makes one up
+		out.Header["User-Agent"] = []string{""} // else net/http adds its own
 	}
 	if s.opts.ForwardedHeaders {
 		(&httputil.ProxyRequest{In: r, Out: out}).SetXForwarded()
@@ -200,14 +199,13 @@ func (s *Server) outgoing(ctx context.Context, r *http.Request) *http.Request {
 	out.Host = "" // the node's own name, as a client that talks to it would send
 	if raw := r.URL.RawPath; raw != "" && !strings.HasPrefix(raw, "//") && r.URL.EscapedPath() != raw {
 		// A path like /<logs-{now/d}>/_search would be escaped. Opaque is sent as it
-		// is, except that one with two leading slashes is taken for an authority.
+		// is, but one with two leading slashes is taken for an authority.
 		out.URL.Opaque = raw
 	}
 	return out
 }
 
-// copyEndToEnd copies headers that are not only for the next hop (RFC 9110,
-// section 7.6.1).
+// copyEndToEnd copies all but hop-by-hop headers (RFC 9110, section 7.6.1).
 func copyEndToEnd(to, from http.Header) {
 	options := tokens(from["Connection"])
 	for name, values := range from {
@@ -222,8 +220,7 @@ func copyEndToEnd(to, from http.Header) {
 	}
 }
 
-// tokens returns the members of a header that is a list, written as names of
-// headers are.
+// tokens returns the members of a list header, in canonical form.
 func tokens(values []string) (names []string) {
 	for _, list := range values {
 		for name := range strings.SplitSeq(list, ",") {
@@ -233,7 +230,7 @@ func tokens(values []string) (names []string) {
 	return names
 }
 
-// failed answers for a cluster that did not answer; [limits.ErrSlow] says that
+// failed answers for a cluster that did not answer. [limits.ErrSlow] means that
 // it waited for the client.
 func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, limits.ErrSlow) {
@@ -241,14 +238,14 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	if r.Context().Err() != nil {
-		panic(http.ErrAbortHandler) // the client is gone, or is being cut off at shutdown
+		panic(http.ErrAbortHandler) // the client is gone, or is cut off at shutdown
 	}
 	s.metrics.Errors.Inc()
 	s.log.DebugContext(r.Context(), "no answer from the cluster", "method", r.Method, "err", err)
 	writeError(w, http.StatusBadGateway, "akin_upstream_exception", "no node of the cluster answered the request")
 }
 
-// brokenBody answers a search whose body did not come, or came too slowly.
+// brokenBody answers a search whose body broke off or came too slowly.
 func (s *Server) brokenBody(w http.ResponseWriter, late bool) {
 	if !late {
 		writeError(w, http.StatusBadRequest, "akin_request_exception", "the body of the request broke off")
@@ -259,7 +256,7 @@ func (s *Server) brokenBody(w http.ResponseWriter, late bool) {
 	writeError(w, http.StatusRequestTimeout, "akin_request_exception", "the body of the search came too slowly")
 }
 
-// An errorCause is the part of an Elasticsearch error that says what happened.
+// An errorCause is the cause in an Elasticsearch error.
 type errorCause struct {
 	Type   string `json:"type"`
 	Reason string `json:"reason"`
@@ -292,5 +289,5 @@ func writeError(w http.ResponseWriter, status int, kind, reason string) {
 		return
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // nobody is left to tell
+	_, _ = w.Write(body) // on error the client is gone
 }

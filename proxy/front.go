@@ -15,25 +15,24 @@ import (
 	"github.com/akin-search/akin/internal/limits"
 )
 
-// Limits of the listeners. The time of requests and answers has none: bulk
-// loads and scrolls are long.
+// Limits of the listeners. Requests and answers have no time limit, because
+// bulk loads and scrolls take long.
 const (
 	readHeaderTimeout = 10 * time.Second
-	// maxHeaderBytes is the largest head of a request; larger ones get 431. The
-	// cluster takes less by default, and answers 400 itself.
+	// maxHeaderBytes is the largest head of a request; a larger one gets 431.
+	// Clusters accept less by default and answer 400 themselves.
 	maxHeaderBytes = 64 << 10
-	// adminConnections are for probes and scrapes, on top of
+	// adminConnections are for probes and scrapes, in addition to
 	// Options.MaxConnections.
 	adminConnections = 32
-	// waitEvery is how often it is seen whether requests have ended, watchEvery how
-	// often log and metrics report the state, if nobody asks for /readyz.
+	// waitEvery is the poll interval of Wait. watchEvery is how often log and
+	// metrics report the state if nobody asks for /readyz.
 	waitEvery  = 10 * time.Millisecond
 	watchEvery = 10 * time.Second
 )
 
-// A Front owns the two listeners of a process and hands their requests to a
-// [Server], which can be replaced meanwhile. Its methods may be called
-// concurrently.
+// A Front owns the two listeners of a process and passes their requests to a
+// [Server], which can be replaced. Its methods may be called concurrently.
 type Front struct {
 	tls      *tls.Config // nil for plain HTTP
 	inFlight atomic.Int64
@@ -42,18 +41,17 @@ type Front struct {
 	current *Server
 }
 
-// NewFront returns a front of s, with the MaxConnections and IdleTimeout of s
-// for its whole life. With c, which must not be modified, clients have to speak
-// TLS.
+// NewFront returns a front for s, with the MaxConnections and IdleTimeout of s
+// for its whole life. If c is not nil, clients must use TLS; c must not change.
 func NewFront(s *Server, c *tls.Config) *Front { return &Front{current: s, tls: c} }
 
-// Replace hands all requests from now on to s. The server before that is not
-// closed: [Server.Wait] returns when its last request has ended.
+// Replace passes all further requests to s. It does not close the previous
+// server: [Server.Wait] returns when its last request has ended.
 func (f *Front) Replace(s *Server) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s.draining.Store(f.current.draining.Load())
-	s.health.SetLog(s.log) // health may be that of the server before
+	s.health.SetLog(s.log) // health may be that of the previous server
 	f.current = s
 }
 
@@ -63,8 +61,8 @@ func (f *Front) server() *Server {
 	return f.current
 }
 
-// enter returns the server of the moment and counts a request for it, which
-// whoever replaces that server sees.
+// enter returns the current server and counts a request in flight for it. The
+// lock ensures that whoever replaces the server sees the count.
 func (f *Front) enter() *Server {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -78,12 +76,12 @@ func (f *Front) serveProxy(w http.ResponseWriter, r *http.Request) {
 	f.inFlight.Add(1)
 	defer f.inFlight.Add(-1)
 	if s.draining.Load() {
-		w.Header().Set("Connection", "close") // the next one opens a connection to another process
+		w.Header().Set("Connection", "close") // the next request opens a connection to another process
 	}
 	s.proxy.ServeHTTP(w, r)
 }
 
-// refuse returns the answer to a request that net/http cannot read.
+// refuse returns the answer to a request that net/http cannot parse.
 func (f *Front) refuse(status int, reason string) []byte {
 	if status == http.StatusRequestHeaderFieldsTooLarge {
 		f.server().metrics.LargeHeads.Inc()
@@ -105,11 +103,11 @@ func (s *Server) Wait(ctx context.Context) {
 	}
 }
 
-// Serve answers on the two listeners until ctx ends. Then /readyz answers 503,
-// and requests are still taken for Options.ShutdownDelay, on connections that
-// close behind them. After that those in flight have Options.ShutdownTimeout,
-// and what is left is cut off. The admin listener closes last. It returns nil
-// after a complete drain; listeners and server are closed when it returns.
+// Serve serves both listeners until ctx ends. Then /readyz answers 503 while
+// requests are still accepted for Options.ShutdownDelay, each with Connection:
+// close. After that, requests in flight have Options.ShutdownTimeout, and the
+// rest are cut off. The admin listener closes last. Serve returns nil after a
+// complete drain; listeners and server are closed when it returns.
 func (f *Front) Serve(ctx context.Context, proxy, admin net.Listener) error {
 	watching, stopWatching := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
@@ -146,7 +144,7 @@ func (f *Front) Serve(ctx context.Context, proxy, admin net.Listener) error {
 	return errors.Join(errs...)
 }
 
-// newServers returns servers for the listeners, whose connections it bounds.
+// newServers returns servers for the listeners and limits their connections.
 func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	s := f.server()
 	bounded := func(l net.Listener, limit int, port string) *limits.Listener {
@@ -171,7 +169,7 @@ func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	}
 	servers[0].ConnState, servers[1].ConnState = clients.State, operators.State
 	servers[0].ConnContext, servers[1].ConnContext = limits.Context, limits.Context
-	// A request to the admin port is small and short.
+	// Requests to the admin port are small and short.
 	servers[1].ReadTimeout, servers[1].WriteTimeout = 15*time.Second, 30*time.Second
 	return servers
 }
@@ -186,12 +184,12 @@ func newHTTPServer(h http.Handler, idle time.Duration, log *slog.Logger) *http.S
 		IdleTimeout:       idle,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		// OPTIONS * goes to the cluster like all else.
+		// Forward OPTIONS * like any other request.
 		DisableGeneralOptionsHandler: true,
 	}
 }
 
-// watch looks at the state until ctx ends.
+// watch checks the state every watchEvery until ctx ends.
 func (f *Front) watch(ctx context.Context) {
 	ticks := time.NewTicker(watchEvery)
 	defer ticks.Stop()
@@ -212,10 +210,10 @@ func (f *Front) watch(ctx context.Context) {
 	}
 }
 
-// delay lets it be noticed that the process ends. It returns the error of a
-// listener that fails meanwhile.
+// delay marks the server as not ready and waits for ShutdownDelay. It returns
+// the error of a listener that fails meanwhile.
 func (f *Front) delay(ctx context.Context, ended <-chan error) error {
-	f.mu.Lock() // a server that replaces this one after that is draining, too
+	f.mu.Lock() // so that a server that replaces this one is draining, too
 	s := f.current
 	s.draining.Store(true)
 	f.mu.Unlock()
@@ -231,10 +229,10 @@ func (f *Front) delay(ctx context.Context, ended <-chan error) error {
 	}
 }
 
-// drain takes no more requests and waits a bounded time for those in flight.
+// drain accepts no more requests and waits for those in flight.
 func (f *Front) drain(ctx context.Context, servers []*http.Server) error {
 	s := f.server()
-	s.draining.Store(true) // where a listener has failed it was not yet
+	s.draining.Store(true) // not set yet if a listener failed
 	began, limit := time.Now(), s.opts.ShutdownTimeout
 	s.log.InfoContext(ctx, "draining: no new requests are accepted", "in_flight", f.inFlight.Load(), "timeout", limit.String())
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)

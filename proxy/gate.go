@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// A Gate says who may come in. The zero Gate lets every program in.
+// A Gate guards the admin port. The zero Gate lets every program in.
 type Gate struct {
-	// Hosts are the names, with localhost and any address, by which the port may be
-	// called.
+	// Hosts are allowed in the Host header, besides localhost and IP addresses.
 	Hosts []string
-	// Token is what callers have to know; "" is nothing.
+	// Token is the token that callers must send; "" requires none.
 	Token string
-	// Exposed says that other machines reach the port: without a Token nobody may.
+	// Exposed says that other machines reach the port. Then without a Token every
+	// request is refused.
 	Exposed bool
 }
 
-// Refuses returns the status and the reason of a refusal, 0 for none. It sets
-// what else the answer needs in h.
+// Refuses returns the status and reason of a refusal, or 0. It sets what else
+// the answer needs in h.
 //
-// A web page in an operator's browser may send requests by a name that is not
-// akin's, which it can have resolved to akin's address (DNS rebinding), and
-// posts to akin's own address. The browser adds the operator's token.
+// A web page in an operator's browser can send requests under a name that
+// resolves to akin's address (DNS rebinding), and posts to akin's own address.
+// The browser adds the operator's token.
 func (g *Gate) Refuses(r *http.Request, h http.Header) (status int, why string) {
 	switch {
 	case !g.knowsHost(r.Host):
@@ -45,19 +45,19 @@ func (g *Gate) Refuses(r *http.Request, h http.Header) (status int, why string) 
 	return 0, ""
 }
 
-// knowsToken reports whether a request has the token, as a bearer or, which
-// browsers ask for, as the password of any user.
+// knowsToken reports whether a request has the token, as a bearer or, as
+// browsers send it, as the password of any user.
 func (g *Gate) knowsToken(r *http.Request) bool {
 	given, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !isBearer {
 		_, given, _ = r.BasicAuth()
 	}
-	want, got := sha256.Sum256([]byte(g.Token)), sha256.Sum256([]byte(given)) // of one length, so that the time says nothing
+	want, got := sha256.Sum256([]byte(g.Token)), sha256.Sum256([]byte(given)) // of equal length, so that the time reveals nothing
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// knowsHost reports whether the port may be called by a header Host. An address
-// is never rebound: that takes a name.
+// knowsHost reports whether the Host header is allowed. IP addresses always
+// are, because DNS rebinding needs a name.
 func (g *Gate) knowsHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -67,21 +67,21 @@ func (g *Gate) knowsHost(host string) bool {
 		slices.ContainsFunc(g.Hosts, func(name string) bool { return strings.EqualFold(host, name) })
 }
 
-// tokenLogEvery is the least time between two lines about wrong tokens.
+// tokenLogEvery is the minimum pause between two log lines about wrong tokens.
 const tokenLogEvery = time.Minute
 
-// wrongTokens logs that the admin port was sent wrong tokens: the first one at
-// once, and then once a minute how many more there were.
+// wrongTokens logs wrong tokens sent to the admin port: the first one at once,
+// then once a minute how many more there were.
 type wrongTokens struct {
 	log *slog.Logger
 
 	mu    sync.Mutex
 	count int       // since the last line
 	from  string    // who sent the last one
-	next  time.Time // when there may be another line
+	next  time.Time // when the next line may follow
 }
 
-// note counts a wrong token that an address sent.
+// note counts a wrong token sent from an address.
 func (w *wrongTokens) note(from string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,14 +93,14 @@ func (w *wrongTokens) note(from string) {
 	}
 }
 
-// flush logs what was counted since the last line.
+// flush logs the count since the last line.
 func (w *wrongTokens) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.write()
 }
 
-// write is flush while the lock is held.
+// write is flush with the lock held.
 func (w *wrongTokens) write() {
 	if w.count > 0 {
 		w.log.Warn("wrong tokens on the admin port", "count", w.count, "last_from", w.from)

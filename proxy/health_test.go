@@ -1,15 +1,10 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,44 +18,6 @@ import (
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/report"
 )
-
-// A logBook keeps what is logged at info and above.
-type logBook struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBook) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBook) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(b, nil)) }
-
-func (b *logBook) text() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-// lines returns the records since the last call, decoded.
-func (b *logBook) lines(t *testing.T) (all []map[string]any) {
-	t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for dec := json.NewDecoder(&b.buf); ; {
-		line := map[string]any{}
-		if err := dec.Decode(&line); errors.Is(err, io.EOF) {
-			b.buf.Reset()
-			return all
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		delete(line, "time")
-		all = append(all, line)
-	}
-}
 
 // TestFailuresAreToldToTheLogOfTheServerInUse, not to that of one that is made
 // and may never be.
@@ -110,19 +67,14 @@ func TestReadyzTellsReadyFromDegradedFromNotReady(t *testing.T) {
 				}
 				return c.is
 			}})
-			get := func(path string) *httptest.ResponseRecorder {
-				w := httptest.NewRecorder()
-				s.admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-				return w
+			if status, answer := askServer(s, http.MethodGet, "/readyz", ""); status != c.status || answer != c.answer {
+				t.Errorf("got %d %s, want %d %s", status, answer, c.status, c.answer)
 			}
-			if w := get("/readyz"); w.Code != c.status || w.Body.String() != c.answer {
-				t.Errorf("got %d %s, want %d %s", w.Code, w.Body, c.status, c.answer)
-			}
-			if w := get("/metrics"); !strings.Contains(w.Body.String(), c.metric+"\n") {
+			if _, answer := askServer(s, http.MethodGet, "/metrics", ""); !strings.Contains(answer, c.metric+"\n") {
 				t.Errorf("no %s in the metrics", c.metric)
 			}
-			if w := get("/healthz"); w.Code != 200 || w.Body.String() != `{"status":"ok"}` {
-				t.Errorf("/healthz: %d %s", w.Code, w.Body)
+			if status, answer := askServer(s, http.MethodGet, "/healthz", ""); status != 200 || answer != `{"status":"ok"}` {
+				t.Errorf("/healthz: %d %s", status, answer)
 			}
 		})
 	}
@@ -183,61 +135,36 @@ func TestServeWatchesTheStateUntilItEnds(t *testing.T) {
 // Whatever fails open says so in the log, at the level that is on by default,
 // without the text of the search.
 func TestEachWayOfFailingOpenIsLogged(t *testing.T) {
-	fails := expander(func(context.Context, *expand.Request) (*expand.Result, error) {
-		return nil, errors.New("secret text")
-	})
-	refuse := func(n int, _ rawRequest) string {
-		if n == 1 {
-			return answerWith(400, jsonType, `{"error":{"type":"x","reason":"secret text"}}`)
-		}
-		return answerOf(`{}`)
-	}
-	broken := rerankerFunc(func(context.Context, *expand.Rerank, []expand.Hit) ([]expand.HitScore, error) {
-		return nil, errors.New("secret text")
-	})
-	const page = "POST /i/_search"
-	for _, c := range []struct {
-		name, line  string
+	secret := errors.New("secret text")
+	refusal := answerWith(400, jsonType, `{"error":{"type":"x","reason":"secret text"}}`)
+	broken := rerankerFunc(func(context.Context, *expand.Rerank, []expand.Hit) ([]expand.HitScore, error) { return nil, secret })
+	gone := func(rawRequest) string { return answerOf(`{"hits":{"hits":[]}}`) }
+	rewrites := Options{Expander: rewriteTo(rewritten)}
+	reranks := Options{Expander: expander(rerankAll), Reranker: broken}
+	for name, c := range map[string]struct {
+		target      string
+		o           Options
 		answer      func(n int, r rawRequest) string
-		options     Options
 		what, cause string
 	}{
-		{"an error of the expander", page, nil, Options{Expander: fails}, failedSearch, "error"},
-		{"a panic", page, nil, Options{Expander: expander(func(context.Context, *expand.Request) (*expand.Result, error) {
-			panic("secret text")
-		})}, failedSearch, "panic"},
-		{"one of several searches", "POST /i/_msearch", nil, Options{Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
-			return &expand.Result{Rewritten: true, Body: r.Body, Parts: []expand.Part{{Err: errors.New("secret text")}}}, nil
-		})}, failedSearch, "error"},
-		{"a body without memory", page, nil, Options{Expander: rewriteTo(rewritten), Memory: limits.New(1)}, failedSearch, reasonMemory},
-		{"a refused search", page, refuse, Options{Expander: rewriteTo(rewritten)}, failedSearch, "rejected"},
-		{"an answer that cannot be looked at", "POST /i/_msearch", func(int, rawRequest) string {
-			return answerOf(`{"responses":1,"error":"failures"}`)
-		}, Options{Expander: rewriteTo(rewritten)}, failedSearch, "unchecked"},
-		{
-			"hits in the engine's order", page, frames(threeHits),
-			Options{Expander: expander(rerankAll), Reranker: broken},
-			failedRerank, "error",
-		},
-		{
-			"hits that cannot be cut", page, func(int, rawRequest) string { return answerOf(`{"hits":7}`) },
-			Options{Expander: expander(rerankAll), Reranker: broken},
-			failedRerank, "unreadable",
-		},
+		"an error of the expander":           {"/i/_search", Options{Expander: fails(secret)}, nil, failedSearch, "error"},
+		"a panic":                            {"/i/_search", Options{Expander: expander(panics)}, nil, failedSearch, "panic"},
+		"one of several searches":            {"/i/_msearch", Options{Expander: results(expand.Result{Rewritten: true, Parts: []expand.Part{{Err: secret}}})}, nil, failedSearch, "error"},
+		"a body without memory":              {"/i/_search", Options{Expander: rewriteTo(rewritten), Memory: limits.New(1)}, nil, failedSearch, reasonMemory},
+		"a refused search":                   {"/i/_search", rewrites, inTurn(refusal, emptyAnswer), failedSearch, "rejected"},
+		"an answer that cannot be looked at": {"/i/_msearch", rewrites, inTurn(answerOf(`{"responses":1,"error":"failures"}`)), failedSearch, "unchecked"},
+		"hits in the engine's order":         {"/i/_search", reranks, frames(threeHits), failedRerank, "error"},
+		"a page that lacks a hit":            {"/i/_search", Options{Expander: expander(rerankAll), Reranker: rerankerFunc(backwards)}, sides(threeHits, gone, nil), failedRerank, rerankChanged},
+		"hits that cannot be cut":            {"/i/_search", reranks, inTurn(answerOf(`{"hits":7}`)), failedRerank, "unreadable"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			var book logBook
-			node := startRawNode(t, c.answer)
-			c.options.Nodes, c.options.Logger = nodesAt(node.URL), book.logger()
-			addr, _ := startProxy(t, c.options)
-			const body = `{"query":"secret text"}`
-			exchangeRaw(t, addr, fmt.Sprintf("%s HTTP/1.1\nHost: a\nConnection: close\n%sContent-Length: %d\n\n%s", c.line, jsonType, len(body), body))
-			told := false
+			c.o.Logger = book.logger()
+			start(t, c.o, c.answer).post(t, c.target, jsonType, `{"query":"secret text"}`)
 			text := book.text()
-			for _, line := range book.lines(t) {
-				told = told || line["level"] == "WARN" && line["msg"] == "failing open" && line["what"] == c.what && line["cause"] == c.cause
-			}
-			if !told {
+			if !slices.ContainsFunc(book.lines(t), func(line map[string]any) bool {
+				return line["level"] == "WARN" && line["msg"] == "failing open" && line["what"] == c.what && line["cause"] == c.cause
+			}) {
 				t.Errorf("no line on %s, %s in\n%s", c.what, c.cause, text)
 			}
 			if strings.Contains(text, "secret") {
@@ -248,28 +175,19 @@ func TestEachWayOfFailingOpenIsLogged(t *testing.T) {
 }
 
 func TestSearchesThatFailOpenDegradeTheServer(t *testing.T) {
-	node := startRawNode(t, nil)
-	fail := true
-	s := newServer(t, Options{Nodes: nodesAt(node.URL), Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
-		if fail {
-			return nil, errors.New("away")
-		}
-		return rewriteTo(rewritten)(ctx, r)
-	})})
-	search := func(n int) {
-		for range n {
-			r := httptest.NewRequest(http.MethodPost, "/i/_search", strings.NewReader("{}"))
-			r.Header.Set("Content-Type", "application/json")
-			s.proxy.ServeHTTP(httptest.NewRecorder(), r)
-		}
+	how := fails(errors.New("away"))
+	p := start(t, Options{Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) { return how(ctx, r) })}, nil)
+	for range 20 {
+		p.search(t, "/i/_search")
 	}
-	search(20)
-	if c := s.condition(t.Context()); len(c.NotReady) > 0 || len(c.Degraded) != 1 || c.Degraded[0].Reason != report.FailingOpen {
+	if c := p.server.condition(t.Context()); len(c.NotReady) > 0 || len(c.Degraded) != 1 || c.Degraded[0].Reason != report.FailingOpen {
 		t.Errorf("all fail: %v", c)
 	}
-	fail = false
-	search(10 * 20)
-	if c := s.condition(t.Context()); len(c.Degraded) > 0 {
+	how = rewriteTo(rewritten)
+	for range 10 * 20 {
+		p.search(t, "/i/_search")
+	}
+	if c := p.server.condition(t.Context()); len(c.Degraded) > 0 {
 		t.Errorf("one in eleven failed: %v", c)
 	}
 }
@@ -288,10 +206,15 @@ func TestAClientThatGoesAwayIsNoFailure(t *testing.T) {
 }
 
 func TestEachWayOfFailingOpenHasASeriesFromTheStart(t *testing.T) {
-	_, page := askAdmin(t, Options{Causes: map[string]string{"rows": "a hint"}}, http.MethodGet, "/metrics", "")
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "akin_matrix_version", Help: "h"}, func() float64 { return 7 }))
+	_, page := askAdmin(t, Options{Registry: registry, Causes: map[string]string{"rows": "a hint"}}, http.MethodGet, "/metrics", "")
 	for _, want := range []string{
+		`akin_matrix_version 7`,
+		`akin_requests_total{effort="",outcome="passed_through",reason=""} 0`,
 		`akin_requests_total{effort="",outcome="failed_open",reason="rows"} 0`,
 		`akin_requests_total{effort="",outcome="failed_open",reason="panic"} 0`,
+		`akin_search_stage_duration_seconds_count{effort="",stage="expand"} 0`,
 		`akin_reranked_total{result="rows"} 0`,
 		`akin_reranked_total{result="unreadable"} 0`,
 		`akin_rejected_searches_total{original="accepted"} 0`,

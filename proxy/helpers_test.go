@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -107,14 +109,100 @@ func defaultCause(err error) string {
 	return "error"
 }
 
-// startProxy serves o on a real socket and returns the address. Options that
-// the test leaves open get a registry.
-func startProxy(t *testing.T, o Options) (addr string, registry *prometheus.Registry) {
+// A rig is a proxy on a real socket before a node.
+type rig struct {
+	*rawNode // nil where the test has nodes of its own
+
+	server *Server
+	addr   string
+}
+
+// start serves o, before a node that answers by a function unless o has nodes.
+// What change does to the server comes before that.
+func start(t *testing.T, o Options, answer func(n int, r rawRequest) string, change ...func(*Server)) *rig {
 	t.Helper()
-	if o.Registry == nil {
-		o.Registry = prometheus.NewRegistry()
+	p := &rig{}
+	if o.Nodes == nil {
+		p.rawNode = startRawNode(t, answer)
+		o.Nodes = nodesAt(p.URL)
 	}
-	return startServer(t, newServer(t, o)), o.Registry
+	p.server = newServer(t, o)
+	for _, f := range change {
+		f(p.server)
+	}
+	p.addr = startServer(t, p.server)
+	return p
+}
+
+// post sends a search and returns all of the answer.
+func (p *rig) post(t *testing.T, target, header, body string) string {
+	t.Helper()
+	return exchangeRaw(t, p.addr, searchOf(target, header, body))
+}
+
+// search sends [someSearch] and returns the body of the answer.
+func (p *rig) search(t *testing.T, target string) string {
+	t.Helper()
+	return bodyOf(p.post(t, target, jsonType, someSearch))
+}
+
+// arrived compares the bodies of the searches that arrived at the node.
+func (p *rig) arrived(t *testing.T, want ...string) {
+	t.Helper()
+	var got []string
+	for _, r := range p.searches() {
+		got = append(got, r.body)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the node got %.500q, want %.500q", got, want)
+	}
+}
+
+// value returns that of a metric, see [counter].
+func (p *rig) value(t *testing.T, metric string, labels ...string) float64 {
+	t.Helper()
+	return counter(t, p.server.opts.Registry, metric, labels...)
+}
+
+// counted compares the value of a metric.
+func (p *rig) counted(t *testing.T, want float64, metric string, labels ...string) {
+	t.Helper()
+	if got := p.value(t, metric, labels...); got != want {
+		t.Errorf("%s %q is %v, want %v", metric, labels, got, want)
+	}
+}
+
+// became checks that there was one request, with an outcome and a reason.
+func (p *rig) became(t *testing.T, outcome, reason string) {
+	t.Helper()
+	p.counted(t, 1, "akin_requests_total")
+	p.counted(t, 1, "akin_requests_total", "outcome", outcome, "reason", reason)
+}
+
+// explained returns what the admin port shows of the search whose answer is
+// given, nil where that names no record.
+func (p *rig) explained(t *testing.T, answer string) (shown map[string]any) {
+	t.Helper()
+	_, id, named := strings.Cut(answer, explanationHeader+": ")
+	if !named {
+		return nil
+	}
+	id, _, _ = strings.Cut(id, "\r\n")
+	if status := getAdmin(t, p.server, explanationsPath+"/"+id, &shown); status != http.StatusOK {
+		t.Fatalf("status %d of explanation %s", status, id)
+	}
+	return shown
+}
+
+// bodyOf returns what is behind the head of an answer.
+func bodyOf(answer string) string {
+	_, body, _ := strings.Cut(answer, "\r\n\r\n")
+	return body
+}
+
+// inTurn answers with texts, the last one again and again.
+func inTurn(texts ...string) func(int, rawRequest) string {
+	return func(n int, _ rawRequest) string { return texts[min(n, len(texts))-1] }
 }
 
 // startServer serves s on a real socket and returns the address.
@@ -357,12 +445,6 @@ func (d document) hit(score string) string {
 	return `{"_index":"t","_id":` + d.quoted + `,"_score":` + score + d.rest
 }
 
-// threeNumbers is an answer with the same hits of one shard, by sequence number.
-const threeNumbers = `{"took":5,"timed_out":false,"_shards":{"total":1,"successful":1,"skipped":0,"failed":0},` +
-	`"hits":{"total":{"value":3,"relation":"eq"},"max_score":1.5,"hits":[` +
-	`{"_index":"t","_score":1.5,"fields":{"_seq_no":[0]}},{"_index":"t","_score":1.25,"fields":{"_seq_no":[4]}},` +
-	`{"_index":"t","_score":1.0,"fields":{"_seq_no":[3]}}]},"profile":{}}`
-
 // Kinds of requests for a search whose hits are reranked: for the frame and
 // whatever else is no side search, for the client's page, and for that in the
 // engine's order.
@@ -490,11 +572,184 @@ func softOf(soft ...float64) []expand.HitScore {
 	return scores
 }
 
-// fixedExpander answers every search with the same result.
-type fixedExpander struct{ result expand.Result }
+const (
+	someSearch = `{"query":{}}`
+	original   = "{ \"query\" : {\"match\":{\"body\":\"car\"}}, \"from\": 1.0e0 }\n"
+	rewritten  = `{"query":{"bool":{"should":[]}}}`
+)
 
-func (fixedExpander) Below(*expand.Request) []int { return nil }
-
-func (e fixedExpander) Expand(context.Context, *expand.Request) (*expand.Result, error) {
-	return &e.result, nil
+func pack(tb testing.TB, s string) string {
+	tb.Helper()
+	var b bytes.Buffer
+	gz := gzip.NewWriter(&b)
+	io.WriteString(gz, s)
+	if err := gz.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return b.String()
 }
+
+// searchOf returns a raw request for a search.
+func searchOf(target, header, body string) string {
+	return fmt.Sprintf("POST %s HTTP/1.1\nHost: a\nConnection: close\n%sContent-Length: %d\n\n%s", target, header, len(body), body)
+}
+
+const jsonType = "Content-Type: application/json\n"
+
+// answerWith returns an answer on the wire.
+func answerWith(status int, header, body string) string {
+	return fmt.Sprintf("HTTP/1.1 %d X\r\n%sContent-Length: %d\r\n\r\n%s", status, strings.ReplaceAll(header, "\n", "\r\n"), len(body), body)
+}
+
+// searches returns the requests that are not akin's own: health checks, ends of
+// scrolls, templates to render.
+func (n *rawNode) searches() []rawRequest {
+	var kept []rawRequest
+	for _, r := range n.all() {
+		if method, _, _ := strings.Cut(r.line, " "); method != http.MethodHead && method != http.MethodDelete && !strings.Contains(r.line, renderPath) {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// startSlowNode starts a node that answers by a function of ours, and returns
+// its URL.
+func startSlowNode(t *testing.T, answer func(w http.ResponseWriter)) string {
+	t.Helper()
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		answer(w)
+	}))
+	t.Cleanup(node.Close)
+	return node.URL
+}
+
+// heldBytes returns what is held of all kinds.
+func heldBytes(memory *limits.Budget) (n int64) {
+	for _, kind := range limits.Kinds() {
+		n += memory.Stats(kind).Held
+	}
+	return n
+}
+
+// waitFor waits until what is so.
+func waitFor(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// startNode serves h and returns the URL.
+func startNode(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	node := httptest.NewServer(h)
+	t.Cleanup(node.Close)
+	return node.URL
+}
+
+// A logBook keeps what is logged at info and above.
+type logBook struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBook) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBook) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(b, nil)) }
+
+func (b *logBook) text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// lines returns the records since the last call, decoded.
+func (b *logBook) lines(t *testing.T) (all []map[string]any) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for dec := json.NewDecoder(&b.buf); ; {
+		line := map[string]any{}
+		if err := dec.Decode(&line); errors.Is(err, io.EOF) {
+			b.buf.Reset()
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		delete(line, "time")
+		all = append(all, line)
+	}
+}
+
+// newServer returns a server whose cluster nobody asks.
+func newServer(tb testing.TB, o Options) *Server {
+	tb.Helper()
+	s := build(o)
+	tb.Cleanup(s.upstream.CloseIdleConnections)
+	tb.Cleanup(s.Close)
+	return s
+}
+
+// getAdmin reads JSON from the admin port.
+func getAdmin(t *testing.T, s *Server, target string, into any) (status int) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	s.admin.ServeHTTP(w, adminRequest(http.MethodGet, target, ""))
+	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil || w.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("GET %s: %v: %s", target, err, w.Body)
+	}
+	return w.Code
+}
+
+// adminRequest returns a request to the admin port by its address.
+func adminRequest(method, target, body string) *http.Request {
+	return httptest.NewRequest(method, "http://127.0.0.1:9281"+target, strings.NewReader(body))
+}
+
+// askServer sends a request to the admin handler of a server.
+func askServer(s *Server, method, target, body string) (status int, answer string) {
+	w := httptest.NewRecorder()
+	s.admin.ServeHTTP(w, adminRequest(method, target, body))
+	return w.Code, w.Body.String()
+}
+
+// askAdmin sends a request to the admin handler of a server for o.
+func askAdmin(t *testing.T, o Options, method, target, body string) (status int, answer string) {
+	t.Helper()
+	return askServer(newServer(t, o), method, target, body)
+}
+
+// answerOf returns a node's answer in HTTP.
+func answerOf(body string, header ...string) string {
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s",
+		len(body), strings.Join(append(header, ""), "\r\n"), body)
+}
+
+// inChunks returns a node's answer in HTTP, without its length.
+func inChunks(body string) string {
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
+}
+
+// hitIDs returns the ids in an answer in their order.
+func hitIDs(answer string) string {
+	var ids []string
+	for _, part := range strings.Split(answer, `"_id":"`)[1:] {
+		id, _, _ := strings.Cut(part, `"`)
+		ids = append(ids, id)
+	}
+	return strings.Join(ids, " ")
+}
+
+const originalAnswer = `{"hits":{"hits":[{"_id":"original"}]}}`

@@ -11,36 +11,35 @@ import (
 	"github.com/akin-search/akin/proxy/answer"
 )
 
-// maxLooked is what is read of an answer that streams on, for failed shards and
-// its total: identifiers of several kilobytes may come before them.
+// maxLooked is how much of a streamed answer is read for failed shards and its
+// total: identifiers of several kilobytes may come before them.
 const maxLooked = 64 << 10
 
-// errUnchecked says that an answer cannot be looked at.
+// errUnchecked says that an answer cannot be checked.
 var errUnchecked = errors.New("no JSON, or in a coding that is not known")
 
-// A judge looks at answers.
+// A judge checks answers.
 type judge struct {
 	memory *limits.Budget
 	gunzip *limits.Gunzip
 }
 
-// A sentSearch is what an answer is the answer to.
+// A sentSearch describes the search that an answer belongs to.
 type sentSearch struct {
 	client   *limits.Recipient
 	endpoint expand.Endpoint
-	strict   bool             // the cluster rejects the search where a shard fails
-	rewrote  func(k int) bool // whether the k-th of several searches was rewritten; nil where the answer does not tell them apart
+	strict   bool             // the cluster rejects the search if a shard fails
+	rewrote  func(k int) bool // whether the k-th of several searches was rewritten; nil if the answer does not tell them apart
 }
 
 // A judgment is what an answer says of the search.
 type judgment struct {
-	refused *answer.Failure // what the cluster has against it, nil for nothing
+	refused *answer.Failure // what the cluster rejects; nil for nothing
 	scroll  string          // that the answer opened, "" for none
-	err     error           // the answer cannot be looked at
+	err     error           // the answer cannot be checked
 }
 
-// verdict returns what an answer says of the search. It reads the answer, or
-// its beginning, and puts it back.
+// verdict checks an answer. It reads it, or its beginning, and puts that back.
 func (j *judge) verdict(to *sentSearch, res *http.Response) (v judgment) {
 	coding, known := answer.ContentEncoding(res.Header)
 	readable := known && answer.IsJSON(res.Header["Content-Type"])
@@ -53,7 +52,7 @@ func (j *judge) verdict(to *sentSearch, res *http.Response) (v judgment) {
 		return judgment{}
 	case !readable:
 		return judgment{err: errUnchecked}
-	case !answer.TellsInside(to.endpoint): // failures of shards stand at the beginning
+	case !answer.TellsInside(to.endpoint): // failed shards come first
 		v.err = j.peek(to.client, res, func(r io.Reader) (err error) {
 			v.refused, v.scroll, err = answer.ReadSearch(r)
 			return err
@@ -72,16 +71,16 @@ func (j *judge) verdict(to *sentSearch, res *http.Response) (v judgment) {
 	case coding != "":
 		v.err = j.gunzip.With(bytes.NewReader(whole), func(r io.Reader) error { return read(io.LimitReader(r, limits.MaxAnswer)) })
 	case to.endpoint == expand.EndpointMultiSearch && !bytes.Contains(whole, []byte(`"error"`)) && !bytes.Contains(whole, []byte(`"failures"`)):
-		// The usual case, without reading a token.
+		// The usual case: no need to parse.
 	default:
 		v.err = read(bytes.NewReader(whole))
 	}
 	return v
 }
 
-// few returns which searches of a request find fewer hits than x.below by the
-// answer to the originals, and what became of each, values of the label
-// "result". It reads the answer, or its beginning, and puts it back.
+// few returns the searches of a request whose originals find fewer hits than
+// x.below, and the outcome of each, values of the label "result". It reads the
+// answer, or its beginning, and puts it back.
 func (j *judge) few(x *search, res *http.Response) (few []int, results []string) {
 	var totals []answer.Total
 	read := func(r io.Reader) (err error) {
@@ -93,7 +92,7 @@ func (j *judge) few(x *search, res *http.Response) (few []int, results []string)
 	case !answer.IsJSON(res.Header["Content-Type"]):
 	case x.endpoint != expand.EndpointMultiSearch:
 		err = j.peek(&x.client, res, read)
-	case len(res.Header["Content-Encoding"]) == 0: // which was not asked for
+	case len(res.Header["Content-Encoding"]) == 0: // encoding was not asked for
 		var whole []byte
 		if whole, err = x.client.Whole(j.memory, res); err == nil {
 			err = read(bytes.NewReader(whole))
@@ -116,8 +115,7 @@ func (j *judge) few(x *search, res *http.Response) (few []int, results []string)
 	return few, results
 }
 
-// readRefusal reads what an answer with a status of 4xx or 5xx says, and puts
-// it back.
+// readRefusal reads what a 4xx or 5xx answer says, and puts it back.
 func (j *judge) readRefusal(to *sentSearch, res *http.Response) (refused *answer.Failure) {
 	if j.peek(to.client, res, func(r io.Reader) error {
 		refused = answer.ReadRefusal(r, res.StatusCode, to.strict)
@@ -128,9 +126,9 @@ func (j *judge) readRefusal(to *sentSearch, res *http.Response) (refused *answer
 	return refused
 }
 
-// denies reports whether an answer denies a client the search. An index that is
-// blocked (index.blocks.read) answers 403, too: in YAML, CBOR and SMILE, too,
-// types of errors stand in plain text.
+// denies reports whether an answer denies the client the search. A 403 for a
+// blocked index (index.blocks.read) does not. YAML, CBOR and SMILE have error
+// types in plain text, too.
 func (j *judge) denies(to *sentSearch, res *http.Response) bool {
 	switch {
 	case res.StatusCode != http.StatusForbidden:
@@ -146,23 +144,23 @@ func (j *judge) denies(to *sentSearch, res *http.Response) bool {
 	return err != nil || !bytes.Contains(text, []byte("cluster_block_exception"))
 }
 
-// showsSecurity reports whether the answer to a request that is no search shows
-// that the cluster has security: a 401, or a 403 that tells of something else
-// than a block. Of a 403 it reads what comes first, and puts it back; one
-// without a body may be a block.
+// showsSecurity reports whether the answer to a request that is not a search
+// shows that the cluster has security: a 401, or a 403 that is not for a block.
+// It reads the first piece of a 403 and puts it back; without a body it may be
+// a block.
 func (j *judge) showsSecurity(res *http.Response) bool {
 	if res.StatusCode != http.StatusForbidden {
 		return res.StatusCode == http.StatusUnauthorized
 	}
 	first := make([]byte, 4<<10)
-	n, _ := res.Body.Read(first) // an error comes again
+	n, _ := res.Body.Read(first) // the next read returns the error again
 	text := first[:n]
 	res.Body = struct {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(text), res.Body), res.Body}
 	if coding, _ := answer.ContentEncoding(res.Header); coding != "" {
-		_ = j.gunzip.With(bytes.NewReader(text), func(r io.Reader) error { // only the beginning of it may be here
+		_ = j.gunzip.With(bytes.NewReader(text), func(r io.Reader) error { // only the beginning may be here
 			text, _ = io.ReadAll(io.LimitReader(r, maxLooked))
 			return nil
 		})
@@ -170,8 +168,8 @@ func (j *judge) showsSecurity(res *http.Response) bool {
 	return len(text) > 0 && !bytes.Contains(text, []byte("cluster_block_exception"))
 }
 
-// peek has the beginning of an answer read, at most maxLooked bytes, and as
-// many decompressed, and puts all of it back.
+// peek calls read with the beginning of an answer, at most maxLooked bytes and
+// as many decompressed, and puts all of it back.
 func (j *judge) peek(client *limits.Recipient, res *http.Response, read func(io.Reader) error) error {
 	coding, known := answer.ContentEncoding(res.Header)
 	if !known {

@@ -10,47 +10,47 @@ import (
 
 // What fails open, for the log.
 const (
-	failedSearch = "search"  // it is sent as it came
-	failedRerank = "ranking" // its hits stay in the engine's order
+	failedSearch = "search"  // sent unchanged
+	failedRerank = "ranking" // the hits stay in the engine's order
 
-	failedFeedback = "feedback" // it is expanded without its first hits
+	failedFeedback = "feedback" // expanded without the first hits
 )
 
 // Causes of failing open that are not errors of the expander.
 const (
 	causePanic     = "panic"
 	causeRejected  = "rejected"  // the cluster rejected the rewritten search and accepted the original
-	causeUnchecked = "unchecked" // the answer to a rewritten search could not be looked at
+	causeUnchecked = "unchecked" // the answer to a rewritten search could not be checked
 )
 
-// Reasons of the proxy's own to leave a search alone; the expander has more.
+// The proxy's own reasons not to rewrite a search; the expander has more.
 const (
 	reasonNothing     = "nothing_added"         // the expander gave no reason
 	reasonTemplateOff = "templates_off"         // [Options.Templates] is not set
 	reasonDryRun      = "dry_run"               // the client asked for it
 	reasonShadow      = "shadow"                // [Options.Shadow] is set
-	reasonPaused      = "paused"                // the cluster refuses rewritten searches as a whole: see pause
+	reasonPaused      = "paused"                // the cluster refuses rewritten searches in general: see pause
 	reasonUndecided   = "authorization_pending" // errUndecided
 	reasonRejected    = "rejected_before"       // the cluster recently rejected searches of the same client and shape
-	reasonContentType = "content_type"          // neither JSON nor, where that is asked for, lines of JSON
-	reasonEncoding    = "content_encoding"      // neither plain nor sound gzip
+	reasonContentType = "content_type"          // not JSON, or lines of JSON where they are expected
+	reasonEncoding    = "content_encoding"      // neither plain nor valid gzip
 	reasonTooLarge    = "body_too_large"        // before or after decompression
-	reasonSlow        = "slow_body"             // it comes too slowly to wait for
+	reasonSlow        = "slow_body"             // the body comes too slowly
 	reasonMemory      = "memory"                // other requests use too much
 )
 
-// Reasons not to rewrite a search that lie in what it asks for.
+// Reasons not to rewrite a search because of what it asks for.
 const (
 	reasonOff            = "off"             // the client asked for it
-	reasonDisabled       = "disabled"        // there is no expander, or the profile is switched off
-	reasonUnknownProfile = "unknown_profile" // no profile has the name that the client gave
-	reasonEnoughHits     = "enough_hits"     // the original finds as many hits as it takes, or failed
+	reasonDisabled       = "disabled"        // no expander, or the profile is switched off
+	reasonUnknownProfile = "unknown_profile" // no profile has that name
+	reasonEnoughHits     = "enough_hits"     // the original finds enough hits, or failed
 )
 
 // Reasons not to rewrite a search template.
 const (
-	reasonParameters  = "template_parameters" // the query string has one that is not known to mean the same
-	reasonBody        = "template_body"       // it is not what a template request is
+	reasonParameters  = "template_parameters" // a query parameter that may mean something else for templates
+	reasonBody        = "template_body"       // not a template request
 	reasonTooMany     = "too_many_templates"  // in one request
 	reasonNotRendered = "not_rendered"        // the cluster does not render it
 )
@@ -62,40 +62,40 @@ const (
 	originalNotSent  = "not_sent"
 )
 
-// What became of the first pass of a search, values of the label "result".
-// Others are causes of errors: of the expander, or of [Options.HitTerms]. With
-// any but the first the search goes out as it was expanded without feedback.
+// Outcomes of a first pass, values of the label "result". Others are causes of
+// errors of the expander or of [Options.HitTerms]. With any but the first value
+// the search is sent as expanded without feedback.
 const (
 	feedbackUsed    = "used"
-	feedbackNoHits  = "no_hits"  // it finds none
-	feedbackRefused = "refused"  // the cluster does not answer it with a 200
+	feedbackNoHits  = "no_hits"  // it finds nothing
+	feedbackRefused = "refused"  // the cluster does not answer 200
 	feedbackAnswer  = "answer"   // the answer cannot be read
-	feedbackPartial = "partial"  // it timed out, or a shard failed: other hits may be the first
-	feedbackNoTerms = "no_terms" // the cluster tells the terms of none of the hits
-	feedbackBusy    = "busy"     // as many first passes are under way as may be
+	feedbackPartial = "partial"  // it timed out or a shard failed: other hits may be the first
+	feedbackNoTerms = "no_terms" // no hit has terms available
+	feedbackBusy    = "busy"     // too many first passes are in flight
 	feedbackTooMany = "searches" // the request has more searches than get feedback
 )
 
-// What became of the hits of a search that were to be reranked, values of the
-// label "result". Others are causes of errors of [Options.Reranker].
+// Outcomes of reranking, values of the label "result". Others are causes of
+// errors of [Options.Reranker].
 const (
 	rerankedHits     = "reranked"
-	rerankNothing    = "no_hits"    // there are none
+	rerankNothing    = "no_hits"    // nothing to rerank
 	rerankUnnamed    = "no_ids"     // hits lack ids, scores, versions or sequence numbers: the engine's order goes out
-	rerankChanged    = "changed"    // a hit of the page is not as it was found, or the page is not to be had: as above
-	rerankUnreadable = "unreadable" // an answer is too long, or cannot be read: the original search is sent
+	rerankChanged    = "changed"    // a hit of the page has changed, or the page is not available: as above
+	rerankUnreadable = "unreadable" // an answer is too long or cannot be read: the original is sent
 )
 
-// What became of a search that is expanded where the original finds few hits,
-// values of the label "result".
+// Outcomes of a search that is expanded if the original finds few hits, values
+// of the label "result".
 const (
-	fewEnough   = "enough"   // the client has the answer to the original
-	fewExpanded = "expanded" // the original finds few, or does not say how many
-	fewFailed   = "failed"   // the original failed, on a shard at least
-	fewUnread   = "unread"   // the answer to it cannot be read
+	fewEnough   = "enough"   // the client gets the answer to the original
+	fewExpanded = "expanded" // the original finds few hits, or does not say how many
+	fewFailed   = "failed"   // the original failed, at least on one shard
+	fewUnread   = "unread"   // its answer cannot be read
 )
 
-// What the cluster says of a client, values of the label "result".
+// Results of access checks, values of the label "result".
 const (
 	accessAllowed = "allowed"
 	accessDenied  = "denied"
@@ -103,7 +103,7 @@ const (
 	accessFailed  = "failed"
 )
 
-// ownHints say what an operator can do about the causes above.
+// ownHints tell operators what to do about the causes above.
 var ownHints = map[string]string{
 	causePanic:       "a mistake in akin: report it with the stack of the line \"panic\"",
 	causeRejected:    "the cluster rejects what akin has changed and accepts the original: see its log, and akin's at level debug",
@@ -116,7 +116,7 @@ var ownHints = map[string]string{
 	rerankUnreadable: "answers are too long, or cannot be read: ask for fewer hits, or less of each",
 }
 
-// knownValues returns the values that labels are known to have.
+// knownValues returns the known values of labels.
 func knownValues(causes map[string]string) report.Values {
 	return report.Values{
 		Causes:      append(slices.Collect(maps.Keys(causes)), causePanic),
@@ -129,7 +129,7 @@ func knownValues(causes map[string]string) report.Values {
 	}
 }
 
-// reasons returns those of the proxy's own to leave a search alone.
+// reasons returns the proxy's own reasons not to rewrite a search.
 func reasons() []string {
 	return []string{
 		reasonNothing, reasonTemplateOff, reasonDryRun, reasonShadow, reasonRejected, reasonPaused, reasonUndecided,

@@ -14,41 +14,38 @@ import (
 )
 
 const (
-	// maxRefusals is how many rewritten searches the cluster refuses in a row, or
-	// how many clients lose their answer within maxPause, before rewriting is
-	// paused.
+	// maxRefusals begin a pause: so many refused rewritten searches in a row, or
+	// so many clients without an answer within maxPause.
 	maxRefusals = 3
-	// A pause takes minPause, and twice as long each further time, at most
-	// maxPause.
+	// A pause lasts minPause at first and doubles each time, up to maxPause.
 	minPause = time.Second
 	maxPause = time.Minute
 )
 
 // A pause is a time in which no search is rewritten, because the cluster
-// refuses rewritten ones as a whole (429, 503). There is one for the cluster,
-// for all clients, profiles and statuses, and it outlives a server that is
-// replaced.
+// refuses rewritten ones in general (429, 503). One pause covers all clients,
+// profiles and statuses, and it outlives a server that is replaced.
 //
-// After each pause one search is rewritten as a trial. Where the cluster takes
-// it, the pause is over. Where it takes only the original, the next pause is
-// twice as long.
+// After each pause one search is rewritten as a trial. If the cluster accepts
+// it, the pause is over. If it accepts only the original, the next is twice as
+// long.
 type pause struct {
 	gauge prometheus.Gauge
-	// on repeats whether there is a pause, refusals counts them in a row: most
-	// searches need no more, and take no lock.
+	// on says that there is a pause; refusals counts refusals in a row. Most
+	// searches need only these, and take no lock.
 	on       atomic.Bool
 	refusals atomic.Int32
 
 	mu           sync.Mutex
 	began, until time.Time
-	ended        time.Time // of the last one
-	taken        time.Time // when the cluster refused a rewritten search and took its original
-	lost         int       // clients that lost their answer since lostSince
+	ended        time.Time // end of the last pause
+	taken        time.Time // when the cluster last refused a rewritten search and accepted its original
+	lost         int       // clients without an answer since lostSince
 	lostSince    time.Time
-	span         time.Duration // of this one, or the last one
+	span         time.Duration // of this pause or the last one
 	tickets      uint64        // given to trials so far
-	trial        uint64        // the ticket of the trial in progress, 0 for none
-	unchanged    int           // searches sent as they came
+	trial        uint64        // the ticket of the trial in flight, 0 for none
+	unchanged    int           // searches sent unchanged in this pause
 }
 
 func newPause(registry prometheus.Registerer) *pause {
@@ -58,8 +55,8 @@ func newPause(registry prometheus.Registerer) *pause {
 	})}
 }
 
-// enter reports whether a search is to be sent as it came. The one that tries
-// whether the cluster takes rewritten searches again gets a ticket, others 0.
+// enter reports whether a search is to be sent unchanged. A trial gets a
+// ticket, other searches 0.
 func (p *pause) enter() (ticket uint64, paused bool) {
 	if !p.on.Load() {
 		return 0, false
@@ -74,14 +71,14 @@ func (p *pause) enter() (ticket uint64, paused bool) {
 		p.unchanged++
 		return 0, true
 	}
-	p.until = now.Add(p.span) // where the trial takes longer, another one follows
+	p.until = now.Add(p.span) // if the trial takes longer, another one follows
 	p.tickets++
 	p.trial = p.tickets
 	return p.trial, false
 }
 
-// leave notes that a search has ended. If it was a trial that told nothing, for
-// example since nothing was added to it, the next search is the trial.
+// leave records that a search has ended. If it was a trial without a result,
+// e.g. because nothing was added, the next search is the trial.
 func (p *pause) leave(ticket uint64) {
 	if ticket == 0 {
 		return
@@ -93,8 +90,8 @@ func (p *pause) leave(ticket uint64) {
 	}
 }
 
-// accepted notes that the cluster took a rewritten search. Only a trial ends a
-// pause: others were sent before it began.
+// accepted records that the cluster accepted a rewritten search. Only a trial
+// ends a pause: others were sent before it began.
 func (p *pause) accepted(ctx context.Context, log *slog.Logger, ticket uint64) {
 	if ticket == 0 {
 		if p.refusals.Load() != 0 {
@@ -114,11 +111,12 @@ func (p *pause) accepted(ctx context.Context, log *slog.Logger, ticket uint64) {
 	log.InfoContext(ctx, "rewriting goes on", "duration", p.ended.Sub(p.began).Round(time.Millisecond), "searches_sent_as_they_came", p.unchanged)
 }
 
-// refused notes that the cluster refused a rewritten search as a whole, and
-// what it said to the original: one of originalAccepted, originalRejected and
+// refused records that the cluster refused a rewritten search as a whole, and
+// what became of the original: originalAccepted, originalRejected or
 // originalNotSent. If it refused both, nothing is learned: one client's bad
-// search must not switch expansion off for the others. If the original was not
-// sent, the refusal counts as long as the cluster is known to take originals.
+// search must not turn off expansion for others. If the original was not sent,
+// the refusal counts only if the cluster accepted one instead of a refused
+// search within maxPause.
 func (p *pause) refused(ctx context.Context, log *slog.Logger, ticket uint64, r *answer.Failure, original string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,11 +134,11 @@ func (p *pause) refused(ctx context.Context, log *slog.Logger, ticket uint64, r 
 	switch again := now.Sub(p.ended) < maxPause; {
 	case isTrial:
 		p.trial, p.span = 0, min(2*p.span, maxPause)
-	case p.on.Load(): // it was sent before the pause
+	case p.on.Load(): // sent before the pause
 		return
 	case !p.enough(now, original == originalNotSent, again):
 		return
-	case again: // the last one was too short
+	case again: // the last pause was too short
 		p.span, p.began, p.unchanged = min(2*p.span, maxPause), now, 0
 	default:
 		p.span, p.began, p.unchanged = minPause, now, 0
@@ -155,10 +153,10 @@ func (p *pause) refused(ctx context.Context, log *slog.Logger, ticket uint64, r 
 		"status", r.Status, "original", original, "next_trial_in", p.span)
 }
 
-// enough counts a refusal and reports whether it begins a pause: where
-// maxRefusals come in a row, or where as many clients have lost their answer
-// within maxPause, whatever was accepted between. Within maxPause after another
-// pause the first such client is enough.
+// enough counts a refusal and reports whether it begins a pause: after
+// maxRefusals in a row, or when as many clients got no answer within maxPause,
+// whatever was accepted between. Within maxPause after a pause one such client
+// will do.
 func (p *pause) enough(now time.Time, lost, again bool) bool {
 	inARow := p.refusals.Add(1)
 	if lost {

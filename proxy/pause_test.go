@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -15,19 +14,24 @@ import (
 	"github.com/akin-search/akin/proxy/report"
 )
 
-// A clusterInNeed refuses rewritten searches, or all, as long as it is to.
+// A clusterInNeed is a proxy before a cluster that refuses rewritten searches,
+// or all, as long as it is to.
 type clusterInNeed struct {
-	*rawNode
+	*rig
 
 	refusesRewritten, refusesOriginals atomic.Bool
 	rewritten                          atomic.Int64
 }
 
-// startClusterInNeed starts one that refuses with an answer.
-func startClusterInNeed(t *testing.T, refusal string) *clusterInNeed {
+// startClusterInNeed starts one whose cluster refuses with an answer.
+func startClusterInNeed(t *testing.T, o Options, refusal string) *clusterInNeed {
 	t.Helper()
 	c := &clusterInNeed{}
-	c.rawNode = startRawNode(t, func(_ int, r rawRequest) string {
+	c.refusesRewritten.Store(true)
+	if o.Expander == nil {
+		o.Expander = rewriteTo(`{"rewritten":1}`)
+	}
+	c.rig = start(t, o, func(_ int, r rawRequest) string {
 		isRewritten := strings.Contains(r.body, `"rewritten"`)
 		if isRewritten {
 			c.rewritten.Add(1)
@@ -35,9 +39,8 @@ func startClusterInNeed(t *testing.T, refusal string) *clusterInNeed {
 		if isRewritten && c.refusesRewritten.Load() || !isRewritten && strings.HasPrefix(r.line, "POST ") && c.refusesOriginals.Load() {
 			return refusal
 		}
-		return answerWith(200, jsonType, searchAnswer(`{"failed":0}`))
+		return answerOf(searchAnswer(`{"failed":0}`))
 	})
-	c.refusesRewritten.Store(true)
 	return c
 }
 
@@ -47,10 +50,10 @@ func busyAnswer(status int) string {
 }
 
 // searchN sends n searches and returns how many failed.
-func searchN(t *testing.T, addr, target string, n int) (failed int) {
+func (p *rig) searchN(t *testing.T, target string, n int) (failed int) {
 	t.Helper()
 	for range n {
-		got := exchangeRaw(t, addr, searchOf(target, jsonType, original))
+		got := p.post(t, target, jsonType, original)
 		if !strings.HasPrefix(got, "HTTP/1.1 200 ") || strings.Contains(got, `"error"`) {
 			failed++
 		}
@@ -62,57 +65,50 @@ func searchN(t *testing.T, addr, target string, n int) (failed int) {
 // do not pay for it: after a few refusals all searches are sent as they came,
 // until the cluster takes one that is rewritten.
 func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
-	for _, status := range []int{429, 503} {
-		for _, target := range []string{"/a/_search", "/_count", "/_msearch", "/a/_search?akin_profile=other"} {
-			t.Run(fmt.Sprint(target, status), func(t *testing.T) {
-				t.Parallel()
-				var book logBook
-				node := startClusterInNeed(t, busyAnswer(status))
-				s := newServer(t, Options{
-					Nodes: nodesAt(node.URL), Expander: rewriteTo(`{"rewritten":1}`), Logger: book.logger(), OnRefused: neverTold(t),
-					Profiles: map[string]Expander{"other": rewriteTo(`{"rewritten":2}`)},
-				})
-				addr := startServer(t, s)
-				// With nothing saved up, the retry budget covers the first one.
-				if failed := searchN(t, addr, target, searches); failed > maxRefusals {
-					t.Errorf("%d of %d searches failed", failed, searches)
-				}
-				paused := counter(t, s.registry, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonPaused)
-				if gauge := counter(t, s.registry, "akin_rewriting_paused"); gauge != 1 || paused < searches/2 {
-					t.Errorf("paused: %v, searches sent as they came: %v", gauge, paused)
-				}
-				if all := s.condition(t.Context()).Degraded; len(all) == 0 || all[0].Reason != report.Paused {
-					t.Errorf("degraded: %v", all)
-				}
-				if searchN(t, addr, "/elsewhere/_search?akin_profile=other", 1); counter(t, s.registry, "akin_requests_total", "reason", reasonPaused) <= paused {
-					t.Error("there is another state for another profile")
-				}
-				// The one that tries, after each pause, gets its answer as well, also
-				// where the retry budget is used up.
-				before := node.rewritten.Load()
-				waitFor(t, "a trial", func() bool {
-					for s.upstream.MayRepeat() { // until nothing is left
+	for target, status := range map[string]int{"/a/_search": 429, "/_count": 503, "/_msearch": 429, "/a/_search?akin_profile=other": 503} {
+		t.Run(fmt.Sprint(target, status), func(t *testing.T) {
+			t.Parallel()
+			var book logBook
+			c := startClusterInNeed(t, Options{
+				Logger: book.logger(), OnRefused: neverTold(t), Profiles: map[string]Expander{"other": rewriteTo(`{"rewritten":2}`)},
+			}, busyAnswer(status))
+			// With nothing saved up, the retry budget covers the first one.
+			if failed := c.searchN(t, target, searches); failed > maxRefusals {
+				t.Errorf("%d of %d searches failed", failed, searches)
+			}
+			paused := c.value(t, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonPaused)
+			if gauge := c.value(t, "akin_rewriting_paused"); gauge != 1 || paused < searches/2 {
+				t.Errorf("paused: %v, searches sent as they came: %v", gauge, paused)
+			}
+			if all := c.server.condition(t.Context()).Degraded; len(all) == 0 || all[0].Reason != report.Paused {
+				t.Errorf("degraded: %v", all)
+			}
+			if c.searchN(t, "/elsewhere/_search?akin_profile=other", 1); c.value(t, "akin_requests_total", "reason", reasonPaused) <= paused {
+				t.Error("there is another state for another profile")
+			}
+			// The one that tries, after each pause, gets its answer as well, also
+			// where the retry budget is used up.
+			untilPaused := func(what string, so func() bool) {
+				waitFor(t, what, func() bool {
+					for c.server.upstream.MayRepeat() { // until nothing is left
 					}
-					if failed := searchN(t, addr, target, 1); failed > 0 {
+					if failed := c.searchN(t, target, 1); failed > 0 {
 						t.Fatal("a search failed in the pause")
 					}
-					return node.rewritten.Load() > before
+					return so()
 				})
-				node.refusesRewritten.Store(false)
-				waitFor(t, "rewriting to go on", func() bool {
-					if failed := searchN(t, addr, target, 1); failed > 0 {
-						t.Fatal("a search failed in the pause")
-					}
-					return counter(t, s.registry, "akin_rewriting_paused") == 0
-				})
-				if all := s.condition(t.Context()).Degraded; len(all) > 0 && all[0].Reason == report.Paused {
-					t.Errorf("degraded: %v", all)
-				}
-				if text := book.text(); strings.Count(text, "rewriting is paused") != 1 || strings.Count(text, "rewriting goes on") != 1 {
-					t.Errorf("the log has %s", text)
-				}
-			})
-		}
+			}
+			before := c.rewritten.Load()
+			untilPaused("a trial", func() bool { return c.rewritten.Load() > before })
+			c.refusesRewritten.Store(false)
+			untilPaused("rewriting to go on", func() bool { return c.value(t, "akin_rewriting_paused") == 0 })
+			if all := c.server.condition(t.Context()).Degraded; len(all) > 0 && all[0].Reason == report.Paused {
+				t.Errorf("degraded: %v", all)
+			}
+			if text := book.text(); strings.Count(text, "rewriting is paused") != 1 || strings.Count(text, "rewriting goes on") != 1 {
+				t.Errorf("the log has %s", text)
+			}
+		})
 	}
 }
 
@@ -120,18 +116,15 @@ func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
 // bad search does not switch expansion off for others. Originals are sent within
 // the retry budget.
 func TestRewritingGoesOnWhereTheClusterRefusesOriginalsToo(t *testing.T) {
-	node := startClusterInNeed(t, busyAnswer(429))
-	node.refusesOriginals.Store(true)
-	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(`{"rewritten":1}`)})
-	if failed := searchN(t, addr, "/a/_search", searches); failed != searches {
-		t.Errorf("%d of %d searches failed", failed, searches)
+	c := startClusterInNeed(t, Options{}, busyAnswer(429))
+	c.refusesOriginals.Store(true)
+	if failed := c.searchN(t, "/a/_search", searches); failed != searches || c.rewritten.Load() != searches {
+		t.Errorf("%d of %d searches failed, %d were rewritten", failed, searches, c.rewritten.Load())
 	}
-	if n := node.rewritten.Load(); n != searches || counter(t, registry, "akin_rewriting_paused") != 0 {
-		t.Errorf("%d rewritten searches", n)
-	}
-	node.refusesRewritten.Store(false)
-	node.refusesOriginals.Store(false)
-	if failed := searchN(t, addr, "/a/_search", 1); failed > 0 || node.rewritten.Load() != searches+1 {
+	c.counted(t, 0, "akin_rewriting_paused")
+	c.refusesRewritten.Store(false)
+	c.refusesOriginals.Store(false)
+	if failed := c.searchN(t, "/a/_search", 1); failed > 0 || c.rewritten.Load() != searches+1 {
 		t.Error("it does not go on at once")
 	}
 }
@@ -141,23 +134,14 @@ func TestRewritingGoesOnWhereTheClusterRefusesOriginalsToo(t *testing.T) {
 // answer before rewriting pauses.
 func TestRewritingPausesWhereOnlySomeRewrittenSearchesAreRefused(t *testing.T) {
 	for _, every := range []int{2, 3, 5} {
-		node := startRawNode(t, func(_ int, r rawRequest) string {
-			if strings.Contains(r.body, `"large"`) {
-				return busyAnswer(429)
-			}
-			return answerWith(200, jsonType, searchAnswer(`{"failed":0}`))
-		})
-		addr, _ := startProxy(t, Options{
-			Nodes: nodesAt(node.URL), Expander: rewriteTo(`{"large":1}`),
-			Profiles: map[string]Expander{"small": rewriteTo(`{"small":1}`)},
-		})
+		c := startClusterInNeed(t, Options{Profiles: map[string]Expander{"small": rewriteTo(`{"small":1}`)}}, busyAnswer(429))
 		failed := 0
 		for i := range 4 * searches {
 			target := "/a/_search?akin_profile=small"
 			if i%every == 0 {
 				target = "/a/_search"
 			}
-			failed += searchN(t, addr, target, 1)
+			failed += c.searchN(t, target, 1)
 		}
 		if failed > 3*maxRefusals {
 			t.Errorf("one in %d is refused: %d of %d searches failed", every, failed, 4*searches)
@@ -174,6 +158,10 @@ func TestWhatPausesRewriting(t *testing.T) {
 		busyShard = `{"shard":0,"index":"b","reason":{"type":"es_rejected_execution_exception","reason":"x"}}`
 		noShards  = `{"error":{"root_cause":[],"type":"search_phase_execution_exception","reason":"all shards failed","failed_shards":[]},"status":503}`
 	)
+	allThree := expand.Result{Rewritten: true, Body: []byte(`{"rewritten":1}`)}
+	for k := range 3 {
+		allThree.Clauses = append(allThree.Clauses, expand.Explanation{Path: fmt.Sprintf("[%d].query", k), Form: "linear"})
+	}
 	for name, tt := range map[string]struct {
 		target, refusal string
 		originals       bool // are refused, too
@@ -189,41 +177,24 @@ func TestWhatPausesRewriting(t *testing.T) {
 		"a wrong search":              {"/a/_search", answerWith(400, jsonType, `{}`), true, 0},
 		"a balancer":                  {"/a/_search", answerWith(503, "Content-Type: text/html\n", "<html>"), false, 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			node := startClusterInNeed(t, tt.refusal)
-			node.refusesOriginals.Store(tt.originals)
-			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(`{"rewritten":1}`)})
-			if tt.target == "/_msearch" {
-				addr, registry = startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rewriteAllOfThree)})
-			}
-			searchN(t, addr, tt.target, maxRefusals)
-			if got := counter(t, registry, "akin_rewriting_paused"); got != tt.paused {
-				t.Errorf("paused: %v, want %v", got, tt.paused)
-			}
-		})
+		c := startClusterInNeed(t, Options{Expander: results(allThree)}, tt.refusal)
+		c.refusesOriginals.Store(tt.originals)
+		c.searchN(t, tt.target, maxRefusals)
+		if got := c.value(t, "akin_rewriting_paused"); got != tt.paused {
+			t.Errorf("%s: paused %v, want %v", name, got, tt.paused)
+		}
 	}
-}
-
-// rewriteAllOfThree rewrites a request with three searches.
-func rewriteAllOfThree(_ context.Context, r *expand.Request) (*expand.Result, error) {
-	res := &expand.Result{Rewritten: true, RawQuery: r.RawQuery, Body: []byte(`{"rewritten":1}`)}
-	for k := range 3 {
-		res.Clauses = append(res.Clauses, expand.Explanation{Path: fmt.Sprintf("[%d].query", k), Form: "linear"})
-	}
-	return res, nil
 }
 
 // A configuration that is put to use meanwhile does not forget the pause.
 func TestAPauseOutlivesAReload(t *testing.T) {
-	node := startClusterInNeed(t, busyAnswer(503))
-	o := Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(`{"rewritten":1}`)}
-	s := newServer(t, o)
-	searchN(t, startServer(t, s), "/a/_search", maxRefusals)
-	before := node.rewritten.Load()
-	o.Previous = s
-	addr := startServer(t, newServer(t, o))
-	if failed := searchN(t, addr, "/a/_search", 1); failed > 0 || node.rewritten.Load() != before {
-		t.Errorf("%d failed, %d rewritten searches", failed, node.rewritten.Load()-before)
+	c := startClusterInNeed(t, Options{}, busyAnswer(503))
+	c.searchN(t, "/a/_search", maxRefusals)
+	before := c.rewritten.Load()
+	o := c.server.opts
+	o.Previous = c.server
+	if failed := start(t, o, nil).searchN(t, "/a/_search", 1); failed > 0 || c.rewritten.Load() != before {
+		t.Errorf("%d failed, %d rewritten searches", failed, c.rewritten.Load()-before)
 	}
 }
 

@@ -1,13 +1,13 @@
-// Package proxy stands between the clients and the search cluster. It forwards
-// every request byte for byte, and hands the searches among them to an
-// [Expander] first.
+// Package proxy sits between clients and the search cluster. It forwards every
+// request byte for byte, and passes searches to an [Expander] first.
 //
-// Two rules hold everywhere. What is not a recognized search is neither read
-// nor changed: path, raw query, headers (akin's own aside) and both bodies
-// stream through. And whatever goes wrong with a search inside akin, the bytes
-// that the client sent go on to the cluster.
+// Two rules hold everywhere. Requests that are not recognized as searches
+// stream through unread and unchanged: path, raw query, headers (except akin's
+// own) and both bodies. And if akin fails on a search, the client's original
+// own) and both bodies. And if akin fails on a search, the client's original
+// bytes go to the cluster.
 //
-// The table of what is recognized is in routes.go.
+// routes.go lists the requests that are recognized.
 package proxy
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/akin-search/akin/proxy/report"
 )
 
-// New returns a server. It panics where the registry has other metrics with the
-// names of its own.
+// New returns a server. It panics if the registry has metrics of the same
+// names.
 func New(o Options) *Server {
 	s := &Server{
 		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
@@ -31,7 +31,7 @@ func New(o Options) *Server {
 		shadows: newBackground(), clearing: newBackground(), cause: causeOf(o.Cause),
 	}
 	s.tokens.log = o.Logger
-	s.opts.Previous = nil // else no server would ever be freed
+	s.opts.Previous = nil // else no old server would ever be freed
 	if p := o.Previous; p != nil {
 		s.registry, s.metrics, s.explanations, s.health, s.pause = p.registry, p.metrics, p.explanations, p.health, p.pause
 	} else {
@@ -41,7 +41,7 @@ func New(o Options) *Server {
 		s.metrics, s.health, s.pause = report.NewMetrics(o.Registry, knownValues(o.Causes)), report.NewHealth(o.Registry, o.Logger, hints), newPause(o.Registry)
 	}
 	for i := range o.Trials {
-		for _, arm := range o.Trials[i].Arms { // the series is there before its first search
+		for _, arm := range o.Trials[i].Arms { // so that the series exists before the first search
 			s.metrics.Trials.WithLabelValues(o.Trials[i].Name, arm)
 		}
 	}
@@ -61,15 +61,15 @@ func New(o Options) *Server {
 // Handler returns the handler of the proxy's listener.
 func (s *Server) Handler() http.Handler { return s.proxy }
 
-// AdminHandler returns that of the admin listener. It shows texts of searches.
+// AdminHandler returns the admin listener's, which shows texts of searches.
 func (s *Server) AdminHandler() http.Handler { return s.admin }
 
-// serve answers a request of a client. It compares paths as they came: without
-// its escapes a path with %2F, as in date math, is another one. Panics go to
-// net/http: [http.ErrAbortHandler] has to cut the client's connection, else a
-// broken answer would look complete.
+// serve answers a client's request. It matches the escaped path: to unescape
+// %2F, as in date math, would change the path. Panics go to net/http:
+// [http.ErrAbortHandler] must cut the client's connection, or a broken answer
+// would look complete.
 func (s *Server) serve(w *relay, r *http.Request) {
-	if r.ProtoMajor != 1 { // how HTTP/2 begins, which net/http leaves to its handler
+	if r.ProtoMajor != 1 { // the HTTP/2 preface, which net/http leaves to its handler
 		writeError(w, http.StatusHTTPVersionNotSupported, "akin_request_exception", "akin speaks HTTP/1.1")
 		return
 	}
@@ -90,7 +90,7 @@ func (s *Server) serve(w *relay, r *http.Request) {
 	s.answer(w, r, t, res, err)
 }
 
-// Close ends what runs apart from clients' requests, which are still forwarded.
+// Close stops background work. Clients' requests are still forwarded.
 func (s *Server) Close() {
 	s.shadows.close()
 	s.clearing.close()

@@ -22,26 +22,6 @@ import (
 	"github.com/akin-search/akin/proxy/report"
 )
 
-// newServer returns a server whose cluster nobody asks.
-func newServer(tb testing.TB, o Options) *Server {
-	tb.Helper()
-	s := build(o)
-	tb.Cleanup(s.upstream.CloseIdleConnections)
-	tb.Cleanup(s.Close)
-	return s
-}
-
-// getAdmin reads JSON from the admin port.
-func getAdmin(t *testing.T, s *Server, target string, into any) (status int) {
-	t.Helper()
-	w := httptest.NewRecorder()
-	s.admin.ServeHTTP(w, adminRequest(http.MethodGet, target, ""))
-	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil || w.Header().Get("Content-Type") != "application/json" {
-		t.Fatalf("GET %s: %v: %s", target, err, w.Body)
-	}
-	return w.Code
-}
-
 // record tells what the expander made of a search.
 func record(s *Server, x *search, r *http.Request, took time.Duration, res *expand.Result, cause string) {
 	x.header = r.Header
@@ -78,14 +58,6 @@ func recorded(t *testing.T, s *Server, x *search, r *http.Request, res *expand.R
 }
 
 func TestExplanationShows(t *testing.T) {
-	request := func(header ...string) *http.Request {
-		r := httptest.NewRequest(http.MethodPost, "/", nil)
-		for i := 0; i < len(header); i += 2 {
-			r.Header.Set(header[i], header[i+1])
-		}
-		return r
-	}
-	const one = expand.EndpointSearch
 	rewritten := &expand.Result{
 		Rewritten: true, RawQuery: "q=b", Body: []byte(`{"b":1}`),
 		Clauses: []expand.Explanation{{
@@ -93,76 +65,52 @@ func TestExplanationShows(t *testing.T) {
 			Added: []expand.Added{{Term: "hire", From: "car", Similarity: 0.5, Weight: 1, Boost: 0.25}},
 		}, {Path: "query.term", Reason: reason.NotText}},
 	}
-	const clauses = `[{"path":"query.match","field":"body","matrix":"main@1","form":"linear","phase":"query","terms":["car"],"reason":"no_scripts",` +
-		`"added":[{"term":"hire","from":"car","similarity":0.5,"weight":1,"boost":0.25}]},{"path":"query.term","reason":"not_text"}]`
-	const common = `{"endpoint":"search","index":"help","took_ms":1.5,`
-	for _, tt := range []struct {
-		name     string
-		change   func(x *search)
-		r        *http.Request
-		endpoint expand.Endpoint
-		res      *expand.Result
-		cause    string
-		shadow   float64
-		want     string
+	const (
+		became = `,"rewritten":{"raw_query":"q=b","body":{"b":1}},"clauses":[{"path":"query.match","field":"body","matrix":"main@1","form":"linear","phase":"query","terms":["car"],"reason":"no_scripts",` +
+			`"added":[{"term":"hire","from":"car","similarity":0.5,"weight":1,"boost":0.25}]},{"path":"query.term","reason":"not_text"}]`
+		ofOne, plain, none = `"endpoint":"search"`, `"original":{"raw_query":"q=a","body":{"a":1}}`, `,"clauses":[]`
+		one                = `"outcome":"rewritten","added_terms":1,"sent":`
+		failed             = `"outcome":"failed_open","cause":"budget","added_terms":0,"sent":"original",`
+	)
+	large := func(open, end string) []byte { return []byte(open + strings.Repeat("x", 64<<10) + end) }
+	for name, tt := range map[string]struct {
+		body   string
+		packed bool
+		change func(x *search)
+		res    *expand.Result // nil where the budget was exceeded
+		shadow float64
+		want   string
 	}{
-		{
-			"a rewritten search", nil, request(), one, rewritten, "", 0,
-			common + `"outcome":"rewritten","added_terms":1,"sent":"rewritten","original":{"raw_query":"q=a","body":{"a":1}},` +
-				`"rewritten":{"raw_query":"q=b","body":{"b":1}},"clauses":` + clauses + `}`,
+		"a dry run with a profile":   {`{"a":1}`, false, func(x *search) { x.control = control{dryRun: true, profile: "fast"} }, rewritten, 0, ofOne + `,"profile":"fast",` + one + `"original",` + plain + became},
+		"shadow mode":                {`{"a":1}`, false, nil, rewritten, 0.1, ofOne + `,` + one + `"original",` + plain + became},
+		"a failure of a packed body": {pack(t, `{"a":1}`), true, nil, nil, 0, ofOne + `,` + failed + plain + none},
+		"no body":                    {"", false, nil, nil, 0, ofOne + `,` + failed + `"original":{"raw_query":"q=a"}` + none},
+		"several searches, of which one failed": {
+			"{}\n{\"a\":1}\n", false, func(x *search) { x.route = &route{endpoint: expand.EndpointMultiSearch} },
+			&expand.Result{Rewritten: true, Body: []byte("{}\n{\"b\":1}\n"), Parts: []expand.Part{{Err: errors.New("redis: refused")}}}, 0,
+			`"endpoint":"msearch","outcome":"rewritten","added_terms":0,"sent":"rewritten","original":{"raw_query":"q=a","body":"{}\n{\"a\":1}\n"},` +
+				`"rewritten":{"raw_query":"","body":"{}\n{\"b\":1}\n"},"failures":["redis: refused"]` + none,
 		},
-		{
-			"a dry run with a profile", func(x *search) { x.control = control{dryRun: true, profile: "fast"} }, request(), one, rewritten, "", 0,
-			common + `"profile":"fast","outcome":"rewritten","added_terms":1,"sent":"original","original":{"raw_query":"q=a","body":{"a":1}},` +
-				`"rewritten":{"raw_query":"q=b","body":{"b":1}},"clauses":` + clauses + `}`,
-		},
-		{
-			"shadow mode", nil, request(), one, rewritten, "", 0.1,
-			common + `"outcome":"rewritten","added_terms":1,"sent":"original","original":{"raw_query":"q=a","body":{"a":1}},` +
-				`"rewritten":{"raw_query":"q=b","body":{"b":1}},"clauses":` + clauses + `}`,
-		},
-		{
-			"a search left alone", nil, request(), one, &expand.Result{Clauses: rewritten.Clauses[1:]}, "", 0,
-			common + `"outcome":"unchanged","reason":"not_text","added_terms":0,"sent":"original","original":{"raw_query":"q=a","body":{"a":1}},` +
-				`"clauses":[{"path":"query.term","reason":"not_text"}]}`,
-		},
-		{
-			"a failure", nil, request(), one, nil, "budget", 0,
-			common + `"outcome":"failed_open","cause":"budget","added_terms":0,"sent":"original","original":{"raw_query":"q=a","body":{"a":1}},"clauses":[]}`,
-		},
-		{
-			"a packed body", func(x *search) { x.body.raw = []byte(pack(t, `{"a":"packed"}`)) }, request("Content-Encoding", "gzip"), one, nil, "budget", 0,
-			common + `"outcome":"failed_open","cause":"budget","added_terms":0,"sent":"original","original":{"raw_query":"q=a","body":{"a":"packed"}},"clauses":[]}`,
-		},
-		{
-			"no body", func(x *search) { x.body.raw = nil }, request(), one, nil, "budget", 0,
-			common + `"outcome":"failed_open","cause":"budget","added_terms":0,"sent":"original","original":{"raw_query":"q=a"},"clauses":[]}`,
-		},
-		{
-			"several searches, of which one failed",
-			func(x *search) { x.body.raw = []byte("{}\n{\"a\":1}\n") }, request(),
-			expand.EndpointMultiSearch,
-			&expand.Result{Rewritten: true, Body: []byte("{}\n{\"b\":1}\n"), Parts: []expand.Part{{Err: errors.New("redis: refused")}}}, "", 0,
-			`{"endpoint":"msearch","index":"help","took_ms":1.5,"outcome":"rewritten","added_terms":0,"sent":"rewritten",` +
-				`"original":{"raw_query":"q=a","body":"{}\n{\"a\":1}\n"},"rewritten":{"raw_query":"","body":"{}\n{\"b\":1}\n"},"failures":["redis: refused"],"clauses":[]}`,
-		},
-		{
-			"bodies that are too large",
-			func(x *search) { x.body.raw = []byte(`"` + strings.Repeat("x", 64<<10) + `"`) }, request(), one,
-			&expand.Result{Rewritten: true, Body: []byte(`["` + strings.Repeat("x", 64<<10) + `"]`)}, "", 0,
-			common + `"outcome":"rewritten","added_terms":0,"sent":"rewritten","original":{"raw_query":"q=a","body_size":65538},` +
-				`"rewritten":{"raw_query":"","body_size":65540},"clauses":[]}`,
+		"bodies that are too large": {
+			string(large(`"`, `"`)), false, nil, &expand.Result{Rewritten: true, Body: large(`["`, `"]`)}, 0,
+			ofOne + `,"outcome":"rewritten","added_terms":0,"sent":"rewritten","original":{"raw_query":"q=a","body_size":65538},"rewritten":{"raw_query":"","body_size":65540}` + none,
 		},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			s := newServer(t, Options{Shadow: tt.shadow})
-			x := searchFor(tt.endpoint, "help", "q=a", `{"a":1}`)
+			x, r, cause := searchFor(expand.EndpointSearch, "help", "q=a", tt.body), httptest.NewRequest(http.MethodPost, "/", nil), ""
 			if tt.change != nil {
 				tt.change(x)
 			}
-			got := recorded(t, s, x, tt.r, tt.res, tt.cause)
+			if tt.packed {
+				r.Header.Set("Content-Encoding", "gzip")
+			}
+			if tt.res == nil {
+				cause = "budget"
+			}
+			got := recorded(t, s, x, r, tt.res, cause)
 			var want map[string]any
-			if err := json.Unmarshal([]byte(tt.want), &want); err != nil {
+			if err := json.Unmarshal([]byte(`{"index":"help","took_ms":1.5,`+tt.want+`}`), &want); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -212,7 +160,7 @@ func note(s *Server, index string, body []byte) {
 func TestLastExplanationsAreListedNewestFirst(t *testing.T) {
 	s := newServer(t, Options{})
 	var list struct{ Explanations []report.Summary }
-	if getAdmin(t, s, "/_akin/explanations", &list); list.Explanations == nil || len(list.Explanations) > 0 {
+	if getAdmin(t, s, explanationsPath, &list); list.Explanations == nil || len(list.Explanations) > 0 {
 		t.Errorf("at first %v", list)
 	}
 	for i := range report.MaxKept + 30 {
@@ -246,51 +194,13 @@ func TestLastExplanationsAreListedNewestFirst(t *testing.T) {
 
 func TestUnknownExplanationIsAnErrorOfTheUsualShape(t *testing.T) {
 	s := newServer(t, Options{})
-	for _, id := range []string{"x", "x/", strings.Repeat("A", 26)} {
-		w := httptest.NewRecorder()
-		s.admin.ServeHTTP(w, adminRequest(http.MethodGet, "/_akin/explanations/"+id, ""))
-		if w.Code != http.StatusNotFound {
-			t.Errorf("%s: status %d", id, w.Code)
-		}
+	if status, _ := askServer(s, http.MethodGet, explanationsPath+"/x/", ""); status != http.StatusNotFound {
+		t.Errorf("status %d", status)
 	}
-	var answer errorAnswer
-	getAdmin(t, s, "/_akin/explanations/x", &answer)
-	if answer.Status != http.StatusNotFound || answer.Error.Type == "" || len(answer.Error.RootCause) != 1 {
-		t.Errorf("the answer is %+v", answer)
-	}
-}
-
-func TestRefusalIsNotedInTheExplanation(t *testing.T) {
-	s := newServer(t, Options{})
-	x := searchFor(expand.EndpointSearch, "a", "", "")
-	x.report.Refused = true
-	record(s, x, &http.Request{}, 0, &expand.Result{Rewritten: true, Body: []byte("{}")}, "")
-	note(s, "other", nil)
-	var list struct{ Explanations []report.Summary }
-	getAdmin(t, s, "/_akin/explanations", &list)
-	for _, e := range list.Explanations {
-		if want := e.Index == "a"; e.Refused != want || e.Sent != "original" {
-			t.Errorf("%s: refused %v, sent %s", e.Index, e.Refused, e.Sent)
-		}
-	}
-}
-
-func TestAnswersNameTheRecordWhereItIsAskedFor(t *testing.T) {
-	for _, tt := range []struct {
-		control  control
-		recorded bool
-		want     bool
-	}{
-		{control{}, true, false},
-		{control{explain: true}, true, true},
-		{control{dryRun: true}, true, true},
-		{control{explain: true}, false, false},
-	} {
-		x, res := searchFor(expand.EndpointSearch, "", "", ""), &http.Response{Header: http.Header{}}
-		x.control, x.report.Explain = tt.control, tt.recorded
-		newServer(t, Options{}).tell(t.Context(), x, res)
-		if got := res.Header.Get("X-Akin-Explanation"); got != x.report.ID && got != "" || (got != "") != tt.want {
-			t.Errorf("%+v, %v: header %q", tt.control, tt.recorded, got)
+	for _, id := range []string{"x", strings.Repeat("A", 26)} {
+		var answer errorAnswer
+		if status := getAdmin(t, s, explanationsPath+"/"+id, &answer); status != http.StatusNotFound || answer.Status != status || answer.Error.Type == "" || len(answer.Error.RootCause) != 1 {
+			t.Errorf("%s: status %d, %+v", id, status, answer)
 		}
 	}
 }

@@ -3,13 +3,13 @@ package proxy
 import (
 	"context"
 	"fmt"
-	"net/http/httptest"
+	"io"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/report"
@@ -30,6 +30,97 @@ func neverTold(t *testing.T) func(*expand.Refusal) bool {
 	}
 }
 
+// reports are the refusals that were reported, each an index and types of
+// causes.
+type reports struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (r *reports) add(refusal *expand.Refusal) (news bool) {
+	text := refusal.Index
+	for _, c := range refusal.Causes {
+		text += " " + c.Type
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, text)
+	return false
+}
+
+func (r *reports) check(t *testing.T, want ...string) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Equal(r.all, want) {
+		t.Errorf("reported %.500q, want %.500q", r.all, want)
+	}
+}
+
+// The original is sent once, as it came, and its answer counts. What the cluster
+// refuses for another reason than its load is reported.
+func TestRefusedSearchIsFollowedByTheOriginal(t *testing.T) {
+	const reason = `{"error":{"root_cause":[{"type":"query_shard_exception"}],"type":"search_phase_execution_exception","failed_shards":[{"reason":{"type":"too_many_clauses"}}]},"status":400}`
+	const search, types = "/help/_search?x", "help search_phase_execution_exception query_shard_exception too_many_clauses"
+	plain, of := searchOf(search, jsonType, original), func(header, body string) string { return answerWith(400, header, body) }
+	for name, tt := range map[string]struct {
+		request, first string
+		told           []string
+	}{
+		"too many clauses":       {plain, of(jsonType, reason), []string{types}},
+		"compressed":             {plain, of(jsonType+gzipCoding, pack(t, reason)), []string{types}},
+		"behind much":            {plain, of(jsonType, reason+strings.Repeat(" ", 1<<20)), []string{types}},
+		"beyond the bound":       {plain, of(jsonType, strings.Repeat(" ", 1<<20)+reason), []string{"help"}},
+		"broken gzip":            {plain, of(jsonType+gzipCoding, reason), []string{"help"}},
+		"another coding":         {plain, of(jsonType+"Content-Encoding: deflate\n", "xyz"), []string{"help"}},
+		"of a proxy":             {plain, of("Content-Type: text/html\n", "<html>"), []string{"help"}},
+		"nothing":                {plain, of("", ""), []string{"help"}},
+		"a server error":         {plain, answerWith(500, jsonType, reason), []string{types}},
+		"overload":               {plain, answerWith(429, jsonType, reason), nil},
+		"a compressed search":    {searchOf(search, jsonType+gzipCoding, pack(t, original)), of(jsonType, reason), []string{types}},
+		"a search in parameters": {"GET /_search?q=car HTTP/1.1\nHost: a\nConnection: close\n\n", of("", ""), []string{""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told reports
+			p := start(t, Options{Expander: rewriteTo(rewritten), OnRefused: told.add}, inTurn(tt.first, answerWith(200, "", "of the original")))
+			if got := exchangeRaw(t, p.addr, tt.request); !strings.HasPrefix(got, "HTTP/1.1 200 ") || bodyOf(got) != "of the original" {
+				t.Errorf("the client got %q", got)
+			}
+			head, body, _ := strings.Cut(tt.request, "\n\n")
+			p.arrived(t, rewritten, body)
+			second := append([]string{p.all()[1].line}, p.all()[1].header...)
+			want := strings.Split(strings.Replace(strings.Replace(head, "Host: a", "Host: "+p.rawNode.addr, 1), "\nConnection: close", "", 1), "\n")
+			if slices.Sort(second); !slices.Equal(second, slices.Sorted(slices.Values(want))) {
+				t.Errorf("the original is sent as %q, want %q", second, want)
+			}
+			p.counted(t, 1, "akin_rejected_searches_total", "original", "accepted")
+			told.check(t, tt.told...)
+		})
+	}
+}
+
+// A refusal too long to be read to its end is cut off.
+func TestLongRefusalIsCutOff(t *testing.T) {
+	cut := make(chan error, 1)
+	node := startNode(t, func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); string(body) != rewritten {
+			return
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+		for piece := make([]byte, 1<<20); ; {
+			if _, err := w.Write(piece); err != nil {
+				cut <- err
+				return
+			}
+		}
+	})
+	p := start(t, Options{Nodes: nodesAt(node), Expander: rewriteTo(rewritten)}, nil)
+	if got := p.post(t, "/_search", jsonType, original); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
+		t.Errorf("the client got %q", got)
+	}
+	receive(t, "the end of the refusal", cut)
+}
+
 // An answer that says that the cluster has too much to do, or that the client
 // may not search, reaches the client as it came. More searches would make it
 // worse.
@@ -41,71 +132,52 @@ func TestOverloadIsNotAmplified(t *testing.T) {
 	}{
 		{429, mostRepeated, jsonType, reason},
 		{502, mostRepeated, "Content-Type: text/html\n", "<html>"},
-		{503, mostRepeated, jsonType + "Content-Encoding: gzip\n", pack(t, reason)},
+		{503, mostRepeated, jsonType + gzipCoding, pack(t, reason)},
 		{504, mostRepeated, "", ""},
 		{500, mostRepeated, jsonType, `{"error":{"root_cause":[{"type":"circuit_breaking_exception"}]},"status":500}`},
 		{401, 0, jsonType, reason},
 		{403, 0, jsonType, reason},
 	} {
 		t.Run(strconv.Itoa(tt.status), func(t *testing.T) {
-			node := startRawNode(t, func(int, rawRequest) string { return answerWith(tt.status, tt.header, tt.body) })
-			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten), OnRefused: neverTold(t)})
+			p := start(t, Options{Expander: rewriteTo(rewritten), OnRefused: neverTold(t)}, inTurn(answerWith(tt.status, tt.header, tt.body)))
 			for range searches {
-				got := exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original))
-				if !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", tt.status)) || !strings.HasSuffix(got, "\r\n\r\n"+tt.body) {
+				got := p.post(t, "/a/_search", jsonType, original)
+				if !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", tt.status)) || bodyOf(got) != tt.body {
 					t.Fatalf("the client got %.300q", got)
 				}
 			}
-			asked := func(r rawRequest) bool { return strings.HasPrefix(r.line, "HEAD ") } // how the node is
-			sent := len(slices.DeleteFunc(node.all(), asked))
-			refused, unsent := counter(t, registry, "akin_rejected_searches_total", "original", "rejected"), counter(t, registry, "akin_rejected_searches_total", "original", "not_sent")
-			paused := counter(t, registry, "akin_requests_total", "reason", reasonPaused)
-			if sent > searches+tt.most || sent-searches != int(refused) {
-				t.Errorf("%d requests for %d searches, %v of them counted as sent again", sent, searches, refused)
+			again := len(p.searches()) - searches
+			refused, unsent := p.value(t, "akin_rejected_searches_total", "original", "rejected"), p.value(t, "akin_rejected_searches_total", "original", "not_sent")
+			if again > tt.most || again != int(refused) || refused+unsent != searches {
+				t.Errorf("%d of %d searches were sent again; %v counted as that, %v as not sent", again, searches, refused, unsent)
 			}
-			if refused+unsent+paused != searches {
-				t.Errorf("%v originals are counted as rejected, %v as not sent, %v as paused", refused, unsent, paused)
-			}
-			if paused > 0 { // the originals are refused, too: nothing is learned
-				t.Errorf("rewriting was paused for %v of %d searches", paused, searches)
-			}
+			// The originals are refused, too: nothing is learned.
+			p.counted(t, 0, "akin_requests_total", "reason", reasonPaused)
 		})
 	}
 }
 
-// The budget is for a node that has too much to do, not for searches that were
-// rewritten badly.
+// The retry budget is for a node that has too much to do, not for searches that
+// were rewritten badly, nor for an error that akin asked for in place of failures
+// that filter_path would hide: to the original that is none.
 func TestOriginalIsSentWithoutLimitWhereTheRewrittenSearchIsTheReason(t *testing.T) {
-	node := startRawNode(t, func(_ int, r rawRequest) string {
-		if r.body == rewritten {
-			return answerWith(500, jsonType, `{"error":{"type":"too_many_clauses"}}`)
+	for target, refusal := range map[string]string{
+		"/a/_search":                  answerWith(500, jsonType, `{"error":{"type":"too_many_clauses"}}`),
+		"/a/_search?filter_path=hits": answerWith(503, jsonType, `{"error":{"type":"search_phase_execution_exception","reason":"Partial shards failure"},"status":503}`),
+	} {
+		p := start(t, Options{Expander: rewriteTo(rewritten), OnRefused: func(*expand.Refusal) bool { return true }}, func(_ int, r rawRequest) string {
+			if r.body == rewritten && strings.Contains(r.line, "allow_partial_search_results=false") == strings.Contains(target, "filter_path") {
+				return refusal
+			}
+			return emptyAnswer
+		})
+		for range searches {
+			if got := p.post(t, target, jsonType, original); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
+				t.Fatalf("the client got %q", got)
+			}
 		}
-		return emptyAnswer
-	})
-	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten), OnRefused: func(*expand.Refusal) bool { return true }})
-	for range searches {
-		if got := exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original)); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
-			t.Fatalf("the client got %q", got)
-		}
-	}
-	if n := len(node.all()); n != 2*searches {
-		t.Errorf("%d requests for %d searches", n, searches)
-	}
-}
-
-// Where filter_path would hide failures of shards, akin asks for an error
-// instead: to the original it is none.
-func TestErrorThatAkinAskedForIsFollowedByTheOriginal(t *testing.T) {
-	node := startRawNode(t, func(_ int, r rawRequest) string {
-		if strings.Contains(r.line, "allow_partial_search_results") {
-			return answerWith(503, jsonType, `{"error":{"root_cause":[],"type":"search_phase_execution_exception","reason":"Partial shards failure"},"status":503}`)
-		}
-		return emptyAnswer
-	})
-	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten), OnRefused: func(*expand.Refusal) bool { return true }})
-	for range searches {
-		if got := exchangeRaw(t, addr, searchOf("/a/_search?filter_path=hits", jsonType, original)); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
-			t.Fatalf("the client got %q", got)
+		if n := len(p.all()); n != 2*searches {
+			t.Errorf("%d requests for %d searches", n, searches)
 		}
 	}
 }
@@ -119,25 +191,22 @@ func TestOverloadInsideAnAnswerIsNotAmplified(t *testing.T) {
 	)
 	for name, tt := range map[string]struct {
 		target, answer string
-		rewrite        expander
 		most           int
 	}{
-		"an item":         {"/_msearch", responses(busyItem, goodItem, goodItem), rewriteFirstAndLast, mostRepeated},
-		"two items":       {"/_msearch", responses(busyItem, goodItem, busyItem), rewriteFirstAndLast, mostRepeated},
-		"a shard":         {"/_search", searchAnswer(failedShards(busyShard)), rewriteFirstAndLast, mostRepeated},
-		"a denied item":   {"/_msearch", responses(deniedItem, goodItem, goodItem), rewriteFirstAndLast, 0},
-		"a badly written": {"/_msearch", responses(busyItem, goodItem, badItem), rewriteFirstAndLast, searches},
-		"a shard beside":  {"/_search", searchAnswer(failedShards(busyShard, shardFailure)), rewriteFirstAndLast, searches},
+		"an item":         {"/_msearch", responses(busyItem, goodItem, goodItem), mostRepeated},
+		"a shard":         {"/_search", searchAnswer(failedShards(busyShard)), mostRepeated},
+		"a denied item":   {"/_msearch", responses(deniedItem, goodItem, goodItem), 0},
+		"a badly written": {"/_msearch", responses(busyItem, goodItem, badItem), searches},
+		"a shard beside":  {"/_search", searchAnswer(failedShards(busyShard, shardFailure)), searches},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := startRawNode(t, func(int, rawRequest) string { return answerWith(200, jsonType, tt.answer) })
-			addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: tt.rewrite, OnRefused: neverTold(t)})
+			p := start(t, Options{Expander: expander(rewriteFirstAndLast), OnRefused: neverTold(t)}, inTurn(answerOf(tt.answer)))
 			for range searches {
-				if got := exchangeRaw(t, addr, searchOf(tt.target, jsonType, lines)); !strings.HasSuffix(got, "\r\n\r\n"+tt.answer) {
+				if got := bodyOf(p.post(t, tt.target, jsonType, lines)); got != tt.answer {
 					t.Fatalf("the client got %q", got)
 				}
 			}
-			if n := len(node.all()) - searches; n > tt.most || tt.most == searches && n != searches {
+			if n := len(p.all()) - searches; n > tt.most || tt.most == searches && n != searches {
 				t.Errorf("%d searches were sent again", n)
 			}
 		})
@@ -148,43 +217,28 @@ func TestOverloadInsideAnAnswerIsNotAmplified(t *testing.T) {
 // with it met an overload.
 func TestPagesBesideAnOverloadAreCut(t *testing.T) {
 	busy := `{"error":{"type":"rejected_execution_exception","reason":"x"},"status":429}`
-	node := startRawNode(t, frames(`{"responses":[`+threeHits+`,{},`+busy+`]}`))
-	s := newServer(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards)})
-	for s.upstream.MayRepeat() { // until nothing is left
+	p := start(t, Options{Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards)}, frames(`{"responses":[`+threeHits+`,{},`+busy+`]}`))
+	for p.server.upstream.MayRepeat() { // until nothing is left
 	}
-	proxy := httptest.NewServer(s.proxy)
-	defer proxy.Close()
-	got := postSearch(t, strings.TrimPrefix(proxy.URL, "http://"), "/_msearch")
-	if !strings.HasSuffix(got, busy+`]}`) || strings.Count(got, `"_index"`) >= strings.Count(threeHits, `"_index"`) {
-		t.Errorf("got %s", got)
-	}
-	if got := node.kinds(); got != "frame page" {
-		t.Errorf("asked for %s", got)
+	got := p.search(t, "/_msearch")
+	if !strings.HasSuffix(got, busy+`]}`) || strings.Count(got, `"_index"`) >= strings.Count(threeHits, `"_index"`) || p.kinds() != "frame page" {
+		t.Errorf("asked for %s, got %s", p.kinds(), got)
 	}
 }
 
 // A search that the cluster refuses in its rewritten form alone would run twice
 // each time.
 func TestShapesThatWereRefusedAreNotRewrittenAgain(t *testing.T) {
-	node := startRawNode(t, func(_ int, r rawRequest) string {
+	told, news := 0, false
+	p := start(t, Options{Expander: rewriteTo(rewritten), OnRefused: func(*expand.Refusal) bool {
+		told++
+		return news
+	}}, func(_ int, r rawRequest) string {
 		if r.body == rewritten {
 			return answerWith(400, jsonType, `{"error":{"type":"x_content_parse_exception","reason":"x"},"status":400}`)
 		}
 		return emptyAnswer
 	})
-	told := 0
-	news := false
-	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten), OnRefused: func(*expand.Refusal) bool {
-		told++
-		return news
-	}})
-	search := func(target, header, body string) (requests int) {
-		before := len(node.all())
-		if got := exchangeRaw(t, addr, searchOf(target, header, body)); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
-			t.Errorf("the client got %q", got)
-		}
-		return len(node.all()) - before
-	}
 	const car, boats = `{"query":{"match":{"body":"car"}},"size":3}`, ` {"query":{"match":{"body":"two boats"}},"size":10}`
 	const anotherUser = jsonType + "Authorization: Basic YTpi\n"
 	for _, step := range []struct {
@@ -199,7 +253,7 @@ func TestShapesThatWereRefusedAreNotRewrittenAgain(t *testing.T) {
 		{"the third", "/a/_search", jsonType, car, false, 2},
 		{"the same", "/a/_search", jsonType, car, false, 1},
 		{"other words", "/a/_search", jsonType, boats, false, 1},
-		{"packed", "/a/_search", jsonType + "Content-Encoding: gzip\n", pack(t, car), false, 1},
+		{"packed", "/a/_search", jsonType + gzipCoding, pack(t, car), false, 1},
 		{"another user", "/a/_search", anotherUser, car, false, 2},
 		{"another index", "/b/_search", jsonType, car, false, 2},
 		{"another profile", "/a/_search?akin_profile=none", jsonType, car, false, 1},
@@ -207,12 +261,14 @@ func TestShapesThatWereRefusedAreNotRewrittenAgain(t *testing.T) {
 		{"another parameter", "/a/_search?routing=x", jsonType, car, false, 2},
 	} {
 		news = step.news
-		if got := search(step.target, step.header, step.body); got != step.requests {
-			t.Errorf("%s: %d requests, want %d", step.name, got, step.requests)
+		before := len(p.all())
+		if got := p.post(t, step.target, step.header, step.body); !strings.HasPrefix(got, "HTTP/1.1 200 ") || len(p.all())-before != step.requests {
+			t.Errorf("%s: %d requests, want %d; the client got %q", step.name, len(p.all())-before, step.requests, got)
 		}
 	}
-	if n := counter(t, registry, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonRejected); n != 3 || told != 9 {
-		t.Errorf("%v searches are counted, reported %d", n, told)
+	p.counted(t, 3, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonRejected)
+	if told != 9 {
+		t.Errorf("reported %d refusals", told)
 	}
 }
 
@@ -220,88 +276,50 @@ func TestShapesThatWereRefusedAreNotRewrittenAgain(t *testing.T) {
 // must not switch expansion off for those whose searches have the same shape. And
 // one that is taken ends a row of failures.
 func TestSearchesThatAreRefusedInBothFormsTeachNothing(t *testing.T) {
-	const wrongSearch, unlucky, rightSearch = `{"query":{"match":{"body":"foo"}},"size":100000}`,
-		`{"query":{"match":{"body":"bar"}},"size":10}`, `{"query":{"match":{"body":"foo"}},"size":10}`
-	node := startRawNode(t, func(_ int, r rawRequest) string {
+	const wrong, unlucky, right = `{"query":{"match":{"body":"foo"}},"size":100000}`, `{"query":{"match":{"body":"bar"}},"size":10}`, `{"query":{"match":{"body":"foo"}},"size":10}`
+	p := start(t, Options{OnRefused: func(*expand.Refusal) bool { return false }, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+		return &expand.Result{Rewritten: true, RawQuery: r.RawQuery, Body: append([]byte(" "), r.Body...)}, nil
+	})}, func(_ int, r rawRequest) string {
 		if strings.Contains(r.body, "100000") || strings.HasPrefix(r.body, " ") && strings.Contains(r.body, "bar") {
 			return answerWith(400, jsonType, `{"error":{"type":"query_shard_exception","reason":"x"},"status":400}`)
 		}
 		return emptyAnswer
 	})
-	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), OnRefused: func(*expand.Refusal) bool { return false }, Expander: expander(
-		func(_ context.Context, r *expand.Request) (*expand.Result, error) {
-			return &expand.Result{Rewritten: true, RawQuery: r.RawQuery, Body: append([]byte(" "), r.Body...)}, nil
-		})})
-	search := func(body string) (requests int) {
-		before := len(node.all())
-		exchangeRaw(t, addr, searchOf("/a/_search", jsonType, body))
-		return len(node.all()) - before
+	for range searches {
+		p.post(t, "/a/_search", jsonType, wrong)
 	}
 	for range searches {
-		if got := search(wrongSearch); got != 2 {
-			t.Fatalf("%d requests for a search that is wrong, want 2", got)
+		for _, body := range []string{unlucky, unlucky, right} {
+			p.post(t, "/a/_search", jsonType, body)
 		}
 	}
-	for range searches {
-		if got := search(unlucky) + search(unlucky) + search(rightSearch); got != 5 {
-			t.Fatalf("%d requests for one that is right among others, want 5", got)
-		}
+	if n := len(p.all()); n != (2+5)*searches {
+		t.Errorf("%d requests", n)
 	}
-	if n := counter(t, registry, "akin_requests_total", "outcome", report.Unchanged); n != 0 {
-		t.Errorf("%v searches were not rewritten", n)
-	}
+	p.counted(t, 0, "akin_requests_total", "outcome", report.Unchanged)
 }
 
 // A shadow runs for each search of its shape as well.
 func TestShapesOfRefusedShadowsAreRemembered(t *testing.T) {
-	n := startShadowNode(t, page(hitsPage("0")), statusPage(400, "{}"))
-	addr, registry := startProxy(t, shadowOptions(n))
+	p := startShadow(t, Options{}, "", answerWith(400, jsonType, "{}"))
 	for n := range maxFailures {
-		postOriginal(t, "http://"+addr+"/a/_search")
-		awaitShadow(t, registry, report.ShadowRejected, float64(n+1))
+		p.post(t, "/a/_search", jsonType, original)
+		p.awaitShadow(t, report.ShadowRejected, float64(n+1))
 	}
-	postOriginal(t, "http://"+addr+"/a/_search")
-	if got := n.arrived(); len(got) != 2*maxFailures+1 || counter(t, registry, "akin_requests_total", "reason", reasonRejected) != 1 {
+	p.post(t, "/a/_search", jsonType, original)
+	if got := p.searches(); len(got) != 2*maxFailures+1 {
 		t.Errorf("the node got %q", got)
 	}
+	p.counted(t, 1, "akin_requests_total", "reason", reasonRejected)
 }
 
 // An overloaded cluster says nothing of what is known of its indices.
 func TestOverloadOfAShadowTeachesNothing(t *testing.T) {
 	for _, status := range []int{403, 429, 503} {
-		n := startShadowNode(t, page(hitsPage("0")), statusPage(status, "{}"))
-		o := shadowOptions(n)
-		o.OnRefused = neverTold(t)
-		addr, registry := startProxy(t, o)
+		p := startShadow(t, Options{OnRefused: neverTold(t)}, "", answerWith(status, jsonType, "{}"))
 		for k := range 2 {
-			postOriginal(t, "http://"+addr+"/a/_search")
-			awaitShadow(t, registry, report.ShadowRejected, float64(k+1))
+			p.post(t, "/a/_search", jsonType, original)
+			p.awaitShadow(t, report.ShadowRejected, float64(k+1))
 		}
-	}
-}
-
-// The answer that is thrown away has opened a scroll that the client knows
-// nothing of.
-func TestScrollOfARefusedSearchIsCleared(t *testing.T) {
-	partly := `{"_scroll_id":"c2Nyb2xs",` + searchAnswer(failedShards(shardFailure))[1:]
-	cleared := make(chan rawRequest, 1)
-	node := startRawNode(t, func(n int, r rawRequest) string {
-		if strings.HasPrefix(r.line, "DELETE ") {
-			cleared <- r
-			return emptyAnswer
-		}
-		if n == 1 {
-			return answerWith(200, jsonType, partly)
-		}
-		return answerWith(200, jsonType, `{"_scroll_id":"of the client"}`)
-	})
-	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten)})
-	got := exchangeRaw(t, addr, searchOf("/a/_search?scroll=1m", jsonType+"Authorization: Basic YTpi\n", original))
-	if !strings.HasSuffix(got, `{"_scroll_id":"of the client"}`) {
-		t.Errorf("the client got %q", got)
-	}
-	r := receive(t, "the end of the scroll", cleared)
-	if diff := cmp.Diff([]string{"DELETE /_search/scroll HTTP/1.1", `{"scroll_id":["c2Nyb2xs"]}`, "Basic YTpi"}, []string{r.line, r.body, strings.Join(r.get("Authorization"), ",")}); diff != "" {
-		t.Errorf("the node got (-want +got):\n%s", diff)
 	}
 }

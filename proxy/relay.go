@@ -12,9 +12,9 @@ import (
 )
 
 // flushDelay is how long a piece of an answer waits for the next one before it
-// is sent. Clients that read no further than the JSON, as Go's do, can use
-// their connection again only if the last chunk came with the empty one after
-// it.
+// is sent. Clients that stop reading behind the JSON, as Go's do, can reuse
+// their connection only if the last chunk came together with the empty one
+// after it.
 const flushDelay = time.Millisecond
 
 // A relay writes an answer and adds nothing that the cluster did not send.
@@ -22,30 +22,30 @@ type relay struct {
 	http.ResponseWriter
 	guard    *recovery.Guard
 	followed *report.Exchange
-	// search says what kind of request it answers; status is that of the answer, 0
-	// before it begins, bytes the length of its body so far.
+	// search says that the request is a search. status is the answer's, 0 before
+	// it begins; bytes is the length of its body so far.
 	search bool
 	status int
 	bytes  int64
 
 	mu      sync.Mutex  // held to write and to flush
-	timer   *time.Timer // flushes, nil before the first time
+	timer   *time.Timer // flushes; nil before its first use
 	pending bool        // the timer is running
-	ended   bool        // what is written is sent with the end of the answer
+	ended   bool        // the rest is sent with the end of the answer
 }
 
-// relayed returns h behind a relay, and counts answers. Requests are followed
-// where they are traced, and where access, unless nil, gets a record of each.
-// Panics of its timer are the guard's.
+// relayed returns h behind a relay, and counts answers. It follows requests if
+// they are traced or if access is not nil, which gets a record of each. guard
+// recovers panics of the relay's timer.
 func relayed(h func(w *relay, r *http.Request), guard *recovery.Guard, count *report.Metrics, traced bool, access *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w2 := &relay{ResponseWriter: w, guard: guard, followed: report.Follow(r, traced, access)}
 		began, complete := count.Begin(), false
 		defer func() {
 			w2.end(complete)
-			counted := 0 // for one that broke off
+			counted := 0 // for an answer that broke off
 			if complete {
-				w2.status = cmp.Or(w2.status, http.StatusSwitchingProtocols) // else written by whoever took the connection over
+				w2.status = cmp.Or(w2.status, http.StatusSwitchingProtocols) // unset if the connection was hijacked
 				counted = w2.status
 			}
 			count.End(began, w2.search, counted)
@@ -56,16 +56,16 @@ func relayed(h func(w *relay, r *http.Request), guard *recovery.Guard, count *re
 	})
 }
 
-// Unwrap lets [http.ResponseController] hijack.
+// Unwrap lets [http.ResponseController] hijack the connection.
 func (w *relay) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader writes the status line. Elasticsearch sends no Date, and no
-// Content-Type without a body; a nil entry keeps net/http from making one up.
+// Content-Type without a body; a nil entry keeps net/http from adding one.
 func (w *relay) WriteHeader(status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writeHeader(status)
-	if w.status != 0 { // an answer without a body, too, goes out while the client still sends its own
+	if w.status != 0 { // send it even without a body and while the client still sends its own
 		w.flushSoon()
 	}
 }
@@ -96,17 +96,17 @@ func (w *relay) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// writeWhole writes an answer that ends with body. Nothing is sent before the
-// end, so that net/http says how long it is and sends no chunks.
+// writeWhole writes a complete answer. It does not flush, so that net/http
+// sends a length and no chunks.
 func (w *relay) writeWhole(status int, body []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writeHeader(status)
-	n, _ := w.ResponseWriter.Write(body) // nobody is left to tell
+	n, _ := w.ResponseWriter.Write(body) // on error the client is gone
 	w.bytes += int64(n)
 }
 
-// FlushError sends what was written, a moment later.
+// FlushError flushes after flushDelay.
 func (w *relay) FlushError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,7 +114,7 @@ func (w *relay) FlushError() error {
 	return nil
 }
 
-// flushSoon starts the timer. The lock is held.
+// flushSoon starts the timer. The caller holds the lock.
 func (w *relay) flushSoon() {
 	switch {
 	case w.pending || w.ended:
@@ -126,7 +126,7 @@ func (w *relay) flushSoon() {
 				if w.pending = false; w.ended {
 					return nil
 				}
-				return http.NewResponseController(w.ResponseWriter).Flush() // where it fails, so does the next write
+				return http.NewResponseController(w.ResponseWriter).Flush() // if it fails, so does the next write
 			})
 		})
 	default:
@@ -135,7 +135,7 @@ func (w *relay) flushSoon() {
 	w.pending = true
 }
 
-// end ends the writing. The server sends the rest of a complete answer itself.
+// end stops writing. The server sends the rest of a complete answer itself.
 func (w *relay) end(complete bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

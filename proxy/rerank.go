@@ -17,18 +17,18 @@ import (
 	"github.com/akin-search/akin/proxy/answer"
 )
 
-// errScores says that a reranker did not return a score for each hit.
+// errScores says that a reranker did not return one score per hit.
 var errScores = errors.New("not a score for each hit")
 
 // A Reranker scores the hits of searches. Package expand/soft implements it.
 type Reranker interface {
-	// Scores returns the scores of each of hits, until ctx ends at the latest. With
-	// an error the engine's order goes out. It may be called concurrently, and must
-	// not modify hits.
+	// Scores returns the scores of each hit, at the latest when ctx ends. After an
+	// error the engine's order goes out. Calls may be concurrent; hits is
+	// read-only.
 	Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error)
 }
 
-// reranking scores the hits of answers and puts them in order.
+// reranking scores the hits of answers and reorders them.
 type reranking struct {
 	reranker Reranker // nil for none
 	budget   time.Duration
@@ -37,7 +37,7 @@ type reranking struct {
 	log      *slog.Logger
 }
 
-// ofEach returns result for each search that is to be reranked, else "".
+// ofEach returns result for each search to be reranked, "" for the others.
 func ofEach(reranks []*expand.Rerank, result string) []string {
 	results := make([]string, len(reranks))
 	for k, r := range reranks {
@@ -48,12 +48,12 @@ func ofEach(reranks []*expand.Rerank, result string) []string {
 	return results
 }
 
-// answer returns an answer with the client's page of the hits of each search
-// in their new order, nil where there is no page to put in, and what became
-// of each, "" for none. The searches, a bounded number, share the time and
-// begin at once: those that it is not enough for have at least fetched what
-// the next ones need. Pages are asked for as the client. Odd says that the
-// next answer would be as unreadable, or its page as long.
+// answer puts the client's page of each search, in the new order, into an
+// answer. It returns nil if there is no page to put in, and the outcome of each
+// search, "" for none. The searches share the budget and start at once, so that
+// those that run out of time have at least fetched what the next request needs.
+// ask sends as the client. odd says that the next answer would be unreadable,
+// or its page too long, as well.
 func (k *reranking) answer(
 	ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, whole []byte, ask sender,
 ) (out []byte, results []string, odd bool) {
@@ -93,7 +93,7 @@ func (k *reranking) answer(
 			}
 			overloaded = status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 		}
-		if results[i] != rerankedHits && !overloaded { // else the original is enough
+		if results[i] != rerankedHits && !overloaded { // otherwise only the original is sent
 			text, _, err := k.hits(ctx, f.Rerank.InOrder, ask)
 			if text != nil {
 				f.SetInOrder(text)
@@ -110,9 +110,9 @@ func (k *reranking) answer(
 	return out, results, tooLong.Load()
 }
 
-// hits sends a search and returns the answer, nil where there is none, and its
-// status. It does not use filter_path: with it engines format the numbers in
-// sources again, and 10.50 becomes 10.5.
+// hits sends a search and returns the answer, or nil, and its status. It does
+// not use filter_path: with it engines format the numbers in sources again, and
+// 10.50 becomes 10.5.
 func (k *reranking) hits(ctx context.Context, s expand.SideSearch, ask sender) (text []byte, status int, err error) {
 	status, text, err = ask(ctx, sideCall(s, ""))
 	if err != nil || status != http.StatusOK {
@@ -122,7 +122,7 @@ func (k *reranking) hits(ctx context.Context, s expand.SideSearch, ask sender) (
 	return text, status, nil
 }
 
-// sideCall returns the call of a search with the parameters given and its own.
+// sideCall returns the call of a search with the given parameters and its own.
 func sideCall(s expand.SideSearch, parameters string) esclient.Call {
 	path := "/_search"
 	if parameters = strings.Trim(parameters+"&"+s.RawQuery, "&"); parameters != "" {
@@ -134,13 +134,12 @@ func sideCall(s expand.SideSearch, parameters string) esclient.Call {
 	return esclient.Call{Method: http.MethodPost, Path: path, Body: s.Body}
 }
 
-// order returns the hits of the client's page in their new order, and what
-// became of them.
+// order returns the client's page of hits in the new order, and the outcome.
 func (k *reranking) order(ctx context.Context, f *answer.Frame) (page []expand.Hit, result string) {
 	if !f.Named {
 		return nil, rerankUnnamed
 	}
-	scores, err := []expand.HitScore(nil), ctx.Err() // reading the answer may have taken all of the time
+	scores, err := []expand.HitScore(nil), ctx.Err() // reading the answer may have used up the time
 	if err == nil && k.reranker != nil {
 		scores, err = k.reranker.Scores(ctx, f.Rerank, f.Window())
 	}

@@ -1,28 +1,25 @@
 package proxy
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/report"
+	"github.com/google/go-cmp/cmp"
 )
 
 // rerankerFunc is a Reranker made of a function.
@@ -53,230 +50,302 @@ func rerankAll(_ context.Context, r *expand.Request) (*expand.Result, error) {
 	}, nil
 }
 
-const originalAnswer = `{"hits":{"hits":[{"_id":"original"}]}}`
+// rewrittenSearches is what rerankFirstAndLast sends.
+const rewrittenSearches = "{}\n" + rerankedBody + "\n{}\n{}\n{}\n" + rerankedBody + "\n"
 
-// answerOf returns a node's answer in HTTP.
-func answerOf(body string, header ...string) string {
-	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s",
-		len(body), strings.Join(append(header, ""), "\r\n"), body)
+// firstAndLast are how the hits of the first and the third search are ordered.
+// The second is the client's.
+func firstAndLast() []*expand.Rerank {
+	third := rerankOf(1, 2)
+	third.Fields = fieldsOf(1)
+	return []*expand.Rerank{rerankOf(0, 2), nil, third}
 }
 
-// inChunks returns a node's answer in HTTP, without its length.
-func inChunks(body string) string {
-	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
-}
-
-// hitIDs returns the ids in an answer in their order.
-func hitIDs(answer string) string {
-	var ids []string
-	for _, part := range strings.Split(answer, `"_id":"`)[1:] {
-		id, _, _ := strings.Cut(part, `"`)
-		ids = append(ids, id)
+// partsOf returns searches whose hits are reranked as given.
+func partsOf(reranks ...*expand.Rerank) []expand.Part {
+	parts := make([]expand.Part, len(reranks))
+	for i, r := range reranks {
+		parts[i].Rerank = r
 	}
-	return strings.Join(ids, " ")
+	return parts
+}
+
+// fieldsOf returns k fields, so that a reranker can tell searches apart.
+func fieldsOf(k int) []expand.RerankField { return make([]expand.RerankField, k) }
+
+// rerankFirstAndLast has the hits of two of three searches reranked. No
+// term was added to them.
+func rerankFirstAndLast(_ context.Context, r *expand.Request) (*expand.Result, error) {
+	return &expand.Result{
+		Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rewrittenSearches), Parts: partsOf(firstAndLast()...),
+		Clauses: []expand.Explanation{
+			{Path: "[0].query.match", Phase: "rerank"}, {Path: "[1]", Reason: reason.NoClause}, {Path: "[2].query.match", Phase: "rerank"},
+		},
+	}, nil
+}
+
+// orderedSearches is threeSearches with the hits of the first search ordered by
+// first, and those of the third by third.
+func orderedSearches(t *testing.T, first, third []float64) string {
+	t.Helper()
+	return cutPages(t, threeSearches, firstAndLast(), first, nil, third)
+}
+
+// rerankAs has every search's hits reranked in a way.
+func rerankAs(by *expand.Rerank) expander {
+	return func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+		return &expand.Result{
+			Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rerankedBody), Parts: partsOf(by),
+			Clauses: []expand.Explanation{{Path: "query.match", Field: "body", Form: "linear", Phase: "rerank"}},
+		}, nil
+	}
+}
+
+// sides answers searches for pages and for the engine's order by two functions,
+// nil for as a cluster that has the hits, and others with text.
+func sides(text string, page, order func(r rawRequest) string) func(int, rawRequest) string {
+	return func(n int, r rawRequest) string {
+		if by := map[string]func(rawRequest) string{asksPage: page, asksOrder: order}[r.asks()]; by != nil {
+			return by(r)
+		}
+		if r.body == `{"query":{}}` {
+			return answerOf(originalAnswer)
+		}
+		return frames(text)(n, r)
+	}
+}
+
+// startRerank starts a proxy that has hits reranked, with much time for it.
+func startRerank(t *testing.T, how expander, by Reranker, answer func(n int, r rawRequest) string) *rig {
+	t.Helper()
+	return start(t, Options{Expander: how, Reranker: by, RerankBudget: patience, Budget: patience, Templates: true}, answer)
+}
+
+// reranked checks what became of the searches whose hits were to be reranked.
+func (p *rig) reranked(t *testing.T, results ...string) {
+	t.Helper()
+	p.counted(t, float64(len(results)), "akin_reranked_total")
+	for _, result := range results {
+		n := len(results) - len(slices.DeleteFunc(slices.Clone(results), func(r string) bool { return r == result }))
+		p.counted(t, float64(n), "akin_reranked_total", "result", result)
+	}
+}
+
+// asked checks for what the node was asked.
+func (p *rig) asked(t *testing.T, kinds string) {
+	t.Helper()
+	if got := p.kinds(); got != kinds {
+		t.Errorf("asked for %s, want %s", got, kinds)
+	}
+}
+
+// scoresFail fails with an error.
+func scoresFail(context.Context, *expand.Rerank, []expand.Hit) ([]expand.HitScore, error) {
+	return nil, errors.New("a reason")
 }
 
 func TestHitsGoOutInTheRerankersOrder(t *testing.T) {
-	for _, chunked := range []bool{false, true} {
-		node := startRawNode(t, cluster(func(int, rawRequest) string {
-			if chunked {
-				return inChunks(threeHits)
-			}
-			return answerOf(threeHits)
-		}))
+	for _, write := range []func(string) string{func(text string) string { return answerOf(text) }, inChunks} {
 		var asked []expand.Hit
-		addr, registry := startProxy(t, Options{
-			Nodes: nodesAt(node.URL), Expander: expander(rerankAll),
-			Reranker: rerankerFunc(func(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
-				asked = hits
-				return backwards(ctx, by, hits)
-			}),
-		})
-		got := exchangeRaw(t, addr, "POST /t/_search HTTP/1.1\nHost: x\nAccept-Encoding: gzip, br\nContent-Type: application/json\nContent-Length: 2\nConnection: close\n\n{}")
-		if kinds := node.kinds(); kinds != "frame page" {
-			t.Fatalf("asked for %s", kinds)
-		}
-		sent := node.all()[0]
-		if sent.body != rerankedBody || len(sent.get("Accept-Encoding")) > 0 {
+		p := startRerank(t, rerankAll, rerankerFunc(func(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
+			asked = hits
+			return backwards(ctx, by, hits)
+		}), cluster(func(int, rawRequest) string { return write(threeHits) }))
+		got := p.post(t, "/t/_search", jsonType+"Accept-Encoding: gzip, br\n", "{}")
+		p.asked(t, "frame page")
+		if sent := p.all()[0]; sent.body != rerankedBody || len(sent.get("Accept-Encoding")) > 0 {
 			t.Errorf("sent %q", sent)
 		}
-		r := rerankOf(0, 2)
-		want := cutPages(t, threeHits, []*expand.Rerank{r}, []float64{0, .25, .5})
-		head, body, _ := strings.Cut(got, "\r\n\r\n")
-		if chunked {
-			_, body, _ = strings.Cut(body, "\r\n")
-			body, _, _ = strings.Cut(body, "\r\n")
-		} else if !strings.Contains(head, fmt.Sprintf("Content-Length: %d", len(want))) {
-			t.Errorf("%s: the length is not %d", head, len(want))
-		}
-		if body != want {
-			t.Errorf("chunked %v: got %s\nwant %s", chunked, body, want)
+		want := bodyOf(write(cutPages(t, threeHits, []*expand.Rerank{rerankOf(0, 2)}, []float64{0, .25, .5})))
+		if bodyOf(got) != want || !strings.Contains(got, "chunked") && !strings.Contains(got, fmt.Sprintf("Content-Length: %d\r\n", len(want))) {
+			t.Errorf("got %s\nwant %s", got, want)
 		}
 		if len(asked) != 3 || asked[0].Routing != "zz" || asked[1].Version != 7 {
 			t.Errorf("asked for %+v", asked)
 		}
-		if counter(t, registry, "akin_reranked_total", "result", rerankedHits) != 1 || counter(t, registry, "akin_rerank_duration_seconds") != 1 {
-			t.Error("not counted")
+		p.reranked(t, rerankedHits)
+		p.counted(t, 1, "akin_rerank_duration_seconds")
+	}
+}
+
+// Of templates, those whose hits are reranked are sent as the searches that
+// ask for them, also where no term was added.
+func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
+	p := startRerank(t, results(expand.Result{
+		Rewritten: true, Body: []byte("{}\n" + rerankedBody + "\n{\"index\":\"b\"}\n{\"query\":{}}\n"),
+		Parts: partsOf(rerankOf(0, 2), nil), Clauses: []expand.Explanation{{Path: "[0].query.match", Phase: "rerank"}},
+	}), rerankerFunc(backwards), func(n int, r rawRequest) string {
+		if strings.Contains(r.line, renderPath) {
+			return renders(`{"query":{}}`)(n, r)
 		}
+		return frames(`{"responses":[`+threeHits+`,`+threeHits+`]}`)(n, r)
+	})
+	got := bodyOf(p.post(t, "/_msearch/template", ndjsonType, templateLines))
+	if want := `{"responses":[` + cutPages(t, threeHits, []*expand.Rerank{rerankOf(0, 2)}, []float64{0, .25, .5}) + `,` + threeHits + `]}`; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if sent := p.searches(); len(sent) != 2 || sent[1].asks() != asksPage || strings.Count(sent[0].body, sealed) != 1 {
+		t.Errorf("sent %q", sent)
 	}
 }
 
 // Whatever goes wrong, the client gets the hits of its page in the engine's
-// order, with the engine's scores, and nothing that it has not asked for.
+// order, with the engine's scores, and nothing that it has not asked for. What
+// else an answer or scores may lack is tested in package answer.
 func TestRerankingFailsOpenToTheEnginesOrder(t *testing.T) {
 	empty, _, _ := strings.Cut(strings.Replace(threeHits, "1.5", "null", 1), `{"_index"`)
 	empty += `]},"profile":{}}`
-	for _, c := range []struct {
-		name, answer, result string
-		reranker             Reranker
-		ids                  string
+	for name, c := range map[string]struct {
+		answer, result string
+		reranker       Reranker
+		ids            string
 	}{
-		{"an error", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []expand.Hit) ([]expand.HitScore, error) {
-			return nil, errors.New("a reason")
-		}), "1 2"},
-		{"out of time", threeHits, "budget", rerankerFunc(func(ctx context.Context, _ *expand.Rerank, _ []expand.Hit) ([]expand.HitScore, error) {
+		"an error": {threeHits, "error", rerankerFunc(scoresFail), "1 2"},
+		"out of time": {threeHits, "budget", rerankerFunc(func(ctx context.Context, _ *expand.Rerank, _ []expand.Hit) ([]expand.HitScore, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}), "1 2"},
-		{"a panic", threeHits, "panic", rerankerFunc(func(context.Context, *expand.Rerank, []expand.Hit) ([]expand.HitScore, error) {
-			panic("a mistake")
-		}), "1 2"},
-		{"too few scores", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []expand.Hit) ([]expand.HitScore, error) {
+		"a panic": {threeHits, "panic", rerankerFunc(func(context.Context, *expand.Rerank, []expand.Hit) ([]expand.HitScore, error) { panic("a mistake") }), "1 2"},
+		"too few scores": {threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []expand.Hit) ([]expand.HitScore, error) {
 			return softOf(1), nil
 		}), "1 2"},
-		{"no number", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []expand.Hit) ([]expand.HitScore, error) {
-			return softOf(1, math.NaN(), 3), nil
-		}), "1 2"},
-		{"no reranker", threeHits, "error", nil, "1 2"},
-		{"no version", strings.Replace(threeHits, `"_version":2,`, "", 1), "no_ids", rerankerFunc(backwards), "1 2"},
-		{"no id", strings.Replace(threeHits, `"_id":"3\n",`, "", 1), "no_ids", rerankerFunc(backwards), "1 2"},
-		{"no hits", empty, "no_hits", rerankerFunc(backwards), ""},
+		"no reranker": {threeHits, "error", nil, "1 2"},
+		"no version":  {strings.Replace(threeHits, `"_version":2,`, "", 1), "no_ids", rerankerFunc(backwards), "1 2"},
+		"no hits":     {empty, "no_hits", rerankerFunc(backwards), ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			node := startRawNode(t, frames(c.answer))
-			addr, registry := startProxy(t, Options{
-				Nodes: nodesAt(node.URL), Expander: expander(rerankAll), Reranker: c.reranker, RerankBudget: 20 * time.Millisecond,
-			})
-			got := postSearch(t, addr, "/t/_search")
-			r := rerankOf(0, 2)
-			if want := cutPages(t, c.answer, []*expand.Rerank{r}); got != want || hitIDs(got) != c.ids {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, Options{Expander: expander(rerankAll), Reranker: c.reranker, RerankBudget: 20 * time.Millisecond}, frames(c.answer))
+			got := p.search(t, "/t/_search")
+			if want := cutPages(t, c.answer, []*expand.Rerank{rerankOf(0, 2)}); got != want || hitIDs(got) != c.ids {
 				t.Errorf("got %s\nwant %s", got, want)
 			}
-			if kinds := node.kinds(); kinds != "frame order" && c.ids != "" || kinds != "frame" && c.ids == "" {
-				t.Errorf("asked for %s", kinds)
-			}
-			if counter(t, registry, "akin_reranked_total", "result", c.result) != 1 {
-				t.Errorf("not counted as %s", c.result)
-			}
+			p.asked(t, map[bool]string{true: "frame order", false: "frame"}[c.ids != ""])
+			p.reranked(t, c.result)
 		})
 	}
 }
 
-// postSearch sends a search and returns the answer.
-func postSearch(t *testing.T, addr, path string) string {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+path, strings.NewReader(`{"query":{}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
-}
-
-// Where the answer cannot be cut to the client's page the original search
-// goes out after it.
-func TestAnswersThatCannotBeCutAreFollowedByTheOriginal(t *testing.T) {
-	var packed bytes.Buffer
-	gz := gzip.NewWriter(&packed)
-	if _, err := gz.Write([]byte(threeHits)); err != nil || gz.Close() != nil {
-		t.Fatal(err)
-	}
-	long := threeHits[:len(threeHits)-1] + `,"x":"` + strings.Repeat("x", limits.MaxAnswer) + `"}`
-	for name, answer := range map[string]string{
-		"not asked for as gzip": answerOf(packed.String(), "Content-Encoding: gzip"),
-		"no JSON":               strings.Replace(answerOf(threeHits), "application/json", "text/html", 1),
-		"broken":                answerOf(threeHits[:len(threeHits)-20]),
-		"broken off":            strings.Replace(answerOf(threeHits), "Content-Length: ", "Content-Length: 9", 1) + hangUp,
-		"no hits in it":         answerOf(`{"_shards":` + wholeShards + `}`),
-		"too long":              answerOf(long),
-		"a little too long":     inChunks(threeHits + strings.Repeat(" ", limits.MaxAnswer+1-len(threeHits))),
-		"too many":              answerOf(strings.Replace(threeHits, `[{"_index"`, `[{},{"_index"`, 1)),
-	} {
-		t.Run(name, func(t *testing.T) { checkNotCut(t, "/t/_search", answer, rerankAll, 1) })
-	}
-}
-
-// checkNotCut makes sure that an answer which cannot be cut is followed by the
-// original, and counted as unreadable for so many searches whose hits were to
-// be reranked.
-func checkNotCut(t *testing.T, target, answer string, rewrite expander, searches float64) {
-	t.Helper()
-	node := startRawNode(t, func(n int, _ rawRequest) string {
-		if n == 1 {
-			return answer
-		}
-		return answerOf(originalAnswer)
-	})
-	refused := false
-	addr, registry := startProxy(t, Options{
-		Nodes: nodesAt(node.URL), Expander: rewrite, Reranker: rerankerFunc(backwards),
-		OnRefused: func(*expand.Refusal) bool { refused = true; return false },
-	})
-	if got := postSearch(t, addr, target); got != originalAnswer {
-		t.Errorf("got %.300s", got)
-	}
-	if requests := node.all(); len(requests) != 2 || requests[1].body != `{"query":{}}` {
-		t.Errorf("sent %.300q", requests)
-	}
-	if refused || counter(t, registry, "akin_reranked_total", "result", rerankUnreadable) != searches {
-		t.Error("not counted as unreadable, or counted as refused")
-	}
-}
-
-// Where the answer was too long, the searches of that index and profile are not
-// sent twice for a while.
-func TestAnswersThatAreTooLongAreNotAskedForAgain(t *testing.T) {
-	long := threeHits[:len(threeHits)-1] + `,"x":"` + strings.Repeat("x", limits.MaxAnswer) + `"}`
-	brokenOff := strings.Replace(answerOf(threeHits), "Content-Length: ", "Content-Length: 9", 1) + hangUp
+// The page of one search may go out in the engine's order and others not.
+func TestEachSearchFailsOpenForItself(t *testing.T) {
 	for name, c := range map[string]struct {
-		answer string
-		again  bool
+		answer, result string
+		fails          rerankerFunc
 	}{
-		"too long": {answerOf(long), false}, "broken": {answerOf(threeHits[:len(threeHits)-20]), false}, "broken off": {brokenOff, true},
+		"an error":   {threeSearches, "error", scoresFail},
+		"no version": {strings.Replace(threeSearches, `"_version":2,`, "", 1), "no_ids", backwards},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := startRawNode(t, func(_ int, r rawRequest) string {
-				if r.body == rerankedBody {
-					return c.answer
+			p := startRerank(t, rerankFirstAndLast, rerankerFunc(func(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
+				if len(by.Fields) == 0 { // it is the first search
+					return c.fails(ctx, by, hits)
 				}
-				return answerOf(originalAnswer)
-			})
+				return backwards(ctx, by, hits)
+			}), frames(c.answer))
+			if got, want := p.search(t, "/_msearch"), cutPages(t, c.answer, firstAndLast(), nil, nil, []float64{0, .25, .5}); got != want {
+				t.Errorf("got %s\nwant %s", got, want)
+			}
+			if kinds := p.kinds(); kinds != "frame order page" && kinds != "frame page order" {
+				t.Errorf("asked for %s", kinds)
+			}
+			p.reranked(t, c.result, rerankedHits)
+		})
+	}
+}
+
+// None waits for another: what one asks the cluster for is on its way when the
+// time is over.
+func TestSearchesOfOneRequestShareTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const searches, fast = 16, 5
+		var asked atomic.Int64
+		s := newServer(t, Options{RerankBudget: time.Second, Reranker: rerankerFunc(func(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
+			asked.Add(1)
+			if len(by.Fields) >= fast {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			time.Sleep(900 * time.Millisecond)
+			return backwards(ctx, by, hits)
+		})})
+		var reranks []*expand.Rerank
+		var want []string
+		for k := range searches {
+			by := rerankOf(k, 2)
+			by.Window, by.Fields = searches, fieldsOf(k)
+			reranks = append(reranks, by)
+			want = append(want, map[bool]string{true: rerankedHits, false: "budget"}[k < fast])
+		}
+		answer := `{"responses":[` + strings.TrimSuffix(strings.Repeat(threeHits+",", searches), ",") + `]}`
+		start := time.Now()
+		_, results, _ := s.reranking.answer(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer), asksNobody)
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if diff := cmp.Diff(want, results); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		if n := asked.Load(); n != searches {
+			t.Errorf("asked for the scores of %d searches", n)
+		}
+	})
+}
+
+// Where an answer cannot be cut to the client's page the original search goes
+// out after it. Where it was too long or odd, the searches of that index, profile
+// and endpoint are not sent twice for a while.
+func TestAnswersThatCannotBeCutAreFollowedByTheOriginal(t *testing.T) {
+	brokenOff := func(text string) string {
+		return strings.Replace(answerOf(text), "Content-Length: ", "Content-Length: 9", 1) + hangUp
+	}
+	const one, several = "/t/_search", "/t/_msearch"
+	for name, c := range map[string]struct {
+		target, answer string
+		again          bool
+	}{
+		"not asked for as gzip": {one, answerOf(pack(t, threeHits), "Content-Encoding: gzip"), false},
+		"no JSON":               {one, strings.Replace(answerOf(threeHits), "application/json", "text/html", 1), false},
+		"broken":                {one, answerOf(threeHits[:len(threeHits)-20]), false},
+		"broken off":            {one, brokenOff(threeHits), true},
+		"no hits in it":         {one, answerOf(`{"_shards":` + wholeShards + `}`), false},
+		"too long":              {one, inChunks(threeHits + strings.Repeat(" ", limits.MaxAnswer+1-len(threeHits))), false},
+		"several, too long":     {several, answerOf(threeSearches[:len(threeSearches)-1] + `,"x":"` + strings.Repeat("x", limits.MaxAnswer) + `"}`), false},
+		"several, broken off":   {several, brokenOff(threeSearches), true},
+		"several, one missing":  {several, answerOf(`{"responses":[` + threeHits + `,{}]}`), false},
+		"its pages too long":    {one, answerOf(threeHits), false},
+	} {
+		t.Run(name, func(t *testing.T) {
 			var fixed []reason.Reason
-			how := expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
-				fixed = append(fixed, r.Fixed)
-				if r.Fixed != "" {
+			e := expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+				switch fixed = append(fixed, r.Fixed); {
+				case r.Fixed != "":
 					return leaveAlone(ctx, r)
+				case r.Endpoint == expand.EndpointMultiSearch:
+					return rerankFirstAndLast(ctx, r)
 				}
 				return rerankAll(ctx, r)
 			})
-			addr, _ := startProxy(t, Options{
-				Nodes: nodesAt(node.URL), Reranker: rerankerFunc(backwards), Expander: how, Profiles: map[string]Expander{"p": how},
+			p := start(t, Options{Expander: e, Profiles: map[string]Expander{"p": e}, Reranker: rerankerFunc(backwards), OnRefused: neverTold(t)}, func(_ int, r rawRequest) string {
+				switch {
+				case r.body == someSearch:
+					return answerOf(originalAnswer)
+				case r.asks() != asksFrame:
+					return answerOf(`{"hits":{"hits":[]},"x":"` + strings.Repeat("x", limits.MaxAnswer) + `"}`)
+				}
+				return c.answer
 			})
-			for _, path := range []string{"/t/_search", "/t/_search", "/t/_search?akin_profile=p", "/other/_search"} {
-				if got := postSearch(t, addr, path); got != originalAnswer {
-					t.Errorf("got %.300s", got)
+			other := map[string]string{one: several, several: one}[c.target]
+			for n, target := range []string{c.target, c.target, c.target + "?akin_profile=p", "/other" + c.target[2:], other} {
+				if got := p.search(t, target); got != originalAnswer {
+					t.Errorf("%s: got %.300s", target, got)
+				}
+				if n == 0 {
+					if sent := p.all(); sent[0].body != map[string]string{one: rerankedBody, several: rewrittenSearches}[c.target] || sent[len(sent)-1].body != someSearch {
+						t.Errorf("sent %.500q", sent)
+					}
+					p.reranked(t, slices.Repeat([]string{rerankUnreadable}, map[string]int{one: 1, several: 2}[c.target])...)
 				}
 			}
-			want := []reason.Reason{"", reason.TooLong, "", ""}
+			want := []reason.Reason{"", reason.TooLong, "", "", ""}
 			if c.again {
 				want[1] = ""
 			}
@@ -298,48 +367,42 @@ func TestFeedbackOfRerankedHitsIsCounted(t *testing.T) {
 		feedbackNoHits:   {`{"hits":{"hits":[]}}`, rerankerFunc(backwards)},
 		rerankUnreadable: {`{"hits":{}}`, rerankerFunc(backwards)},
 	} {
-		node := startRawNode(t, frames(c.answer))
-		addr, registry := startProxy(t, Options{
-			Nodes: nodesAt(node.URL), Reranker: c.reranker,
-			Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
-				res, err := rerankAll(ctx, r)
-				res.Parts[0].Rerank.Feedback.Documents = 5
-				return res, err
-			}),
-		})
-		exchangeRaw(t, addr, searchOf("/t/_search", jsonType, "{}"))
-		if counter(t, registry, "akin_feedback_total", "result", result) != 1 || counter(t, registry, "akin_feedback_total") != 1 {
-			t.Errorf("%s is not counted", result)
-		}
+		p := startRerank(t, func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+			res, err := rerankAll(ctx, r)
+			res.Parts[0].Rerank.Feedback.Documents = 5
+			return res, err
+		}, c.reranker, frames(c.answer))
+		p.search(t, "/t/_search")
+		p.counted(t, 1, "akin_feedback_total")
+		p.counted(t, 1, "akin_feedback_total", "result", result)
 	}
 }
 
-// An explanation tells what became of the hits, and whose answer went out.
+// An explanation tells what became of the hits, of each of several searches by
+// its number, and whose answer went out.
 func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
+	onlyFirst := rerankerFunc(func(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
+		if len(by.Fields) > 0 && by.Fields[0].Field == "" {
+			return nil, errors.New("a reason")
+		}
+		return backwards(ctx, by, hits)
+	})
 	for _, c := range []struct {
-		answer   string
-		reranker Reranker
-		want     report.Summary
+		target, answer string
+		how            expander
+		reranked, sent string
 	}{
-		{threeHits, rerankerFunc(backwards), report.Summary{Reranked: "reranked", Sent: "rewritten"}},
-		{threeHits, nil, report.Summary{Reranked: "error", Sent: "rewritten"}},
-		{`{"hits":{}}`, nil, report.Summary{Reranked: "unreadable", Sent: "original"}},
+		{"/t/_search", threeHits, rerankAll, "reranked", "rewritten"},
+		{"/t/_search", strings.Replace(threeHits, `"_id":"2",`, "", 1), rerankAll, "no_ids", "rewritten"},
+		{"/t/_search", `{"hits":{}}`, rerankAll, "unreadable", "original"},
+		{"/_msearch", threeSearches, rerankFirstAndLast, "[0] reranked, [2] error", "rewritten"},
+		{"/_msearch", `{"responses":[]}`, rerankFirstAndLast, "[0] unreadable, [2] unreadable", "original"},
 	} {
-		node := startRawNode(t, frames(c.answer))
-		s := newServer(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rerankAll), Reranker: c.reranker})
-		w := httptest.NewRecorder()
-		req := httptest.NewRequest(http.MethodPost, "/t/_search?akin=explain", strings.NewReader("{}"))
-		req.Header.Set("Content-Type", "application/json")
-		s.proxy.ServeHTTP(w, req)
-		e, ok := s.explanations.Find(w.Header().Get(explanationHeader), nil)
-		if !ok {
-			t.Fatalf("status %d, header %v", w.Code, w.Header())
+		p := startRerank(t, c.how, onlyFirst, frames(c.answer))
+		shown := p.explained(t, p.post(t, c.target+"?akin=explain", jsonType, "{}\n{}\n"))
+		if shown["reranked"] != c.reranked || shown["sent"] != c.sent || shown["rejected"] != nil {
+			t.Errorf("%v, want %s, %s", shown, c.reranked, c.sent)
 		}
-		got := e.Summary
-		if got.Reranked != c.want.Reranked || got.Sent != c.want.Sent || got.Refused {
-			t.Errorf("%+v, want %+v", got, c.want)
-		}
-		s.upstream.CloseIdleConnections() // the node waits for them
 	}
 }
 
@@ -362,42 +425,59 @@ func TestBudgetBeginsWithTheAnswer(t *testing.T) {
 	}
 }
 
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // A client that leaves while the answer to its search is read makes that break
-// off, which says nothing of the search.
-func TestClientsThatLeaveAreNotCountedAsUnreadable(t *testing.T) {
+// off, which says nothing of the search. One that leaves while its page is asked
+// for is not worth another search. Nothing of it is counted.
+func TestClientsThatLeaveAreAskedNoMoreFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, answer string
 		how          expander
+		kinds        string // what is asked for after the answer
 	}{
-		"before the shards":   {"/t/_search", threeHits[:20], rerankAll},
-		"behind the shards":   {"/t/_search", threeHits[:len(threeHits)-30], rerankAll},
-		"of several searches": {"/_msearch", threeSearches[:len(threeSearches)-30], rerankFirstAndLast},
-		"not to be ordered":   {"/_msearch", responses(goodItem)[:30], rewriteFirstAndLast},
+		"before the shards":       {"/t/_search", threeHits[:20], rerankAll, ""},
+		"behind the shards":       {"/t/_search", threeHits[:len(threeHits)-30], rerankAll, ""},
+		"of several searches":     {"/_msearch", threeSearches[:len(threeSearches)-30], rerankFirstAndLast, ""},
+		"not to be ordered":       {"/_msearch", responses(goodItem)[:30], rewriteFirstAndLast, ""},
+		"while the page is asked": {"/t/_search", threeHits, rerankAll, "page"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
-			registry := prometheus.NewRegistry()
-			s := newServer(t, Options{
-				Expander: c.how, Reranker: rerankerFunc(backwards), Registry: registry,
-				OnRefused: func(*expand.Refusal) bool { t.Error("reported a refusal"); return false },
-			})
+			node := startRawNode(t, func(int, rawRequest) string { leave(); return hangUp })
+			s := newServer(t, Options{Nodes: nodesAt(node.URL), Expander: c.how, Reranker: rerankerFunc(backwards), RerankBudget: patience, OnRefused: neverTold(t)})
 			requests := 0
 			s.transport = roundTripper(func(*http.Request) (*http.Response, error) {
 				requests++
-				rest := readerFunc(func([]byte) (int, error) {
-					leave()
-					return 0, ctx.Err()
-				})
-				return &http.Response{
-					StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: -1,
-					Body: io.NopCloser(io.MultiReader(strings.NewReader(c.answer), rest)),
-				}, nil
+				body := io.Reader(strings.NewReader(c.answer))
+				if c.kinds == "" {
+					body = io.MultiReader(body, readerFunc(func([]byte) (int, error) {
+						leave()
+						return 0, ctx.Err()
+					}))
+				}
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: -1, Body: io.NopCloser(body)}, nil
 			})
 			defer func() {
 				if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
 					t.Errorf("recovered %v, want %v", err, http.ErrAbortHandler)
 				}
-				checkGone(t, s, registry, requests)
+				if requests != 1 || node.kinds() != c.kinds {
+					t.Errorf("%d requests were sent, and asked for %s", requests, node.kinds())
+				}
+				for _, name := range []string{"akin_reranked_total", "akin_unchecked_responses_total", "akin_rejected_searches_total", "akin_upstream_errors_total"} {
+					if n := counter(t, s.opts.Registry, name); n != 0 {
+						t.Errorf("%s is %v", name, n)
+					}
+				}
+				if got := s.explanations.Last(1)[0]; got.Sent != "rewritten" || got.Reranked != "" || got.Refused {
+					t.Errorf("the record says %+v", got)
+				}
+				if s.unrerankable.count.Load() != 0 {
+					t.Error("the next search is left in the engine's order")
+				}
 			}()
 			req := httptest.NewRequestWithContext(ctx, http.MethodPost, c.path, strings.NewReader("{}\n{}\n"))
 			req.Header.Set("Content-Type", "application/json")
@@ -406,92 +486,59 @@ func TestClientsThatLeaveAreNotCountedAsUnreadable(t *testing.T) {
 	}
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// checkGone makes sure that nothing was sent again for a client that left, and
-// nothing counted.
-func checkGone(t *testing.T, s *Server, registry *prometheus.Registry, requests int) {
-	t.Helper()
-	if requests != 1 {
-		t.Errorf("%d requests arrived", requests)
-	}
-	for _, name := range []string{"akin_reranked_total", "akin_unchecked_responses_total", "akin_rejected_searches_total", "akin_upstream_errors_total"} {
-		if n := counter(t, registry, name); n != 0 {
-			t.Errorf("%s is %v", name, n)
-		}
-	}
-	if got := s.explanations.Last(1)[0]; got.Sent != "rewritten" || got.Reranked != "" || got.Refused {
-		t.Errorf("the record says %+v", got)
-	}
-	if s.unrerankable.count.Load() != 0 {
-		t.Error("the next search is left in the engine's order")
-	}
-}
-
-// What the cluster refuses, and shards that fail, are dealt with before.
+// What the cluster refuses, and shards that fail, are dealt with before the hits
+// are, also of a search that no term was added to.
 func TestRefusedSearchesAreNotReranked(t *testing.T) {
-	partial := strings.Replace(threeHits, `{"total":2,"successful":2,"skipped":0,"failed":0}`, failedShards(shardFailure), 1)
-	for _, answer := range []string{answerOf(partial), strings.Replace(answerOf("{}"), "200 OK", "400 Bad Request", 1)} {
-		node := startRawNode(t, func(n int, _ rawRequest) string {
-			if n == 1 {
-				return answer
-			}
-			return answerOf(originalAnswer)
-		})
-		addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rerankAll), Reranker: rerankerFunc(backwards)})
-		if got := postSearch(t, addr, "/t/_search"); got != originalAnswer {
+	failed := strings.NewReplacer(wholeShards, failedShards(shardFailure))
+	for _, c := range []struct {
+		target, answer string
+		how            expander
+	}{
+		{"/t/_search", answerOf(failed.Replace(threeHits)), rerankAll},
+		{"/t/_search", answerWith(400, jsonType, "{}"), rerankAll},
+		{"/_msearch", answerOf(failed.Replace(threeSearches)), rerankFirstAndLast},
+		{"/_msearch", answerOf(`{"responses":[` + threeHits + `,{"error":{}},{"error":{"reason":"from + size"}}]}`), rerankFirstAndLast},
+	} {
+		p := startRerank(t, c.how, rerankerFunc(backwards), inTurn(c.answer, answerOf(originalAnswer)))
+		if got := p.search(t, c.target); got != originalAnswer {
 			t.Errorf("got %s", got)
 		}
-		if counter(t, registry, "akin_reranked_total") != 0 || counter(t, registry, "akin_rejected_searches_total") != 1 {
-			t.Error("counted as reranked, or not as refused")
-		}
+		p.reranked(t)
+		p.counted(t, 1, "akin_rejected_searches_total", "original", "accepted")
 	}
 }
 
 // A shard that no node serves is missing from the original's answer, too.
 func TestHitsOfTheShardsThatAreThereAreReranked(t *testing.T) {
-	partial := strings.Replace(threeHits, `{"total":2,"successful":2,"skipped":0,"failed":0}`, failedShards(unservedOne), 1)
-	unserved := `"_shards":` + failedShards(unservedOne)
-	node := startRawNode(t, func(_ int, r rawRequest) string {
+	unserved := failedShards(unservedOne)
+	p := startRerank(t, rerankAll, rerankerFunc(backwards), func(_ int, r rawRequest) string {
 		if r.asks() == asksPage {
-			return answerOf(strings.Replace(sideHits(r), `"_shards":{"failed":0}`, unserved, 1))
+			return answerOf(strings.Replace(sideHits(r), `{"failed":0}`, unserved, 1))
 		}
-		return answerOf(partial)
+		return answerOf(strings.Replace(threeHits, wholeShards, unserved, 1))
 	})
-	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rerankAll), Reranker: rerankerFunc(backwards)})
-	if got := hitIDs(postSearch(t, addr, "/t/_search")); got != `3\n 2` {
+	if got := hitIDs(p.search(t, "/t/_search")); got != `3\n 2` {
 		t.Errorf("got %s", got)
-	}
-}
-
-func TestDryRunsAreNotReranked(t *testing.T) {
-	node := startRawNode(t, func(int, rawRequest) string { return answerOf(originalAnswer) })
-	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rerankAll), Reranker: rerankerFunc(backwards)})
-	if got := postSearch(t, addr, "/t/_search?akin=dry-run"); got != originalAnswer {
-		t.Errorf("got %s", got)
-	}
-	if counter(t, registry, "akin_reranked_total") != 0 {
-		t.Error("counted as reranked")
 	}
 }
 
 func TestTheExpanderKnowsWhichAnswersStayAsTheyAre(t *testing.T) {
-	node := startRawNode(t, nil)
-	var got *expand.Request
-	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(
-		func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
-			got = r
-			return leaveAlone(ctx, r)
-		})})
-	for path, want := range map[string]reason.Reason{
+	var got reason.Reason
+	p := start(t, Options{Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+		got = r.Fixed
+		return leaveAlone(ctx, r)
+	})}, nil)
+	for target, want := range map[string]reason.Reason{
 		"/t/_search": "", "/t/_search?format=json": "", "/t/_search?format=yaml": reason.Answer, "/_async_search": reason.Endpoint,
+		"/t/_msearch": "", "/_msearch?pretty&filter_path=": "", "/_msearch?filter_path=responses": reason.Answer,
 	} {
-		postSearch(t, addr, path)
-		if got == nil || got.Fixed != want {
-			t.Errorf("%s: %+v, want %q", path, got, want)
+		got = "not asked"
+		if p.search(t, target); got != want {
+			t.Errorf("%s: %q, want %q", target, got, want)
 		}
+	}
+	if got := p.server.fixed(searchFor(expand.EndpointMultiSearch, "", "format=yaml", "")); got != reason.Answer {
+		t.Errorf("of several answers in YAML: %q", got)
 	}
 }
 
@@ -499,32 +546,156 @@ func TestTheExpanderKnowsWhichAnswersStayAsTheyAre(t *testing.T) {
 // client asked for, in the reranker's order.
 func TestShadowsAreReranked(t *testing.T) {
 	inA := strings.NewReplacer(`"3\n"`, `"3"`, `"t"`, `"a"`)
-	original := func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if asked := (rawRequest{body: string(body)}); asked.asks() == asksPage {
-			io.WriteString(w, inA.Replace(sideHits(asked)))
-			return
-		}
-		io.WriteString(w, hitsPage("3", "3", "2"))
-	}
-	n := startShadowNode(t, original, page(inA.Replace(threeHits)))
-	o := shadowOptions(n)
-	o.Expander = expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+	p := startShadowFunc(t, Options{Reranker: rerankerFunc(backwards), Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 		res, err := rerankAll(ctx, r)
 		res.Body = []byte(rewritten)
 		return res, err
+	})}, func(r rawRequest) string {
+		switch {
+		case r.asks() == asksPage:
+			return answerOf(inA.Replace(sideHits(r)))
+		case r.body == rewritten:
+			return answerOf(inA.Replace(threeHits))
+		}
+		return answerOf(hitsPage("3", "3", "2"))
 	})
-	o.Reranker = rerankerFunc(backwards)
-	addr, registry := startProxy(t, o)
-	if got := hitIDs(postSearch(t, addr, "/a/_search")); got != "3 x 2 x" {
+	if got := hitIDs(p.search(t, "/a/_search")); got != "3 x 2 x" {
 		t.Errorf("got %s", got)
 	}
-	awaitShadow(t, registry, report.ShadowCompared, 1)
-	if n.header.Get("Accept-Encoding") != "" || counter(t, registry, "akin_reranked_total") != 0 {
-		t.Error("asked for gzip, or counted as a client's search")
+	p.awaitShadow(t, report.ShadowCompared, 1)
+	if all := p.all(); all[len(all)-1].get("Accept-Encoding") != nil {
+		t.Error("asked for gzip")
 	}
+	p.reranked(t)
 	// All three hits of the window would be an overlap of two thirds.
-	if sum := histogramSum(t, registry, "akin_shadow_overlap_at_10"); sum != 1 {
+	if sum := p.overlap(t); sum != 1 {
 		t.Errorf("overlap %v", sum)
 	}
+}
+
+// Pages are asked for as the client, where and in the way it searches.
+// Elasticsearch 8 writes hits as 7 does for clients that ask for it.
+func TestPagesAreAskedForAsTheClient(t *testing.T) {
+	const vnd = "application/vnd.elasticsearch+json; compatible-with=7"
+	page := string(rerankOf(0, 2).PageOf([]expand.Hit{{Index: "t", ID: "3\n", SeqNo: 3}, {Index: "t", ID: "2", SeqNo: 4}}).Body)
+	for _, c := range []struct {
+		by                           rerankerFunc
+		kind, accept, query, typedAs string
+	}{
+		{backwards, "application/json", "text/html", "routing=zz", "application/json"},
+		{scoresFail, "application/json", "text/html", "preference=a", "application/json"},
+		{backwards, vnd, vnd, "routing=zz", vnd},
+	} {
+		p := startRerank(t, rerankAll, c.by, frames(threeHits))
+		p.post(t, "/t/_search", "Content-Type: "+c.kind+"\nAccept: "+c.accept+"\nAuthorization: Basic x\nX-Opaque-Id: o\nAccept-Encoding: gzip\nX-Akin: explain\n", someSearch)
+		side := p.all()[len(p.all())-1]
+		want := []string{"Accept: " + c.typedAs, "Authorization: Basic x", fmt.Sprintf("Content-Length: %d", len(side.body)), "Content-Type: " + c.typedAs, "Host: " + p.rawNode.addr, "X-Opaque-Id: o"}
+		if diff := cmp.Diff(want, slices.Sorted(slices.Values(side.header))); diff != "" || side.line != "POST /t/_search?"+c.query+" HTTP/1.1" {
+			t.Errorf("sent %s (-want +got)\n%s", side.line, diff)
+		}
+		if side.asks() == asksPage && side.body != page {
+			t.Errorf("sent %s, want %s", side.body, page)
+		}
+	}
+}
+
+// A side search goes to the index expression, also to none.
+func TestPathsOfSideSearches(t *testing.T) {
+	for want, s := range map[string]expand.SideSearch{
+		"/_search?filter_path=a":                                 {},
+		"/a%2C-b%2A/_search?filter_path=a":                       {Index: "a,-b*"},
+		"/_search?filter_path=a&expand_wildcards=all&routing=x":  {RawQuery: "expand_wildcards=all&routing=x"},
+		"/%3Cl-%7Bnow%2Fd%7D%3E/_search?filter_path=a&routing=x": {Index: "<l-{now/d}>", RawQuery: "routing=x"},
+	} {
+		if got := sideCall(s, "filter_path=a"); !strings.EqualFold(got.Path, want) && strings.ReplaceAll(got.Path, "*", "%2A") != want || got.Method != http.MethodPost {
+			t.Errorf("%s %s, want %s", got.Method, got.Path, want)
+		}
+	}
+}
+
+// Of several searches, one whose page is not to be had goes out in the engine's
+// order; without that no one's page does.
+func TestEachOfSeveralPagesFailsForItself(t *testing.T) {
+	ofThird := func(answer string) func(rawRequest) string {
+		return func(r rawRequest) string {
+			if strings.Contains(r.body, `"from":1`) || strings.Contains(r.body, `"_seq_no":[4,0]`) {
+				return answer
+			}
+			return answerOf(sideHits(r))
+		}
+	}
+	gone, refused := ofThird(answerOf(`{"hits":{"hits":[]}}`)), ofThird(answerWith(503, jsonType, `{}`))
+	for _, c := range []struct {
+		order   func(r rawRequest) string
+		want    string
+		results []string
+	}{
+		{nil, orderedSearches(t, []float64{0, .25, .5}, nil), []string{rerankedHits, rerankChanged}},
+		{refused, originalAnswer, []string{rerankUnreadable, rerankUnreadable}},
+	} {
+		p := startRerank(t, rerankFirstAndLast, rerankerFunc(backwards), sides(threeSearches, gone, c.order))
+		if got := p.search(t, "/_msearch"); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+		p.reranked(t, c.results...)
+	}
+}
+
+// Nothing is asked for where the page begins behind the last hit.
+func TestPagesBehindTheLastHitAreEmpty(t *testing.T) {
+	head, _, _ := strings.Cut(threeHits, "1.5")
+	for _, c := range []struct{ answer, kinds, best string }{
+		{threeHits, "frame", "0.5"},
+		{strings.Replace(threeHits, `"_id":"2",`, "", 1), "frame order", "1.5"}, // the cluster says that there is none
+	} {
+		p := startRerank(t, rerankAs(rerankOf(3, 2)), rerankerFunc(backwards), frames(c.answer))
+		if got, want := p.search(t, "/t/_search"), head+c.best+`,"hits":[]},"profile":{}}`; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		p.asked(t, c.kinds)
+	}
+}
+
+// Long hits are put in whole, and their memory is given back.
+func TestLongHitsArePutIn(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	ofLong := func(r rawRequest) string {
+		return answerOf(strings.ReplaceAll(sideHits(r), `"_source":{`, `"x":"`+long+`","_source":{`))
+	}
+	for room, ids := range map[int64]string{64 << 20: `3\n 2 1`, 3 << 20: "original"} {
+		memory := limits.New(room)
+		p := start(t, Options{
+			Expander: rerankAs(rerankOf(0, 3)), Reranker: rerankerFunc(backwards), Memory: memory, MaxBody: 8 << 20, RerankBudget: patience,
+		}, sides(threeHits, ofLong, ofLong))
+		if got := p.search(t, "/t/_search"); hitIDs(got) != ids || ids != "original" && strings.Count(got, long) != 3 {
+			t.Errorf("got %d bytes with %s, asked for %s", len(got), hitIDs(got), p.kinds())
+		}
+		waitFor(t, "the memory to be given back", func() bool { return heldBytes(memory) == 0 })
+	}
+}
+
+// The time for reranking is not that for the page.
+func TestPagesMayComeAfterTheTimeForReranking(t *testing.T) {
+	s := newServer(t, Options{RerankBudget: patience, Reranker: rerankerFunc(backwards)})
+	var deadlines []bool
+	ask := func(ctx context.Context, c esclient.Call) (int, []byte, error) {
+		_, bounded := ctx.Deadline()
+		deadlines = append(deadlines, bounded)
+		return asksNobody(ctx, c)
+	}
+	ctx := context.WithoutCancel(t.Context())
+	_, results, _ := s.reranking.answer(ctx, expand.EndpointSearch, []*expand.Rerank{rerankOf(0, 2)}, []byte(threeHits), ask)
+	if !slices.Equal(results, []string{rerankedHits}) || !slices.Equal(deadlines, []bool{false}) {
+		t.Errorf("%v, bounded %v", results, deadlines)
+	}
+}
+
+func TestPanicWhileAPageIsScoredLeavesTheEnginesOrder(t *testing.T) {
+	p := start(t, Options{Expander: expander(rerankAll), Cause: panicOn, Reranker: rerankerFunc(scoresFail)}, frames(threeHits))
+	if got := hitIDs(p.search(t, "/t/_search")); got != "1 2" {
+		t.Errorf("got the hits %s", got)
+	}
+	p.asked(t, "frame order")
+	p.counted(t, 1, "akin_panics_total", "operation", "reranking")
+	p.reranked(t, "panic")
 }

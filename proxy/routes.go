@@ -9,27 +9,27 @@ import (
 	"github.com/akin-search/akin/expand"
 )
 
-// A route is a row of the table of what is recognized.
+// A route is one row of the table of recognized requests.
 type route struct {
 	// methods are the HTTP methods.
 	methods []string
-	// shape is the escaped path, with {index} for an index expression and {id} for
-	// a document. As in Elasticsearch slashes at its end do not count.
+	// shape is the escaped path; {index} stands for an index expression, {id} for
+	// a document. Trailing slashes are ignored, as in Elasticsearch.
 	shape string
-	// endpoint is the expander's, and says where in an answer failures stand.
+	// endpoint is the expander's, and says where failures are in an answer.
 	endpoint expand.Endpoint
 }
 
-// The methods by which a search is read. Both engines answer 405 to HEAD.
+// HTTP methods of searches. Both engines answer 405 to HEAD.
 var (
 	getOrPost = []string{http.MethodGet, http.MethodPost}
 	post      = []string{http.MethodPost}
 )
 
 // routes lists all requests that are not simply forwarded. Paths are compared
-// in their escaped form, as in Elasticsearch: /i/%5Fsearch is no search. Paths
-// with a mapping type, which Elasticsearch 7 has, are no searches here: later
-// engines store documents by some of them, such as POST /i/_doc/_search.
+// in escaped form, as in Elasticsearch: /i/%5Fsearch is not a search. Paths
+// with a mapping type (Elasticsearch 7) are not searches here, because in later
+// engines some of them store documents, such as POST /i/_doc/_search.
 var routes = []route{
 	{getOrPost, "/_search", expand.EndpointSearch},
 	{getOrPost, "/{index}/_search", expand.EndpointSearch},
@@ -57,14 +57,14 @@ var routes = []route{
 	{getOrPost, "/{index}/_msearch/template", expand.EndpointMultiSearch},
 }
 
-// A match is a route with what the path says for it.
+// A match is a route and the index in the path.
 type match struct {
 	*route
-	// index is the index expression, unescaped; "" is all indices.
+	// index is the unescaped index expression; "" means all indices.
 	index string
 }
 
-// recognize returns the route of a request, false where it has none.
+// recognize returns the route of a request, or false if none matches.
 func recognize(method, escapedPath string) (match, bool) {
 	path := strings.TrimRight(escapedPath, "/")
 	if !strings.HasPrefix(path, "/") { // such as OPTIONS *
@@ -83,7 +83,7 @@ func recognize(method, escapedPath string) (match, bool) {
 	return match{}, false
 }
 
-// fit compares path with the shape, which has as many slashes.
+// fit matches path against the shape, which has as many slashes.
 func (r *route) fit(path string) (m match, ok bool) {
 	m.route, ok = r, true
 	for shape, more := r.shape, true; ok && more; {
@@ -92,8 +92,7 @@ func (r *route) fit(path string) (m match, ok bool) {
 		segment, path, _ = strings.Cut(path, "/")
 		switch want {
 		case "{index}":
-			// Names of other things begin with an underscore: POST /_scripts/_search
-			// stores a script.
+			// Other names begin with "_": POST /_scripts/_search stores a script.
 			index, err := url.PathUnescape(segment)
 			if ok = err == nil && index != "" && (index[0] != '_' || index == "_all"); ok {
 				m.index = index
@@ -107,7 +106,7 @@ func (r *route) fit(path string) (m match, ok bool) {
 	return m, ok
 }
 
-// isAsync reports whether the answer may come later, and not all at once.
+// isAsync reports whether the answer may come later and in parts.
 func (r *route) isAsync() bool { return strings.HasSuffix(r.shape, "/_async_search") }
 
 // isTemplate reports whether the cluster has to render the search.

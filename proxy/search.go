@@ -24,71 +24,71 @@ import (
 	"github.com/akin-search/akin/proxy/report"
 )
 
-// The life of a search, in the order of this file: Server.search takes it in,
-// reads it and has it rewritten; forward sends it, and where the cluster does
-// not take the rewritten search, ask sends the original. The answer goes out as
-// all answers do (forward.go). Behind these stand what is learned from the
-// cluster, shadows, and what is reported.
+// The life of a search, in the order of this file. Server.search reads it and
+// has it rewritten. forward sends it; if the cluster rejects the rewritten
+// search, ask sends the original. The answer goes out like any other
+// (forward.go). Last come lessons from the cluster, shadows, and reports.
 
 const (
-	// maxKeptBody is the largest body that is kept though akin does not look at it.
+	// maxKeptBody is the largest body kept for a retry that akin does not read.
 	maxKeptBody = 64 << 10
-	// maxDrained is how much of a rejection is read to use its connection again.
+	// maxDrained is how much of a rejection is read to reuse its connection.
 	maxDrained = 64 << 10
 )
 
-// A search is one on its way from the client to the answer. One goroutine uses
-// it; a shadow, which goes on after the answer, has a copy.
+// A search is a search request from arrival to answer. One goroutine uses it; a
+// shadow, which outlives the answer, gets a copy.
 type search struct {
 	match
 
 	rawQuery string // without akin's own parameters
 	control  control
 	client   limits.Recipient
-	header   http.Header  // of the client's request, not to be modified
-	from     caller       // the client, to the cluster
-	ticket   uint64       // of the trial in a pause, 0 for none
-	hold     *limits.Hold // the memory that it takes
+	header   http.Header  // of the client's request, read-only
+	from     caller       // the client, as the cluster knows it
+	ticket   uint64       // of the trial in a pause; 0 for none
+	hold     *limits.Hold // the memory it uses
 	body     body
-	// rewritten is what is sent first, or as a shadow; nil for the original only.
+	// rewritten is sent first, or as a shadow; nil if only the original is sent.
 	rewritten *rewrittenSearch
 	// shadow rewrites it after the client has the answer to the original.
 	shadow Expander
-	// wait rewrites it where the original finds fewer hits than below, see
-	// [expand.Expander.Below]; nil for any other search. few are those of several
-	// that do.
+	// wait rewrites the search if the original finds fewer hits than below, see
+	// [expand.Expander.Below]; nil for any other search. few lists the searches of
+	// the request that find fewer.
 	wait  Expander
 	below []int
 	few   []int
-	asked *sync.Map // the accessKeys of the client
-	// tried says that somebody tries it on a playground, with terms adjusted.
+	asked *sync.Map // the client's accessKeys
+	// tried says that the search comes from a playground, with adjusted terms.
 	tried    bool
 	adjusted []expand.Adjustment
 	report   report.Search
 }
 
-// A body is that of a search.
+// A body is the body of a search.
 type body struct {
-	arriving *limits.Arriving // nil where it is not read
-	// whole says that raw is all of it as it came. plain is raw decompressed, nil
-	// where akin does not look at it.
+	arriving *limits.Arriving // nil if it is not read
+	// whole says that raw is the complete body as it came. plain is raw
+	// decompressed; nil if akin does not read it.
 	whole      bool
 	raw, plain []byte
 }
 
-// A rewrittenSearch is what the expander made of one.
+// A rewrittenSearch is the expander's result for a search.
 type rewrittenSearch struct {
 	*expand.Result
 
-	// rawQuery and body are as they are sent, for templates not as the expander's.
+	// rawQuery and body are what is sent: the expander's, with failures made
+	// visible and templates sealed.
 	rawQuery string
 	body     []byte
-	filtered bool // the answer shows what failed, but not of which search
-	strict   bool // the cluster rejects the search where a shard fails
+	filtered bool // the answer shows failures, but not of which search
+	strict   bool // the cluster rejects the search if a shard fails
 }
 
-// search forwards a search of the client that the context names, rewritten
-// where that is possible.
+// search forwards a search, rewritten if possible. The context names the
+// client.
 func (s *Server) search(w *relay, r *http.Request, m match) {
 	x := s.arrive(w, r, m)
 	defer s.leave(r.Context(), x)
@@ -100,9 +100,9 @@ func (s *Server) search(w *relay, r *http.Request, m match) {
 		span.End()
 	}
 	if n := r.ContentLength; why != "" && err == nil && x.body.arriving == nil && n > 0 && n <= maxKeptBody && s.upstream.Several() {
-		_, err = s.takeBody(w, r, x, n) // so that another node can be sent the search
+		_, err = s.takeBody(w, r, x, n) // so that it can be sent to another node
 	}
-	if err != nil { // the request itself is broken: there is nothing to forward
+	if err != nil { // the request itself is broken: nothing to forward
 		s.brokenBody(w, x.body.arriving.IsLate())
 		return
 	}
@@ -118,22 +118,22 @@ func (s *Server) search(w *relay, r *http.Request, m match) {
 	case why != "":
 		x.made(&expand.Result{Reason: reason.Reason(why)})
 		x.report.Outcome, x.report.Why, x.report.Explain = report.Unchanged, why, x.control.asks()
-		if why == reasonMemory { // it has failed
+		if why == reasonMemory { // this is a failure
 			x.report.Outcome = report.FailedOpen
 			x.report.Fail(r.Context(), report.Failure{What: failedSearch, Cause: why})
 		}
-	case s.opts.Shadow > 0 && !x.control.asks(): // nobody waits for the expansion
+	case s.opts.Shadow > 0 && !x.control.asks(): // the client does not wait for the expansion
 		x.report.Outcome, x.report.Why = report.Unchanged, reasonShadow
 		x.shadow = expander
 	default:
 		if x.below = x.waits(expander); x.below != nil {
 			x.wait = expander
-			x.report.Outcome, x.report.Why, x.report.Explain = report.Unchanged, reasonEnoughHits, x.control.asks() // until it is known to be few
+			x.report.Outcome, x.report.Why, x.report.Explain = report.Unchanged, reasonEnoughHits, x.control.asks() // until the original is known to find few
 		} else {
 			x.rewritten = s.rewrite(r.Context(), x, expander)
 		}
 	}
-	if x.body.arriving != nil && !x.body.whole { // a client that is slow to send the rest must not hide itself
+	if x.body.arriving != nil && !x.body.whole { // report now: the client may be slow to send the rest
 		s.tell(r.Context(), x, nil)
 	}
 	res, err := s.forward(t.out, x) //nolint:contextcheck // A shadow outlives the request of the client.
@@ -143,8 +143,7 @@ func (s *Server) search(w *relay, r *http.Request, m match) {
 	s.answer(w, r, t, res, err)
 }
 
-// arrive takes a search in: who sends it, and what that client or a trial asks
-// of akin.
+// arrive returns a new search, with what the client or a trial asks of akin.
 func (s *Server) arrive(w *relay, r *http.Request, m match) *search {
 	x := &search{match: m, header: r.Header, asked: new(sync.Map), client: limits.Recipient{
 		Name: ClientOf(r.Context()), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.SlowRead,
@@ -165,7 +164,7 @@ func (s *Server) arrive(w *relay, r *http.Request, m match) *search {
 	return x
 }
 
-// choose returns the expander for a search, or why it is forwarded as it came.
+// choose returns the expander for a search, or why the original is forwarded.
 func (s *Server) choose(x *search) (e Expander, reason string) {
 	switch {
 	case x.control.off:
@@ -197,7 +196,7 @@ func (s *Server) expanderFor(profile string) (e Expander, reason string) {
 }
 
 // readBody reads and decompresses the body of a search, or returns why the
-// search is forwarded as it came. An error says that the body broke off.
+// original is forwarded. An error means that the body broke off.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, x *search) (reason string, err error) {
 	if r.ContentLength == 0 {
 		return "", nil
@@ -240,7 +239,7 @@ func (s *Server) takeBody(w http.ResponseWriter, r *http.Request, x *search, lim
 	return reasonOfBody(err)
 }
 
-// reasonOfBody returns why a body is not read, or the error where it is broken.
+// reasonOfBody returns why a body is not read, or the error of a broken body.
 func reasonOfBody(err error) (reason string, broken error) {
 	switch {
 	case errors.Is(err, limits.ErrNoRoom):
@@ -253,14 +252,14 @@ func reasonOfBody(err error) (reason string, broken error) {
 	return "", err
 }
 
-// backsOff returns why a search is not rewritten, since the cluster recently
-// refused others that were, "" where it is.
+// backsOff returns why a search is not rewritten after the cluster recently
+// refused others, or "" if it is rewritten.
 func (s *Server) backsOff(x *search) (why string) {
 	paused := false
 	switch {
 	case s.shapes.count.Load() > 0 && s.shapes.has(s.shapeOf(x)):
 		return reasonRejected
-	case !x.control.dryRun: // else no rewritten search is sent
+	case !x.control.dryRun: // a dry run sends no rewritten search
 		x.ticket, paused = s.pause.enter()
 	}
 	if paused {
@@ -269,7 +268,7 @@ func (s *Server) backsOff(x *search) (why string) {
 	return ""
 }
 
-// lookedAt sets in the report which search it is.
+// lookedAt tells the report which search this is.
 func (s *Server) lookedAt(x *search) {
 	coding, _ := answer.ContentEncoding(x.header)
 	x.report.Endpoint, x.report.Index, x.report.Profile = x.endpoint, x.index, x.control.profile
@@ -277,15 +276,15 @@ func (s *Server) lookedAt(x *search) {
 	x.report.AsItCame = x.control.dryRun || s.opts.Shadow > 0
 }
 
-// rewrite returns what a search becomes that is rewritten; nil where the
-// original is sent, which the report says why.
+// rewrite returns the rewritten search, or nil if the original is sent; the
+// report then says why.
 func (s *Server) rewrite(ctx context.Context, x *search, e Expander) *rewrittenSearch {
 	made, err := s.expand(ctx, x, e)
 	told := &x.report
 	switch {
 	case err != nil:
 		told.Outcome, told.Why = report.FailedOpen, told.Cause
-	case !made.Rewritten && len(made.Failures()) > 0: // its parts say it all
+	case !made.Rewritten && len(made.Failures()) > 0: // its parts report the failures
 	case !made.Rewritten:
 		told.Outcome, told.Why = report.Unchanged, told.Reason
 	case x.control.dryRun:
@@ -300,8 +299,7 @@ func (s *Server) rewrite(ctx context.Context, x *search, e Expander) *rewrittenS
 	return nil
 }
 
-// expand has the search rewritten within the budget, and reports what the
-// expander made of it.
+// expand calls the expander within the budget and reports the result.
 func (s *Server) expand(ctx context.Context, x *search, e Expander) (made *rewrittenSearch, err error) {
 	traced, span := tracing.Start(ctx, "expand")
 	defer span.End()
@@ -351,7 +349,7 @@ func (s *Server) expand(ctx context.Context, x *search, e Expander) (made *rewri
 	return made, nil
 }
 
-// callExpander returns what the expander makes of a search, as it is sent.
+// callExpander returns the expander's result as it is sent.
 func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made *rewrittenSearch, err error) {
 	in := &expand.Request{
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
@@ -375,7 +373,7 @@ func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made 
 		}
 		in.Body = t.rendered
 		for _, template := range t.templates {
-			if options, _ := templateOptions(template); bytes.Contains(options, []byte("true")) { // besides its search
+			if options, _ := templateOptions(template); bytes.Contains(options, []byte("true")) { // set beside the search
 				in.Discloses = expand.DiscloseProfile | expand.DiscloseExplain
 			}
 		}
@@ -395,8 +393,8 @@ func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made 
 	return made, err
 }
 
-// fixed returns why the hits of the answer to a request cannot be reranked, ""
-// where they can. The expander reads filter_path, but not of several searches.
+// fixed returns why the hits of the answer cannot be reranked, or "" if they
+// can. Of several searches it checks filter_path; of one the expander does.
 func (s *Server) fixed(x *search) reason.Reason {
 	switch {
 	case x.isAsync():
@@ -409,9 +407,10 @@ func (s *Server) fixed(x *search) reason.Reason {
 	return ""
 }
 
-// withFeedback returns the result of a second expansion, which knows the first
-// hits that the first one asks for, and what became of each first pass; where
-// the second one, or a search in it, fails, the result of the first.
+// withFeedback expands a search again with the first hits that the first
+// expansion asks for. It returns the result and the outcome of each first pass.
+// If the second expansion or a search in it fails, or nothing is added, the
+// result is that of the first one.
 func (s *Server) withFeedback(ctx context.Context, x *search, e Expander, in *expand.Request, first *expand.Result) (out *expand.Result, results []string) {
 	ctx, span := tracing.Start(ctx, "feedback")
 	defer span.End()
@@ -437,7 +436,7 @@ func (s *Server) withFeedback(ctx context.Context, x *search, e Expander, in *ex
 	all := make([]string, 0, len(results)+first.TooManyFirstPasses)
 	for _, became := range results {
 		switch became {
-		case "": // there was none
+		case "": // no first pass
 		case feedbackUsed:
 			all = append(all, result)
 		default:
@@ -447,13 +446,13 @@ func (s *Server) withFeedback(ctx context.Context, x *search, e Expander, in *ex
 	return out, append(all, slices.Repeat([]string{feedbackTooMany}, first.TooManyFirstPasses)...)
 }
 
-// made reports what the expander made of the search.
+// made reports the expander's result.
 func (x *search) made(res *expand.Result) {
 	shown := *res
 	shown.RawQuery = answer.Known(res.RawQuery) // the rest may be credentials
 	if x.endpoint == expand.EndpointMultiSearch && x.few != nil {
 		shown.Clauses = slices.Clone(res.Clauses)
-		for i := range shown.Clauses { // they are numbered among those that were expanded
+		for i := range shown.Clauses { // number them among all searches of the request
 			number, rest, _ := strings.Cut(strings.TrimPrefix(shown.Clauses[i].Path, "["), "]")
 			if k, err := strconv.Atoi(number); err == nil && k < len(x.few) {
 				shown.Clauses[i].Path = "[" + strconv.Itoa(x.few[k]) + "]" + rest
@@ -463,7 +462,8 @@ func (x *search) made(res *expand.Result) {
 	x.report.Result, x.report.Reason = &shown, reasonOf(res)
 }
 
-// reasonOf returns why nothing was rewritten, in the whole or a first clause.
+// reasonOf returns why nothing was rewritten: of the whole, or of the first
+// clause that has a reason.
 func reasonOf(res *expand.Result) string {
 	if res.Reason != "" {
 		return string(res.Reason)
@@ -476,11 +476,11 @@ func reasonOf(res *expand.Result) string {
 	return reasonNothing
 }
 
-// forward sends a search to the cluster. It learns from the answer.
+// forward sends a search to the cluster and learns from the answer.
 func (s *Server) forward(out *http.Request, x *search) (res *http.Response, err error) {
 	out.URL.RawQuery = x.rawQuery
 	if x.body.whole {
-		delete(out.Header, "Expect") // met already: the body is here
+		delete(out.Header, "Expect") // already met: the body is here
 	}
 	out = markSafe(out, s.upstream, true)
 	sent := time.Now()
@@ -495,7 +495,7 @@ func (s *Server) forward(out *http.Request, x *search) (res *http.Response, err 
 		res, err = s.sendOriginal(out, x)
 	}
 	waited := time.Since(sent)
-	if x.few != nil { // it was expanded meanwhile
+	if x.few != nil { // the search was expanded meanwhile
 		waited -= x.report.Took
 	}
 	x.report.Upstream = waited
@@ -515,8 +515,8 @@ func (s *Server) sendOriginal(out *http.Request, x *search) (*http.Response, err
 	return s.transport.RoundTrip(out)
 }
 
-// waits returns below how many hits of the originals a search is expanded, nil
-// where it is at once. What a template asks for is known when it is expanded.
+// waits returns the numbers of hits below which searches are expanded, nil to
+// do it at once, as for templates: what they ask for is not known before.
 func (x *search) waits(e Expander) []int {
 	if x.tried || x.control.dryRun || x.isAsync() || x.isTemplate() {
 		return nil
@@ -524,8 +524,8 @@ func (x *search) waits(e Expander) []int {
 	return e.Below(&expand.Request{Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain})
 }
 
-// askFew sends the original search. Where it finds few hits, the rewritten one
-// answers in its place; of several searches, those that do.
+// askFew sends the original. If it finds few hits, the client gets the answer
+// to the rewritten search; of several searches, to those with few hits.
 func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
 	several := x.endpoint == expand.EndpointMultiSearch
 	if several {
@@ -544,7 +544,7 @@ func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
 	}
 	res, err := s.ask(out, x, original)
 	if err != nil {
-		_ = original.Body.Close() // nobody gets it
+		_ = original.Body.Close() // the client does not get it
 		return nil, err
 	}
 	if res == original || !several {
@@ -563,12 +563,12 @@ func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
 	return original, nil
 }
 
-// ask sends the rewritten search. After a 4xx or 5xx, a failure inside a 200,
-// or where a page of reranked hits is not to be had, it sends the original
-// once, and the client gets that answer; where original is not nil, it is that
-// answer already. After a refusal of the rewritten search it does not if the
-// client may not search there, if no node answers, or if the cluster is
-// overloaded and the retry budget is spent.
+// ask sends the rewritten search. If the cluster answers 4xx or 5xx, reports a
+// failure inside a 200, or returns no page of reranked hits, ask sends the
+// original once and returns its answer; if original is not nil, it is that
+// answer already. After a refusal it does not send the original if the client
+// may not search, if no node answers, or if the cluster is overloaded and the
+// retry budget is spent.
 func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*http.Response, error) {
 	ctx := out.Context()
 	rewritten := x.asRewritten(ctx, out)
@@ -615,16 +615,16 @@ func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*ht
 		res, err = s.sendOriginal(out.WithContext(again), x)
 		span.End()
 	}
-	if refused != nil { // an answer to the original that cannot be looked at counts as good
+	if refused != nil { // an answer to the original that cannot be checked counts as good
 		taken := original != nil || err == nil && res.StatusCode < http.StatusBadRequest && s.judge.verdict(x.sent(), res).refused == nil
 		s.refused(ctx, x, taken, refused)
 	}
 	return res, err
 }
 
-// clearScroll has the cluster close, with the client's credentials, a scroll
-// whose first answer the client does not get, as the original opens another. If
-// that fails the scroll ends when its time is over.
+// clearScroll closes a scroll in the background with the client's credentials.
+// The client does not get its first answer, because the original opens another
+// scroll. If clearing fails, the scroll expires by itself.
 func (s *Server) clearScroll(id string, ask sender) {
 	if !s.clearing.reserve() {
 		return
@@ -641,8 +641,8 @@ func (s *Server) clearScroll(id string, ask sender) {
 	}, func() {})
 }
 
-// drop closes an answer that nobody gets. It reads on to its end, if that is
-// near, so that the connection can be used again.
+// drop closes an answer that the client does not get. It reads up to maxDrained
+// bytes so that the connection can be reused.
 func drop(res *http.Response) {
 	_, _ = io.CopyN(io.Discard, res.Body, maxDrained)
 	_ = res.Body.Close()
@@ -662,8 +662,8 @@ func (x *search) asRewritten(ctx context.Context, out *http.Request) *http.Reque
 		h.Del("Accept-Encoding") // the answer is read and changed
 	}
 	if len(x.body.raw) == 0 {
-		// There was no body to have a type. Elasticsearch 8 wants the versions in
-		// Accept and Content-Type to be the same.
+		// Without a body there was no type. Elasticsearch 8 requires the same version
+		// in Accept and Content-Type.
 		h["Content-Type"] = []string{"application/json"}
 		if answer.IsJSON(h["Accept"]) {
 			h["Content-Type"] = h["Accept"]
@@ -672,23 +672,22 @@ func (x *search) asRewritten(ctx context.Context, out *http.Request) *http.Reque
 	return sent
 }
 
-// setBody sets the body, not its length: a chunked original stays chunked.
-// GetBody lets a connection that was closed while idle be replaced.
+// setBody sets the body but not its length: a chunked original stays chunked.
+// GetBody allows a retry if an idle connection was closed.
 func setBody(out *http.Request, body []byte) {
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	out.Body = io.NopCloser(bytes.NewReader(body))
 }
 
-// rerank reranks the hits of an answer, if asked to, and puts in the client's
-// pages. It reports false where it cannot: then the client must not get the
-// answer.
+// rerank reranks the hits of an answer if requested, and puts in the client's
+// pages. It returns false if it cannot; then the answer must not go out.
 func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fits bool) {
 	reranks := x.rewritten.Reranks()
 	if len(reranks) == 0 {
 		return true
 	}
 	var whole, out []byte
-	err := errUnchecked // also where it is encoded, which was not asked for
+	err := errUnchecked // also if it is encoded, which was not asked for
 	if len(res.Header["Content-Encoding"]) == 0 && answer.IsJSON(res.Header["Content-Type"]) {
 		whole, err = x.client.Whole(s.opts.Memory, res)
 	}
@@ -698,7 +697,7 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	ctx, span := tracing.Start(ctx, "rerank")
 	defer span.End()
 	results := ofEach(reranks, rerankUnreadable)
-	start, odd := time.Now(), errors.Is(err, errUnchecked) || errors.Is(err, limits.ErrTooLarge) // else it broke off, or there was no room
+	start, odd := time.Now(), errors.Is(err, errUnchecked) || errors.Is(err, limits.ErrTooLarge) // otherwise it broke off, or there was no memory
 	if err == nil {
 		out, results, odd = s.reranking.answer(ctx, x.endpoint, reranks, whole, s.calls.as(x.from, x.hold))
 	}
@@ -725,7 +724,7 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	return true
 }
 
-// replace puts another body in the place of that of an answer to x.
+// replace replaces the body of an answer to x.
 func (s *Server) replace(x *search, res *http.Response, body []byte) {
 	x.client.Replace(s.opts.Memory, res, body)
 	if res.ContentLength >= 0 {
@@ -734,9 +733,9 @@ func (s *Server) replace(x *search, res *http.Response, body []byte) {
 	}
 }
 
-// sendsOriginal decides whether the original of a rejected search is sent, to
-// an overloaded cluster only within the retry budget, or where the search is
-// the trial of a pause.
+// sendsOriginal decides whether to send the original of a rejected search: not
+// if access was denied, and to an overloaded cluster only within the retry
+// budget or as the trial of a pause.
 func (s *Server) sendsOriginal(ctx context.Context, x *search, r *answer.Failure) bool {
 	if answer.IsDenied(r.Status) || r.Busy && x.ticket == 0 && !s.upstream.MayRepeat() {
 		x.report.Fallback = originalNotSent
@@ -748,7 +747,7 @@ func (s *Server) sendsOriginal(ctx context.Context, x *search, r *answer.Failure
 	return true
 }
 
-// accepted notes that the cluster accepted a rewritten search.
+// accepted records that the cluster accepted a rewritten search.
 func (s *Server) accepted(ctx context.Context, x *search) {
 	s.pause.accepted(ctx, s.log, x.ticket)
 	if s.shapes.count.Load() > 0 {
@@ -756,9 +755,9 @@ func (s *Server) accepted(ctx context.Context, x *search) {
 	}
 }
 
-// refused notes that the cluster rejected a rewritten search, and whether it
-// accepted the original. Where it did not, the mistake is the client's, and
-// nothing is learned from it.
+// refused records that the cluster rejected a rewritten search, and whether it
+// accepted the original. If it did not, the client's search is wrong, and
+// nothing is learned.
 func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.Failure) {
 	x.report.Refused = true
 	s.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
@@ -774,7 +773,7 @@ func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.F
 	if !taken {
 		return
 	}
-	if x.shadow == nil { // else no client has felt it
+	if x.shadow == nil { // clients do not notice a shadow
 		x.report.Fail(ctx, report.Failure{What: failedSearch, Cause: causeRejected})
 	}
 	if r.Busy || answer.IsDenied(r.Status) {
@@ -782,15 +781,15 @@ func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.F
 	}
 	news := s.opts.OnRefused != nil &&
 		s.opts.OnRefused(&expand.Refusal{Index: x.rewritten.indexOf(x.index, r.Search), ClauseCount: x.rewritten.ClauseCount, Causes: r.Causes})
-	if !news { // the next one like it would probably be refused, too
+	if !news { // the next one would probably be refused, too
 		s.shapes.failure(s.shapeOf(x))
 	}
 }
 
-// sendShadowed sends the original search, whose answer the client gets. When
-// the client has it, a copy of the search is expanded and sent, and the answers
-// are compared: neither waits for the other, and the shadow finds the cluster a
-// little warmer.
+// sendShadowed sends the original, whose answer the client gets. Then a copy of
+// the search is expanded and sent in the background, and the answers are
+// compared. Neither waits for the other; the shadow finds the cluster a little
+// warmer.
 func (s *Server) sendShadowed(out *http.Request, x *search) (*http.Response, error) {
 	hold := shadowRoom(s.opts.Memory, x.client.Name, x.body.plain, x.body.raw)
 	if hold != nil && !s.shadows.reserve() {
@@ -804,11 +803,11 @@ func (s *Server) sendShadowed(out *http.Request, x *search) (*http.Response, err
 		x.report.Shadow.Outcome = report.ShadowDropped
 		return res, err
 	}
-	own := *x // the client's search may not be over yet
+	own := *x // the client's search may still be in use
 	own.hold, own.report, own.body.arriving = hold, report.Search{Record: x.report.Record}, nil
 	x.ticket = 0
 	leave := func() {
-		own.report.Parts = nil // the client's search is counted as it came
+		own.report.Parts = nil // the client's search counts as unchanged
 		s.leave(context.WithoutCancel(out.Context()), &own)
 	}
 	end := func(outcome string) {
@@ -831,12 +830,12 @@ func (s *Server) sendShadowed(out *http.Request, x *search) (*http.Response, err
 			return
 		}
 		s.shadows.start(func(ctx context.Context) {
-			told := report.Shadow{Outcome: report.ShadowFailed} // where it panics
+			told := report.Shadow{Outcome: report.ShadowFailed} // if it panics
 			_ = s.guard.Do("shadowing", func() error {
 				told = s.compare(ctx, out, &own, header, text, took)
 				return nil
 			})
-			if told.Outcome == report.ShadowCompared || s.shadows.ctx.Err() == nil { // else it was cut off by the end of the server
+			if told.Outcome == report.ShadowCompared || s.shadows.ctx.Err() == nil { // else it was cut off because the server closes
 				own.report.Shadow = told
 			}
 		}, leave)
@@ -844,8 +843,8 @@ func (s *Server) sendShadowed(out *http.Request, x *search) (*http.Response, err
 	return res, nil
 }
 
-// compare has a search expanded and sent, and compares the answer with that to
-// the original, which the cluster began to give after a time.
+// compare expands and sends a search and compares its answer with the
+// original's, which the cluster began after originalTook.
 func (s *Server) compare(ctx context.Context, out *http.Request, x *search, h http.Header, text []byte, originalTook time.Duration) report.Shadow {
 	original, err := readTopHits(h, text, x.hold)
 	if err != nil {
@@ -853,7 +852,7 @@ func (s *Server) compare(ctx context.Context, out *http.Request, x *search, h ht
 	}
 	again := &http.Response{StatusCode: http.StatusOK, Header: h, Body: io.NopCloser(bytes.NewReader(text))}
 	v := s.judge.verdict(x.sent(), again)
-	_ = again.Body.Close() // which gives back what was kept of it
+	_ = again.Body.Close() // frees what was kept of it
 	if v.refused != nil {
 		return report.Shadow{Outcome: report.ShadowRejected}
 	}
@@ -871,9 +870,9 @@ func (s *Server) compare(ctx context.Context, out *http.Request, x *search, h ht
 	if err != nil {
 		return report.Shadow{Outcome: report.ShadowUnanswered}
 	}
-	defer func() { _ = res.Body.Close() }() // not the body of now
+	defer func() { _ = res.Body.Close() }() // res.Body is replaced below
 	took := time.Since(sent)
-	if refused := s.judge.verdict(x.sent(), res).refused; refused != nil { // this teaches as much as if the cluster said it to a client
+	if refused := s.judge.verdict(x.sent(), res).refused; refused != nil { // learn from it as from a client's search
 		s.refused(ctx, x, true, refused)
 		return report.Shadow{Outcome: report.ShadowRejected}
 	}
@@ -895,12 +894,12 @@ func (s *Server) compare(ctx context.Context, out *http.Request, x *search, h ht
 	return compared(original, hits, originalTook, took)
 }
 
-// explanationHeader names the record of a search that asked for it in its
-// answer.
+// explanationHeader has the id of the explanation, in the answer to a search
+// that asked for one.
 const explanationHeader = "X-Akin-Explanation"
 
-// tell reports what became of a search, once, and names its record in the
-// answer res if the client asked for it.
+// tell reports the outcome of a search, once, and sets explanationHeader in res
+// if the client asked for it.
 func (s *Server) tell(ctx context.Context, x *search, res *http.Response) {
 	x.report.Tell(ctx, s.metrics, s.health, s.explanations)
 	if x.report.ID != "" && res != nil && x.control.asks() {
@@ -908,7 +907,7 @@ func (s *Server) tell(ctx context.Context, x *search, res *http.Response) {
 	}
 }
 
-// leave lets a search go.
+// leave ends a search: it reports the outcome and frees memory.
 func (s *Server) leave(ctx context.Context, x *search) {
 	s.tell(ctx, x, nil)
 	s.pause.leave(x.ticket)
@@ -918,13 +917,13 @@ func (s *Server) leave(ctx context.Context, x *search) {
 
 func (x *search) kind() kind { return kind{x.endpoint, x.index, x.control.profile} }
 
-// shapeOf returns the hash by which it is remembered that the cluster rejects
-// searches like x of its client.
+// shapeOf returns the hash under which rejections of searches like x from its
+// client are remembered.
 func (s *Server) shapeOf(x *search) uint64 {
 	return s.shapes.shapeOf(x.kind(), x.client.Name, x.header, x.rawQuery, x.body.plain)
 }
 
-// sent returns what it takes to judge an answer to the search.
+// sent describes the search for judging an answer to it.
 func (x *search) sent() *sentSearch {
 	to := &sentSearch{client: &x.client, endpoint: x.endpoint}
 	if w := x.rewritten; w != nil {
@@ -935,8 +934,8 @@ func (x *search) sent() *sentSearch {
 	return to
 }
 
-// rewrote reports whether the k-th search of a request with several is another
-// than the client's: something was added, or it asks for other hits.
+// rewrote reports whether the k-th search of a request differs from the
+// client's: it has added terms or asks for other hits.
 func (w *rewrittenSearch) rewrote(k int) bool {
 	if k < len(w.Parts) && w.Parts[k].Rerank != nil {
 		return true
@@ -945,9 +944,9 @@ func (w *rewrittenSearch) rewrote(k int) bool {
 	return slices.ContainsFunc(w.Clauses, func(c expand.Explanation) bool { return c.Form != "" && strings.HasPrefix(c.Path, prefix) })
 }
 
-// indexOf returns the index expression of the k-th search of a request whose
-// path has the one given. Where it is not known which of several differing ones
-// it is, that is "": a search of all indices goes to that one, too.
+// indexOf returns the index expression of the k-th search of a request with the
+// given index in its path. It returns "" if k is unknown and the searches have
+// different indices: a search of all indices includes that one.
 func (w *rewrittenSearch) indexOf(path string, k int) string {
 	switch {
 	case len(w.Parts) == 0:

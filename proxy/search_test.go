@@ -1,16 +1,13 @@
 package proxy
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -20,100 +17,111 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/report"
 )
 
 const (
-	original  = "{ \"query\" : {\"match\":{\"body\":\"car\"}}, \"from\": 1.0e0 }\n"
-	rewritten = `{"query":{"bool":{"should":[]}}}`
+	ndjsonType = "Content-Type: application/x-ndjson\n"
+	gzipCoding = "Content-Encoding: gzip\n"
+	// lines holds three searches; rewrittenLines adds to the first and the last.
+	lines          = "{}\n{\"query\":{\"match\":{\"body\":\"car\"}}}\n{\"index\":\"b\"}\n{\"size\":1.0e0}\n\n{\"query\":{}}\n"
+	rewrittenLines = "{}\n{\"added\":1}\n{\"index\":\"b\"}\n{\"size\":1.0e0}\n\n{\"added\":3}\n"
 )
 
-func pack(tb testing.TB, s string) string {
-	tb.Helper()
-	var b bytes.Buffer
-	gz := gzip.NewWriter(&b)
-	io.WriteString(gz, s)
-	if err := gz.Close(); err != nil {
-		tb.Fatal(err)
+// rewriteFirstAndLast rewrites lines.
+func rewriteFirstAndLast(_ context.Context, r *expand.Request) (*expand.Result, error) {
+	return &expand.Result{
+		Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rewrittenLines),
+		Clauses: []expand.Explanation{
+			{Path: "[0].query.match", Form: "linear", Added: make([]expand.Added, 2)},
+			{Path: "[1]", Reason: "no_clause"},
+			{Path: "[2].query", Form: "linear", Added: make([]expand.Added, 1)},
+		},
+	}, nil
+}
+
+// errRedis is what causeOfRedis calls "redis".
+var errRedis = errors.New("connection refused")
+
+func causeOfRedis(err error) string {
+	if errors.Is(err, errRedis) {
+		return "redis"
 	}
-	return b.String()
+	return defaultCause(err)
 }
 
-// searchOf returns a raw request for a search.
-func searchOf(target, header, body string) string {
-	return fmt.Sprintf("POST %s HTTP/1.1\nHost: a\nConnection: close\n%sContent-Length: %d\n\n%s", target, header, len(body), body)
+// results answers every search with the same result.
+func results(r expand.Result) expander {
+	return func(context.Context, *expand.Request) (*expand.Result, error) { return &r, nil }
 }
 
-const jsonType = "Content-Type: application/json\n"
+// fails fails with an error.
+func fails(err error) expander {
+	return func(context.Context, *expand.Request) (*expand.Result, error) { return nil, err }
+}
+
+// panics panics with the text of a search.
+func panics(context.Context, *expand.Request) (*expand.Result, error) { panic("a secret car") }
+
+// outlasts waits until its time is over.
+func outlasts(ctx context.Context, _ *expand.Request) (*expand.Result, error) {
+	<-ctx.Done()
+	return nil, fmt.Errorf("analyze: %w", ctx.Err())
+}
 
 // Whatever keeps a search from being expanded, the node gets the bytes that the
 // client sent, under the headers that the client sent, and it is counted.
 func TestSearchIsForwardedAsItCameWhen(t *testing.T) {
-	errRedis := errors.New("connection refused")
-	fails := func(err error) expander {
-		return func(context.Context, *expand.Request) (*expand.Result, error) { return nil, err }
-	}
-	result := func(r expand.Result) expander {
-		return func(context.Context, *expand.Request) (*expand.Result, error) { return &r, nil }
-	}
 	rewrites := rewriteTo(rewritten)
 	large := `{"x":"` + strings.Repeat("y", 2048) + `"}`
-	tests := []struct {
-		name            string
-		expander        expander
-		header, body    string
-		outcome, reason string
+	all := Options{Expander: rewrites, Templates: true}
+	with := func(e expander) Options { return Options{Expander: e} }
+	for _, tt := range []struct {
+		name                 string
+		o                    Options
+		target, header, body string
+		outcome, reason      string
 	}{
-		{"the row store is away", fails(errRedis), jsonType, original, report.FailedOpen, "redis"},
-		{"the budget is spent", func(ctx context.Context, _ *expand.Request) (*expand.Result, error) {
-			<-ctx.Done()
-			return nil, fmt.Errorf("analyze: %w", ctx.Err())
-		}, jsonType, original, report.FailedOpen, "budget"},
-		{"the expander panics", func(context.Context, *expand.Request) (*expand.Result, error) { panic("oops") }, jsonType, original, report.FailedOpen, "panic"},
-		{"the expander runs out of bounds", func(_ context.Context, r *expand.Request) (*expand.Result, error) {
-			return &expand.Result{Body: r.Body[len(r.Body)+1:]}, nil
-		}, jsonType, original, report.FailedOpen, "panic"},
-		{"the expander has a reason", result(expand.Result{Reason: "size 0"}), jsonType, original, report.Unchanged, "size 0"},
-		{"a clause has a reason", result(expand.Result{Clauses: []expand.Explanation{{}, {Reason: "not text"}, {Reason: "later"}}}), jsonType, original, report.Unchanged, "not text"},
-		{"nothing has a reason", result(expand.Result{}), jsonType, original, report.Unchanged, reasonNothing},
-		{"the body is larger than the cap", rewrites, jsonType, large, report.Unchanged, reasonTooLarge},
-		{"it is CBOR", rewrites, "Content-Type: application/cbor\n", "\xa0", report.Unchanged, reasonContentType},
-		{"it is SMILE", rewrites, "Content-Type: application/smile\n", ":)\n", report.Unchanged, reasonContentType},
-		{"it is YAML", rewrites, "Content-Type: application/yaml\n", "---\n", report.Unchanged, reasonContentType},
-		{"it is newline-delimited", rewrites, "Content-Type: application/x-ndjson\n", original, report.Unchanged, reasonContentType},
-		{"it has no type", rewrites, "", original, report.Unchanged, reasonContentType},
-		{"it has two types", rewrites, jsonType + jsonType, original, report.Unchanged, reasonContentType},
-		{"it is deflated", rewrites, jsonType + "Content-Encoding: deflate\n", original, report.Unchanged, reasonEncoding},
-		{"it is packed twice", rewrites, jsonType + "Content-Encoding: gzip\nContent-Encoding: gzip\n", pack(t, pack(t, original)), report.Unchanged, reasonEncoding},
-		{"its gzip has a wrong header", rewrites, jsonType + "Content-Encoding: gzip\n", original, report.Unchanged, reasonEncoding},
-		{"its gzip breaks off", rewrites, jsonType + "Content-Encoding: gzip\n", pack(t, original)[:40], report.Unchanged, reasonEncoding},
-		{"its gzip is a bomb", rewrites, jsonType + "Content-Encoding: gzip\n", pack(t, strings.Repeat(" ", 1<<20)), report.Unchanged, reasonTooLarge},
-		{"the client switches akin off", rewrites, jsonType + "X-Akin: OFF\n", original, report.Unchanged, reasonOff},
-	}
-	for _, tt := range tests {
+		{"the row store is away", with(fails(errRedis)), "", jsonType, original, report.FailedOpen, "redis"},
+		{"the budget is spent", with(outlasts), "", jsonType, original, report.FailedOpen, "budget"},
+		{"the expander panics", with(panics), "", jsonType, original, report.FailedOpen, "panic"},
+		{"the expander has a reason", with(results(expand.Result{Reason: "size 0"})), "", jsonType, original, report.Unchanged, "size 0"},
+		{"a clause has a reason", with(results(expand.Result{Clauses: []expand.Explanation{{}, {Reason: "not text"}, {Reason: "later"}}})), "", jsonType, original, report.Unchanged, "not text"},
+		{"nothing has a reason", with(results(expand.Result{})), "", jsonType, original, report.Unchanged, reasonNothing},
+		{"the body is larger than the cap", all, "", jsonType, large, report.Unchanged, reasonTooLarge},
+		{"it is CBOR", all, "", "Content-Type: application/cbor\n", "\xa0", report.Unchanged, reasonContentType},
+		{"it is newline-delimited", all, "", ndjsonType, original, report.Unchanged, reasonContentType},
+		{"several are in YAML", all, "/_msearch", "Content-Type: application/yaml\n", lines, report.Unchanged, reasonContentType},
+		{"it has no type", all, "", "", original, report.Unchanged, reasonContentType},
+		{"it has two types", all, "", jsonType + jsonType, original, report.Unchanged, reasonContentType},
+		{"it is deflated", all, "", jsonType + "Content-Encoding: deflate\n", original, report.Unchanged, reasonEncoding},
+		{"it is packed twice", all, "", jsonType + gzipCoding + gzipCoding, pack(t, pack(t, original)), report.Unchanged, reasonEncoding},
+		{"its gzip has a wrong header", all, "", jsonType + gzipCoding, original, report.Unchanged, reasonEncoding},
+		{"its gzip breaks off", all, "", jsonType + gzipCoding, pack(t, original)[:40], report.Unchanged, reasonEncoding},
+		{"its gzip is a bomb", all, "", jsonType + gzipCoding, pack(t, strings.Repeat(" ", 1<<20)), report.Unchanged, reasonTooLarge},
+		{"the client switches akin off", all, "", jsonType + "X-Akin: OFF\n", original, report.Unchanged, reasonOff},
+		{"no profile has the name", all, "", jsonType + "X-Akin-Profile: made-up\n", original, report.Unchanged, reasonUnknownProfile},
+		{"there are no matrices", Options{}, "", jsonType + "X-Akin: on\n", original, report.Unchanged, reasonDisabled},
+		{"templates are switched off", Options{Expander: rewrites}, "/a/_search/template", jsonType, original, report.Unchanged, reasonTemplateOff},
+		{"failures would be filtered away", all, "/_msearch?filter_path=-responses.error", jsonType, original, report.Unchanged, answer.HiddenByFilter},
+		{"failures could not be read", all, "/a/_async_search", jsonType + "Accept: application/yaml\n", original, report.Unchanged, answer.HiddenByFormat},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
-			node := startRawNode(t, nil)
-			addr, registry := startProxy(t, Options{
-				Nodes:    nodesAt(node.URL),
-				Expander: tt.expander,
-				Budget:   20 * time.Millisecond,
-				MaxBody:  1500,
-				Cause: func(err error) string {
-					if errors.Is(err, errRedis) {
-						return "redis"
-					}
-					return defaultCause(err)
-				},
-			})
-			answer := exchangeRaw(t, addr, searchOf("/help/_search?pretty&q=a;b", tt.header, tt.body))
-			if !strings.HasSuffix(answer, "\r\n\r\n{}") {
+			tt.o.Budget, tt.o.MaxBody, tt.o.Cause = 20*time.Millisecond, 1500, causeOfRedis
+			if tt.target == "" {
+				tt.target = "/help/_search?pretty&q=a;b"
+			}
+			p := start(t, tt.o, nil)
+			if answer := p.post(t, tt.target, tt.header, tt.body); !strings.HasSuffix(answer, "\r\n\r\n{}") {
 				t.Errorf("the client got %q", answer)
 			}
-			got := node.only(t)
-			if got.line != "POST /help/_search?pretty&q=a;b HTTP/1.1" || got.body != tt.body {
+			got := p.only(t)
+			if got.line != "POST "+tt.target+" HTTP/1.1" || got.body != tt.body {
 				t.Errorf("the node got %q with body %q, want %q", got.line, got.body, tt.body)
 			}
-			want := []string{"Host: " + node.addr, fmt.Sprintf("Content-Length: %d", len(tt.body))}
+			want := []string{"Host: " + p.rawNode.addr, fmt.Sprintf("Content-Length: %d", len(tt.body))}
 			for line := range strings.Lines(tt.header) {
 				if !strings.HasPrefix(line, "X-Akin") {
 					want = append(want, strings.TrimSuffix(line, "\n"))
@@ -122,105 +130,89 @@ func TestSearchIsForwardedAsItCameWhen(t *testing.T) {
 			if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got.header))); diff != "" {
 				t.Errorf("header lines (-want +got):\n%s", diff)
 			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", tt.outcome, "reason", tt.reason); n != 1 {
-				t.Errorf("counted %v times under %s, %q, want once", n, tt.outcome, tt.reason)
-			}
-			if n := counter(t, registry, "akin_requests_total"); n != 1 {
-				t.Errorf("%v outcomes for one request", n)
-			}
+			p.became(t, tt.outcome, tt.reason)
 		})
 	}
 }
 
-// A body of unknown length is found to be too large only while it is read; what
-// was read and what was not must come together again.
-func TestChunkedSearchLargerThanTheCapIsForwardedWhole(t *testing.T) {
-	body := strings.Repeat("0123456789", 100_000)
-	node := startRawNode(t, nil)
-	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten), MaxBody: 1234})
-	exchangeRaw(t, addr, fmt.Sprintf("POST /_search HTTP/1.1\nHost: a\nConnection: close\n%sTransfer-Encoding: chunked\n\n%x\r\n%s\r\n0\r\n\r\n", jsonType, len(body), body))
-	got := node.only(t)
-	if got.body != body || got.get("Content-Length") != nil {
-		t.Errorf("the node got %d bytes under %q, want %d, chunked", len(got.body), got.header, len(body))
-	}
-	if n := counter(t, registry, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonTooLarge); n != 1 {
-		t.Errorf("counted %v times", n)
+// A body of unknown length is found to be too large, or to have no type, only
+// while it is read; what was read and what was not must come together again.
+func TestChunkedSearchIsForwardedWholeWhen(t *testing.T) {
+	for reason, tt := range map[string]struct{ header, body string }{
+		reasonTooLarge:    {jsonType, strings.Repeat("0123456789", 100_000)},
+		reasonContentType: {"", "{}"},
+	} {
+		p := start(t, Options{Expander: rewriteTo(rewritten), MaxBody: 1234}, nil)
+		exchangeRaw(t, p.addr, fmt.Sprintf("POST /_search HTTP/1.1\nHost: a\nConnection: close\n%sTransfer-Encoding: chunked\n\n%x\r\n%s\r\n0\r\n\r\n", tt.header, len(tt.body), tt.body))
+		if got := p.only(t); got.body != tt.body || got.get("Transfer-Encoding") == nil || strings.Join(got.get("Content-Type"), "") != strings.TrimPrefix(strings.TrimSpace(tt.header), "Content-Type: ") {
+			t.Errorf("%s: the node got %d bytes under %q, want %d, chunked", reason, len(got.body), got.header, len(tt.body))
+		}
+		p.became(t, report.Unchanged, reason)
 	}
 }
 
 // A search that announces too large a body is not waited for.
 func TestAnnouncedTooLargeSearchStreams(t *testing.T) {
 	reached := make(chan struct{})
-	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	node := startNode(t, func(_ http.ResponseWriter, r *http.Request) {
 		close(reached)
 		io.Copy(io.Discard, r.Body)
-	}))
-	defer upstream.Close()
-	addr, _ := startProxy(t, Options{Nodes: nodesAt(upstream.URL), Expander: rewriteTo(rewritten), MaxBody: 9})
-	c := dial(t, addr)
-	defer c.Close()
+	})
+	c := dial(t, start(t, Options{Nodes: nodesAt(node), Expander: rewriteTo(rewritten), MaxBody: 9}, nil).addr)
 	io.WriteString(c, "POST /_search HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n")
 	receive(t, "the request at the node", reached)
-}
-
-func TestChunkedSearchWithoutTypeIsForwardedAsItCame(t *testing.T) {
-	node := startRawNode(t, nil)
-	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten)})
-	exchangeRaw(t, addr, "POST /_search HTTP/1.1\nHost: a\nConnection: close\nTransfer-Encoding: chunked\n\n2\r\n{}\r\n0\r\n\r\n")
-	if got := node.only(t); got.body != "{}" || got.get("Content-Type") != nil || got.get("Transfer-Encoding") == nil {
-		t.Errorf("the node got %q", got)
-	}
-	if n := counter(t, registry, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonContentType); n != 1 {
-		t.Errorf("counted %v times", n)
-	}
+	c.Close()
 }
 
 func TestBodyOfExactlyTheCapIsExpanded(t *testing.T) {
 	body := `{"x":"` + strings.Repeat("y", 2000) + `"}`
-	for name, request := range map[string]string{
-		"plain": searchOf("/_search", jsonType, body),
-		"gzip":  searchOf("/_search", jsonType+"Content-Encoding: gzip\n", pack(t, body)),
-	} {
-		t.Run(name, func(t *testing.T) {
-			node := startRawNode(t, nil)
-			addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten), MaxBody: int64(len(body))})
-			exchangeRaw(t, addr, request)
-			if got := node.only(t).body; got != rewritten {
-				t.Errorf("the node got %q", got)
-			}
-		})
+	for header, sent := range map[string]string{jsonType: body, jsonType + gzipCoding: pack(t, body)} {
+		p := start(t, Options{Expander: rewriteTo(rewritten), MaxBody: int64(len(body))}, nil)
+		p.post(t, "/_search", header, sent)
+		p.arrived(t, rewritten)
 	}
 }
 
 func TestRewrittenSearch(t *testing.T) {
-	vnd := "application/vnd.elasticsearch+json; compatible-with=8"
-	chunk := func(s string) string { return fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(s), s) }
-	tests := []struct {
+	const (
+		vnd       = "application/vnd.elasticsearch+json; compatible-with=8"
+		vndLines  = "Content-Type: application/vnd.elasticsearch+x-ndjson; compatible-with=8"
+		typed     = "Content-Type: application/json"
+		get       = "GET /a/_search?x=1 HTTP/1.1\nHost: a\nConnection: close\n"
+		chunked   = "POST /a/_search?x=1 HTTP/1.1\nHost: a\nConnection: close\nTransfer-Encoding: chunked\n"
+		oddCase   = "Content-Type: Application/JSON;charset=UTF-8"
+		search    = "/a/_search?x=1"
+		several   = "/a/_msearch?x=1"
+		undefined = "X-Akin: later\n"
+	)
+	for _, tt := range []struct {
 		name, request string
 		sees          string   // the body that the expander sees
 		header        []string // of the request that the node gets, Host and Content-Length aside
 	}{
-		{"post", searchOf("/a/_search?x=1", jsonType, original), original, []string{"Content-Type: application/json"}},
-		{"get with body", "GET /a/_search?x=1 HTTP/1.1\nHost: a\nConnection: close\nContent-Length: 2\n" + jsonType + "\n{}", "{}", []string{"Content-Type: application/json"}},
-		{"get without body", "GET /a/_search?x=1 HTTP/1.1\nHost: a\nConnection: close\n\n", "", []string{"Content-Type: application/json"}},
-		{"a type without a body", "GET /a/_search?x=1 HTTP/1.1\nHost: a\nConnection: close\nContent-Type: text/plain\n\n", "", []string{"Content-Type: application/json"}},
-		{"version in Accept", "GET /a/_search?x=1 HTTP/1.1\nHost: a\nConnection: close\nAccept: " + vnd + "\n\n", "", []string{"Accept: " + vnd, "Content-Type: " + vnd}},
-		{"version in both", searchOf("/a/_search?x=1", "Accept: "+vnd+"\nContent-Type: "+vnd+"\n", original), original, []string{"Accept: " + vnd, "Content-Type: " + vnd}},
-		{"charset", searchOf("/a/_search?x=1", "Content-Type: Application/JSON;charset=UTF-8\n", original), original, []string{"Content-Type: Application/JSON;charset=UTF-8"}},
-		{"gzip", searchOf("/a/_search?x=1", jsonType+"Content-Encoding: gzip\n", pack(t, original)), original, []string{"Content-Type: application/json"}},
-		{"identity", searchOf("/a/_search?x=1", jsonType+"Content-Encoding: identity\n", original), original, []string{"Content-Type: application/json"}},
-		{"chunked", "POST /a/_search?x=1 HTTP/1.1\nHost: a\nConnection: close\n" + jsonType + "Transfer-Encoding: chunked\n\n" + chunk(original), original, []string{"Content-Type: application/json"}},
-		{"empty and chunked", "POST /a/_search?x=1 HTTP/1.1\nHost: a\nConnection: close\nTransfer-Encoding: chunked\n\n0\r\n\r\n", "", []string{"Content-Type: application/json"}},
-		{"client's headers", searchOf("/a/_search?x=1", jsonType+"Authorization: Basic YTpi\nX-Opaque-Id: 7\nX-Akin: later\n", original), original, []string{"Authorization: Basic YTpi", "Content-Type: application/json", "X-Opaque-Id: 7"}},
-		{"another value of the parameter", searchOf("/a/_search?akin=later&x=1", jsonType, original), original, []string{"Content-Type: application/json"}},
-	}
-	for _, tt := range tests {
+		{"post", searchOf(search, jsonType, original), original, []string{typed}},
+		{"get with body", get + "Content-Length: 2\n" + jsonType + "\n{}", "{}", []string{typed}},
+		{"get without body", get + "\n", "", []string{typed}},
+		{"a type without a body", get + "Content-Type: text/plain\n\n", "", []string{typed}},
+		{"version in Accept", get + "Accept: " + vnd + "\n\n", "", []string{"Accept: " + vnd, "Content-Type: " + vnd}},
+		{"version in both", searchOf(search, "Accept: "+vnd+"\nContent-Type: "+vnd+"\n", original), original, []string{"Accept: " + vnd, "Content-Type: " + vnd}},
+		{"charset", searchOf(search, oddCase+"\n", original), original, []string{oddCase}},
+		{"gzip", searchOf(search, jsonType+gzipCoding, pack(t, original)), original, []string{typed}},
+		{"identity", searchOf(search, jsonType+"Content-Encoding: identity\n", original), original, []string{typed}},
+		{"chunked", chunked + jsonType + fmt.Sprintf("\n%x\r\n%s\r\n0\r\n\r\n", len(original), original), original, []string{typed}},
+		{"empty and chunked", chunked + "\n0\r\n\r\n", "", []string{typed}},
+		{"a 100 is expected", searchOf(search, jsonType+"Expect: 100-continue\n", original), original, []string{typed}},
+		{"client's headers", searchOf(search, jsonType+"Authorization: Basic YTpi\nX-Opaque-Id: 7\n"+undefined, original), original, []string{"Authorization: Basic YTpi", typed, "X-Opaque-Id: 7"}},
+		{"another value of the parameter", searchOf("/a/_search?akin=later&x=1", jsonType, original), original, []string{typed}},
+		{"several", searchOf(several, ndjsonType, lines), lines, []string{strings.TrimSpace(ndjsonType)}},
+		{"several as JSON", searchOf(several, jsonType, lines), lines, []string{typed}},
+		{"several, versioned", searchOf(several, vndLines+"\n", lines), lines, []string{vndLines}},
+		{"several, gzip", searchOf(several, ndjsonType+gzipCoding, pack(t, lines)), lines, []string{strings.TrimSpace(ndjsonType)}},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
-			node := startRawNode(t, nil)
-			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
-				want := &expand.Request{Endpoint: expand.EndpointSearch, Index: "a", RawQuery: "x=1", Body: []byte(tt.sees)}
-				if got := *r; !cmp.Equal(string(want.Body), string(got.Body)) || got.Index != want.Index || got.RawQuery != want.RawQuery {
-					t.Errorf("the expander got %+v, want %+v", got, want)
+			p := start(t, Options{Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+				if string(r.Body) != tt.sees || r.Index != "a" || r.RawQuery != "x=1" {
+					t.Errorf("the expander got %+v with body %q", r, r.Body)
 				}
 				if until, ok := ctx.Deadline(); !ok || time.Until(until) > 50*time.Millisecond {
 					t.Errorf("the expander has until %v, %v", until, ok)
@@ -228,218 +220,87 @@ func TestRewrittenSearch(t *testing.T) {
 				res, err := rewriteTo(rewritten)(ctx, r)
 				res.RawQuery = "y=%zz;"
 				return res, err
-			})})
-			exchangeRaw(t, addr, tt.request)
-			got := node.only(t)
-			method, _, _ := strings.Cut(tt.request, " ")
-			if got.line != method+" /a/_search?y=%zz; HTTP/1.1" || got.body != rewritten {
-				t.Errorf("the node got %q with body %q", got.line, got.body)
+			})}, nil)
+			exchangeRaw(t, p.addr, tt.request)
+			got := p.only(t)
+			if want := strings.NewReplacer("akin=later&", "", "x=1", "y=%zz;").Replace(tt.request[:strings.Index(tt.request, "\n")]); got.line != want || got.body != rewritten {
+				t.Errorf("the node got %q with body %q, want %q", got.line, got.body, want)
 			}
-			want := append([]string{"Host: " + node.addr, fmt.Sprintf("Content-Length: %d", len(rewritten))}, tt.header...)
+			want := append([]string{"Host: " + p.rawNode.addr, fmt.Sprintf("Content-Length: %d", len(rewritten))}, tt.header...)
 			if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got.header))); diff != "" {
 				t.Errorf("header lines (-want +got):\n%s", diff)
 			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", report.Rewritten); n != 1 {
-				t.Errorf("counted %v times as rewritten", n)
-			}
-			if n := counter(t, registry, "akin_added_terms_total"); n != 3 {
-				t.Errorf("%v added terms are counted, want 3", n)
-			}
-			for _, stage := range []string{"expand", "upstream"} {
-				if n := counter(t, registry, "akin_search_stage_duration_seconds", "stage", stage); n != 1 {
-					t.Errorf("stage %s was timed %v times", stage, n)
-				}
-			}
+			p.became(t, report.Rewritten, "")
+			p.counted(t, 3, "akin_added_terms_total")
+			p.counted(t, 1, "akin_search_stage_duration_seconds", "stage", "expand")
+			p.counted(t, 1, "akin_search_stage_duration_seconds", "stage", "upstream")
 		})
 	}
 }
 
-// The expectation of a search is met when its body is read, so that the node is
-// not asked again and the client is told once.
-func TestSearchWithExpectContinue(t *testing.T) {
-	node := startRawNode(t, nil)
-	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten)})
-	c := dial(t, addr)
-	io.WriteString(c, "POST /_search HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
-	br := bufio.NewReader(c)
-	if line, err := br.ReadString('\n'); line != "HTTP/1.1 100 Continue\r\n" {
-		t.Fatalf("got %q, %v", line, err)
-	}
-	io.WriteString(c, "{}")
-	rest, err := io.ReadAll(br)
-	if err != nil || strings.Count(string(rest), "HTTP/1.1") != 1 {
-		t.Errorf("then got %q, %v", rest, err)
-	}
-	if got := node.only(t); got.get("Expect") != nil || got.body != rewritten {
-		t.Errorf("the node got %q", got)
-	}
-}
-
-func TestSearchesPassUnreadWithoutExpander(t *testing.T) {
-	node := startRawNode(t, nil)
-	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL)})
-	exchangeRaw(t, addr, searchOf("/_search?akin=off&pretty", jsonType+"X-Akin: on\n", original))
-	if got := node.only(t); got.body != original || got.line != "POST /_search?pretty HTTP/1.1" || got.get("X-Akin") != nil {
-		t.Errorf("the node got %q", got)
-	}
-	exchangeRaw(t, addr, searchOf("/_search", jsonType, original))
-	if n := counter(t, registry, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonDisabled); n != 1 {
-		t.Errorf("counted %v times", n)
-	}
-}
-
-// The original is sent once, as it came, and its answer counts, be it an error
-// too.
-func TestRefusedSearchIsFollowedByTheOriginal(t *testing.T) {
-	answer := func(status int, body string) string {
-		return fmt.Sprintf("HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
-	}
-	packed := pack(t, original)
-	tests := []struct {
-		name          string
-		first, second int
-		header, body  string
-	}{
-		{"too many clauses", 400, 200, jsonType, original},
-		{"overload", 429, 200, jsonType, original},
-		{"script error", 500, 200, jsonType, original},
-		{"no such index", 404, 404, jsonType, original},
-		{"gzip", 400, 200, jsonType + "Content-Encoding: gzip\n", packed},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			node := startRawNode(t, func(n int, _ rawRequest) string {
-				if n == 1 {
-					return answer(tt.first, "refused")
+func TestEveryEndpointIsRewrittenInPlace(t *testing.T) {
+	names := strings.NewReplacer("{index}", "a%2Cb", "{id}", "1%2F2")
+	for _, route := range routes {
+		if route.isTemplate() {
+			continue // TestTemplates…
+		}
+		for _, method := range route.methods {
+			t.Run(method+" "+route.shape, func(t *testing.T) {
+				index, later := "", reason.Reason("")
+				if strings.Contains(route.shape, "{index}") {
+					index = "a,b"
 				}
-				return answer(tt.second, "of the original")
+				if strings.HasSuffix(route.shape, "/_async_search") {
+					later = reason.Endpoint
+				}
+				p := start(t, Options{Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+					if want := (expand.Request{Endpoint: route.endpoint, Index: index, RawQuery: "x=1", Body: []byte(original), Fixed: later}); !cmp.Equal(want, *r) {
+						t.Errorf("the expander got %+v with body %q", *r, r.Body)
+					}
+					return rewriteTo(rewritten)(ctx, r)
+				})}, nil)
+				target := names.Replace(route.shape) + "?x=1"
+				exchangeRaw(t, p.addr, method+strings.TrimPrefix(searchOf(target, jsonType, original), "POST"))
+				if got := p.only(t); got.line != method+" "+target+" HTTP/1.1" || got.body != rewritten {
+					t.Errorf("the node got %q", got)
+				}
+				p.became(t, report.Rewritten, "")
 			})
-			var mu sync.Mutex
-			var refused []string
-			addr, registry := startProxy(t, Options{
-				Nodes:    nodesAt(node.URL),
-				Expander: rewriteTo(rewritten),
-				OnRefused: func(r *expand.Refusal) bool {
-					mu.Lock()
-					defer mu.Unlock()
-					refused = append(refused, r.Index)
-					return true
-				},
-			})
-			got := exchangeRaw(t, addr, searchOf("/help/_search?x", tt.header, tt.body))
-			if !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", tt.second)) || !strings.HasSuffix(got, "of the original") {
-				t.Errorf("the client got %q", got)
-			}
-			requests := node.all()
-			if len(requests) != 2 || requests[0].body != rewritten || requests[1].body != tt.body {
-				t.Fatalf("the node got %q", requests)
-			}
-			if got, want := len(requests[1].get("Content-Encoding")), strings.Count(tt.header, "Encoding"); got != want {
-				t.Errorf("the original has %d encodings, want %d", got, want)
-			}
-			original := "accepted"
-			if tt.second != 200 {
-				original = "rejected"
-			}
-			if n := counter(t, registry, "akin_rejected_searches_total", "original", original); n != 1 {
-				t.Errorf("%v refusals are counted", n)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			var want []string                        // a search that is refused in both forms is the client's mistake
-			if tt.second == 200 && tt.first != 429 { // nor is one that the cluster has no time for
-				want = []string{"help"}
-			}
-			if diff := cmp.Diff(want, refused); diff != "" {
-				t.Errorf("reported refusals (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// A search given in the query string has no body to go back to.
-func TestRefusedSearchWithoutBodyIsFollowedByTheOriginal(t *testing.T) {
-	node := startRawNode(t, func(n int, _ rawRequest) string {
-		if n == 1 {
-			return "HTTP/1.1 400 X\r\nContent-Length: 0\r\n\r\n"
 		}
-		return emptyAnswer
-	})
-	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten)})
-	exchangeRaw(t, addr, "GET /_search?q=car HTTP/1.1\nHost: a\nConnection: close\n\n")
-	got := node.all()
-	if len(got) != 2 || got[1].line != "GET /_search?q=car HTTP/1.1" || !cmp.Equal([]string{"Host: " + node.addr}, got[1].header) {
-		t.Errorf("the node got %q", got)
 	}
 }
 
-// A refusal too long to be read to its end is cut off.
-func TestLongRefusalIsCutOff(t *testing.T) {
-	cut := make(chan error, 1)
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if body, _ := io.ReadAll(r.Body); string(body) != rewritten {
-			return
-		}
-		w.WriteHeader(http.StatusInternalServerError)
-		piece := make([]byte, 1<<20)
-		for {
-			if _, err := w.Write(piece); err != nil {
-				cut <- err
-				return
+func TestFailuresOfSingleSearchesAreCountedWhileTheRestIsRewritten(t *testing.T) {
+	for _, some := range []bool{true, false} {
+		p := start(t, Options{Cause: causeOfRedis, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+			res, err := rewriteFirstAndLast(ctx, r)
+			if !some {
+				res = &expand.Result{}
 			}
+			res.Parts = []expand.Part{{Err: &expand.StageError{Stage: expand.StageRows, Err: errRedis}}, {Err: context.DeadlineExceeded}, {Err: errRedis}}
+			return res, err
+		})}, nil)
+		p.post(t, "/_msearch", ndjsonType, lines)
+		want, rewrites := lines, 0.0
+		if some {
+			want, rewrites = rewrittenLines, 1
 		}
-	}))
-	defer upstream.Close()
-	addr, _ := startProxy(t, Options{Nodes: nodesAt(upstream.URL), Expander: rewriteTo(rewritten)})
-	got := exchangeRaw(t, addr, searchOf("/_search", jsonType, original))
-	if !strings.HasPrefix(got, "HTTP/1.1 200 ") {
-		t.Errorf("the client got %q", got)
-	}
-	receive(t, "the end of the refusal", cut)
-}
-
-func TestUnansweredSearchIsNotRepeated(t *testing.T) {
-	node := startRawNode(t, func(int, rawRequest) string { return hangUp })
-	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten)})
-	got := exchangeRaw(t, addr, searchOf("/_search", jsonType, original))
-	if !strings.HasPrefix(got, "HTTP/1.1 502 ") || len(node.all()) != 1 {
-		t.Errorf("the client got %q after %d requests", got, len(node.all()))
-	}
-	if n := counter(t, registry, "akin_rejected_searches_total"); n != 0 {
-		t.Errorf("%v refusals are counted", n)
-	}
-}
-
-func TestSearchWhoseBodyBreaksOffIsTheClientsMistake(t *testing.T) {
-	node := startRawNode(t, nil)
-	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten)})
-	c := dial(t, addr)
-	io.WriteString(c, "POST /_search HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{}")
-	c.CloseWrite()
-	got, err := io.ReadAll(c)
-	if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 400 ") || len(node.all()) != 0 {
-		t.Errorf("the client got %q, %v; %d requests went on", got, err, len(node.all()))
+		p.arrived(t, want)
+		p.counted(t, rewrites, "akin_requests_total", "outcome", report.Rewritten)
+		p.counted(t, 2, "akin_requests_total", "outcome", report.FailedOpen, "reason", "redis")
+		p.counted(t, 1, "akin_requests_total", "outcome", report.FailedOpen, "reason", "budget")
+		p.counted(t, 0, "akin_requests_total", "outcome", report.Unchanged)
 	}
 }
 
 func TestQueryTextIsLoggedOnlyWhenAsked(t *testing.T) {
-	panics := expander(func(context.Context, *expand.Request) (*expand.Result, error) { panic("about a secret car") })
 	for _, asked := range []bool{false, true} {
 		var log bytes.Buffer
 		for _, e := range []expander{rewriteTo(`{"secret":"hire"}`), leaveAlone, panics} {
-			node := startRawNode(t, func(n int, _ rawRequest) string {
-				if n == 1 {
-					return "HTTP/1.1 400 X\r\nContent-Length: 0\r\n\r\n"
-				}
-				return emptyAnswer
-			})
-			addr, _ := startProxy(t, Options{
-				Nodes:      nodesAt(node.URL),
-				Expander:   e,
-				LogQueries: asked,
-				Logger:     slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-			})
-			exchangeRaw(t, addr, searchOf("/help/_search?q=secret", jsonType, `{"secret":"car"}`))
+			p := start(t, Options{
+				Expander: e, LogQueries: asked, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			}, inTurn(answerWith(400, "", ""), emptyAnswer))
+			p.post(t, "/help/_search?q=secret", jsonType, `{"secret":"car"}`)
 		}
 		if log.Len() == 0 || strings.Contains(log.String(), "secret") != asked {
 			t.Errorf("LogQueries %v: the log is\n%s", asked, log.String())
@@ -450,41 +311,32 @@ func TestQueryTextIsLoggedOnlyWhenAsked(t *testing.T) {
 // Many clients at once, some searches rewritten and refused, some not: every
 // client gets the answer to its own request.
 func TestConcurrentSearchesDoNotMix(t *testing.T) {
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	node := startNode(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if strings.HasPrefix(string(body), "refuse") {
 			w.WriteHeader(http.StatusBadRequest)
 		}
 		w.Write(body)
-	}))
-	defer upstream.Close()
-	addr, _ := startProxy(t, Options{Nodes: nodesAt(upstream.URL), Budget: patience, OnRefused: func(*expand.Refusal) bool { return true }, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
-		switch id := string(r.Body); id[len(id)-1] % 3 {
-		case 0:
-			return &expand.Result{Rewritten: true, Body: []byte("refuse " + id)}, nil
-		case 1:
-			return &expand.Result{Rewritten: true, Body: []byte("rewritten " + id)}, nil
-		default:
-			return &expand.Result{}, nil
-		}
-	})})
+	})
+	verbs := []string{"refuse ", "rewritten ", ""}
+	p := start(t, Options{Nodes: nodesAt(node), Budget: patience, OnRefused: func(*expand.Refusal) bool { return true }, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+		id := string(r.Body)
+		verb := verbs[id[len(id)-1]%3]
+		return &expand.Result{Rewritten: verb != "", Body: []byte(verb + id)}, nil
+	})}, nil)
 	var clients sync.WaitGroup
 	for c := range 8 {
 		clients.Go(func() {
 			for i := range 50 {
 				id := fmt.Sprintf("%d-%d", c, i)
-				res, err := client.Post("http://"+addr+"/_search", "application/json", strings.NewReader(id))
+				res, err := client.Post("http://"+p.addr+"/_search", "application/json", strings.NewReader(id))
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				got, err := io.ReadAll(res.Body)
 				res.Body.Close()
-				want := id
-				if id[len(id)-1]%3 == 1 {
-					want = "rewritten " + id
-				}
-				if err != nil || string(got) != want || res.StatusCode != http.StatusOK {
+				if want := strings.TrimPrefix(verbs[id[len(id)-1]%3], "refuse ") + id; err != nil || string(got) != want || res.StatusCode != http.StatusOK {
 					t.Errorf("got %d %q, %v, want %q", res.StatusCode, got, err, want)
 				}
 			}
@@ -495,26 +347,25 @@ func TestConcurrentSearchesDoNotMix(t *testing.T) {
 
 // The metrics of a search name the effort of what was written.
 func TestSearchesAreCountedByTheirEffort(t *testing.T) {
-	node := startRawNode(t, func(int, rawRequest) string { return answerOf(`{"hits":{"hits":[]}}`) })
-	addr, registry := startProxy(t, Options{
-		Nodes: nodesAt(node.URL),
-		Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
-			return &expand.Result{
-				Rewritten: true, RawQuery: r.RawQuery, Body: []byte(`{}`), Parts: make([]expand.Part, 1),
-				Clauses: []expand.Explanation{{Path: "query.match", Field: "a", Form: "linear", Effort: "low"}},
-			}, nil
-		}),
-	})
-	exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original))
-	for metric, labels := range map[string][]string{
-		"akin_requests_total":                {"outcome", report.Rewritten, "effort", "low"},
-		"akin_search_stage_duration_seconds": {"stage", "expand", "effort", "low"},
-	} {
-		if n := counter(t, registry, metric, labels...); n != 1 {
-			t.Errorf("%s of %q: %v", metric, labels, n)
-		}
-	}
-	if n := counter(t, registry, "akin_search_stage_duration_seconds", "stage", "upstream", "effort", "low"); n != 1 {
-		t.Errorf("%v times of the cluster are counted", n)
+	p := start(t, Options{Expander: results(expand.Result{
+		Rewritten: true, Body: []byte(`{}`), Parts: make([]expand.Part, 1),
+		Clauses: []expand.Explanation{{Path: "query.match", Field: "a", Form: "linear", Effort: "low"}},
+	})}, nil)
+	p.post(t, "/a/_search", jsonType, original)
+	p.counted(t, 1, "akin_requests_total", "outcome", report.Rewritten, "effort", "low")
+	p.counted(t, 1, "akin_search_stage_duration_seconds", "stage", "expand", "effort", "low")
+	p.counted(t, 1, "akin_search_stage_duration_seconds", "stage", "upstream", "effort", "low")
+}
+
+// The expander can tell for which client it works.
+func TestExpanderSeesTheClient(t *testing.T) {
+	seen := make(chan string, 1)
+	p := start(t, Options{Expander: expander(func(ctx context.Context, _ *expand.Request) (*expand.Result, error) {
+		seen <- ClientOf(ctx)
+		return &expand.Result{}, nil
+	})}, nil)
+	p.search(t, "/i/_search")
+	if got := <-seen; got != "127.0.0.1" || ClientOf(t.Context()) != "" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -22,120 +22,123 @@ import (
 
 // An Expander rewrites searches. The expand package implements it.
 type Expander interface {
-	// Expand returns what becomes of r, until ctx ends at the latest. After an
-	// error the original is sent. It must not keep or modify r.
+	// Expand rewrites r, at the latest until ctx ends. If it returns an error, the
+	// original is sent. It must not keep or modify r.
 	Expand(ctx context.Context, r *expand.Request) (*expand.Result, error)
 	// Below is [expand.Expander.Below].
 	Below(r *expand.Request) []int
 }
 
-// Options say what [New] builds a server from.
+// Options configure the server that [New] returns.
 type Options struct {
-	// Nodes sends requests to the cluster and is closed with the server.
+	// Nodes sends requests to the cluster. The server closes it.
 	Nodes *nodes.Pool
-	// ForwardedHeaders adds X-Forwarded-For, -Host and -Proto; off, the client's
-	// pass.
+	// ForwardedHeaders adds X-Forwarded-For, -Host and -Proto. If it is false, the
+	// client's own pass.
 	ForwardedHeaders bool
 
-	// Secured says that the cluster has security, so that a search is expanded only
-	// for a client that may search. The first 401 or 403 shows it, too.
+	// Secured says that the cluster has security: a search is expanded only for
+	// clients that may search. A 401 or 403 sets it, too (not for blocked
+	// indices).
 	Secured bool
-	// Gate says who may see texts of searches on the admin port.
+	// Gate controls access to texts of searches on the admin port.
 	Gate Gate
-	// Matrices are what the playground shows of matrices; nil shows none.
+	// Matrices gives the playground matrices to show; nil shows none.
 	Matrices playground.Matrices
 
-	// Expander rewrites the searches; with nil their bodies pass unread.
+	// Expander rewrites searches. If it is nil, their bodies pass unread.
 	Expander Expander
-	// Profiles rewrite the searches that ask for one by its name. Searches that ask
-	// for a nil or unknown one pass.
+	// Profiles are the expanders that a search can ask for by name. A search that
+	// asks for an unknown or nil one passes unchanged.
 	Profiles map[string]Expander
-	// Templates rewrites search templates, too, which the cluster renders.
+	// Templates turns on rewriting of search templates, which the cluster renders.
 	Templates bool
-	// Shadow is a share in [0, 1]. Unless it is 0, clients get the answers to their
-	// original searches. This share of the plain ones is expanded and sent once more
-	// after that, and metrics compare the two.
+	// Shadow is a share in [0, 1]. If it is not 0, clients get the answers to
+	// their original searches. After that, this share of the plain searches is
+	// expanded and sent, too, and metrics compare the two answers.
 	Shadow float64
-	// Trials try two arms, which are [Off] or names of Profiles; a search
-	// takes part in the first that covers its index. They cannot be combined with Shadow.
+	// Trials compare two arms, each [Off] or a name in Profiles. A search takes
+	// part in the first trial that covers its index. Trials exclude Shadow.
 	Trials []Trial
-	// Budget bounds the time of one call of Expander.
+	// Budget is the time limit of one call of Expander.
 	Budget time.Duration
-	// MaxBody is the number of bytes, compressed and decompressed alike, up to
-	// which a search body is read.
+	// MaxBody is the largest search body that is read, in bytes, compressed and
+	// decompressed alike.
 	MaxBody int64
-	// BodyTimeout is how long the body of a search may take to come, longer only at
-	// 8 KiB a second or more; then the search gets 408.
+	// BodyTimeout is how long a search body may take to arrive, unless it comes at
+	// 8 KiB a second or more. A slower search gets 408.
 	BodyTimeout time.Duration
-	// Memory bounds what requests keep in memory.
+	// Memory limits the memory that requests use.
 	Memory *limits.Budget
-	// Cause names the cause of an error of Expander or Reranker, for metrics. Causes
-	// has every name that Cause gives, and says for the log what an operator can do
-	// about it.
+	// Cause names the cause of an error of Expander or Reranker for metrics.
+	// Causes has every name that Cause returns, with advice to operators.
 	Cause  func(error) string
 	Causes map[string]string
-	// Reranker scores the hits to be reranked; nil keeps the engine's order.
+	// Reranker scores hits for reranking; nil keeps the engine's order.
 	Reranker Reranker
-	// HitTerms returns the terms of the first hits of searches to which the expander
-	// wants to add some; nil returns none.
+	// HitTerms returns the terms of the first hits for expanders that ask for
+	// feedback; nil turns feedback off.
 	HitTerms HitTerms
-	// RerankBudget bounds the time of all calls of Reranker for one request, from
-	// when the cluster's answer is complete; then the engine's order goes out.
+	// RerankBudget is the time limit of all calls of Reranker for one request,
+	// from when the cluster's answer is complete. After it the engine's order goes
+	// out.
 	RerankBudget time.Duration
-	// OnRefused, unless nil, is called when the cluster rejects a rewritten search
-	// and accepts the original, and is not overloaded. It reports whether the next
-	// search like it will be written in another way: else those are not rewritten
-	// for a while. Of several searches in one request it gets the first one rejected,
-	// with "" for all indices where that is unknown. It must not keep it, nor block.
+	// OnRefused, unless nil, is called when a cluster that is not overloaded
+	// rejects a rewritten search and accepts the original. It reports whether the
+	// next such search will be written differently; if not, after several refusals
+	// such searches are not rewritten for a while. Of several searches in one
+	// request it gets the first one rejected, with the index "" (all indices) if
+	// that is unknown. It must not block or keep its argument.
 	OnRefused func(*expand.Refusal) (news bool)
 
-	// MaxConnections is how many clients may be connected; 0 is no bound.
+	// MaxConnections limits client connections; 0 means no limit.
 	MaxConnections int
 	// IdleTimeout is how long a connection waits for a request.
 	IdleTimeout time.Duration
-	// ShutdownDelay is how long a [Front] that is to end still takes requests,
-	// while /readyz answers 503, and ShutdownTimeout how long those in flight may
-	// take after that.
+	// ShutdownDelay is how long a [Front] that shuts down still accepts requests,
+	// while /readyz answers 503. ShutdownTimeout is how long requests in flight
+	// may take after that.
 	ShutdownDelay, ShutdownTimeout time.Duration
-	// Previous is the server that this one replaces, if any. Its metrics, in place of
-	// Registry, explanations, and knowledge of the cluster's security go on.
+	// Previous is the server that this one replaces, if any. Its metrics (in place
+	// of Registry), explanations, health, pause and knowledge of the cluster's
+	// security carry over.
 	Previous *Server
 
-	// Forms returns the words that the admin port shows for terms; nil shows none.
+	// Forms returns words to show for terms on the admin port; nil shows none.
 	Forms report.Forms
-	// Check returns the state of the process, until ctx ends at the latest; nil is
-	// a good one. It may be called concurrently.
+	// Check returns the state of the process, at the latest when ctx ends; nil
+	// means a good state. It may be called concurrently.
 	Check func(ctx context.Context) report.Condition
 	// Logger receives the log.
 	Logger *slog.Logger
 	// LogQueries allows query texts in the log.
 	LogQueries bool
-	// Registry has the metrics and is what /metrics shows.
+	// Registry has the metrics that /metrics shows.
 	Registry *prometheus.Registry
-	// Guard recovers what panics.
+	// Guard recovers panics.
 	Guard *recovery.Guard
-	// AccessLog gets a record of each request, without its query string; nil is
-	// none. It must not block.
+	// AccessLog gets a record per request, without the query string; nil turns it
+	// off. It must not block.
 	AccessLog *slog.Logger
-	// Tracer traces requests; nil traces none. It outlives the server.
+	// Tracer traces requests; nil turns tracing off. It outlives the server.
 	Tracer *sdktrace.TracerProvider
 }
 
-// A Server forwards requests to a cluster. [New] makes it; its methods may be
+// A Server forwards requests to a cluster. [New] creates it. Its methods may be
 // called concurrently.
 type Server struct {
 	opts      Options
 	log       *slog.Logger
 	guard     *recovery.Guard
 	upstream  *nodes.Pool
-	transport http.RoundTripper // the upstream; another one in a test
+	transport http.RoundTripper // the upstream, or a double in tests
 	cause     func(error) string
 	calls     *calls
 	access    *access
-	tokens    wrongTokens // that the admin port was sent
+	tokens    wrongTokens // sent to the admin port
 
-	// The handlers of the two listeners, how many requests a Front has handed over
-	// and not got back, and whether the server ends.
+	// The handlers of the two listeners, the requests in flight from a Front, and
+	// whether the server is shutting down.
 	proxy, admin http.Handler
 	inFlight     atomic.Int64
 	draining     atomic.Bool
@@ -147,26 +150,26 @@ type Server struct {
 	health       *report.Health
 	pause        *pause
 
-	// How bodies are read and answers copied: see package limits.
+	// Settings for reading bodies and copying answers: see package limits.
 	gunzip                 limits.Gunzip
 	bodyGrace, answerGrace time.Duration
 	buffers                sync.Pool
 
-	// What the answers of the cluster have shown. unrerankable are searches, by endpoint,
-	// path and profile, whose answers could not be cut, so that their hits stay in
-	// the engine's order; shapes those that were rejected.
+	// What the cluster's answers have taught. unrerankable remembers searches
+	// (endpoint, index expression, profile) whose answers could not be cut: their
+	// hits stay in the engine's order. shapes remembers rejected searches.
 	unrerankable, shapes *backoffs
 
 	judge     judge
 	feedback  feedback
 	reranking reranking
 
-	// What no client waits for: shadows, and ends of scrolls.
+	// Work that no client waits for: shadows and clearing scrolls.
 	shadows, clearing *background
 }
 
-// causeOf returns what names the cause of an error, for metrics; by names those
-// that are not the proxy's own.
+// causeOf returns a function that names the cause of an error for metrics. It
+// calls by for errors that are not the proxy's own.
 func causeOf(by func(error) string) func(error) string {
 	return func(err error) string {
 		switch {

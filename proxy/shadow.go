@@ -23,13 +23,13 @@ import (
 )
 
 // sampled reports whether a search is shadowed. It must be harmless to send
-// twice: one for a scroll opens a second context.
+// twice: a search for a scroll opens a second context.
 func sampled(share float64, m match, rawQuery string) bool {
 	return strings.HasSuffix(m.shape, "/_search") && !answer.Has(rawQuery, "scroll") &&
 		rand.Float64() < share //nolint:gosec // A sample, no secret.
 }
 
-// shadowRoom takes memory for the bodies of a search, nil where there is none.
+// shadowRoom reserves memory for the bodies of a search, or returns nil.
 func shadowRoom(memory *limits.Budget, client string, plain, raw []byte) *limits.Hold {
 	hold := memory.Hold(limits.Shadow, client)
 	if max(len(plain), len(raw)) <= maxShadowed && hold.Take(int64(len(plain)+len(raw))) {
@@ -39,8 +39,8 @@ func shadowRoom(memory *limits.Budget, client string, plain, raw []byte) *limits
 	return nil
 }
 
-// A keeper is an answer that keeps what is read of it, in memory of hold. When
-// it is closed it hands that over, or else the outcome that says why it cannot.
+// A keeper is an answer that keeps what is read of it, in memory of hold. Close
+// hands that over, or the outcome that says why it cannot.
 type keeper struct {
 	io.ReadCloser
 
@@ -84,14 +84,14 @@ func (k *keeper) Close() error {
 const (
 	// maxShadowed is the longest answer that is compared: 1000 hits of 1 KiB.
 	maxShadowed = 1 << 20
-	// overlapDepth is the number of hits that are compared, what most pages show.
+	// overlapDepth is how many hits are compared, as many as most pages show.
 	overlapDepth = 10
 )
 
-// errUnreadable says that an answer shows no hits to compare.
+// errUnreadable says that an answer has no hits to compare.
 var errUnreadable = errors.New("no hits to compare")
 
-// shadowOutcome returns what an error of reading an answer means.
+// shadowOutcome returns the outcome for an error of reading an answer.
 func shadowOutcome(err error) string {
 	switch {
 	case errors.Is(err, limits.ErrNoRoom):
@@ -102,20 +102,20 @@ func shadowOutcome(err error) string {
 	return report.ShadowUnanswered
 }
 
-// topHits are what is compared of an answer.
+// topHits is the part of an answer that is compared.
 type topHits struct {
-	total int64 // 0 where the answer does not say, as by -1 with track_total_hits=false
+	total int64 // 0 if the answer does not say, as by -1 with track_total_hits=false
 	first []hitID
 }
 
-// A hitID names a document.
+// A hitID identifies a document.
 type hitID struct {
 	Index string `json:"_index"`
 	ID    string `json:"_id"`
 }
 
 // readTopHits reads an answer, decompressed into memory of hold. It returns
-// [errUnreadable] where it lists no hits, and [limits.ErrNoRoom].
+// [errUnreadable] if there is no list of hits, and [limits.ErrNoRoom].
 func readTopHits(h http.Header, body []byte, hold *limits.Hold) (hits topHits, err error) {
 	switch coding, known := answer.ContentEncoding(h); {
 	case !known:
@@ -127,7 +127,7 @@ func readTopHits(h http.Header, body []byte, hold *limits.Hold) (hits topHits, e
 			return hits, errUnreadable
 		}
 	}
-	if !hold.Take(int64(len(body))) { // what is decoded are parts of it
+	if !hold.Take(int64(len(body))) { // decoded values are parts of it
 		return hits, limits.ErrNoRoom
 	}
 	var page struct {
@@ -145,8 +145,7 @@ func readTopHits(h http.Header, body []byte, hold *limits.Hold) (hits topHits, e
 	return hits, nil
 }
 
-// firstHits are the first overlapDepth: all could take much more than their
-// text.
+// firstHits are the first overlapDepth hits: all could take much more memory.
 type firstHits []hitID
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -164,8 +163,8 @@ func (f *firstHits) UnmarshalJSON(list []byte) error {
 	})
 }
 
-// compared returns how the answers to a search and to the same one expanded
-// differ, which the cluster began to give after these times.
+// compared returns how the answers to the original and the expanded search
+// differ. The cluster began them after the given times.
 func compared(original, expanded topHits, originalTook, expandedTook time.Duration) report.Shadow {
 	told := report.Shadow{
 		Outcome:  report.ShadowCompared,
@@ -189,12 +188,12 @@ func overlap(a, b topHits) (share float64, ok bool) {
 }
 
 const (
-	// maxInBackground bounds the searches with a shadow, and with maxShadowed their
-	// memory, and the scrolls to be cleared.
+	// maxInBackground limits the searches with a shadow, and with maxShadowed
+	// their memory, and the scrolls to be cleared.
 	maxInBackground = 32
-	// backgroundWorkers bounds those that the cluster is asked for at a time.
+	// backgroundWorkers limits how many of those run at a time.
 	backgroundWorkers = 4
-	// backgroundTimeout ends one that nobody would have waited for.
+	// backgroundTimeout is the time limit of each.
 	backgroundTimeout = 30 * time.Second
 )
 
@@ -214,14 +213,14 @@ func newBackground() *background {
 	return b
 }
 
-// reserve takes a slot, if one is free.
+// reserve takes a slot if one is free.
 func (b *background) reserve() bool { return b.slots.Take() }
 
-// release gives a slot back in which nothing will run.
+// release gives back a slot that is not used.
 func (b *background) release() { b.slots.Give() }
 
-// start runs f, as soon as there is a worker, with the slot that was reserved
-// for it, and calls done at the end, also where f does not run.
+// start runs f in the reserved slot as soon as a worker is free. It calls done
+// at the end, even if f does not run.
 func (b *background) start(f func(ctx context.Context), done func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -233,7 +232,7 @@ func (b *background) start(f func(ctx context.Context), done func()) {
 	b.running.Go(func() {
 		defer done()
 		defer b.release()
-		if b.workers.Wait(b.ctx) != nil { // the server ends
+		if b.workers.Wait(b.ctx) != nil { // the server closes
 			return
 		}
 		defer b.workers.Give()
@@ -243,7 +242,7 @@ func (b *background) start(f func(ctx context.Context), done func()) {
 	})
 }
 
-// close cuts off what runs and waits for its end.
+// close cancels what runs and waits for it.
 func (b *background) close() {
 	b.mu.Lock()
 	b.cancel()

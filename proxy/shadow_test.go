@@ -1,20 +1,21 @@
 package proxy
 
 import (
-	"bytes"
+	stdcmp "cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
+	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/report"
@@ -29,69 +30,38 @@ func hitsPage(total string, ids ...string) string {
 	return `{"took":1,"hits":{"total":` + total + `,"max_score":1,"hits":[` + strings.Join(hits, ",") + `]}}`
 }
 
-// A shadowNode is a node that answers the original and the rewritten search
-// differently.
-type shadowNode struct {
-	*httptest.Server
-	mu       sync.Mutex
-	requests []string // in the order of arrival, bodies alone
-	header   http.Header
-}
-
-// startShadowNode starts a node. Its answers are written by the two functions;
-// nil writes an empty page.
-func startShadowNode(t *testing.T, onOriginal, onExpanded http.HandlerFunc) *shadowNode {
+// startShadow starts a proxy with o that shadows all searches, which rewrites to
+// [rewritten] unless o says otherwise. The node answers originals and rewritten
+// searches by two texts, "" for an empty page.
+func startShadow(t *testing.T, o Options, onOriginal, onExpanded string) *rig {
 	t.Helper()
-	n := &shadowNode{}
-	n.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		n.mu.Lock()
-		n.requests = append(n.requests, string(body))
-		n.header = r.Header
-		n.mu.Unlock()
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		answer := onOriginal
-		if string(body) == rewritten {
-			answer = onExpanded
+	return startShadowFunc(t, o, func(r rawRequest) string {
+		if r.body == rewritten {
+			return onExpanded
 		}
-		w.Header().Set("Content-Type", "application/json")
-		if answer == nil {
-			answer = page(hitsPage("0"))
-		}
-		answer(w, r)
-	}))
-	t.Cleanup(n.Close)
-	return n
+		return onOriginal
+	})
 }
 
-func page(text string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, text) }
-}
-
-func statusPage(code int, text string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(code)
-		io.WriteString(w, text)
+func startShadowFunc(t *testing.T, o Options, answer func(r rawRequest) string) *rig {
+	t.Helper()
+	o.Shadow = 1
+	if o.Expander == nil {
+		o.Expander = rewriteTo(rewritten)
 	}
+	return start(t, o, func(_ int, r rawRequest) string { return stdcmp.Or(answer(r), answerOf(hitsPage("0"))) })
 }
 
-// arrived returns the bodies of the requests so far.
-func (n *shadowNode) arrived() []string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return append([]string(nil), n.requests...)
-}
-
-// histogramSum returns the sum of what a histogram observed.
-func histogramSum(t *testing.T, registry *prometheus.Registry, name string) (sum float64) {
+// overlap returns the sum of the overlaps that were observed.
+func (p *rig) overlap(t *testing.T) (sum float64) {
 	t.Helper()
-	families, err := registry.Gather()
+	families, err := p.server.opts.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
-			if family.GetName() == name {
+			if family.GetName() == "akin_shadow_overlap_at_10" {
 				sum += m.GetHistogram().GetSampleSum()
 			}
 		}
@@ -99,211 +69,165 @@ func histogramSum(t *testing.T, registry *prometheus.Registry, name string) (sum
 	return sum
 }
 
-// awaitShadow waits until n searches ended in an outcome.
-func awaitShadow(t *testing.T, registry *prometheus.Registry, outcome string, n float64) {
+// awaitShadow waits until n searches, and no others, ended in an outcome.
+func (p *rig) awaitShadow(t *testing.T, outcome string, n float64) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); counter(t, registry, "akin_shadow_searches_total", "outcome", outcome) != n; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not %v searches with outcome %s", n, outcome)
-		}
-	}
-	if all := counter(t, registry, "akin_shadow_searches_total"); all != n {
-		t.Errorf("%v outcomes, want %v", all, n)
-	}
-}
-
-func shadowOptions(n *shadowNode) Options {
-	return Options{Nodes: nodesAt(n.URL), Expander: rewriteTo(rewritten), Shadow: 1}
-}
-
-// postOriginal sends the original search and returns the answer.
-func postOriginal(t *testing.T, url string, header ...string) string {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(original))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	res, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(answer)
+	waitFor(t, "shadows to be "+outcome, func() bool { return p.value(t, "akin_shadow_searches_total", "outcome", outcome) == n })
+	p.counted(t, n, "akin_shadow_searches_total")
 }
 
 func TestShadowComparesAndTheClientGetsTheOriginal(t *testing.T) {
 	first := hitsPage(`{"value":3,"relation":"eq"}`, "1", "2", "3")
 	second := hitsPage(`{"value":40,"relation":"eq"}`, "3", "9", "1", "7")
-	for name, packed := range map[string]bool{"plain": false, "gzip": true} {
-		t.Run(name, func(t *testing.T) {
-			send := func(text string) http.HandlerFunc {
-				return func(w http.ResponseWriter, _ *http.Request) {
-					if packed {
-						w.Header().Set("Content-Encoding", "gzip")
-						text = pack(t, text)
-					}
-					io.WriteString(w, text)
-				}
-			}
-			n := startShadowNode(t, send(first), send(second))
-			addr, registry := startProxy(t, shadowOptions(n))
-			header := []string{"Authorization", "Basic YTpi", "X-Akin-Profile", ""}
-			if packed {
-				header = append(header, "Accept-Encoding", "gzip")
-			}
-			want := first
-			if packed {
-				want = pack(t, first)
-			}
-			if got := postOriginal(t, "http://"+addr+"/a/_search?pretty", header...); got != want {
-				t.Errorf("the client got %q", got)
-			}
-			awaitShadow(t, registry, report.ShadowCompared, 1)
-			if diff := cmp.Diff([]string{original, rewritten}, n.arrived()); diff != "" {
-				t.Errorf("the node got (-want +got):\n%s", diff)
-			}
-			if n.header.Get("Authorization") != "Basic YTpi" || n.header.Values("X-Akin-Profile") != nil {
-				t.Errorf("the shadow had the headers %v", n.header)
-			}
-			if got := histogramSum(t, registry, "akin_shadow_overlap_at_10"); got != 0.5 { // 1 and 3 of four
-				t.Errorf("overlap %v, want 0.5", got)
-			}
-			for search, hits := range map[string]float64{"original": 3, "expanded": 40} {
-				if got := counter(t, registry, "akin_shadow_hits_total", "search", search); got != hits {
-					t.Errorf("%s: %v hits, want %v", search, got, hits)
-				}
-				if got := counter(t, registry, "akin_shadow_duration_seconds", "search", search); got != 1 {
-					t.Errorf("%s: timed %v times", search, got)
-				}
-				if got := counter(t, registry, "akin_shadow_empty_pages_total", "search", search); got != 0 {
-					t.Errorf("%s: %v empty pages", search, got)
-				}
-			}
-		})
+	for _, packed := range []bool{false, true} {
+		want, other, header := first, second, jsonType
+		if packed {
+			want, other, header = pack(t, first), pack(t, second), jsonType+gzipCoding
+		}
+		p := startShadow(t, Options{}, answerWith(200, header, want), answerWith(200, header, other))
+		if got := bodyOf(p.post(t, "/a/_search?pretty", jsonType+"Authorization: Basic YTpi\nX-Akin-Profile: \nAccept-Encoding: gzip\n", original)); got != want {
+			t.Errorf("the client got %q", got)
+		}
+		p.awaitShadow(t, report.ShadowCompared, 1)
+		p.arrived(t, original, rewritten)
+		if shadow := p.all()[1]; !slices.Equal(shadow.get("Authorization"), []string{"Basic YTpi"}) || shadow.get("X-Akin-Profile") != nil {
+			t.Errorf("the shadow is %q", shadow)
+		}
+		if got := p.overlap(t); got != 0.5 { // 1 and 3 of four
+			t.Errorf("overlap %v, want 0.5", got)
+		}
+		for search, hits := range map[string]float64{"original": 3, "expanded": 40} {
+			p.counted(t, hits, "akin_shadow_hits_total", "search", search)
+			p.counted(t, 1, "akin_shadow_duration_seconds", "search", search)
+			p.counted(t, 0, "akin_shadow_empty_pages_total", "search", search)
+		}
 	}
 }
 
 // Nothing that becomes of the shadow changes what the client gets.
 func TestShadowThatCannotBeComparedIsCounted(t *testing.T) {
 	good := hitsPage("1", "1")
-	hangsUp := func(w http.ResponseWriter, _ *http.Request) {
-		c, _, _ := http.NewResponseController(w).Hijack()
-		c.Close()
-	}
-	breaksOff := func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", "1000")
-		io.WriteString(w, good)
-	}
+	breaksOff := strings.Replace(answerOf(good), "Content-Length: ", "Content-Length: 9", 1) + hangUp
 	long := `{"x":"` + strings.Repeat("x", maxShadowed) + `",` + good[1:]
 	failed := `{"_shards":` + failedShards(shardFailure) + "," + good[1:]
 	for _, tt := range []struct {
 		name               string
-		original, expanded http.HandlerFunc
-		answer, outcome    string
+		original, expanded string
+		status             int
+		outcome            string
 		runs               int
 	}{
-		{"the original is refused", statusPage(400, "no"), page(good), "no", report.ShadowRejected, 1},
-		{"the original shows no hits", page(`{"took":1}`), page(good), `{"took":1}`, report.ShadowUnreadable, 1},
-		{"the original is too long", page(long), page(good), long, report.ShadowUnreadable, 1},
-		{"the shadow is refused", page(good), statusPage(400, "no"), good, report.ShadowRejected, 2},
-		{"the shadow is not answered", page(good), hangsUp, good, report.ShadowUnanswered, 2},
-		{"the shadow's answer breaks off", page(good), breaksOff, good, report.ShadowUnanswered, 2},
-		{"the shadow's answer is too long", page(good), page(long), good, report.ShadowUnreadable, 2},
-		{"the shadow's answer is none", page(good), page("]"), good, report.ShadowUnreadable, 2},
-		{"the original fails on a shard", page(failed), page(good), failed, report.ShadowRejected, 1},
-		{"the shadow fails on a shard", page(good), page(failed), good, report.ShadowRejected, 2},
+		{"the original is refused", answerWith(400, jsonType, "no"), "", 400, report.ShadowRejected, 1},
+		{"the original shows no hits", answerOf(`{"took":1}`), "", 200, report.ShadowUnreadable, 1},
+		{"the original is too long", answerOf(long), "", 200, report.ShadowUnreadable, 1},
+		{"the original fails on a shard", answerOf(failed), "", 200, report.ShadowRejected, 1},
+		{"the original is not answered", hangUp, "", 502, report.ShadowUnanswered, 1},
+		{"the shadow is not answered", answerOf(good), hangUp, 200, report.ShadowUnanswered, 2},
+		{"the shadow's answer breaks off", answerOf(good), breaksOff, 200, report.ShadowUnanswered, 2},
+		{"the shadow's answer is too long", answerOf(good), answerOf(long), 200, report.ShadowUnreadable, 2},
+		{"the shadow's answer is none", answerOf(good), answerOf("]"), 200, report.ShadowUnreadable, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			n := startShadowNode(t, tt.original, tt.expanded)
-			addr, registry := startProxy(t, shadowOptions(n))
-			if got := postOriginal(t, "http://"+addr+"/a/_search"); got != tt.answer {
+			p := startShadow(t, Options{}, tt.original, tt.expanded)
+			if got := p.post(t, "/a/_search", jsonType, original); !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", tt.status)) {
 				t.Errorf("the client got %.100q", got)
 			}
-			awaitShadow(t, registry, tt.outcome, 1)
-			if got := len(n.arrived()); got != tt.runs {
+			p.awaitShadow(t, tt.outcome, 1)
+			if got := len(p.searches()); got != tt.runs {
 				t.Errorf("%d requests arrived, want %d", got, tt.runs)
 			}
 			for _, name := range []string{"akin_shadow_overlap_at_10", "akin_shadow_duration_seconds", "akin_shadow_hits_total"} {
-				if got := counter(t, registry, name); got != 0 {
-					t.Errorf("%s counted %v", name, got)
-				}
+				p.counted(t, 0, name)
 			}
 		})
 	}
 }
 
-func TestUnansweredOriginalHasNoShadow(t *testing.T) {
-	n := startShadowNode(t, nil, nil)
-	n.Close()
-	addr, registry := startProxy(t, shadowOptions(n))
-	postOriginal(t, "http://"+addr+"/a/_search")
-	awaitShadow(t, registry, report.ShadowUnanswered, 1)
-}
-
-// What the cluster refuses of a shadow teaches akin as much as what it refuses
-// of a client's search.
+// What the cluster refuses of a shadow, or fails on some shards, teaches akin as
+// much as what it refuses of a client's search.
 func TestRefusedShadowIsReported(t *testing.T) {
-	n := startShadowNode(t, page(hitsPage("0")), statusPage(400, `{"error":{"type":"too_many_clauses","reason":"x"},"status":400}`))
-	o := shadowOptions(n)
-	told := make(chan string, 1)
-	o.OnRefused = func(r *expand.Refusal) bool { told <- fmt.Sprint(*r); return false }
-	addr, registry := startProxy(t, o)
-	postOriginal(t, "http://"+addr+"/help/_search")
-	if got := receive(t, "the refusal", told); got != "{help 0 [{too_many_clauses x}]}" {
-		t.Errorf("reported %q", got)
-	}
-	awaitShadow(t, registry, report.ShadowRejected, 1)
-	if got := counter(t, registry, "akin_rejected_searches_total", "original", "accepted"); got != 1 {
-		t.Errorf("counted %v times as refused", got)
+	good := hitsPage("1", "1")
+	for want, refused := range map[string]string{
+		"help too_many_clauses":           answerWith(400, jsonType, `{"error":{"type":"too_many_clauses","reason":"x"},"status":400}`),
+		"help illegal_argument_exception": answerOf(`{"_shards":` + failedShards(shardFailure) + "," + good[1:]),
+	} {
+		var told reports
+		p := startShadow(t, Options{OnRefused: told.add}, answerOf(good), refused)
+		if got := bodyOf(p.post(t, "/help/_search", jsonType, original)); got != good {
+			t.Errorf("the client got %q", got)
+		}
+		p.awaitShadow(t, report.ShadowRejected, 1)
+		told.check(t, want)
+		p.counted(t, 1, "akin_rejected_searches_total", "original", "accepted")
 	}
 }
 
-// The client has its answer, and is gone, while the shadow still waits.
-func TestShadowOutlivesTheClientsSearch(t *testing.T) {
-	proceed := make(chan struct{})
-	reached := make(chan struct{})
-	n := startShadowNode(t, page(hitsPage("1", "1")), func(w http.ResponseWriter, _ *http.Request) {
-		close(reached)
-		<-proceed
-		io.WriteString(w, hitsPage("1", "1"))
+// A shard that no node serves is missing for both. The engines answer
+// rest_total_hits_as_int with -1 where nobody counts.
+func TestShadowIsComparedWhereSomethingIsMissingForBoth(t *testing.T) {
+	for _, answer := range []string{
+		`{"_shards":` + failedShards(unservedOne) + "," + hitsPage("0", "1")[1:],
+		hitsPage("-1", "1"), hitsPage(`{"value":-1}`, "1"), hitsPage("null", "1"), hitsPage(`"x"`, "1"),
+	} {
+		p := startShadow(t, Options{}, answerOf(answer), answerOf(answer))
+		p.post(t, "/a/_search?track_total_hits=false&rest_total_hits_as_int=true", jsonType, original)
+		p.awaitShadow(t, report.ShadowCompared, 1)
+		p.counted(t, 0, "akin_shadow_hits_total")
+		p.counted(t, 0, "akin_panics_total")
+	}
+}
+
+// The client has its answer, and is gone, before the expansion of its search
+// begins, and while the shadow still waits.
+func TestClientDoesNotWaitForItsShadow(t *testing.T) {
+	expands, asks := make(chan struct{}), make(chan struct{})
+	looked, reached := make(chan *expand.Request, 1), make(chan struct{})
+	p := startShadowFunc(t, Options{Budget: patience, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+		looked <- r
+		<-expands
+		return rewriteTo(rewritten)(ctx, r)
+	})}, func(r rawRequest) string {
+		if r.body == rewritten {
+			close(reached)
+			<-asks
+		}
+		return answerOf(hitsPage("1", "1"))
 	})
-	addr, registry := startProxy(t, shadowOptions(n))
-	answer := exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original)) // until the connection is closed
-	if !strings.HasSuffix(answer, hitsPage("1", "1")) {
+	answer := p.post(t, "/a/_search?pretty", jsonType+gzipCoding, pack(t, original)) // until the connection is closed
+	if bodyOf(answer) != hitsPage("1", "1") {
 		t.Errorf("the client got %q", answer)
 	}
+	want := &expand.Request{Endpoint: expand.EndpointSearch, Index: "a", RawQuery: "pretty", Body: []byte(original)}
+	if diff := cmp.Diff(want, receive(t, "the expansion", looked)); diff != "" {
+		t.Errorf("the expander got (-want +got):\n%s", diff)
+	}
+	close(expands)
 	receive(t, "the shadow", reached)
-	close(proceed)
-	awaitShadow(t, registry, report.ShadowCompared, 1)
-	if got := histogramSum(t, registry, "akin_shadow_overlap_at_10"); got != 1 {
+	close(asks)
+	p.awaitShadow(t, report.ShadowCompared, 1)
+	if got := p.overlap(t); got != 1 {
 		t.Errorf("overlap %v", got)
 	}
 }
 
 func TestShadowEndsWithTheServer(t *testing.T) {
 	reached := make(chan struct{})
-	n := startShadowNode(t, nil, func(_ http.ResponseWriter, r *http.Request) {
-		close(reached)
-		<-r.Context().Done()
+	node := startNode(t, func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); string(body) == rewritten {
+			close(reached)
+			<-r.Context().Done()
+		}
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, hitsPage("0"))
 	})
-	o := shadowOptions(n)
-	o.Registry = prometheus.NewRegistry()
-	s := build(o)
+	s := build(Options{Nodes: nodesAt(node), Expander: rewriteTo(rewritten), Shadow: 1})
 	proxy, _, stop := startServe(t, s)
-	postOriginal(t, "http://"+proxy+"/a/_search")
+	exchangeRaw(t, proxy, searchOf("/a/_search", jsonType, original))
 	receive(t, "the shadow", reached)
 	if err := stop(); err != nil {
 		t.Errorf("Serve = %v", err)
 	}
-	if got := counter(t, o.Registry, "akin_shadow_searches_total"); got != 0 {
+	if got := counter(t, s.opts.Registry, "akin_shadow_searches_total"); got != 0 {
 		t.Errorf("%v outcomes of a search that was cut off by the end", got)
 	}
 	s.shadows.reserve()
@@ -315,99 +239,70 @@ func TestShadowEndsWithTheServer(t *testing.T) {
 }
 
 func TestShadowIsDroppedWhereAllSlotsAreTaken(t *testing.T) {
-	n := startShadowNode(t, nil, nil)
-	s := newServer(t, shadowOptions(n))
-	proxy := httptest.NewServer(s.proxy)
-	defer proxy.Close()
-	for s.shadows.reserve() { // takes all
+	p := startShadow(t, Options{}, "", "")
+	for p.server.shadows.reserve() { // takes all
 	}
-	if got := postOriginal(t, proxy.URL+"/a/_search"); got != hitsPage("0") {
+	if got := bodyOf(p.post(t, "/a/_search", jsonType, original)); got != hitsPage("0") {
 		t.Errorf("the client got %q", got)
 	}
-	awaitShadow(t, s.opts.Registry, report.ShadowDropped, 1)
-	s.shadows.release()
-	postOriginal(t, proxy.URL+"/a/_search")
-	for deadline := time.Now().Add(patience); counter(t, s.opts.Registry, "akin_shadow_searches_total", "outcome", report.ShadowCompared) != 1; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("a free slot is not taken")
-		}
-	}
-	if got := counter(t, s.opts.Registry, "akin_shadow_empty_pages_total"); got != 2 {
-		t.Errorf("%v empty pages, want 2", got)
-	}
-	if got := counter(t, s.opts.Registry, "akin_shadow_overlap_at_10"); got != 0 {
-		t.Error("two empty pages have an overlap")
-	}
+	p.awaitShadow(t, report.ShadowDropped, 1)
+	p.server.shadows.release()
+	p.post(t, "/a/_search", jsonType, original)
+	waitFor(t, "a free slot to be taken", func() bool { return p.value(t, "akin_shadow_searches_total", "outcome", report.ShadowCompared) == 1 })
+	p.counted(t, 2, "akin_shadow_empty_pages_total")
+	p.counted(t, 0, "akin_shadow_overlap_at_10") // of two empty pages
 }
 
 // All shadows at once ask the cluster no more than a few at a time.
 func TestShadowsAreFewAtATime(t *testing.T) {
-	var mu sync.Mutex
-	now, most := 0, 0
-	proceed := make(chan struct{})
-	reached := make(chan struct{}, maxInBackground)
-	n := startShadowNode(t, nil, func(w http.ResponseWriter, _ *http.Request) {
-		mu.Lock()
-		now++
-		most = max(most, now)
-		mu.Unlock()
-		reached <- struct{}{}
-		<-proceed
-		mu.Lock()
-		now--
-		mu.Unlock()
-		io.WriteString(w, hitsPage("0"))
+	var now, most atomic.Int64
+	proceed, reached := make(chan struct{}), make(chan struct{}, maxInBackground)
+	p := startShadowFunc(t, Options{}, func(r rawRequest) string {
+		if r.body == rewritten {
+			most.Store(max(most.Load(), now.Add(1))) // exact until some proceed
+			reached <- struct{}{}
+			<-proceed
+			now.Add(-1)
+		}
+		return ""
 	})
-	addr, registry := startProxy(t, shadowOptions(n))
 	for range maxInBackground {
-		postOriginal(t, "http://"+addr+"/a/_search")
+		p.post(t, "/a/_search", jsonType, original)
 	}
 	for range backgroundWorkers {
 		receive(t, "a shadow", reached)
 	}
 	close(proceed)
-	awaitShadow(t, registry, report.ShadowCompared, maxInBackground)
-	if most != backgroundWorkers {
-		t.Errorf("%d at a time, want %d", most, backgroundWorkers)
+	p.awaitShadow(t, report.ShadowCompared, maxInBackground)
+	if n := most.Load(); n != backgroundWorkers {
+		t.Errorf("%d at a time, want %d", n, backgroundWorkers)
 	}
 }
 
 func TestClientThatLeavesIsCounted(t *testing.T) {
-	proceed := make(chan struct{})
-	n := startShadowNode(t, func(w http.ResponseWriter, _ *http.Request) {
-		io.WriteString(w, "{")
-		http.NewResponseController(w).Flush()
-		<-proceed
-	}, nil)
-	defer close(proceed)
-	addr, registry := startProxy(t, shadowOptions(n))
-	c := dial(t, addr)
+	p := startShadow(t, Options{}, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "")
+	c := dial(t, p.addr)
 	io.WriteString(c, strings.ReplaceAll(searchOf("/a/_search", jsonType, "{}"), "\n", "\r\n"))
 	if _, err := io.ReadFull(c, make([]byte, 12)); err != nil {
 		t.Fatal(err)
 	}
 	c.Close()
-	awaitShadow(t, registry, report.ShadowClientGone, 1)
+	p.awaitShadow(t, report.ShadowClientGone, 1)
 }
 
 // A request that leaves something behind, or holds several searches, is not
 // sent twice.
 func TestOnlyPlainSearchesHaveShadows(t *testing.T) {
-	for _, target := range []string{"/a/_search?scroll=1m", "/a/_search?pretty;scroll=1m", "/a/_async_search", "/a/_count", "/a/_explain/1", "/a/_doc/1"} {
-		n := startShadowNode(t, nil, nil)
-		addr, registry := startProxy(t, shadowOptions(n))
-		postOriginal(t, "http://"+addr+target)
-		if got := n.arrived(); len(got) != 1 || got[0] != original {
-			t.Errorf("%s: the node got %q", target, got)
-		}
-		if got := counter(t, registry, "akin_shadow_searches_total"); got != 0 {
-			t.Errorf("%s: %v shadows", target, got)
-		}
-		if got := counter(t, registry, "akin_requests_total", "reason", reasonShadow); (got == 1) == strings.Contains(target, "_doc") {
-			t.Errorf("%s: counted %v times", target, got)
-		}
-		if got := counter(t, registry, "akin_search_stage_duration_seconds", "stage", "expand"); got != 0 {
-			t.Errorf("%s: it was looked at", target)
+	for _, target := range []string{"/a/_search?scroll=1m", "/a/_search?pretty;scroll=1m", "/a/_async_search", "/a/_count", "/a/_explain/1", "/a/_validate/query", "/a/_doc/1"} {
+		for _, share := range []float64{1e-300, 1} {
+			p := start(t, Options{Expander: rewriteTo(rewritten), Shadow: share}, nil)
+			p.post(t, target, jsonType, original)
+			p.arrived(t, original)
+			p.counted(t, 0, "akin_shadow_searches_total")
+			p.counted(t, 0, "akin_search_stage_duration_seconds", "stage", "expand") // it was not looked at
+			if got := p.value(t, "akin_requests_total", "reason", reasonShadow); (got == 1) == strings.Contains(target, "_doc") {
+				t.Errorf("%s: counted %v times", target, got)
+			}
 		}
 	}
 }
@@ -427,30 +322,179 @@ func TestSampleIsTheShare(t *testing.T) {
 }
 
 // What a shadow reads of its own answer, and what comes of it decompressed,
-// takes memory of the budget like all else.
-func TestAnswersToShadowsAreHeldWithinTheBudget(t *testing.T) {
+// takes memory of the budget like all else. What is too long to be compared is
+// too long to be kept for that.
+func TestShadowsAreHeldWithinTheBudget(t *testing.T) {
 	long := hitsPage("1", "x") + strings.Repeat(" ", maxShadowed/2)
-	gzipped := pack(t, long)
-	for name, answers := range map[string][2]http.HandlerFunc{
-		"its own":             {page(hitsPage("1", "x")), page(long)},
-		"its own, compressed": {page(hitsPage("1", "x")), packedPage(gzipped)},
-		"the original's":      {packedPage(gzipped), page(hitsPage("1", "x"))},
+	packed, short := answerWith(200, jsonType+gzipCoding, pack(t, long)), answerOf(hitsPage("1", "x"))
+	for name, tt := range map[string]struct {
+		search           string
+		first, second    string
+		memory, arrivals int
+	}{
+		"its own":             {original, short, answerOf(long), maxShadowed / 2, 2},
+		"its own, compressed": {original, short, packed, maxShadowed / 2, 2},
+		"the original's":      {original, packed, short, maxShadowed / 2, 1},
+		"the search":          {original + strings.Repeat(" ", maxShadowed), short, short, 100 * maxShadowed, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := shadowOptions(startShadowNode(t, answers[0], answers[1]))
-			o.Memory = limits.New(maxShadowed / 2)
-			addr, registry := startProxy(t, o)
-			postOriginal(t, "http://"+addr+"/a/_search")
-			awaitShadow(t, registry, report.ShadowDropped, 1)
+			o := Options{Memory: limits.New(int64(tt.memory)), MaxBody: 4 * maxShadowed}
+			p := startShadow(t, o, tt.first, tt.second)
+			p.post(t, "/a/_search", jsonType, tt.search)
+			p.awaitShadow(t, report.ShadowDropped, 1)
+			if n := len(p.searches()); n != tt.arrivals {
+				t.Errorf("%d requests arrived", n)
+			}
 			waitFor(t, "the memory to be given back", func() bool { return heldBytes(o.Memory) == 0 })
 		})
 	}
 }
 
-// packedPage answers with what is compressed.
-func packedPage(text string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Encoding", "gzip")
-		io.WriteString(w, text)
+// The question whether the client may search says the client's address once.
+func TestForwardedHeadersOfAShadowNameTheClientOnce(t *testing.T) {
+	p := startShadow(t, Options{ForwardedHeaders: true, Secured: true, Budget: patience, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+		_ = r.Allowed(ctx, esclient.Indices{Expression: r.Index})
+		return leaveAlone(ctx, r)
+	})}, "", "")
+	p.post(t, "/a/_search", jsonType, original)
+	p.awaitShadow(t, report.ShadowUnchanged, 1)
+	if question := p.all()[1]; !slices.Equal(question.get("X-Forwarded-For"), []string{"127.0.0.1"}) {
+		t.Errorf("the question is %q", question)
+	}
+}
+
+// Each search counts once, as one that was sent as it came, whatever becomes of
+// its shadow, and the expansion has a budget of its own.
+func TestShadowsThatAreNotSentAreCounted(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		expander expander
+		outcome  string
+		record   map[string]any
+	}{
+		{"left alone", leaveAlone, report.ShadowUnchanged, map[string]any{"outcome": "unchanged", "reason": "left alone"}},
+		{"out of budget", outlasts, report.ShadowFailed, map[string]any{"outcome": "failed_open", "cause": "budget"}},
+		{"a panic", panics, report.ShadowFailed, map[string]any{"outcome": "failed_open", "cause": "panic"}},
+		{"rewritten", rewriteTo(rewritten), report.ShadowCompared, map[string]any{"outcome": "rewritten"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := startShadow(t, Options{Expander: tt.expander, Budget: 20 * time.Millisecond}, "", "")
+			if got := bodyOf(p.post(t, "/a/_search", jsonType, original)); got != hitsPage("0") {
+				t.Errorf("the client got %q", got)
+			}
+			p.awaitShadow(t, tt.outcome, 1)
+			var list struct{ Explanations []map[string]any }
+			getAdmin(t, p.server, explanationsPath, &list)
+			if len(list.Explanations) != 1 {
+				t.Fatalf("recorded %v", list.Explanations)
+			}
+			tt.record["sent"] = "original"
+			for name, want := range tt.record {
+				if got := list.Explanations[0][name]; got != want {
+					t.Errorf("%s is %v, want %v", name, got, want)
+				}
+			}
+			p.became(t, report.Unchanged, reasonShadow)
+		})
+	}
+}
+
+func TestPanicOfAShadowIsCounted(t *testing.T) {
+	p := startShadow(t, Options{Cause: panicOn, Expander: fails(errRedis)}, "", "") // the cause is asked for in the goroutine of the shadow
+	for n := range 2 {                                                              // after the first all its slots are free again
+		p.post(t, "/a/_search", jsonType, original)
+		p.awaitShadow(t, report.ShadowFailed, float64(n+1))
+	}
+	p.counted(t, 2, "akin_panics_total", "operation", "shadowing")
+}
+
+// A client that wants to know what becomes of its search waits for that; the
+// search has no shadow.
+func TestSearchThatAsksForAnExplanationHasNoShadow(t *testing.T) {
+	p := startShadow(t, Options{}, "", "")
+	for control, reason := range map[string]string{"explain": reasonShadow, "dry-run": reasonDryRun} {
+		if shown := p.explained(t, p.post(t, "/a/_search?akin="+control, jsonType, original)); shown["outcome"] != "rewritten" || shown["sent"] != "original" {
+			t.Errorf("%s: shown %v", control, shown)
+		}
+		p.counted(t, 1, "akin_requests_total", "reason", reason)
+	}
+	p.arrived(t, original, original)
+	p.counted(t, 0, "akin_shadow_searches_total")
+}
+
+func TestReadHits(t *testing.T) {
+	eleven := strings.Split("a b c d e f g h i j k", " ")
+	ten := make([]hitID, 10)
+	for i := range ten {
+		ten[i] = hitID{"a", eleven[i]}
+	}
+	for _, tt := range []struct {
+		name, encoding, answer string
+		want                   topHits
+		wrong                  bool
+	}{
+		{"total as an object", "", hitsPage(`{"value":7,"relation":"gte"}`, "x"), topHits{total: 7, first: []hitID{{"a", "x"}}}, false},
+		{"total as a number", "identity", hitsPage(`7`, "x"), topHits{total: 7, first: []hitID{{"a", "x"}}}, false},
+		{"no total", "", `{"hits":{"hits":[{"_index":"b","_id":"y"}]}}`, topHits{total: 0, first: []hitID{{"b", "y"}}}, false},
+		{"ten count", "", hitsPage("11", eleven...), topHits{total: 11, first: ten}, false},
+		{"no hit", "", hitsPage("0"), topHits{total: 0, first: []hitID{}}, false},
+		{"gzip", "gzip", pack(t, hitsPage("1", "x")), topHits{total: 1, first: []hitID{{"a", "x"}}}, false},
+		{"no gzip", "gzip", hitsPage("1", "x"), topHits{}, true},
+		{"gzip that breaks off", "gzip", pack(t, hitsPage("1", "x"))[:40], topHits{}, true},
+		{"too much gzip", "gzip", pack(t, strings.Repeat(" ", maxShadowed)+hitsPage("1", "x")), topHits{}, true},
+		{"another encoding", "br", hitsPage("1", "x"), topHits{}, true},
+		{"filtered away", "", `{"took":1,"hits":{"total":{"value":1}}}`, topHits{}, true},
+		{"an error", "", `{"error":{}}`, topHits{}, true},
+		{"no JSON", "", "hits", topHits{}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := readTopHits(http.Header{"Content-Encoding": {tt.encoding}}, []byte(tt.answer), limits.New(128<<20).Hold(limits.Shadow, ""))
+			if (err != nil) != tt.wrong {
+				t.Fatalf("error %v", err)
+			}
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(topHits{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A short text can list very many hits.
+func TestHitsAreReadWithinTheMemory(t *testing.T) {
+	body := []byte(`{"hits":{"hits":[{}` + strings.Repeat(`,{}`, maxShadowed/3) + `]}}`)
+	memory := limits.New(128 << 20)
+	got, err := readTopHits(nil, body, memory.Hold(limits.Shadow, ""))
+	if err != nil || len(got.first) != overlapDepth || cap(got.first) > 2*overlapDepth {
+		t.Errorf("%d hits with room for %d, %v", len(got.first), cap(got.first), err)
+	}
+	if n := memory.Stats(limits.Shadow).Held; n != int64(len(body)) {
+		t.Errorf("%d bytes are held for %d", n, len(body))
+	}
+	if _, err := readTopHits(nil, body, limits.New(maxShadowed).Hold(limits.Shadow, "")); !errors.Is(err, limits.ErrNoRoom) {
+		t.Errorf("without the memory: %v", err)
+	}
+}
+
+func TestOverlap(t *testing.T) {
+	list := func(ids string) (l topHits) {
+		for _, id := range ids {
+			l.first = append(l.first, hitID{"a", string(id)})
+		}
+		return l
+	}
+	for _, tt := range []struct {
+		a, b string
+		want float64
+	}{{"abc", "abc", 1}, {"abc", "cab", 1}, {"abcd", "xayb", 0.5}, {"a", "abcd", 0.25}, {"", "ab", 0}, {"ab", "", 0}, {"ab", "cd", 0}} {
+		if got, ok := overlap(list(tt.a), list(tt.b)); !ok || got != tt.want {
+			t.Errorf("overlap(%q, %q) = %v, %v, want %v", tt.a, tt.b, got, ok, tt.want)
+		}
+	}
+	if _, ok := overlap(list(""), list("")); ok {
+		t.Error("two empty lists have an overlap")
+	}
+	other := topHits{first: []hitID{{"b", "a"}}}
+	if got, _ := overlap(list("a"), other); got != 0 {
+		t.Error("documents of two indices are the same")
 	}
 }

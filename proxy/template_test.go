@@ -1,18 +1,26 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/limits"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/report"
 )
 
@@ -40,63 +48,41 @@ func renders(output string) func(int, rawRequest) string {
 }
 
 func TestTemplateIsRenderedAndItsSearchRewritten(t *testing.T) {
-	for _, method := range []string{"GET", "POST"} {
-		for _, encoding := range []string{"", "gzip"} {
-			node := startRawNode(t, renders(rendered))
-			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL + "/es"), Templates: true, Budget: patience, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
-				want := expand.Request{
-					Endpoint: expand.EndpointSearch, Index: "a", RawQuery: "routing=x", Body: []byte(rendered), Fixed: reason.Answer,
-					Discloses: expand.DiscloseProfile | expand.DiscloseExplain,
-				}
-				if diff := cmp.Diff(want, *r); diff != "" {
-					t.Errorf("the expander got (-want +got):\n%s", diff)
-				}
-				return &expand.Result{Rewritten: true, RawQuery: "routing=x&search_type=dfs_query_then_fetch", Body: []byte(rewritten)}, nil
-			})})
-			body, header := template, jsonType
-			if encoding != "" {
-				body, header = pack(t, template), header+"Content-Encoding: gzip\n"
+	for method, coding := range map[string]string{"GET": "", "POST": gzipCoding} {
+		node := startRawNode(t, renders(rendered))
+		p := start(t, Options{Nodes: nodesAt(node.URL + "/es"), Templates: true, Budget: patience, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+			want := expand.Request{
+				Endpoint: expand.EndpointSearch, Index: "a", RawQuery: "routing=x", Body: []byte(rendered), Fixed: reason.Answer,
+				Discloses: expand.DiscloseProfile | expand.DiscloseExplain,
 			}
-			header += "Authorization: Basic YTpi\nX-Opaque-Id: 7\nX-Akin-Profile: \nX-Hop: 1\nConnection: X-Hop\nAccept: application/yaml\nAccept-Encoding: gzip\n"
-			exchangeRaw(t, addr, method+strings.TrimPrefix(searchOf("/a/_search/template?akin=explain&routing=x", header, body), "POST"))
-			got := node.all()
-			if len(got) != 2 {
-				t.Fatalf("the node got %q", got)
+			if diff := cmp.Diff(want, *r); diff != "" {
+				t.Errorf("the expander got (-want +got):\n%s", diff)
 			}
-			question := []string{"Accept: application/json", "Authorization: Basic YTpi", "Content-Type: application/json", "Host: " + node.addr, "X-Opaque-Id: 7", fmt.Sprintf("Content-Length: %d", len(template))}
-			if got[0].line != "POST /es/_render/template HTTP/1.1" || got[0].body != template || !sameLines(question, got[0].header) {
-				t.Errorf("the question is %q", got[0])
-			}
-			if want := method + " /es/a/_search/template?routing=x&search_type=dfs_query_then_fetch&allow_partial_search_results=false HTTP/1.1"; got[1].line != want || got[1].body != sealedSearch {
-				t.Errorf("the node got %q", got[1])
-			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", report.Rewritten); n != 1 {
-				t.Errorf("counted %v times", n)
-			}
+			return &expand.Result{Rewritten: true, RawQuery: "routing=x&search_type=dfs_query_then_fetch", Body: []byte(rewritten)}, nil
+		})}, nil)
+		body := template
+		if coding != "" {
+			body = pack(t, template)
 		}
-	}
-}
-
-// sameLines compares header lines in any order.
-func sameLines(a, b []string) bool {
-	count := map[string]int{}
-	for _, line := range a {
-		count[line]++
-	}
-	for _, line := range b {
-		count[line]--
-	}
-	for _, n := range count {
-		if n != 0 {
-			return false
+		header := jsonType + coding + "Authorization: Basic YTpi\nX-Opaque-Id: 7\nX-Akin-Profile: \nX-Hop: 1\nConnection: X-Hop\nAccept: application/yaml\nAccept-Encoding: gzip\n"
+		exchangeRaw(t, p.addr, method+strings.TrimPrefix(searchOf("/a/_search/template?akin=explain&routing=x", header, body), "POST"))
+		got := node.all()
+		if len(got) != 2 {
+			t.Fatalf("the node got %q", got)
 		}
+		question := []string{"Accept: application/json", "Authorization: Basic YTpi", fmt.Sprintf("Content-Length: %d", len(template)), "Content-Type: application/json", "Host: " + node.addr, "X-Opaque-Id: 7"}
+		if diff := cmp.Diff(question, slices.Sorted(slices.Values(got[0].header))); diff != "" || got[0].line != "POST /es/_render/template HTTP/1.1" || got[0].body != template {
+			t.Errorf("the question is %q (-want +got):\n%s", got[0], diff)
+		}
+		if want := method + " /es/a/_search/template?routing=x&search_type=dfs_query_then_fetch&allow_partial_search_results=false HTTP/1.1"; got[1].line != want || got[1].body != sealedSearch {
+			t.Errorf("the node got %q", got[1])
+		}
+		p.became(t, report.Rewritten, "")
 	}
-	return true
 }
 
 func TestTemplatesOfMultiSearchAreRenderedAndTheirSearchesRewritten(t *testing.T) {
-	node := startRawNode(t, renders("{\n  \"query\": {}\n}"))
-	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Templates: true, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+	p := start(t, Options{Templates: true, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
 		const searches = "{}\n{\"query\":{}}\n{\"index\":\"b\"}\n{\"query\":{}}\n"
 		if r.Endpoint != expand.EndpointMultiSearch || string(r.Body) != searches {
 			t.Errorf("the expander got %+v with body %q", r, r.Body)
@@ -105,22 +91,19 @@ func TestTemplatesOfMultiSearchAreRenderedAndTheirSearchesRewritten(t *testing.T
 			Rewritten: true, Body: []byte(strings.Replace(searches, `{"query":{}}`, rewritten, 1)),
 			Clauses: []expand.Explanation{{Path: "[0].query", Form: "linear"}, {Path: "[1].query"}},
 		}, nil
-	})})
-	exchangeRaw(t, addr, searchOf("/_msearch/template", ndjsonType, templateLines))
-	got := node.searches()
-	if len(got) != 1 || got[0].line != "POST /_msearch/template HTTP/1.1" || got[0].body != sealedLines || !cmp.Equal(got[0].get("Content-Type"), []string{"application/x-ndjson"}) {
+	})}, renders("{\n  \"query\": {}\n}"))
+	p.post(t, "/_msearch/template", ndjsonType, templateLines)
+	p.arrived(t, sealedLines)
+	if got := p.searches()[0]; got.line != "POST /_msearch/template HTTP/1.1" || !slices.Equal(got.get("Content-Type"), []string{"application/x-ndjson"}) {
 		t.Errorf("the node got %q", got)
 	}
-	if n := len(node.all()); n != 3 {
+	if n := len(p.all()); n != 3 {
 		t.Errorf("the node got %d requests, want a question for each template", n)
 	}
 }
 
 func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
-	fails := expander(func(context.Context, *expand.Request) (*expand.Result, error) { return nil, context.DeadlineExceeded })
-	odd := expander(func(context.Context, *expand.Request) (*expand.Result, error) {
-		return &expand.Result{Rewritten: true, Body: []byte("{}\n{}\n")}, nil
-	})
+	odd := results(expand.Result{Rewritten: true, Body: []byte("{}\n{}\n")})
 	invalid := rewriteTo("{\"query\":\"\xff\"}")
 	rewrites := rewriteTo(rewritten)
 	const search, multi = "/a/_search/template", "/a/_msearch/template"
@@ -141,9 +124,9 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 		{"the answer breaks off", search, template, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{" + hangUp, rewrites, report.FailedOpen, "error"},
 		{"the rendered search is too long", search, template, answerWith(200, jsonType, `{"template_output":"`+strings.Repeat("x", 20_000)+`"}`), rewrites, report.Unchanged, reasonTooLarge},
 		{"the answer is too long", search, template, answerWith(200, jsonType, strings.Repeat(" ", limits.MaxAnswer+1)), rewrites, report.FailedOpen, "error"},
-		{"the expander fails", search, template, good, fails, report.FailedOpen, "budget"},
+		{"the expander fails", search, template, good, fails(context.DeadlineExceeded), report.FailedOpen, "budget"},
 		{"the expander leaves it alone", search, template, good, leaveAlone, report.Unchanged, "left alone"},
-		{"the expander panics", search, template, good, func(context.Context, *expand.Request) (*expand.Result, error) { panic("oops") }, report.FailedOpen, "panic"},
+		{"the expander panics", search, template, good, panics, report.FailedOpen, "panic"},
 		{"the rewritten search is no UTF-8", search, template, good, invalid, report.FailedOpen, "error"},
 		{"it has an option that is not known", search, `{"id":"a","simulate":true}`, "", rewrites, report.Unchanged, reasonBody},
 		{"it has a member twice", search, `{"id":"a","id":"b"}`, "", rewrites, report.Unchanged, reasonBody},
@@ -163,27 +146,21 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			node := startRawNode(t, func(_ int, r rawRequest) string {
+			p := start(t, Options{Templates: true, Expander: tt.expander, MaxBody: 16_000, Budget: patience}, func(_ int, r rawRequest) string {
 				if strings.Contains(r.line, renderPath) {
 					return tt.render
 				}
 				return emptyAnswer
 			})
-			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Templates: true, Expander: tt.expander, MaxBody: 16_000, Budget: patience})
-			exchangeRaw(t, addr, searchOf(tt.target, jsonType, tt.body))
-			got := node.searches()
-			if len(got) != 1 || got[0].line != "POST "+tt.target+" HTTP/1.1" || got[0].body != tt.body {
+			p.post(t, tt.target, jsonType, tt.body)
+			p.arrived(t, tt.body)
+			if got := p.searches()[0].line; got != "POST "+tt.target+" HTTP/1.1" {
 				t.Errorf("the node got %q", got)
 			}
-			if asked := len(node.all()) > len(got); asked != (tt.render != "") {
+			if asked := len(p.all()) > 1; asked != (tt.render != "") {
 				t.Errorf("the node was asked: %v", asked)
 			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", tt.outcome, "reason", tt.reason); n != 1 {
-				t.Errorf("counted %v times under %s, %q", n, tt.outcome, tt.reason)
-			}
-			if n := counter(t, registry, "akin_requests_total"); n != 1 {
-				t.Errorf("%v outcomes for one request", n)
-			}
+			p.became(t, tt.outcome, tt.reason)
 		})
 	}
 }
@@ -191,22 +168,17 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 // Rendering is part of the time that akin takes for itself.
 func TestSlowRenderingIsNotWaitedFor(t *testing.T) {
 	stop := make(chan struct{})
-	node := startRawNode(t, func(_ int, r rawRequest) string {
-		if strings.Contains(r.line, renderPath) {
-			<-stop
-		}
-		return emptyAnswer
-	})
-	t.Cleanup(func() { close(stop) })
-	for _, request := range []string{searchOf("/_search/template", jsonType, template), searchOf("/_msearch/template", jsonType, templateLines)} {
-		addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Templates: true, Expander: rewriteTo(rewritten), Budget: 20 * time.Millisecond})
-		exchangeRaw(t, addr, request)
-		if n := counter(t, registry, "akin_requests_total", "outcome", report.FailedOpen, "reason", "budget"); n != 1 {
-			t.Errorf("counted %v times", n)
-		}
-	}
-	if got := node.searches(); len(got) != 2 || got[0].body != template || got[1].body != templateLines {
-		t.Errorf("the node got %q", got)
+	defer close(stop)
+	for target, body := range map[string]string{"/_search/template": template, "/_msearch/template": templateLines} {
+		p := start(t, Options{Templates: true, Expander: rewriteTo(rewritten), Budget: 20 * time.Millisecond}, func(_ int, r rawRequest) string {
+			if strings.Contains(r.line, renderPath) {
+				<-stop
+			}
+			return emptyAnswer
+		})
+		p.post(t, target, jsonType, body)
+		p.arrived(t, body)
+		p.became(t, report.FailedOpen, "budget")
 	}
 }
 
@@ -214,25 +186,66 @@ func TestRefusedTemplateIsFollowedByTheOriginal(t *testing.T) {
 	for _, tt := range []struct{ target, body, refusal string }{
 		{"/a/_search/template", template, answerWith(400, jsonType, "{}")},
 		{"/a/_msearch/template", templateLines, answerWith(400, jsonType, "{}")},
-		{"/a/_msearch/template", templateLines, answerWith(200, jsonType, responses(badItem, goodItem))},
+		{"/a/_msearch/template", templateLines, answerOf(responses(badItem, goodItem))},
 	} {
 		var searches atomic.Int32
-		node := startRawNode(t, func(n int, r rawRequest) string {
+		p := start(t, Options{Templates: true, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+			return &expand.Result{Rewritten: true, Body: r.Body, Clauses: []expand.Explanation{{Path: "[0].query", Form: "linear"}}}, nil
+		})}, func(n int, r rawRequest) string {
 			if strings.Contains(r.line, renderPath) || searches.Add(1) > 1 {
 				return renders("{}")(n, r)
 			}
 			return tt.refusal
 		})
-		addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Templates: true, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
-			return &expand.Result{Rewritten: true, Body: r.Body, Clauses: []expand.Explanation{{Path: "[0].query", Form: "linear"}}}, nil
-		})})
-		got := exchangeRaw(t, addr, searchOf(tt.target, jsonType, tt.body))
-		arrived := node.searches()
-		if !strings.HasSuffix(got, "\r\n\r\n{}") || len(arrived) != 2 || arrived[1].body != tt.body || arrived[1].line != "POST "+tt.target+" HTTP/1.1" {
+		got, arrived := bodyOf(p.post(t, tt.target, jsonType, tt.body)), p.searches()
+		if got != "{}" || len(arrived) != 2 || arrived[1].body != tt.body || arrived[1].line != "POST "+tt.target+" HTTP/1.1" {
 			t.Errorf("the client got %q, the node %q", got, arrived)
 		}
-		if n := counter(t, registry, "akin_rejected_searches_total", "original", "accepted"); n != 1 {
-			t.Errorf("%v refusals are counted", n)
+		p.counted(t, 1, "akin_rejected_searches_total", "original", "accepted")
+	}
+}
+
+// A sealed search is valid JSON whose parameter is the search, byte for byte,
+// and it keeps the options of the template.
+func FuzzSeal(f *testing.F) {
+	f.Add(`{"id":"a","params":{"q":"car"}}`, `{"query":{"match":{"body":"car"}}}`)
+	f.Add(`{"source":{"size":"{{n}}"},"profile":false,"explain":null}`, "{\"a\":\"}}}{{{akin}}} <&> \u2028 \\\"\n\"}")
+	f.Add(`{"id":1,"params":{"explain":true}}`, "")
+	f.Fuzz(func(t *testing.T, template, search string) {
+		options, ok := templateOptions([]byte(template))
+		body, err := sealOne(nil, []byte(template), []byte(search))
+		if !ok || err != nil {
+			return
 		}
+		var got, want struct {
+			Source           string
+			Params           struct{ Akin string }
+			Explain, Profile json.RawMessage
+		}
+		if err := json.Unmarshal(body, &got); err != nil {
+			t.Fatalf("%q is no JSON: %v (options %q)", body, err, options)
+		}
+		if got.Source != sealed || got.Params.Akin != search {
+			t.Errorf("%q does not hold %q", body, search)
+		}
+		// A second decoder for the options; parameters may have any type there.
+		var plain map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(template), &plain); err != nil {
+			return // jsontext allows a little more, such as very deep nesting
+		}
+		want.Explain, want.Profile = plain["explain"], plain["profile"]
+		if !bytes.Equal(got.Explain, want.Explain) || !bytes.Equal(got.Profile, want.Profile) {
+			t.Errorf("%q has other options than %q", body, template)
+		}
+	})
+}
+
+// Several templates are rendered at the same time.
+func TestPanicWhileATemplateIsRenderedIsAnError(t *testing.T) {
+	guard := recovery.New(slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+	ask := func(context.Context, esclient.Call) (int, []byte, error) { panic("a mistake") }
+	_, _, err := renderAll(t.Context(), [][]byte{[]byte("{}"), []byte(`{"id":"a"}`)}, guard, ask)
+	if !errors.Is(err, recovery.ErrPanic) {
+		t.Errorf("error %v", err)
 	}
 }

@@ -22,21 +22,20 @@ import (
 )
 
 const (
-	// renderPath is where the cluster renders templates.
+	// renderPath is the endpoint that renders templates.
 	renderPath = "/_render/template"
-	// maxTemplates bounds the templates of one _msearch/template, of which each
-	// takes a call.
+	// maxTemplates limits the templates of one _msearch/template: each takes a
+	// call.
 	maxTemplates = 64
-	// templatesSideBySide is how many of them are rendered at a time.
+	// templatesSideBySide limits how many of them are rendered at a time.
 	templatesSideBySide = 8
-	// sealed is the template that a rewritten search is sent as: its parameter,
-	// byte for byte. It is always the same, so that the cluster compiles it once.
+	// sealed is the template that a rewritten search is sent as: it inserts its
+	// parameter byte for byte. It never changes, so the cluster compiles it once.
 	sealed = `{{{akin}}}`
 )
 
-// parameters are those of search templates that work as with _search. Most
-// others of _search, such as q and size, are ignored there, but not by the
-// expander.
+// parameters are those of search templates that work as with _search. Templates
+// ignore most others, such as q and size, but the expander does not.
 var parameters = []string{
 	"allow_no_indices", "allow_partial_search_results", "batched_reduce_size", "ccs_minimize_roundtrips",
 	"error_trace", "expand_wildcards", "filter_path", "human", "ignore_throttled", "ignore_unavailable",
@@ -44,18 +43,17 @@ var parameters = []string{
 	"search_type", "typed_keys",
 }
 
-// A templateRendering is of one template, or of several with a header
-// before each.
+// A templateRendering has one template, or several with a header before each.
 type templateRendering struct {
-	// rendered is the body of the request for the searches that come out.
+	// rendered is the request body with the resulting searches.
 	rendered []byte
-	// headers are nil where there is one template.
+	// headers is nil if there is one template.
 	headers, templates [][]byte
 }
 
 // render has the cluster render the templates in the body of in for a client,
-// or returns the reason why not, such as a client that may search none of the
-// indices. An error says that the cluster did not answer.
+// or returns why not, e.g. because the client may search none of the indices.
+// An error means that the cluster did not answer.
 func render(ctx context.Context, in *expand.Request, guard *recovery.Guard, ask sender) (t *templateRendering, reason string, err error) {
 	known := true
 	answer.EachParameter(answer.Known(in.RawQuery), func(name, _ string) { // the rest may be the client's credentials
@@ -98,8 +96,7 @@ func render(ctx context.Context, in *expand.Request, guard *recovery.Guard, ask 
 	return t, "", nil
 }
 
-// mayRender returns the reason to have nothing rendered where the client may
-// search none of the indices.
+// mayRender returns why not to render if the client may search none of indices.
 func mayRender(ctx context.Context, in *expand.Request, indices []string) (why string, err error) {
 	if in.Allowed == nil {
 		return "", nil
@@ -116,8 +113,8 @@ func mayRender(ctx context.Context, in *expand.Request, indices []string) (why s
 	return string(reason.NotAuthorized), nil
 }
 
-// indicesOf returns the index expressions of headers, each once. Where a header
-// has no text or list of texts it is that of the path.
+// indicesOf returns the distinct index expressions of headers. A header without
+// a string or a list of strings has that of the path.
 func indicesOf(headers [][]byte, path string) (indices []string) {
 	for _, line := range headers {
 		var header struct {
@@ -126,7 +123,7 @@ func indicesOf(headers [][]byte, path string) (indices []string) {
 		var one string
 		var several []string
 		index := path
-		_ = json.Unmarshal(line, &header) // what cannot be read is for the cluster to refuse
+		_ = json.Unmarshal(line, &header) // the cluster refuses what cannot be read
 		switch {
 		case json.Unmarshal(header.Index, &one) == nil && one != "":
 			index = one
@@ -140,8 +137,7 @@ func indicesOf(headers [][]byte, path string) (indices []string) {
 	return indices
 }
 
-// renderAll has all templates rendered, or returns why the first one that is
-// not is not; then no more are asked for.
+// renderAll renders all templates, or stops at one that fails and returns why.
 func renderAll(ctx context.Context, templates [][]byte, guard *recovery.Guard, ask sender) (searches [][]byte, reason string, err error) {
 	searches = make([][]byte, len(templates))
 	reasons := make([]string, len(templates))
@@ -181,7 +177,7 @@ func renderOne(ctx context.Context, template []byte, ask sender) (search []byte,
 }
 
 // templateOptions returns the members "explain" and "profile" of a template
-// request as they stand. It reports false for what is not such a request.
+// request as they are. It returns false for anything else.
 func templateOptions(template []byte) (options []byte, ok bool) {
 	var r jsonspan.Reader
 	r.Reset(template)
@@ -201,12 +197,13 @@ func templateOptions(template []byte) (options []byte, ok bool) {
 	return options, err == nil && r.End()
 }
 
-// errSeal says that a result of the expander does not fit to the templates.
+// errSeal says that the expander's result does not fit the templates.
 var errSeal = errors.New("the rewritten searches do not fit to the templates")
 
-// seal returns the body that has the cluster run rewritten searches in place of
-// the templates; one that rewrote does not report stays the client's. It stays
-// a template request: those have other answers and parameters than searches.
+// seal returns the body that makes the cluster run rewritten searches in place
+// of the templates; where rewrote is false, the template stays. It stays a
+// template request, because those have other answers and parameters than
+// searches.
 func (t *templateRendering) seal(searches []byte, rewrote func(k int) bool) (body []byte, err error) {
 	if t.headers == nil {
 		return sealOne(nil, t.templates[0], searches)
@@ -227,8 +224,7 @@ func (t *templateRendering) seal(searches []byte, rewrote func(k int) bool) (bod
 	return body, nil
 }
 
-// sealOne appends the request that runs search in place of template, with the
-// options of that.
+// sealOne appends the request that runs search with the options of template.
 func sealOne(body, template, search []byte) ([]byte, error) {
 	body = append(body, `{"source":"`+sealed+`","params":{"akin":`...)
 	body, err := jsontext.AppendQuote(body, search)
@@ -239,9 +235,9 @@ func sealOne(body, template, search []byte) ([]byte, error) {
 	return append(append(append(body, '}'), options...), '}'), nil
 }
 
-// splitLines returns the headers among the lines of body and what follows each.
-// It returns nil where the last line has no end or the first one is empty,
-// which the engines do not agree about.
+// splitLines returns the headers among the lines of body and the line after
+// each. It returns nil if the last line has no newline or the first one is
+// empty, on which the engines disagree.
 func splitLines(body []byte) (headers, bodies [][]byte) {
 	if len(body) < 2 || body[0] == '\n' || body[len(body)-1] != '\n' {
 		return nil, nil

@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/tracing"
 )
 
@@ -22,14 +21,13 @@ const (
 	clientParent = "00-" + clientTrace + "-" + clientSpan + "-01"
 )
 
-// startTraced returns the address of a proxy that traces the share sample of
+// startTraced returns a proxy that traces the share sample of
 // the requests, and what it exports.
-func startTraced(t *testing.T, o Options, sample float64) (addr string, spans *tracetest.InMemoryExporter) {
+func startTraced(t *testing.T, o Options, sample float64, answer func(n int, r rawRequest) string) (p *rig, spans *tracetest.InMemoryExporter) {
 	t.Helper()
 	spans = tracetest.NewInMemoryExporter()
 	o.Tracer = tracing.NewProvider(sample, sdk.WithSyncer(spans))
-	addr, _ = startProxy(t, o)
-	return addr, spans
+	return start(t, o, answer), spans
 }
 
 // named returns the span of a name and kind.
@@ -59,9 +57,8 @@ func hasAttributes(t *testing.T, s tracetest.SpanStub, want map[string]string) {
 }
 
 func TestTraceOfARequestGoesOnInTheCluster(t *testing.T) {
-	node := startRawNode(t, nil)
-	addr, exported := startTraced(t, Options{Nodes: nodesAt(node.URL)}, 0)
-	exchangeRaw(t, addr, "GET /books/_doc/1?realtime=secret HTTP/1.1\nHost: a\nTraceparent: "+clientParent+"\nTracestate: v=1\nConnection: close\n\n")
+	p, exported := startTraced(t, Options{}, 0, nil)
+	exchangeRaw(t, p.addr, "GET /books/_doc/1?realtime=secret HTTP/1.1\nHost: a\nTraceparent: "+clientParent+"\nTracestate: v=1\nConnection: close\n\n")
 	spans := exported.GetSpans()
 	server, call := named(t, spans, "GET", trace.SpanKindServer), named(t, spans, "GET", trace.SpanKindClient)
 	if server.SpanContext.TraceID().String() != clientTrace || server.Parent.SpanID().String() != clientSpan {
@@ -71,7 +68,7 @@ func TestTraceOfARequestGoesOnInTheCluster(t *testing.T) {
 		t.Errorf("the call is below %s", call.Parent.SpanID())
 	}
 	want := []string{"00-" + clientTrace + "-" + call.SpanContext.SpanID().String() + "-01"}
-	if got := node.only(t); !slices.Equal(got.get("Traceparent"), want) || !slices.Equal(got.get("Tracestate"), []string{"v=1"}) {
+	if got := p.only(t); !slices.Equal(got.get("Traceparent"), want) || !slices.Equal(got.get("Tracestate"), []string{"v=1"}) {
 		t.Errorf("the node got %q and %q, want %q", got.get("Traceparent"), got.get("Tracestate"), want)
 	}
 	hasAttributes(t, server, map[string]string{
@@ -79,18 +76,17 @@ func TestTraceOfARequestGoesOnInTheCluster(t *testing.T) {
 		"client.address": "127.0.0.1", "network.protocol.version": "1.1",
 	})
 	hasAttributes(t, call, map[string]string{
-		"http.request.method": "GET", "url.full": node.URL + "/books/_doc/1", "http.response.status_code": "200", "server.address": "127.0.0.1",
+		"http.request.method": "GET", "url.full": p.URL + "/books/_doc/1", "http.response.status_code": "200", "server.address": "127.0.0.1",
 	})
 }
 
 // TestUntracedRequestsKeepTheirBytes sends what is not sampled through a proxy
 // that traces.
 func TestUntracedRequestsKeepTheirBytes(t *testing.T) {
-	node := startRawNode(t, nil)
-	addr, exported := startTraced(t, Options{Nodes: nodesAt(node.URL)}, 0)
+	p, exported := startTraced(t, Options{}, 0, nil)
 	for _, parent := range []string{strings.TrimSuffix(clientParent, "1") + "0", "odd"} {
-		exchangeRaw(t, addr, "GET /books/_doc/1 HTTP/1.1\nHost: a\nTraceparent: "+parent+"\nTracestate: ,,odd\nConnection: close\n\n")
-		all := node.all()
+		exchangeRaw(t, p.addr, "GET /books/_doc/1 HTTP/1.1\nHost: a\nTraceparent: "+parent+"\nTracestate: ,,odd\nConnection: close\n\n")
+		all := p.all()
 		if got := all[len(all)-1]; !slices.Equal(got.get("Traceparent"), []string{parent}) || !slices.Equal(got.get("Tracestate"), []string{",,odd"}) {
 			t.Errorf("the node got %q and %q", got.get("Traceparent"), got.get("Tracestate"))
 		}
@@ -101,8 +97,7 @@ func TestUntracedRequestsKeepTheirBytes(t *testing.T) {
 }
 
 func TestHostileTraceHeadersFailNoRequest(t *testing.T) {
-	node := startRawNode(t, nil)
-	addr, _ := startTraced(t, Options{Nodes: nodesAt(node.URL)}, 1)
+	p, _ := startTraced(t, Options{}, 1, nil)
 	for name, headers := range map[string]string{
 		"garbage":        "Traceparent: \x80\xff--;\n",
 		"zeros":          "Traceparent: 00-00000000000000000000000000000000-0000000000000000-01\n",
@@ -111,12 +106,12 @@ func TestHostileTraceHeadersFailNoRequest(t *testing.T) {
 		"long state":     "Traceparent: " + clientParent + "\nTracestate: " + strings.Repeat("a=b,", 15<<10) + "\n",
 		"odd state":      "Traceparent: " + clientParent + "\nTracestate: =,\xff=\xfe\n",
 	} {
-		got := exchangeRaw(t, addr, "GET /a HTTP/1.1\nHost: a\n"+headers+"Connection: close\n\n")
+		got := exchangeRaw(t, p.addr, "GET /a HTTP/1.1\nHost: a\n"+headers+"Connection: close\n\n")
 		if !strings.HasPrefix(got, "HTTP/1.1 200 ") {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	huge := exchangeRaw(t, addr, "GET /a HTTP/1.1\nHost: a\nTracestate: "+strings.Repeat("a=b,", 25<<10)+"\nConnection: close\n\n")
+	huge := exchangeRaw(t, p.addr, "GET /a HTTP/1.1\nHost: a\nTracestate: "+strings.Repeat("a=b,", 25<<10)+"\nConnection: close\n\n")
 	if !strings.HasPrefix(huge, "HTTP/1.1 431 ") {
 		t.Errorf("100 KB of tracestate: %.60s", huge)
 	}
@@ -133,22 +128,16 @@ func TestTraceOfASearchSaysWhatBecameOfIt(t *testing.T) {
 	}{
 		"rewritten":  {nil, rewriteTo(`{}`), []string{"read", "expand"}, map[string]string{"akin.outcome": "rewritten", "http.route": "/{index}/_search"}},
 		"left alone": {nil, leaveAlone, []string{"read", "expand"}, map[string]string{"akin.outcome": "unchanged", "akin.reason": "left alone"}},
-		"failed": {
-			nil, func(context.Context, *expand.Request) (*expand.Result, error) { return nil, context.DeadlineExceeded },
-			[]string{"read", "expand"},
-			map[string]string{"akin.outcome": "failed_open", "akin.reason": "budget"},
+		"failed":     {nil, fails(context.DeadlineExceeded), []string{"read", "expand"}, map[string]string{"akin.outcome": "failed_open", "akin.reason": "budget"}},
+		"rejected": {
+			inTurn(answerWith(400, jsonType, "{}"), emptyAnswer), rewriteTo(`{}`),
+			[]string{"read", "expand", "fallback"},
+			map[string]string{"akin.outcome": "failed_open", "akin.reason": "rejected"},
 		},
-		"rejected": {func(n int, _ rawRequest) string {
-			if n == 1 {
-				return "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
-			}
-			return emptyAnswer
-		}, rewriteTo(`{}`), []string{"read", "expand", "fallback"}, map[string]string{"akin.outcome": "failed_open", "akin.reason": "rejected"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := startRawNode(t, test.answer)
-			addr, exported := startTraced(t, Options{Nodes: nodesAt(node.URL), Expander: test.expander}, 1)
-			exchangeRaw(t, addr, request)
+			p, exported := startTraced(t, Options{Expander: test.expander}, 1, test.answer)
+			exchangeRaw(t, p.addr, request)
 			spans := exported.GetSpans()
 			server := named(t, spans, "POST /{index}/_search", trace.SpanKindServer)
 			hasAttributes(t, server, test.want)
@@ -169,11 +158,8 @@ func TestTraceOfASearchSaysWhatBecameOfIt(t *testing.T) {
 }
 
 func TestAnswerThatIsCutOffEndsItsSpan(t *testing.T) {
-	node := startRawNode(t, func(int, rawRequest) string {
-		return "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbroken" + hangUp
-	})
-	addr, exported := startTraced(t, Options{Nodes: nodesAt(node.URL)}, 1)
-	exchangeRaw(t, addr, "GET /a HTTP/1.1\nHost: a\nConnection: close\n\n")
+	p, exported := startTraced(t, Options{}, 1, inTurn("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbroken"+hangUp))
+	exchangeRaw(t, p.addr, "GET /a HTTP/1.1\nHost: a\nConnection: close\n\n")
 	s := named(t, exported.GetSpans(), "GET", trace.SpanKindServer)
 	hasAttributes(t, s, map[string]string{"error.type": "aborted"})
 	if s.Status.Code != codes.Error {

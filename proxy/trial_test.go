@@ -1,16 +1,12 @@
 package proxy
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"maps"
-	"net/http"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/report"
 )
 
@@ -33,150 +29,107 @@ func hitsAnswer(total int, top float64, ids string) string {
 		total, total, most, strings.Join(hits, ","), total)
 }
 
-// A trialNode answers the searches of two arms.
-type trialNode struct{ first, second func(r rawRequest) string }
-
-func (n trialNode) start(t *testing.T) *rawNode {
+// startTrial starts a proxy with a trial of off against new, on all searches of
+// the index t, before a node that answers the searches of the two arms.
+func startTrial(t *testing.T, change func(*Options), first, second string) *rig {
 	t.Helper()
-	return startRawNode(t, func(_ int, r rawRequest) string {
+	o := Options{
+		Expander: expander(leaveAlone),
+		Trials:   []Trial{{Name: "t", Covers: func(index string) bool { return index == "t" }, Arms: [2]string{"off", "new"}, Share: 1, Header: "X-Session"}},
+		Profiles: map[string]Expander{"old": expander(leaveAlone), "new": rewriteTo(newBody)},
+	}
+	if change != nil {
+		change(&o)
+	}
+	return start(t, o, func(_ int, r rawRequest) string {
 		if r.body == newBody {
-			return n.second(r)
+			return second
 		}
-		return n.first(r)
+		return first
 	})
 }
 
-// answersWith answers with hits.
-func answersWith(body string) func(rawRequest) string {
-	return func(rawRequest) string { return answerOf(body) }
-}
-
-// trialOptions are a trial of off against new, on all searches.
-func trialOptions(node *rawNode, change func(*Trial)) Options {
-	tried := Trial{Name: "t", Covers: func(index string) bool { return index == "t" }, Arms: [2]string{"off", "new"}, Share: 1, Header: "X-Session"}
-	if change != nil {
-		change(&tried)
-	}
-	return Options{
-		Nodes: nodesAt(node.URL), Expander: expander(leaveAlone), Trials: []Trial{tried},
-		Profiles: map[string]Expander{"old": expander(leaveAlone), "new": rewriteTo(newBody)},
-	}
-}
-
-// A trialAnswer is what a client gets.
-type trialAnswer struct {
-	status int
-	header http.Header
-	body   string
-}
-
-// searchInTrial sends a search of a session.
-func searchInTrial(t *testing.T, addr, session, target string) trialAnswer {
+// searchIn sends a search of a session and returns the answer.
+func (p *rig) searchIn(t *testing.T, session, target string) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+target, strings.NewReader(trialBody))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("X-Session", session)
-	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	got, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return trialAnswer{status: res.StatusCode, header: res.Header, body: string(got)}
+	return p.post(t, target, jsonType+"X-Session: "+session+"\n", trialBody)
 }
 
-func TestACanaryIsStickyAndKeepsItsShare(t *testing.T) {
-	node := trialNode{answersWith(hitsAnswer(1, 3, "a")), answersWith(hitsAnswer(2, 3, "b"))}.start(t)
-	addr, registry := startProxy(t, trialOptions(node, func(c *Trial) { c.Share = .5 }))
-	second := 0
-	for i := range 200 {
-		session := "s" + strconv.Itoa(i)
-		first := searchInTrial(t, addr, session, "/t/_search")
-		if again := searchInTrial(t, addr, session, "/t/_search"); again.body != first.body {
-			t.Fatalf("session %d: %s, then %s", i, hitIDs(first.body), hitIDs(again.body))
+func TestACanaryIsSticky(t *testing.T) {
+	p := startTrial(t, func(o *Options) { o.Trials[0].Share = .5 }, answerOf(hitsAnswer(1, 3, "a")), answerOf(hitsAnswer(2, 3, "b")))
+	second := 0.0
+	for i := range 20 {
+		session, want := "s"+strconv.Itoa(i), "a"
+		if p.server.opts.Trials[0].Draws(session) {
+			want, second = "b", second+1
 		}
-		if hitIDs(first.body) == "b" {
-			second++
-		}
-	}
-	if second < 65 || second > 135 { // five standard deviations of 200 tosses
-		t.Errorf("%d of 200 sessions have the second arm", second)
-	}
-	if n := counter(t, registry, "akin_trial_searches_total", "trial", "t", "arm", "new"); n != float64(2*second) {
-		t.Errorf("%v searches of the second arm counted, want %d", n, 2*second)
-	}
-	for name, target := range map[string]string{
-		"another index": "/u/_search", "akin=off": "/t/_search?akin=off", "a profile": "/t/_search?akin_profile=old",
-		"feedback": "/t/_search?akin=feedback", "no feedback": "/t/_search?akin=no-feedback",
-	} {
-		for i := range 20 {
-			if got := searchInTrial(t, addr, "s"+strconv.Itoa(i), target); hitIDs(got.body) != "a" {
-				t.Errorf("%s: a search of the trial", name)
+		for target, want := range map[string]string{
+			"/t/_search": want, "/u/_search": "a", "/t/_search?akin=off": "a", "/t/_search?akin_profile=old": "a", "/t/_search?akin=feedback": "a", "/t/_search?akin=no-feedback": "a",
+		} {
+			if got := hitIDs(p.searchIn(t, session, target)); got != want {
+				t.Errorf("%s of session %d finds %s, want %s", target, i, got, want)
 			}
 		}
 	}
-	if n := counter(t, registry, "akin_trial_searches_total"); n != 400 {
-		t.Errorf("%v searches in the trial, want 400", n)
+	if got := hitIDs(p.searchIn(t, "", "/t/_search")); got != "a" || second == 0 {
+		t.Errorf("without the header it finds %s; %v sessions have the second arm", got, second)
 	}
-	if got := searchInTrial(t, addr, "", "/t/_search"); hitIDs(got.body) != "a" {
-		t.Error("a search without the header has the second arm")
-	}
-}
-
-func refusesTrial(rawRequest) string {
-	return strings.Replace(answerOf(`{"error":{"type":"parsing_exception"},"status":400}`), "200 OK", "400 Bad Request", 1)
-}
-
-// badExpanders are ways not to expand, by their causes.
-var badExpanders = map[string]expander{
-	"panic": func(context.Context, *expand.Request) (*expand.Result, error) { panic("a mistake") },
-	"error": func(context.Context, *expand.Request) (*expand.Result, error) { return nil, io.ErrUnexpectedEOF },
-	"budget": func(ctx context.Context, _ *expand.Request) (*expand.Result, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	},
+	p.counted(t, second, "akin_trial_searches_total", "trial", "t", "arm", "new")
+	p.counted(t, 21, "akin_trial_searches_total") // with that without the header
 }
 
 func TestACanaryThatCannotBeExpandedOrIsRefusedFailsOpen(t *testing.T) {
 	good := hitsAnswer(5, 5, "1 2 3")
-	ways := map[string]expander{causeRejected: rewriteTo(newBody)}
-	maps.Copy(ways, badExpanders)
-	for cause, e := range ways {
-		node := trialNode{answersWith(good), refusesTrial}.start(t)
-		o := trialOptions(node, nil)
-		o.Profiles["new"] = e
-		addr, registry := startProxy(t, o)
-		if got := searchInTrial(t, addr, "one", "/t/_search"); got.body != good {
-			t.Errorf("%s: %s", cause, got.body)
+	for cause, e := range map[string]expander{causeRejected: rewriteTo(newBody), "panic": panics, "error": fails(errRedis), "budget": outlasts} {
+		p := startTrial(t, func(o *Options) { o.Profiles["new"] = e }, answerOf(good), answerWith(400, jsonType, `{"error":{"type":"parsing_exception"},"status":400}`))
+		if got := bodyOf(p.searchIn(t, "one", "/t/_search")); got != good {
+			t.Errorf("%s: %s", cause, got)
 		}
-		sent := node.all()
-		if last := sent[len(sent)-1]; last.body != trialBody {
-			t.Errorf("%s: sent %q", cause, sent)
-		}
-		refused := counter(t, registry, "akin_rejected_searches_total", "original", originalAccepted)
-		if failed := counter(t, registry, "akin_requests_total", "outcome", report.FailedOpen, "reason", cause); failed+refused != 1 {
+		refused := p.value(t, "akin_rejected_searches_total", "original", originalAccepted)
+		if failed := p.value(t, "akin_requests_total", "outcome", report.FailedOpen, "reason", cause); failed+refused != 1 {
 			t.Errorf("%s is not counted", cause)
 		}
-		if counter(t, registry, "akin_trial_searches_total", "arm", "new") != 1 {
-			t.Errorf("%s: the arm is not counted", cause)
-		}
+		p.arrived(t, []string{newBody, trialBody}[1-int(refused):]...)
+		p.counted(t, 1, "akin_trial_searches_total", "arm", "new")
 	}
 }
 
 func TestExplanationsNameTheArm(t *testing.T) {
-	node := trialNode{answersWith(hitsAnswer(1, 3, "a")), answersWith(hitsAnswer(2, 3, "b"))}.start(t)
-	s := newServer(t, trialOptions(node, nil))
-	addr := startServer(t, s)
-	got := searchInTrial(t, addr, "one", "/t/_search?akin=explain")
-	var e report.Explanation
-	getAdmin(t, s, "/_akin/explanations/"+got.header.Get(explanationHeader), &e)
-	if e.Trial != "t" || e.Arm != "new" || e.Outcome != report.Rewritten {
+	p := startTrial(t, nil, answerOf(hitsAnswer(1, 3, "a")), answerOf(hitsAnswer(2, 3, "b")))
+	if e := p.explained(t, p.searchIn(t, "one", "/t/_search?akin=explain")); e["trial"] != "t" || e["arm"] != "new" || e["outcome"] != report.Rewritten {
 		t.Errorf("%+v", e)
+	}
+}
+
+func TestAUnitStaysInItsArmAndTheShareIsKept(t *testing.T) {
+	const units = 20_000
+	small, large := Trial{Name: "t", Share: .1}, Trial{Name: "t", Share: .3}
+	other := Trial{Name: "u", Share: .1}
+	in, both := 0, 0
+	for i := range units {
+		unit := "session " + strconv.Itoa(i)
+		drawn := small.Draws(unit)
+		if drawn != small.Draws(unit) {
+			t.Fatal("another draw for the same unit")
+		}
+		if drawn && !large.Draws(unit) {
+			t.Fatal("a larger share leaves out who was in")
+		}
+		if drawn {
+			in++
+			if other.Draws(unit) {
+				both++
+			}
+		}
+	}
+	// Five standard deviations of a binomial.
+	if sd := math.Sqrt(units * .1 * .9); math.Abs(float64(in)-units*.1) > 5*sd {
+		t.Errorf("%d of %d are in a tenth", in, units)
+	}
+	if n := float64(in); math.Abs(float64(both)-n*.1) > 5*math.Sqrt(n*.1*.9) {
+		t.Errorf("of %d in a trial %d are in a tenth of another: they depend on each other", in, both)
+	}
+	if none, all := (&Trial{}), (&Trial{Share: 1}); none.Draws("x") || !all.Draws("x") {
+		t.Error("a share of 0 or 1 is not exact")
 	}
 }

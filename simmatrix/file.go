@@ -13,8 +13,8 @@ import (
 	"reflect"
 )
 
-// The format of a matrix file, all numbers little endian, with n = Terms and
-// z = NonZeros of the header:
+// The format of a matrix file. Numbers are little endian; n is the header's
+// Terms, z its NonZeros:
 //
 //	bytes     content
 //	8         magic "akin-S\r\n"
@@ -23,35 +23,35 @@ import (
 //	h         header: Meta as JSON
 //	2·n       uint16 length of each term in bytes, 1 to 32766
 //	Σ length  the terms, UTF-8, in ascending byte order, without separators
-//	4·n       uint32 document frequency of each term, 0 where unknown
+//	4·n       uint32 document frequency of each term, 0 if unknown
 //	2·n       uint16 number of neighbors in each row, at most 10000
 //	4·z       uint32 column of each entry, row after row
 //	2·z       uint16 similarity·65535 of each entry, at least 1, in descending
 //	          order within a row, ties in ascending column
-//	1·z       origins of each entry; only where the header names origins
-//	1·n       length of the form of each term in bytes, 0 without; only where
+//	1·z       origins of each entry; only if the header names origins
+//	1·n       length of the form of each term in bytes, 0 for none; only if
 //	          the header counts forms
 //	Σ length  the forms, UTF-8; likewise
 //	32        SHA-256 of everything before it
 const (
-	fileMagic   = "akin-S\r\n" // a transfer that changes line ends is noticed at once
+	fileMagic   = "akin-S\r\n" // shows at once a transfer that changed line ends
 	fileVersion = 2
 	maxHeader   = 1 << 20
-	// chunkBytes is how much is read or written at a time. What a file claims to
-	// hold is allocated as it arrives: at most this much, and then at most
-	// readAhead times what has been read.
+	// chunkBytes is read or written at a time. Memory for what a file claims to
+	// contain is allocated as it arrives: this much first, then at most readAhead
+	// times what has been read.
 	chunkBytes = 1 << 16
 	readAhead  = 8
 )
 
-// The errors of [Decode], wrapped by those that say more.
+// Errors of [Decode], wrapped by more specific ones.
 var (
-	ErrFormat        = errors.New("not a valid matrix file") // or cut short, or with what no matrix can have
+	ErrFormat        = errors.New("not a valid matrix file") // or cut short, or with impossible content
 	ErrFormatVersion = errors.New("matrix file of another format version")
 	ErrChecksum      = errors.New("matrix file is damaged: its checksum does not match")
 )
 
-// Encode writes m to w. The same matrix always gives the same bytes.
+// Encode writes m to w. Equal matrices give equal bytes.
 func Encode(w io.Writer, m *Matrix) error {
 	err := m.table.write(w)
 	if err == nil {
@@ -63,7 +63,7 @@ func Encode(w io.Writer, m *Matrix) error {
 	return nil
 }
 
-// write writes all but the checksum, of a table that has been checked.
+// write writes all but the checksum. The table has been checked.
 func (t *Table) write(w io.Writer) error {
 	header, err := json.Marshal(t.Meta)
 	if err != nil {
@@ -76,7 +76,7 @@ func (t *Table) write(w io.Writer) error {
 	head := append([]byte(nil), fileMagic...)
 	head = binary.LittleEndian.AppendUint32(head, t.Meta.fileVersion())
 	head = binary.LittleEndian.AppendUint32(head, uint32(min(len(header), maxHeader)))
-	_, _ = b.Write(append(head, header...)) // a bufio.Writer returns its first error from the last call
+	_, _ = b.Write(append(head, header...)) // the last call returns a bufio.Writer's first error
 	lengths, counts := make([]uint16, len(t.Terms)), make([]uint16, len(t.Terms))
 	for i, term := range t.Terms {
 		cols, _ := t.Row(i)
@@ -102,7 +102,7 @@ func (t *Table) write(w io.Writer) error {
 }
 
 // fileVersion is the format version of a file with this header: programs that
-// know no forms read files without.
+// do not know forms can read files without them.
 func (m *Meta) fileVersion() uint32 {
 	if m.Forms > 0 {
 		return fileVersion
@@ -120,15 +120,15 @@ func writeInts[T uint16 | uint32](b *bufio.Writer, values []T) {
 	}
 }
 
-// IsEncoded reports whether a matrix file begins at r. It consumes nothing.
+// IsEncoded reports whether r begins with a matrix file. It consumes nothing.
 func IsEncoded(r *bufio.Reader) bool {
 	head, err := r.Peek(len(fileMagic))
 	return err == nil && string(head) == fileMagic
 }
 
 // Decode reads a matrix file to its end and checks all of it. It allocates in
-// proportion to what it has read, whatever the file claims. Errors wrap
-// [ErrFormat], [ErrFormatVersion], [ErrChecksum] or the error of r, and name
+// proportion to what it has read, not to what the file claims. Errors wrap
+// [ErrFormat], [ErrFormatVersion], [ErrChecksum] or the error of r. They name
 // the byte where the file is cut short or its parts do not fit.
 func Decode(r io.Reader) (*Matrix, error) {
 	d := &decoder{r: bufio.NewReaderSize(r, chunkBytes), hash: sha256.New()}
@@ -144,7 +144,7 @@ func Decode(r io.Reader) (*Matrix, error) {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	if counted := m.table.describe(); !reflect.DeepEqual(counted, claimed) {
-		for _, same := range []*Meta{&claimed, &counted} { // and may be long
+		for _, same := range []*Meta{&claimed, &counted} { // these may be long
 			same.Source, same.Params, same.Origins = "", nil, nil
 		}
 		return nil, fmt.Errorf("%w: the header does not describe the matrix: it says %+v, not %+v", ErrFormat, claimed, counted)
@@ -155,11 +155,11 @@ func Decode(r io.Reader) (*Matrix, error) {
 type decoder struct {
 	r      *bufio.Reader
 	hash   hash.Hash
-	offset int64 // bytes that were read
-	err    error // the first, after which nothing is read
+	offset int64 // bytes read
+	err    error // the first; after it nothing is read
 }
 
-// full reads a whole part of a section, or sets the error.
+// full reads a complete part of a section, or sets the error.
 func (d *decoder) full(p []byte, section string) {
 	if d.err != nil {
 		return
@@ -216,8 +216,8 @@ func (d *decoder) header() (Meta, error) {
 	return meta, nil
 }
 
-// matrix reads the sections after the header, and the checksum, and checks
-// their lengths against the header, but not the entries.
+// matrix reads the sections after the header and the checksum. It checks
+// lengths against the header, but not the entries.
 func (d *decoder) matrix(meta Meta) (*Matrix, error) {
 	lengths := readInts[uint16](d, meta.Terms, "term lengths")
 	text := readInts[byte](d, sum(lengths), "terms")
@@ -263,7 +263,7 @@ func (d *decoder) matrix(meta Meta) (*Matrix, error) {
 	return m, nil
 }
 
-// readInts reads n numbers. The slice grows with what has been read.
+// readInts reads n numbers. The slice grows with what is read.
 func readInts[T byte | uint16 | uint32](d *decoder, n uint64, section string) []T {
 	const perChunk = chunkBytes / 4
 	var values []T
@@ -271,7 +271,7 @@ func readInts[T byte | uint16 | uint32](d *decoder, n uint64, section string) []
 	width := binary.Size(T(0))
 	for uint64(len(values)) < n && d.err == nil {
 		if len(values) == cap(values) {
-			room := n // next, an eighth of n for the last time but one, and so on: little is copied and then left
+			room := n // grow to an eighth of n, then to n, and so on: little is copied and discarded
 			for room > max(perChunk, readAhead*uint64(len(values))) {
 				room = (room + readAhead - 1) / readAhead
 			}
@@ -284,7 +284,7 @@ func readInts[T byte | uint16 | uint32](d *decoder, n uint64, section string) []
 			return nil
 		}
 		values = values[:to]
-		_, d.err = binary.Decode(raw, binary.LittleEndian, values[from:]) // fails only for a buffer too short
+		_, d.err = binary.Decode(raw, binary.LittleEndian, values[from:]) // fails only for a short buffer
 	}
 	return values
 }

@@ -21,14 +21,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func encoded(tb testing.TB, m *Matrix) []byte {
 	tb.Helper()
 	var b bytes.Buffer
-	if err := Encode(&b, m); err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, Encode(&b, m))
 	return b.Bytes()
 }
 
@@ -60,9 +60,7 @@ func TestFileHasTheDocumentedBytes(t *testing.T) {
 	want = append(want, 1, 0, 0, 0)             // column of c
 	want = append(want, 255, 255)               // similarity 1
 	want = signed(want)
-	if diff := cmp.Diff(want, encoded(t, m)); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, encoded(t, m))
 	if got := hex.EncodeToString(want[len(want)-32:]); m.Checksum() != got {
 		t.Errorf("Checksum %s, the file ends with %s", m.Checksum(), got)
 	}
@@ -111,9 +109,7 @@ func TestNewRefusesOriginsThatAreNotNamed(t *testing.T) {
 		{"too many names", strings.Split("abcdefghi", ""), 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := New(Meta{Origins: tt.names}, rows(tt.origins)); !errors.Is(err, ErrInvalid) {
-				t.Errorf("error %v, want ErrInvalid", err)
-			}
+			check.Error(t, ErrInvalid, check.ErrOf(New(Meta{Origins: tt.names}, rows(tt.origins))))
 		})
 	}
 	if _, err := New(Meta{Origins: strings.Split("abcdefgh", "")}, rows(128)); err != nil {
@@ -139,9 +135,7 @@ func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 			t.Fatal("the same matrix gives other bytes")
 		}
 		got, err := Decode(iotest.HalfReader(bytes.NewReader(file)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if diff := same(m, got); diff != "" {
 			t.Fatal(diff)
 		}
@@ -166,9 +160,7 @@ func TestDecodeRefusesEveryTruncation(t *testing.T) {
 		"head": true, "header": true, "term lengths": true, "terms": true, "document frequencies": true,
 		"row lengths": true, "columns": true, "similarities": true, "form lengths": true, "forms": true, "checksum": true,
 	}
-	if diff := cmp.Diff(want, sections); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, sections)
 }
 
 func TestDecodeFindsEveryFlippedBit(t *testing.T) {
@@ -208,9 +200,7 @@ func TestMatrixFilesAreKnownByTheirBeginning(t *testing.T) {
 	file := string(encoded(t, mustNew(t, Meta{}, []TermRow{{Term: "a"}})))
 	for content, want := range map[string]bool{file: true, fileMagic: true, fileMagic[:7]: false, "": false, "akin\nakin-S\n": false} {
 		r := bufio.NewReader(strings.NewReader(content))
-		if got := IsEncoded(r); got != want {
-			t.Errorf("%.20q: %t, want %t", content, got, want)
-		}
+		check.Equal(t, want, IsEncoded(r), content)
 		if left, err := io.ReadAll(r); err != nil || string(left) != content {
 			t.Errorf("%.20q: left to read is %.20q, %v", content, left, err)
 		}
@@ -263,7 +253,7 @@ func TestDecodeRefusesWhatNoMatrixHolds(t *testing.T) {
 		{"ascending similarities", "order", abc(u16(2, 0, 0), u32(1, 2), u16(7, 8))},
 		{"ties out of order", "order", abc(u16(2, 0, 0), u32(2, 1), u16(65535, 65535))},
 		{"counts that do not add up", "header says 2", abc(u16(2, 1, 0), u32(1, 2), u16(65535, 7))},
-		{"a header that counts otherwise", "does not describe", abc(u16(1, 1, 0), u32(1, 2), u16(65535, 7))},
+		{"a header that counts otherwise", "NonZeros:2 MaxNeighbors:2 Symmetric:false Dominant:false}, not {Source: Params:map[] Origins:[] Docs:0 Terms:3 Forms:0 NonZeros:2 MaxNeighbors:1", abc(u16(1, 1, 0), u32(1, 2), u16(65535, 7))},
 		{"terms out of order", "order", rawFile(header("2", "0", "0"), u16(1, 1), "ba", u32(1, 1), u16(0, 0), nil, nil)},
 		{"a term twice", "twice", rawFile(header("2", "0", "0"), u16(1, 1), "aa", u32(1, 1), u16(0, 0), nil, nil)},
 		{"an empty term", "empty", rawFile(header("1", "0", "0"), u16(0), "", u32(1), u16(0), nil, nil)},
@@ -312,12 +302,8 @@ func TestErrorsOfReadersAndWritersPassThrough(t *testing.T) {
 			t.Errorf("after %d bytes: %v", read, err)
 		}
 	}
-	if err := Encode(failingWriter{broken}, m); !errors.Is(err, broken) {
-		t.Errorf("Encode: %v", err)
-	}
-	if err := Encode(failingWriter{broken}, mustNew(t, Meta{Source: strings.Repeat("s", 2*chunkBytes)}, vehicles())); !errors.Is(err, broken) {
-		t.Errorf("Encode, more than a chunk: %v", err)
-	}
+	check.Error(t, broken, Encode(failingWriter{broken}, m))
+	check.Error(t, broken, Encode(failingWriter{broken}, mustNew(t, Meta{Source: strings.Repeat("s", 2*chunkBytes)}, vehicles())))
 }
 
 type failingWriter struct{ err error }
@@ -325,9 +311,7 @@ type failingWriter struct{ err error }
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
 func TestNewRefusesAHeaderThatDecodeWouldRefuse(t *testing.T) {
-	if _, err := New(Meta{Source: strings.Repeat("s", maxHeader)}, nil); !errors.Is(err, ErrInvalid) {
-		t.Errorf("error %v", err)
-	}
+	check.Error(t, ErrInvalid, check.ErrOf(New(Meta{Source: strings.Repeat("s", maxHeader)}, nil)))
 }
 
 func FuzzDecode(f *testing.F) {
@@ -382,14 +366,10 @@ func termRows(m *Matrix) []TermRow {
 // read as it was: three pairs of words, by akin at 09d4d11.
 func TestFilesOfEarlierVersionsStayReadable(t *testing.T) {
 	file, err := os.Open(filepath.Join("testdata", "before_models.akin"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer file.Close()
 	m, err := Decode(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var got []string
 	for _, term := range []string{"car", "gas"} {
 		for n := range m.Row(term).All() {

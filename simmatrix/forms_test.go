@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // inForms gives every other row a form of some bytes.
@@ -79,24 +81,18 @@ func TestTableTakesTheFormsThatAreSome(t *testing.T) {
 	forms := map[string]string{"ga": "gas", "oil": "oil", "tank": "tanks", "valv": "\x07", "other": "others"}
 	table.TakeForms(func(i int) string { return forms[table.Terms[i]] })
 	m, err := table.Matrix()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := map[string]string{"ga": "gas", "tank": "tanks"}
 	if diff := cmp.Diff(want, maps.Collect(m.Forms())); diff != "" || m.Meta().Forms != 2 {
 		t.Errorf("%d forms are counted (-want +got):\n%s", m.Meta().Forms, diff)
 	}
 	for term, form := range map[string]string{"ga": "gas", "oil": "", "pipe": "", "none": ""} {
-		if got := m.Form(term); got != form {
-			t.Errorf("form of %s: %q, want %q", term, got, form)
-		}
+		check.Equal(t, form, m.Form(term), term)
 	}
 }
 
 func TestMatrixRefusesFormsThatDoNotFit(t *testing.T) {
 	for name, forms := range map[string][]string{"of other terms": {"gas", "oils"}, "none": {""}, "control": {"\n"}, "too long": {strings.Repeat("s", 256)}} {
-		if _, err := (&Table{Terms: []string{"ga"}, DocFreqs: []uint32{1}, Forms: forms, Entries: Entries{Offsets: []int{0, 0}}}).Matrix(); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: error %v", name, err)
-		}
+		check.Error(t, ErrInvalid, check.ErrOf((&Table{Terms: []string{"ga"}, DocFreqs: []uint32{1}, Forms: forms, Entries: Entries{Offsets: []int{0, 0}}}).Matrix()), name)
 	}
 }

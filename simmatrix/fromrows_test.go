@@ -8,50 +8,23 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
-// scattered returns a matrix of n terms with random neighbors, of two origins
-// where that is asked for.
-func scattered(tb testing.TB, n int, origins []string) *Matrix {
-	tb.Helper()
-	rng := rand.New(rand.NewPCG(1, uint64(n)))
-	rows := make([]TermRow, n)
-	for i := range rows {
-		rows[i] = TermRow{Term: strings.Repeat("x", i%40) + string(rune('a'+i)), DocFreq: rng.Uint32N(5000)}
-	}
-	for i := range rows {
-		for j := range rows {
-			if i != j && rng.IntN(3) == 0 {
-				e := Neighbor{Term: rows[j].Term, Similarity: 1 - rng.Float32()}
-				if origins != nil {
-					e.Origins = uint8(1 + rng.IntN(3))
-				}
-				rows[i].Neighbors = append(rows[i].Neighbors, e)
-			}
-		}
-	}
-	m, err := New(Meta{Source: "scattered", Params: map[string]string{"n": "some"}, Origins: origins, Docs: 9000}, inForms(rows))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return m
-}
-
 func TestFromRowsRestoresTheMatrix(t *testing.T) {
-	empty, err := New(Meta{Source: "nothing"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	random := rand.New(rand.NewPCG(1, 60))
+	meta := Meta{Source: "scattered", Params: map[string]string{"n": "some"}, Docs: 9000}
+	two := meta
+	two.Origins = []string{"one", "two"}
 	for name, m := range map[string]*Matrix{
-		"empty": empty, "one origin": scattered(t, 60, nil), "two origins": scattered(t, 60, []string{"one", "two"}),
+		"empty":       mustNew(t, Meta{Source: "nothing"}, nil),
+		"one origin":  mustNew(t, meta, inForms(randomRows(random, 60))),
+		"two origins": mustNew(t, two, inForms(withOrigins(random, randomRows(random, 60), 3))),
 	} {
 		got, err := FromRows(m.Meta(), maps.Collect(m.Rows()), maps.Collect(m.Forms()))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if got.Checksum() != m.Checksum() {
-			t.Errorf("%s: checksum %s, want %s: %s", name, got.Checksum(), m.Checksum(), cmp.Diff(m.Meta(), got.Meta()))
+		if err != nil || got.Checksum() != m.Checksum() {
+			t.Errorf("%s: %v, %s", name, err, cmp.Diff(m.Meta(), got.Meta()))
 		}
 	}
 }
@@ -59,9 +32,7 @@ func TestFromRowsRestoresTheMatrix(t *testing.T) {
 func TestFromRowsRefuses(t *testing.T) {
 	row := func(docFreq uint32, neighbors ...Neighbor) Row {
 		r, err := PackRow(docFreq, neighbors)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return r
 	}
 	b := Neighbor{Term: "b", Similarity: 0.5, DocFreq: 7}

@@ -1,13 +1,12 @@
-// Package simmatrix holds the term-similarity matrix S: its rows, and the file
-// format that stores it. Packages below it make, change and serve matrices.
+// Package simmatrix holds the term-similarity matrix S: its rows and its file
+// format. Subpackages make, change and serve matrices.
 //
 // S is an n×n matrix over the index terms of a field, with s_ii = 1 and 0 <
-// s_ij <= 1 for the stored entries off the diagonal. Only those are kept, at
-// most C of them in a row, so a row is a term's list of neighbors. It need not
-// be symmetric: about half of the entries go one way only.
+// s_ij <= 1 for stored entries off the diagonal. Only those are stored, at most
+// C per row, so a row is a list of neighbors of a term. S need not be
+// symmetric: about half of the entries go only one way.
 //
-// The package is pure: it reads from an io.Reader and writes to an io.Writer,
-// and knows nothing of clusters, Redis or files.
+// The package reads from an io.Reader and writes to an io.Writer, without I/O.
 package simmatrix
 
 import (
@@ -20,28 +19,27 @@ import (
 	"slices"
 )
 
-// Errors that others wrap: of [New], where the rows do not make a matrix, and
-// of packages below.
+// Errors that other errors wrap: those of [New], and of subpackages.
 var (
 	ErrInvalid      = errors.New("invalid similarity matrix")
 	ErrMemory       = errors.New("not enough memory allowed")
-	ErrNoVocabulary = errors.New("no term to learn from") // there is none, or all are too rare or start with a digit
+	ErrNoVocabulary = errors.New("no term to learn from") // too rare, or begin with a digit
 )
 
-// checksumSize is that of the checksum at the end of a file.
+// checksumSize is the size of the checksum at the end of a file.
 const checksumSize = sha256.Size
 
-// A Matrix is the term-similarity matrix S. It is immutable and safe for use by
-// any number of goroutines. An entry takes 6 bytes, 7 with origins.
+// A Matrix is the term-similarity matrix S. It is immutable and safe for
+// concurrent use. An entry takes 6 bytes, 7 with origins.
 type Matrix struct {
 	table    Table
 	checksum [checksumSize]byte // of the encoded file
 }
 
-// Table returns the matrix by term numbers. It must not be modified.
+// Table returns the matrix by term numbers, read-only.
 func (m *Matrix) Table() *Table { return &m.table }
 
-// Meta returns what the matrix is and what it was made from.
+// Meta returns the description of the matrix.
 func (m *Matrix) Meta() Meta {
 	meta := m.table.Meta
 	meta.Params, meta.Origins = maps.Clone(meta.Params), slices.Clone(meta.Origins)
@@ -51,14 +49,14 @@ func (m *Matrix) Meta() Meta {
 // Len returns the number of terms.
 func (m *Matrix) Len() int { return len(m.table.Terms) }
 
-// Checksum returns the SHA-256 sum, in hexadecimal, that ends the encoded
-// file. Two matrices with the same sum have the same Meta and the same rows.
+// Checksum returns the SHA-256, in hexadecimal, at the end of the encoded file.
+// Matrices with equal checksums have the same Meta and rows.
 func (m *Matrix) Checksum() string { return hex.EncodeToString(m.checksum[:]) }
 
 // Terms yields the terms in ascending byte order.
 func (m *Matrix) Terms() iter.Seq[string] { return slices.Values(m.table.Terms) }
 
-// Row returns the row of term, the zero Row if the matrix lacks the term.
+// Row returns the row of term, or the zero Row if the matrix lacks it.
 func (m *Matrix) Row(term string) Row {
 	i, ok := slices.BinarySearch(m.table.Terms, term)
 	if !ok {
@@ -67,7 +65,7 @@ func (m *Matrix) Row(term string) Row {
 	return m.table.RowAt(i)
 }
 
-// Rows yields all terms with their rows in ascending byte order of the term.
+// Rows yields all terms with rows, in ascending byte order of the term.
 func (m *Matrix) Rows() iter.Seq2[string, Row] {
 	return func(yield func(string, Row) bool) {
 		for i, t := range m.table.Terms {
@@ -78,8 +76,8 @@ func (m *Matrix) Rows() iter.Seq2[string, Row] {
 	}
 }
 
-// IDF returns the engines' inverse document frequency of a term that occurs in
-// docFreq of docs documents,
+// IDF returns the engines' inverse document frequency of a term in docFreq of
+// docs,
 //
 //	ln(1 + (N − df + 0.5)/(df + 0.5)),
 //
@@ -90,19 +88,19 @@ func IDF(docFreq, docs int64) float64 {
 	return math.Log1p((n - df + 0.5) / (df + 0.5))
 }
 
-// What [Meta] says of overrides and of sparsification.
+// Names in [Meta] for overrides and sparsification.
 const (
-	OriginOverrides  = "overrides" // names, in [Meta.Origins], the entries that overrides set
-	OverridesParam   = "overrides" // names, in [Meta.Params], the descriptions of the overrides applied
-	MaxOverrideLines = 100_000     // of a file of overrides
-	SparsifyPrefix   = "sparsify_" // begins the names of the settings in [Meta.Params]
+	OriginOverrides  = "overrides" // in [Meta.Origins]: entries set by overrides
+	OverridesParam   = "overrides" // in [Meta.Params]: descriptions of the applied overrides
+	MaxOverrideLines = 100_000     // in a file of overrides
+	SparsifyPrefix   = "sparsify_" // begins names of settings in [Meta.Params]
 )
 
-// Form returns the form in which people write a term, "" where that is the term
-// itself or is not known.
+// Form returns the form in which people write a term, "" if that is the term
+// itself or unknown.
 func (m *Matrix) Form(term string) string { return m.table.Form(term) }
 
-// Forms yields the terms that people write in another form, with that form, in
+// Forms yields terms that people write in another form, with the form, in
 // ascending byte order of the term.
 func (m *Matrix) Forms() iter.Seq2[string, string] {
 	return func(yield func(term, form string) bool) {

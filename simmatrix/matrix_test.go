@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // vehicles are the rows of a small matrix, in no order.
@@ -29,9 +29,7 @@ func vehicles() []TermRow {
 func mustNew(tb testing.TB, meta Meta, rows []TermRow) *Matrix {
 	tb.Helper()
 	m, err := New(meta, rows)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return m
 }
 
@@ -60,9 +58,7 @@ func TestNewSortsAndCounts(t *testing.T) {
 		Terms: 6, NonZeros: 5, MaxNeighbors: 3,
 		Dominant: false, // 0.25 + 0.5 + 0.25 rounds to 65536/65535
 	}
-	if diff := cmp.Diff(want, m.Meta()); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, m.Meta())
 	if got := slices.Collect(m.Terms()); !slices.Equal(got, []string{"automobile", "bus", "car", "hire", "lorry", "rental"}) || m.Len() != 6 {
 		t.Errorf("terms %q", got)
 	}
@@ -72,9 +68,7 @@ func TestNewSortsAndCounts(t *testing.T) {
 		{Term: "bus", Similarity: 16384.0 / 65535, DocFreq: 6},
 		{Term: "lorry", Similarity: 16384.0 / 65535, DocFreq: 5},
 	}
-	if diff := cmp.Diff(wantCar, neighborsOf(m.Row("car"))); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, wantCar, neighborsOf(m.Row("car")))
 	if r := m.Row("car"); r.DocFreq() != 12 {
 		t.Errorf("df of car %d", r.DocFreq())
 	}
@@ -163,9 +157,7 @@ func TestMatrixIsImmutable(t *testing.T) {
 	params["a"] = "2"
 	m.Meta().Params["a"] = "3"
 	rows[1].Neighbors[0].Similarity = 1
-	if rows[0].Term != "hire" {
-		t.Error("New has sorted the caller's rows")
-	}
+	check.Equal(t, "hire", rows[0].Term)
 	if m.Meta().Params["a"] != "1" || m.Row("car") != car || m.Checksum() != sum {
 		t.Error("the matrix has changed")
 	}
@@ -191,9 +183,7 @@ func TestRowsOfRandomMatricesKeepTheirPromises(t *testing.T) {
 			}
 			want := expectedRow(byTerm, term)
 			packed, err := PackRow(byTerm[term].DocFreq, want)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if packed != row {
 				t.Fatalf("row of %q: %v, want %v", term, neighborsOf(row), want)
 			}
@@ -229,18 +219,14 @@ func TestRowsStopWhenAsked(t *testing.T) {
 		seen++
 		break
 	}
-	if seen != 1 {
-		t.Errorf("%d rows after break", seen)
-	}
+	check.Equal(t, 1, seen)
 }
 
 func TestChecksumDistinguishesMatrices(t *testing.T) {
 	base := mustNew(t, Meta{Source: "x"}, vehicles())
 	shuffled := vehicles()
 	slices.Reverse(shuffled)
-	if mustNew(t, Meta{Source: "x"}, shuffled).Checksum() != base.Checksum() {
-		t.Error("the order of the rows given changes the checksum")
-	}
+	check.Equal(t, base.Checksum(), mustNew(t, Meta{Source: "x"}, shuffled).Checksum())
 	otherFreq, otherSimilarity := vehicles(), vehicles()
 	otherFreq[3].DocFreq++
 	otherSimilarity[0].Neighbors[0].Similarity = 0.8

@@ -10,27 +10,27 @@ import (
 	"strings"
 )
 
-// A Term is a term that gets a row.
+// A Term is a term with a row.
 type Term struct {
 	Text    string
-	DocFreq uint32 // number of documents that have it, 0 where unknown
+	DocFreq uint32 // number of documents with it, 0 if unknown
 }
 
-// A TermRow is one row as [New] takes it.
+// A TermRow is a row for [New].
 type TermRow struct {
-	Term      string     `json:"term"`      // the index term i
-	DocFreq   uint32     `json:"doc_freq"`  // number of documents that have it, 0 where unknown
+	Term      string     `json:"term"`      // index term i
+	DocFreq   uint32     `json:"doc_freq"`  // number of documents with it, 0 if unknown
 	Form      string     `json:"form"`      // see [Table.Forms]
-	Neighbors []Neighbor `json:"neighbors"` // s_ij, in any order; DocFreq is not read: it is that of the neighbor's own row
+	Neighbors []Neighbor `json:"neighbors"` // s_ij, unordered; DocFreq is ignored: it comes from the neighbor's own row
 }
 
-// New returns the matrix with the given rows, in any order, with similarities
-// rounded by [QuantizeSimilarity]. Of meta only Source, Params, Origins and
-// Docs are read, of forms those that [CheckForm] allows. The error wraps
-// [ErrInvalid] where a term is empty, not UTF-8, longer than [MaxTermBytes] or
-// repeated, and where a row has more than
-// [MaxNeighbors] neighbors, a repeated one, its own term, a term without a row,
-// a similarity not in (0, 1], or origins that Meta.Origins does not name.
+// New returns the matrix with the given rows, in any order, and similarities
+// rounded by [QuantizeSimilarity]. It uses only Source, Params, Origins and
+// Docs of meta, and only forms that [CheckForm] allows. The error wraps
+// [ErrInvalid] if a term is empty, not UTF-8, longer than [MaxTermBytes] or
+// repeated, or if a row has more than [MaxNeighbors] neighbors, a repeated one,
+// its own term, a term without a row, a similarity not in (0, 1], or origins
+// that Meta.Origins does not name.
 func New(meta Meta, rows []TermRow) (*Matrix, error) {
 	rows = slices.Clone(rows)
 	slices.SortFunc(rows, func(a, b TermRow) int { return cmp.Compare(a.Term, b.Term) })
@@ -42,11 +42,11 @@ func New(meta Meta, rows []TermRow) (*Matrix, error) {
 	return t.fill(func(i int) iter.Seq[Neighbor] { return slices.Values(rows[i].Neighbors) }, false)
 }
 
-// FromRows returns the matrix that has the given rows and forms by term, as
-// [Matrix.Rows] yields them. It takes less memory than [New], since the
-// neighbors stay packed: what the matrix takes and some 40 bytes a row. Errors
-// are those of New, and one where a row has another document frequency for a
-// neighbor than that neighbor's own row.
+// FromRows returns the matrix with the given rows and forms by term, as
+// [Matrix.Rows] yields them. It needs less memory than [New], because neighbors
+// stay packed: that of the matrix and some 40 bytes per row. Errors are those
+// of New, and one if a row disagrees with a neighbor's own row on its document
+// frequency.
 func FromRows(meta Meta, rows map[string]Row, forms map[string]string) (*Matrix, error) {
 	t := &Table{Meta: meta}
 	nonZeros := 0
@@ -59,7 +59,7 @@ func FromRows(meta Meta, rows map[string]Row, forms map[string]string) (*Matrix,
 	return t.fill(func(i int) iter.Seq[Neighbor] { return rows[t.Terms[i]].All() }, true)
 }
 
-// fill returns the matrix of the table's terms with the neighbors of each.
+// fill returns the matrix of the table's terms with their neighbors.
 func (t *Table) fill(neighbors func(i int) iter.Seq[Neighbor], sameDocFreqs bool) (*Matrix, error) {
 	index := make(map[string]uint32, len(t.Terms))
 	for i, term := range t.Terms {
@@ -73,7 +73,7 @@ func (t *Table) fill(neighbors func(i int) iter.Seq[Neighbor], sameDocFreqs bool
 			switch {
 			case !ok:
 				return nil, fmt.Errorf("%w: neighbor %q of %q has no row", ErrInvalid, n.Term, term)
-			case !(n.Similarity > 0 && n.Similarity <= 1): // written so that NaN fails
+			case !(n.Similarity > 0 && n.Similarity <= 1): // so written that NaN fails
 				return nil, fmt.Errorf("%w: similarity %v of %q and %q not in (0, 1]", ErrInvalid, n.Similarity, term, n.Term)
 			case sameDocFreqs && n.DocFreq != t.DocFreqs[col]:
 				return nil, fmt.Errorf("%w: neighbor %q of %q has the document frequency %d, in its own row %d",
@@ -88,9 +88,9 @@ func (t *Table) fill(neighbors func(i int) iter.Seq[Neighbor], sameDocFreqs bool
 	return t.Matrix()
 }
 
-// Matrix returns the matrix of the table, which must not be modified any more.
-// Of Meta only Source, Params, Origins and Docs are read. Errors are those of
-// [New], and of terms and entries that are out of order.
+// Matrix returns the matrix of the table, which must not change any more. It
+// uses only Source, Params, Origins and Docs of Meta. Errors are those of
+// [New], and errors for terms and entries out of order.
 func (t *Table) Matrix() (*Matrix, error) {
 	m := &Matrix{table: *t}
 	if err := m.table.check(); err != nil {

@@ -2,12 +2,12 @@ package simmatrix
 
 import "sync"
 
-// Progress receives how far a long computation is: done of total units of the
-// named stage. It is never called by two goroutines at once, and within a stage
-// done ascends from 0 to total. It may be nil.
+// Progress receives the progress of a long computation: done of total units of
+// a named stage. Calls are never concurrent; within a stage done ascends from 0
+// to total. It may be nil.
 type Progress func(stage string, done, total int)
 
-// Report tells how far a stage is; nil tells nobody.
+// Report reports progress, unless p is nil.
 func (p Progress) Report(stage string, done, total int) {
 	if p != nil {
 		p(stage, done, total)
@@ -24,7 +24,7 @@ type Stage struct {
 	done int
 }
 
-// NewStage begins a stage, of which none is done.
+// NewStage begins a stage with nothing done.
 func NewStage(progress Progress, name string, total int) *Stage {
 	s := &Stage{progress: progress, name: name, total: total}
 	s.Add(0)

@@ -13,13 +13,12 @@ import (
 	"sync"
 )
 
-// ErrRow is wrapped by the errors of [ParseRow] and [PackRow].
+// ErrRow is wrapped by errors of [ParseRow] and [PackRow].
 var ErrRow = errors.New("bad neighbor row")
 
-// Limits of one row. They bound what a reader of rows has to accept from a
-// store that it does not trust.
+// Limits of a row. They limit what readers accept from an untrusted store.
 const (
-	MaxTermBytes = 32766  // the length of Lucene's longest index term
+	MaxTermBytes = 32766  // length of Lucene's longest index term
 	MaxNeighbors = 10_000 // of a row
 )
 
@@ -28,8 +27,8 @@ const UnitsOfOne = math.MaxUint16
 
 const rowFormat = 3
 
-// The first number of a packed neighbor has the length of the term, less 1, in
-// its low bits; all of them are set if the rest of the length follows.
+// The first number of a packed neighbor has the term's length, less 1, in its
+// low bits; if all are set, the rest of the length follows.
 const (
 	lengthBits  = 4
 	shortLength = 1<<lengthBits - 1
@@ -39,32 +38,32 @@ const (
 type Neighbor struct {
 	Term       string  `json:"term"`       // the index term j
 	Similarity float32 `json:"similarity"` // s_ij in (0, 1], a multiple of 1/65535
-	DocFreq    uint32  `json:"doc_freq"`   // document frequency of Term when the matrix was built, 0 where unknown
-	Origins    uint8   `json:"origins"`    // bits of what s_ij comes from, named by [Meta.Origins]; 0 if that is empty
+	DocFreq    uint32  `json:"doc_freq"`   // document frequency of Term when the matrix was built, 0 if unknown
+	Origins    uint8   `json:"origins"`    // bits of the origins of s_ij, named by [Meta.Origins]; 0 if that is empty
 }
 
-// A Row is the neighbor row of one term, in descending similarity, ties in
-// ascending byte order of the term, the term itself excluded. It is immutable.
-// Its numbers come before its terms, which are then easy to deflate:
+// A Row is the neighbor row of a term, in descending similarity, ties in
+// ascending byte order of the term, without the term itself. It is immutable.
+// Numbers come before terms, which makes these easy to deflate:
 //
 //	1 byte    format, 3
 //	uvarint   document frequency of the row's own term
-//	uvarint   2·n for n neighbors, plus 1 where they have origins
+//	uvarint   2·n for n neighbors, plus 1 if they have origins
 //	uvarint   bytes of the numbers
 //	the numbers, for each neighbor:
-//	  uvarint 16·d + l: d is how far similarity·65535, which is at least 1, lies
-//	          under that of the neighbor before it, under 65535 for the first;
+//	  uvarint 16·d + l: d is how far similarity·65535, at least 1, is below
+//	          that of the neighbor before it, for the first below 65535;
 //	          l is the length of the neighbor in bytes, less 1, at most 15
-//	  uvarint length of the neighbor in bytes, less 16; only where l is 15
-//	  1 byte  origins, not 0; only where the neighbors have them
+//	  uvarint length of the neighbor in bytes, less 16; only if l is 15
+//	  1 byte  origins, not 0; only if the neighbors have them
 //	  uvarint document frequency of the neighbor
-//	UTF-8     the neighbors themselves, one after another
+//	UTF-8     the neighbors, one after another
 //
-// The zero Row is that of a term that the matrix lacks.
+// The zero Row stands for a term that the matrix lacks.
 type Row struct{ packed string }
 
-// QuantizeSimilarity returns s rounded to the nearest that a row can store, a
-// multiple of 1/65535, at least 1/65535 and at most 1.
+// QuantizeSimilarity rounds s to a multiple of 1/65535, which a row can store,
+// at least 1/65535 and at most 1.
 func QuantizeSimilarity(s float64) float32 { return FromUnits(ToUnits(s)) }
 
 // ToUnits rounds a similarity to units of 1/65535, at least 1.
@@ -72,14 +71,14 @@ func ToUnits(s float64) uint16 {
 	return uint16(min(max(math.Round(s*UnitsOfOne), 1), UnitsOfOne))
 }
 
-// FromUnits returns the similarity of so many units of 1/65535.
+// FromUnits returns the similarity of u units of 1/65535.
 func FromUnits(u uint16) float32 { return float32(u) / UnitsOfOne }
 
 // PackRow packs the row of a term with document frequency docFreq. The
-// neighbors must be in the order that [Row] states; similarities are rounded by
-// [QuantizeSimilarity]. The error wraps [ErrRow] where a similarity is not in
-// (0, 1] or above the one before it, a term is empty or too long, some
-// neighbors have origins and others none, or they are too many.
+// neighbors must be in a [Row]'s order; similarities are rounded by
+// [QuantizeSimilarity]. The error wraps [ErrRow] if a similarity is not in (0,
+// 1] or above the one before it, a term is empty or too long, only some
+// neighbors have origins, or there are too many.
 func PackRow(docFreq uint32, neighbors []Neighbor) (Row, error) {
 	if len(neighbors) > MaxNeighbors {
 		return Row{}, fmt.Errorf("%w: %d neighbors, at most %d", ErrRow, len(neighbors), MaxNeighbors)
@@ -87,7 +86,7 @@ func PackRow(docFreq uint32, neighbors []Neighbor) (Row, error) {
 	withOrigins := len(neighbors) > 0 && neighbors[0].Origins != 0
 	p := newPacker(docFreq, len(neighbors), withOrigins, 8*len(neighbors))
 	for _, n := range neighbors {
-		if !(n.Similarity > 0 && n.Similarity <= 1) { // written so that NaN fails
+		if !(n.Similarity > 0 && n.Similarity <= 1) { // so written that NaN fails
 			return Row{}, fmt.Errorf("%w: similarity %v of %q not in (0, 1]", ErrRow, n.Similarity, n.Term)
 		}
 		units := ToUnits(float64(n.Similarity))
@@ -107,11 +106,11 @@ func PackRow(docFreq uint32, neighbors []Neighbor) (Row, error) {
 // A packer writes the packed form of a row.
 type packer struct {
 	head, numbers, terms []byte
-	last                 uint16 // units of the neighbor before
+	last                 uint16 // units of the previous neighbor
 	withOrigins          bool
 }
 
-// newPacker takes the number of neighbors and about the bytes of their terms.
+// newPacker takes the number of neighbors and about the size of their terms.
 func newPacker(docFreq uint32, neighbors int, withOrigins bool, termBytes int) *packer {
 	p := &packer{
 		head:    make([]byte, 0, 1+3*binary.MaxVarintLen32),
@@ -153,8 +152,8 @@ func (p *packer) row() Row {
 }
 
 // ParseRow returns packed as a row after checking that it can be read to its
-// end, but not that neighbors are UTF-8 and unique, or the order of those with
-// equal similarity. "" is the zero Row. Errors wrap [ErrRow].
+// end. It does not check that neighbors are UTF-8 and unique, or the order of
+// equal similarities. "" is the zero Row. Errors wrap [ErrRow].
 func ParseRow(packed string) (Row, error) {
 	if packed == "" {
 		return Row{}, nil
@@ -176,7 +175,7 @@ func ParseRow(packed string) (Row, error) {
 	return Row{packed: packed}, nil
 }
 
-// checkNumbers returns how many bytes the neighbors take, or what is wrong.
+// checkNumbers returns the size of the neighbors' terms, or what is wrong.
 func checkNumbers(packed string, h header) (termBytes int, err error) {
 	units := uint32(UnitsOfOne)
 	at := h.numbers
@@ -207,8 +206,8 @@ type header struct {
 	numbers, terms int // where they begin
 }
 
-// readHeader reads the header of any format, and reports whether it is one and
-// the numbers that it announces fit into packed.
+// readHeader reads a header of any format. It returns false if it is none, or
+// if the numbers do not fit into packed.
 func readHeader(packed string) (h header, ok bool) {
 	docFreq, at := uvarint(packed, 1)
 	count, at := uvarint(packed, at)
@@ -221,15 +220,15 @@ func readHeader(packed string) (h header, ok bool) {
 	return h, true
 }
 
-// numbers are what a packed row has for a neighbor besides its term.
+// numbers are a packed neighbor without its term.
 type numbers struct {
-	drop    uint32 // units under the neighbor before
+	drop    uint32 // units below the previous neighbor
 	length  uint32 // of the term in bytes, at least 1
 	docFreq uint32
-	origins uint8 // 0 without origins
+	origins uint8 // 0 if there are none
 }
 
-// readNumbers also returns the next offset, -1 where there are no numbers.
+// readNumbers also returns the next offset, -1 if there are no numbers.
 func readNumbers(s string, at int, withOrigins bool) (n numbers, next int) {
 	head, at := uvarint(s, at)
 	n.drop, n.length = head>>lengthBits, head&shortLength+1
@@ -249,8 +248,8 @@ func readNumbers(s string, at int, withOrigins bool) (n numbers, next int) {
 	return n, at
 }
 
-// uvarint reads a 32-bit uvarint of s at offset at and returns it with the
-// offset behind it, or -1 where there is none. A negative at gives -1.
+// uvarint reads a 32-bit uvarint of s at offset at. It returns it and the next
+// offset, or -1 if there is none or at is negative.
 func uvarint(s string, at int) (v uint32, next int) {
 	if at < 0 {
 		return 0, -1
@@ -273,10 +272,10 @@ func uvarint(s string, at int) (v uint32, next int) {
 // IsZero reports whether the matrix has no row for the term.
 func (r Row) IsZero() bool { return r.packed == "" }
 
-// Packed returns the packed form, as [ParseRow] takes it.
+// Packed returns the packed form, for [ParseRow].
 func (r Row) Packed() string { return r.packed }
 
-// DocFreq returns the document frequency of the own term, 0 where unknown.
+// DocFreq returns the document frequency of the row's term, 0 if unknown.
 func (r Row) DocFreq() uint32 {
 	h, _ := readHeader(r.packed) // the zero Row has none
 	return h.docFreq
@@ -288,7 +287,7 @@ func (r Row) Len() int {
 	return h.neighbors
 }
 
-// All yields the neighbors in the order of the row, without allocating.
+// All yields the neighbors in order, without allocating.
 func (r Row) All() iter.Seq[Neighbor] {
 	return func(yield func(Neighbor) bool) {
 		s := r.packed
@@ -313,14 +312,14 @@ func (r Row) All() iter.Seq[Neighbor] {
 
 const (
 	deflatedFormat = rowFormat | 0x80 // first byte of a row whose terms are deflated
-	minDeflated    = 64               // bytes of terms below which the code table costs more than it saves
+	minDeflated    = 64               // below this many bytes of terms the code table costs more than it saves
 )
 
-// A RowCodec compresses rows for a store outside of this process. The encoded
-// form is the packed one, see [Row]; where that makes it shorter, its terms are
-// deflated (RFC 1951) and the first byte is 0x83, which saves about a third of
-// a row of 100 neighbors. The zero RowCodec is ready; it is safe for concurrent
-// use and must not be copied.
+// A RowCodec compresses rows for an external store. The encoded form is the
+// packed one, see [Row]; if that makes it shorter, its terms are deflated (RFC
+// 1951) and the first byte is 0x83, which saves about a third of a row of 100
+// neighbors. The zero RowCodec is ready for concurrent use and must not be
+// copied.
 type RowCodec struct {
 	writers, readers sync.Pool
 }
@@ -335,8 +334,8 @@ type inflater struct {
 	r  io.ReadCloser
 }
 
-// Encode returns the encoded form of r, "" for the zero Row. The same row has
-// the same form in one build of the program; it may differ between builds.
+// Encode returns the encoded form of r, "" for the zero Row. It is the same for
+// equal rows in one build of the program, but may differ between builds.
 func (c *RowCodec) Encode(r Row) string {
 	h, ok := readHeader(r.packed)
 	if !ok || len(r.packed)-h.terms < minDeflated {
@@ -352,7 +351,7 @@ func (c *RowCodec) Encode(r Row) string {
 	d.w.Reset(&d.buf)
 	d.buf.WriteByte(deflatedFormat)
 	d.buf.WriteString(r.packed[1:h.terms])
-	if _, err := io.WriteString(d.w, r.packed[h.terms:]); err != nil || d.w.Close() != nil { // a buffer takes it all
+	if _, err := io.WriteString(d.w, r.packed[h.terms:]); err != nil || d.w.Close() != nil { // a buffer never fails
 		return r.packed
 	}
 	if d.buf.Len() >= len(r.packed) {
@@ -361,8 +360,8 @@ func (c *RowCodec) Encode(r Row) string {
 	return d.buf.String()
 }
 
-// Decode returns the row of an encoded form, as [ParseRow], and refuses one of
-// over maxBytes before it inflates it. Errors wrap [ErrRow].
+// Decode decodes a row, like [ParseRow]. It refuses one larger than maxBytes
+// before inflating it. Errors wrap [ErrRow].
 func (c *RowCodec) Decode(encoded string, maxBytes int) (Row, error) {
 	if encoded == "" || encoded[0] != deflatedFormat {
 		if len(encoded) > maxBytes {
@@ -387,10 +386,10 @@ func (c *RowCodec) Decode(encoded string, maxBytes int) (Row, error) {
 	if err := c.inflate(packed[h.terms:], encoded[h.terms:]); err != nil {
 		return Row{}, fmt.Errorf("%w: deflated terms: %w", ErrRow, err)
 	}
-	return Row{packed: string(packed)}, nil // the checks of ParseRow are done
+	return Row{packed: string(packed)}, nil // with the checks of ParseRow done
 }
 
-// inflate fills dst from deflated, which must inflate to exactly that length.
+// inflate inflates deflated into dst, which must fit exactly.
 func (c *RowCodec) inflate(dst []byte, deflated string) error {
 	f, _ := c.readers.Get().(*inflater)
 	if f == nil {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func neighborsOf(r Row) []Neighbor {
@@ -25,17 +27,13 @@ func TestRowHoldsWhatWasPacked(t *testing.T) {
 		{Term: "x", Similarity: 1e-9, DocFreq: 0, Origins: 128},
 	}
 	r, err := PackRow(300, in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := []Neighbor{
 		{Term: "automobile", Similarity: 1, DocFreq: 7, Origins: 1},
 		{Term: "höhe", Similarity: 32768.0 / 65535, DocFreq: math.MaxUint32, Origins: 255}, // 0.5·65535 = 32767.5, rounded up
 		{Term: "x", Similarity: 1.0 / 65535, DocFreq: 0, Origins: 128},                     // never rounded to nothing
 	}
-	if diff := cmp.Diff(want, neighborsOf(r)); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, neighborsOf(r))
 	if r.DocFreq() != 300 || r.Len() != 3 || r.IsZero() {
 		t.Errorf("DocFreq %d, Len %d, IsZero %v", r.DocFreq(), r.Len(), r.IsZero())
 	}
@@ -76,9 +74,7 @@ func TestPackedRowHasTheDocumentedBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(tt.name, err)
 		}
-		if r.Packed() != tt.want {
-			t.Errorf("%s: packed %q, want %q", tt.name, r.Packed(), tt.want)
-		}
+		check.Equal(t, tt.want, r.Packed(), tt.name)
 	}
 }
 
@@ -95,17 +91,13 @@ func TestZeroRowIsEmpty(t *testing.T) {
 
 func TestAllStopsWhenAsked(t *testing.T) {
 	r, err := PackRow(1, []Neighbor{{Term: "a", Similarity: 1}, {Term: "b", Similarity: 0.5}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	seen := 0
 	for range r.All() {
 		seen++
 		break
 	}
-	if seen != 1 {
-		t.Errorf("%d neighbors after break", seen)
-	}
+	check.Equal(t, 1, seen)
 }
 
 func TestPackRowRefuses(t *testing.T) {
@@ -125,9 +117,7 @@ func TestPackRowRefuses(t *testing.T) {
 		{"too many neighbors", make([]Neighbor, MaxNeighbors+1)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := PackRow(1, tt.neighbors); !errors.Is(err, ErrRow) {
-				t.Errorf("error %v, want ErrRow", err)
-			}
+			check.Error(t, ErrRow, check.ErrOf(PackRow(1, tt.neighbors)))
 		})
 	}
 	if _, err := PackRow(1, []Neighbor{{Term: long[1:], Similarity: 1}}); err != nil {
@@ -137,9 +127,7 @@ func TestPackRowRefuses(t *testing.T) {
 
 func TestParseRowRefuses(t *testing.T) {
 	good, err := PackRow(300, []Neighbor{{Term: "ab", Similarity: 1, DocFreq: 300}, {Term: "c", Similarity: 0.5}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	tooMany := binary.AppendUvarint([]byte{rowFormat, 0}, 2*(MaxNeighbors+1))
 	tooLong := binary.AppendUvarint([]byte{rowFormat, 0, 2, 5, 0x0f}, MaxTermBytes+1-16)
 	type row struct{ name, packed string }
@@ -180,18 +168,14 @@ func TestQuantizedSimilaritiesAreFixedPoints(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ in, want float64 }{{-1, 1}, {0, 1}, {1e-9, 1}, {2, 65535}, {0.25, 16384}} { // 0.25·65535 = 16383.75
-		if got := QuantizeSimilarity(tt.in); got != float32(tt.want)/65535 {
-			t.Errorf("QuantizeSimilarity(%v) = %v, want %v/65535", tt.in, got, tt.want)
-		}
+		check.Equal(t, float32(tt.want)/65535, QuantizeSimilarity(tt.in), tt.in, tt.want)
 	}
 }
 
 func FuzzParseRow(f *testing.F) {
 	for _, neighbors := range [][]Neighbor{nil, {{Term: "ab", Similarity: 1, DocFreq: 9}, {Term: "c", Similarity: 0.1}}, {{Term: "d", Similarity: 0.3, Origins: 3}}} {
 		r, err := PackRow(3, neighbors)
-		if err != nil {
-			f.Fatal(err)
-		}
+		check.OK(f, err)
 		f.Add(r.Packed())
 	}
 	f.Add("")
@@ -244,15 +228,11 @@ func FuzzPackRow(f *testing.F) {
 
 func TestReadingARowAllocatesNothing(t *testing.T) {
 	r, err := PackRow(1, []Neighbor{{Term: "a", Similarity: 1, DocFreq: 3}, {Term: "b", Similarity: 0.5, DocFreq: 4}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var docs uint64
-	if n := testing.AllocsPerRun(100, func() {
+	check.Equal(t, 0, testing.AllocsPerRun(100, func() {
 		for n := range r.All() {
 			docs += uint64(n.DocFreq)
 		}
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	}))
 }

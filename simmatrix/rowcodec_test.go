@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // wordyRow returns a row of n neighbors with English letters.
@@ -24,18 +26,14 @@ func wordyRow(tb testing.TB, n int) Row {
 		}
 	}
 	r, err := PackRow(77, neighbors)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return r
 }
 
 func TestEncodedRowIsTheSameRow(t *testing.T) {
 	var c RowCodec
 	empty, err := PackRow(4, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, r := range []Row{{}, empty, wordyRow(t, 1), wordyRow(t, 5), wordyRow(t, 100), wordyRow(t, 1000)} {
 		encoded := c.Encode(r)
 		got, err := c.Decode(encoded, 1<<20)
@@ -65,9 +63,7 @@ func TestEncodedRowHasTheDocumentedBytes(t *testing.T) {
 		t.Errorf("terms %q, %v", inflated, err)
 	}
 	short := wordyRow(t, 2)
-	if got := c.Encode(short); got != short.Packed() {
-		t.Errorf("what deflating makes longer is %q, want it as it is", got)
-	}
+	check.Equal(t, short.Packed(), c.Encode(short))
 }
 
 func TestDecodeRefuses(t *testing.T) {
@@ -78,9 +74,7 @@ func TestDecodeRefuses(t *testing.T) {
 	deflate := func(text string) string {
 		var b bytes.Buffer
 		w, err := flate.NewWriter(&b, flate.BestSpeed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		io.WriteString(w, text)
 		w.Close()
 		return good[:h.terms] + b.String()

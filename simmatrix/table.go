@@ -11,44 +11,43 @@ import (
 	"strconv"
 )
 
-// The largest numbers of terms, and of [Meta.Origins].
+// The largest number of terms, and of [Meta.Origins].
 const (
 	MaxTerms   = math.MaxInt32
 	MaxOrigins = 8
 )
 
-// Meta describes a matrix and what it was made from. It is stored as JSON in
-// the header of the file, without a time stamp.
+// Meta describes a matrix and how it was made. It is stored as JSON in the
+// file's header, without a time stamp.
 type Meta struct {
 	Source string            `json:"source"`           // in words, what the matrix was made from
-	Params map[string]string `json:"params,omitempty"` // the settings it was made with, by name
-	// Origins names what the entries come from: bit k of [Neighbor.Origins] is
-	// Origins[k]. Names are unique, at most [MaxOrigins]; without names every
-	// entry comes from Source.
+	Params map[string]string `json:"params,omitempty"` // its settings, by name
+	// Origins names where entries come from: bit k of [Neighbor.Origins] is
+	// Origins[k]. Names are unique, at most [MaxOrigins]. Without names all
+	// entries come from Source.
 	Origins []string `json:"origins,omitempty"`
-	// Docs is N, the number of documents that have the field, to which the
-	// document frequencies refer; 0 is unknown.
+	// Docs is N, the number of documents with the field, to which document
+	// frequencies refer; 0 if unknown.
 	Docs         uint64 `json:"docs"`
-	Terms        uint64 `json:"terms"`           // rows, those without neighbors included
+	Terms        uint64 `json:"terms"`           // rows, including those without neighbors
 	Forms        uint64 `json:"forms,omitempty"` // terms that people write in another form, see [Table.Forms]
-	NonZeros     uint64 `json:"non_zeros"`       // stored entries, the diagonal not counted
+	NonZeros     uint64 `json:"non_zeros"`       // stored entries, without the diagonal
 	MaxNeighbors uint32 `json:"max_neighbors"`   // length of the longest row
 	Symmetric    bool   `json:"symmetric"`       // s_ij = s_ji for all i and j
-	// Dominant says that Σ_{j≠i} s_ij < 1 in every row i. A matrix that is
-	// symmetric and dominant is positive definite.
+	// Dominant says that Σ_{j≠i} s_ij < 1 in every row i. A symmetric and dominant
+	// matrix is positive definite.
 	Dominant bool `json:"dominant"`
 }
 
-// PowerParam names, in [Meta.Params], the p of similarities s = max(0,
-// cos)^p.
+// PowerParam names, in [Meta.Params], the p of similarities s = max(0, cos)^p.
 const PowerParam = "power"
 
-// ModelParam names, in [Meta.Params], the language model whose vectors of the
-// words are mixed into a matrix of documents.
+// ModelParam is the name, in [Meta.Params], of the language model whose word
+// vectors are mixed into a matrix of documents.
 const ModelParam = "model"
 
-// Power returns p, above 0, where similarities are cosines to the power of
-// p, and 1 where the header has no p.
+// Power returns p, above 0, if similarities are cosines to the power of p, or 1
+// if the header has no p.
 func (m *Meta) Power() float64 {
 	if p, err := strconv.ParseFloat(m.Params[PowerParam], 64); err == nil && p > 0 && !math.IsInf(p, 1) {
 		return p
@@ -56,28 +55,26 @@ func (m *Meta) Power() float64 {
 	return 1
 }
 
-// A Table is a matrix by term numbers: row and column i are those of
-// Terms[i].
+// A Table is a matrix by term numbers: row and column i belong to Terms[i].
 type Table struct {
 	Meta     Meta
 	Terms    []string // ascending in byte order
-	DocFreqs []uint32 // one for each term, 0 where unknown
-	// Forms has for each term the form that people write most, such as "gas" for
-	// "ga", and "" where that is the term itself or is not known. It is nil
-	// where no term has one. [Table.TakeForms] sets it.
+	DocFreqs []uint32 // by term, 0 if unknown
+	// Forms has the form of each term that people write most, such as "gas" for
+	// "ga"; "" if that is the term itself or unknown. It is nil if no term has
+	// one. [Table.TakeForms] sets it.
 	Forms []string
 	Entries
 }
 
-// Entries are the non-zero entries off the diagonal in compressed rows: row
-// i is at [offsets[i], offsets[i+1]) of cols and sims, in descending
-// similarity, ties in ascending column, which is ascending byte order of the
-// term.
+// Entries are the non-zero entries off the diagonal in compressed rows: row i
+// is at [offsets[i], offsets[i+1]) of cols and sims, in descending similarity,
+// ties in ascending column, which is ascending byte order of the term.
 type Entries struct {
 	Offsets []int
 	Cols    []uint32
 	Sims    []uint16 // s·65535, at least 1
-	Origins []uint8  // bits of Meta.Origins, nil where there are none
+	Origins []uint8  // bits of Meta.Origins; nil if there are none
 }
 
 // Row returns the columns of row i and its similarities in units of 1/65535.
@@ -109,7 +106,7 @@ func CompareEntries(a, b Entry) int {
 	return cmp.Compare(a.Col, b.Col)
 }
 
-// NewEntries returns Entries without rows, with room for so many.
+// NewEntries returns Entries without rows, with room for these numbers.
 func NewEntries(rows, entries int, withOrigins bool) Entries {
 	e := Entries{Offsets: make([]int, 1, rows+1), Cols: make([]uint32, 0, entries), Sims: make([]uint16, 0, entries)}
 	if withOrigins {
@@ -127,7 +124,7 @@ func (e *Entries) AppendRow(row []Entry) {
 	e.Offsets = append(e.Offsets, len(e.Cols))
 }
 
-// AppendEntry appends e to the row that is being written.
+// AppendEntry appends n to the current row.
 func (e *Entries) AppendEntry(n Entry) {
 	e.Cols, e.Sims = append(e.Cols, n.Col), append(e.Sims, n.Units)
 	if e.Origins != nil {
@@ -135,8 +132,8 @@ func (e *Entries) AppendEntry(n Entry) {
 	}
 }
 
-// TakeForms sets the forms of the table's terms, by their numbers. Forms that
-// [CheckForm] refuses are none.
+// TakeForms sets the forms of the terms, by number. It ignores forms that
+// [CheckForm] refuses.
 func (t *Table) TakeForms(form func(i int) string) {
 	t.Forms = nil
 	for i, term := range t.Terms {
@@ -151,8 +148,8 @@ func (t *Table) TakeForms(form func(i int) string) {
 	}
 }
 
-// Form returns the form in which people write a term, "" where that is the
-// term itself or is not known.
+// Form returns the form in which people write a term, "" if that is the term
+// itself or unknown.
 func (t *Table) Form(term string) string {
 	if t.Forms == nil {
 		return ""
@@ -222,7 +219,7 @@ func (t *Table) check() error {
 	if err := t.checkForms(); err != nil {
 		return err
 	}
-	seenIn := make([]uint32, len(t.Terms)) // the last row, plus 1, that has the column
+	seenIn := make([]uint32, len(t.Terms)) // the last row with the column, plus 1
 	for i := range t.Terms {
 		if err := t.checkRow(uint32(i), seenIn); err != nil {
 			return fmt.Errorf("row of %q: %w", t.Terms[i], err)
@@ -258,10 +255,10 @@ func (t *Table) checkRow(i uint32, seenIn []uint32) error {
 	return nil
 }
 
-// describe returns the Meta of m with its counts computed.
+// describe returns the Meta with its counts computed.
 func (t *Table) describe() Meta {
 	var meta Meta
-	header, _ := json.Marshal(t.Meta) // which replaces what is not UTF-8
+	header, _ := json.Marshal(t.Meta) // replaces what is not UTF-8
 	_ = json.Unmarshal(header, &meta)
 	meta.Terms, meta.NonZeros, meta.Forms = uint64(len(t.Terms)), uint64(len(t.Cols)), t.countForms()
 	meta.MaxNeighbors, meta.Symmetric, meta.Dominant = 0, t.symmetric(), true
@@ -287,9 +284,8 @@ func (t *Table) RowAt(i int) Row {
 	return p.row()
 }
 
-// symmetric reports whether s_ij = s_ji for all i and j. Each row has to be
-// in the order of [CompareEntries], to be searched for the mirror of an
-// entry.
+// symmetric reports whether s_ij = s_ji for all i and j. Rows must be in the
+// order of [CompareEntries] for the search of mirror entries.
 func (e *Entries) symmetric() bool {
 	mirrored := 0
 	for i := range len(e.Offsets) - 1 {
@@ -304,23 +300,22 @@ func (e *Entries) symmetric() bool {
 			mirrored++
 		}
 	}
-	return 2*mirrored == len(e.Cols) // else some entry over the diagonal has none under it
+	return 2*mirrored == len(e.Cols) // else some entry above the diagonal has none below it
 }
 
-// Find returns the place in row i of a similarity in a column, false where
-// it is not there.
+// Find returns the place in row i of a similarity in a column, or false.
 func (e *Entries) Find(i int, col uint32, units uint16) (k int, ok bool) {
 	cols, sims := e.Row(i)
 	k = sort.Search(len(cols), func(k int) bool { return sims[k] < units || (sims[k] == units && cols[k] >= col) })
 	return k, k < len(cols) && cols[k] == col && sims[k] == units
 }
 
-// A Columns lists the entries of a matrix column by column, 8 bytes each:
-// column j is at [offsets[j], offsets[j+1]) of the others, by row.
+// A Columns has the entries of a matrix by column, 8 bytes each: column j is at
+// [offsets[j], offsets[j+1]) of the others, sorted by row.
 type Columns struct {
 	offsets []int
 	rows    []uint32
-	places  []uint16 // of the entry in its row, under MaxNeighbors
+	places  []uint16 // of the entry in its row, below MaxNeighbors
 	sims    []uint16
 }
 
@@ -347,8 +342,7 @@ func (e *Entries) ByColumn() Columns {
 	return c
 }
 
-// Column returns the entries of column j: rows, places in them,
-// similarities.
+// Column returns the entries of column j: rows, places in them, similarities.
 func (c *Columns) Column(j int) (rows []uint32, places, sims []uint16) {
 	lo, hi := c.offsets[j], c.offsets[j+1]
 	return c.rows[lo:hi], c.places[lo:hi], c.sims[lo:hi]

@@ -32,9 +32,8 @@ func LooksUTF16(text string) bool {
 // MaxFormBytes is the length of the longest form of a term.
 const MaxFormBytes = 255
 
-// CheckForm returns an error for what is no form of a term: for what is empty,
-// too long or not UTF-8, or has characters that would change how the text
-// around it looks.
+// CheckForm returns an error for a bad form of a term: empty, too long, not
+// UTF-8, or with characters that change how surrounding text looks.
 func CheckForm(form string) error {
 	odd := func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 	switch {
@@ -48,13 +47,11 @@ func CheckForm(form string) error {
 	return nil
 }
 
-// evidencePrefix begins the names of the origins of what was learned from
-// clicks or judgments.
+// evidencePrefix begins the names of origins learned from clicks or judgments.
 const evidencePrefix = "learned: "
 
-// EvidenceOrigin returns the name of the origin of an entry that was learned
-// from a number of units, such as "learned: 2 clicks". The unit is in the
-// singular.
+// EvidenceOrigin returns the origin's name of an entry that was learned from
+// count units, such as "learned: 2 clicks". unit is in the singular.
 func EvidenceOrigin(count int, unit string) string {
 	if count != 1 {
 		unit += "s"
@@ -62,8 +59,8 @@ func EvidenceOrigin(count int, unit string) string {
 	return evidencePrefix + strconv.Itoa(count) + " " + unit
 }
 
-// DescribeOrigins returns what the names of an entry's origins say: one of
-// "learned: 31 clicks" stands for all that add up to it.
+// DescribeOrigins returns the names of an entry's origins, with all of
+// "learned:" added up to one, such as "learned: 31 clicks".
 func DescribeOrigins(origins []string) []string {
 	var said []string
 	count, unit := 0, ""

@@ -8,8 +8,8 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// TermsOf returns the terms that words stand for, by word: the one that people
-// write so, else the one of that name. Words that are neither are missing.
+// TermsOf returns the terms for words, by word: the term that people write so,
+// else the term of that name. Other words are missing.
 func (m *Matrix) TermsOf(words ...string) map[string]string {
 	return TermsOf(words, m.Forms(), func(term string) bool {
 		_, there := slices.BinarySearch(m.table.Terms, term)
@@ -17,10 +17,10 @@ func (m *Matrix) TermsOf(words ...string) map[string]string {
 	})
 }
 
-// TermsOf is [Matrix.TermsOf] for the terms and forms of a matrix that is
-// elsewhere, in any order; has reports whether it has a term.
+// TermsOf is [Matrix.TermsOf] for terms and forms from elsewhere, in any order;
+// has reports whether there is a term.
 func TermsOf(words []string, forms iter.Seq2[string, string], has func(term string) bool) map[string]string {
-	written := make(map[string]string, len(words)) // the term of each word, "" for none so far
+	written := make(map[string]string, len(words)) // the term of each word, "" if none so far
 	for _, word := range words {
 		written[word] = ""
 	}
@@ -41,8 +41,8 @@ func TermsOf(words []string, forms iter.Seq2[string, string], has func(term stri
 	return written
 }
 
-// Nearest returns what people write in m, or a term that they write so, that is
-// spelled most like a word, see [NearestOf].
+// Nearest returns the form or term of m spelled most like word, see
+// [NearestOf].
 func (m *Matrix) Nearest(word string) string {
 	return NearestOf(word, func(yield func(string) bool) {
 		for i, term := range m.table.Terms {
@@ -56,9 +56,9 @@ func (m *Matrix) Nearest(word string) string {
 	})
 }
 
-// NearestOf returns which of some words is spelled most like another, the first
-// in byte order of several: within two edits, and one in a word of up to four
-// letters. It returns "" where there is none.
+// NearestOf returns which of words is spelled most like word, the first in byte
+// order of equals: within two edits, or one if word has up to four letters. It
+// returns "" if there is none.
 func NearestOf(word string, words iter.Seq[string]) (nearest string) {
 	const short = 4
 	length, most := utf8.RuneCountInString(word), 2

@@ -3,7 +3,7 @@ package simmatrix
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // written is a matrix with a term that is what people write for another.
@@ -17,9 +17,7 @@ func written(t *testing.T) *Matrix {
 func TestWordsAreLookedUpAsPeopleWriteThemThenAsTerms(t *testing.T) {
 	want := map[string]string{"kidney": "kidnei", "kidnei": "kidnei", "renal": "renal", "gas": "ga", "ga": "gaa", "same": "one"}
 	got := written(t).TermsOf("kidney", "kidnei", "renal", "gas", "ga", "same", "liver", "kidney")
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, got)
 }
 
 func TestNearestSpelling(t *testing.T) {
@@ -27,8 +25,6 @@ func TestNearestSpelling(t *testing.T) {
 	for word, want := range map[string]string{
 		"kidnay": "kidney", "kydnay": "kidney", "kydnays": "", "renals": "renal", "gase": "gas", "gasse": "gas", "gasses": "", "réal": "", "rénal": "renal", "zebra": "",
 	} {
-		if got := m.Nearest(word); got != want {
-			t.Errorf("%s: %q, want %q", word, got, want)
-		}
+		check.Equal(t, want, m.Nearest(word), word)
 	}
 }

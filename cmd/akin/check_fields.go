@@ -116,6 +116,7 @@ func firstField(cfg *configs.Config) string {
 // rights tries each kind of call of akin's own in one place, and reports
 // whether all that serving needs are allowed.
 func (r *checkReport) rights(ctx context.Context, client *esclient.Client, p place) bool {
+	const pipelines = "right to read search pipelines"
 	all := true
 	for _, right := range []struct {
 		about, name string
@@ -145,10 +146,14 @@ func (r *checkReport) rights(ctx context.Context, client *esclient.Client, p pla
 		{"right to scroll", "indices:data/read/scroll, indices:data/read/scroll/clear", func() error {
 			return scroll(ctx, client, p.index)
 		}, "akin matrix build"},
+		{pipelines, "cluster:admin/search/pipeline/get", func() error {
+			return client.Do(ctx, esclient.Call{Path: "/_search/pipeline"}, &map[string]any{})
+		}, "searches with a search pipeline, hybrid ones above all"},
 	} {
 		err := right.call()
 		refused, ok := errors.AsType[*esclient.Error](err)
 		switch {
+		case right.about == pipelines && ok && refused.Status < 500 && refused.Status != 401 && refused.Status != 403: // Elasticsearch has none
 		case right.use != "" && ok && refused.Status == http.StatusForbidden:
 			r.Checks = append(r.Checks, checkResult{verdictWarning, right.about, "for " + right.use + ": " + err.Error(), cli.Next(err)})
 		case ok && (refused.Status == 401 || refused.Status == 403), ctx.Err() != nil:
@@ -197,6 +202,8 @@ func judge(s *serve.FieldReport, err error) checkedField {
 		f.Verdict, f.Says = verdictError, "not a field of type text in every index: take it out of matrices.fields"
 	case s.Reason == reason.NotWords:
 		f.Verdict, f.Says = verdictWarning, "its terms are parts of words, as n-grams are: a matrix of such terms has to name the field in full"
+	case s.Reason == reason.SearchPipeline:
+		f.Verdict, f.Says = verdictWarning, "a request processor of the index's search pipeline may read the query: searches stay as they are"
 	case s.Reason == reason.Mixed:
 		f.Verdict, f.Says = verdictWarning, "its indices analyze or score the field differently: search them one by one, or make them alike"
 	case s.Segments == reason.NoMatrix:

@@ -219,7 +219,13 @@ func TestPlaygroundInABrowser(t *testing.T) {
 		t.Fatalf("focus, words, hits and recent searches are %q", linked)
 	}
 
-	testJudgments(ctx, t, printed)
+	judgments := testJudgments(ctx, t)
+	engine := regexp.MustCompile(`curl -s '(http://[^/]+)/`).FindStringSubmatch(printed)[1]
+	out, stderr, status := akin(t, "eval", "--cluster", engine, "--index", "catalogue", "--judgments", write(t, "judgments.csv", judgments),
+		"--template", write(t, "search.json", `{"query":{"match":{"title":"{{query}}"}}}`), "--arm", "direct")
+	if status != 0 || !strings.Contains(out, "0.8597") {
+		t.Errorf("akin eval: status %d\n%s%s\nof\n%s", status, out, stderr, judgments)
+	}
 
 	// The keyboard is enough: Enter searches.
 	inPage[bool](ctx, t, `return !(shown = null)`)
@@ -412,8 +418,8 @@ func testNeighborsAndRules(ctx context.Context, t *testing.T) {
 	}
 }
 
-// testJudgments judges hits, and gives the file of that to "akin eval".
-func testJudgments(ctx context.Context, t *testing.T, printed string) {
+// testJudgments judges hits, and returns the file that the page saves.
+func testJudgments(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	const button = `const button = (side, k, word) => all('.judge button', all('#' + side + ' li')[k]).find(b => b.textContent === word)
 		const pressed = () => all('.judge button[aria-pressed=true]').map(b => b.textContent).join(' '); `
@@ -438,12 +444,6 @@ func testJudgments(ctx context.Context, t *testing.T, printed string) {
 	if got[0] != "good so-so bad good bad so-so" || got[1] != "None yet in help." || got[3] != "false" {
 		t.Errorf("after a reload %q", got)
 	}
-	engine := regexp.MustCompile(`curl -s '(http://[^/]+)/`).FindStringSubmatch(printed)[1]
-	out, stderr, status := akin(t, "eval", "--cluster", engine, "--index", "catalogue", "--judgments", write(t, "judgments.csv", got[2]),
-		"--template", write(t, "search.json", `{"query":{"match":{"title":"{{query}}"}}}`), "--arm", "direct")
-	if status != 0 || !strings.Contains(out, "0.8597") {
-		t.Errorf("akin eval: status %d\n%s%s\nof\n%s", status, out, stderr, got[2])
-	}
 	if got := inPage[string](ctx, t, button+`
 		id('forget').click()
 		id('body').value = '{"query":{"match_all":{}}}'
@@ -456,6 +456,7 @@ func testJudgments(ctx context.Context, t *testing.T, printed string) {
 		return [pressed(), id('judged').textContent, own, localStorage.getItem(storeName)].join('|')`); got != "|None yet in catalogue.|0|[]" {
 		t.Errorf("forgotten, and with a body of one's own: %s", got)
 	}
+	return got[2]
 }
 
 // hostile is a text that is no text to a page that does not take care.

@@ -1,6 +1,5 @@
-// Package documents reads and writes the documents of a cluster: to learn from
-// them, to store norms in them, to compare them with a search, and to load a
-// demo.
+// Package documents reads and writes documents of a cluster: to learn from
+// them, store norms in them, compare them with a search, and load a demo.
 package documents
 
 import (
@@ -18,39 +17,38 @@ import (
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
-// pageTimeout bounds a call that reads or writes many documents, with what the
-// caller does with a page of them.
+// pageTimeout limits a call that reads or writes many documents, including the
+// caller's work on a page of them.
 const pageTimeout = 5 * time.Minute
 
-// An API makes the calls of the document APIs. Its methods may be called at the
-// same time; their errors are those of the client.
+// An API makes calls to the document APIs. Its methods may be called
+// concurrently. Errors are those of the client.
 type API struct{ Client *esclient.Client }
 
-// A DocRef names a document as it was when it was found.
+// A DocRef identifies a document as it was when found.
 type DocRef struct {
-	// Index is the concrete index, and Routing "" where the document has none.
+	// Index is the concrete index. Routing is "" if the document has none.
 	Index, ID, Routing string
-	// SeqNo and PrimaryTerm change with every write, as Version does; they serve to
-	// write the document on the condition that it has not changed.
+	// SeqNo, PrimaryTerm and Version change with every write. With them a write
+	// can require that the document has not changed.
 	SeqNo, PrimaryTerm, Version int64
-	// HasValue says that it has a value in the field asked for.
+	// HasValue says that the field asked for has a value.
 	HasValue bool
-	// Texts are the strings that its source has at the path asked for, as
-	// [API.Scan] has them.
+	// Texts are the strings in its source at the path asked for, as in [API.Scan].
 	Texts []string
-	// Source is what its source has at the paths asked for, as a JSON object.
+	// Source has the source at the paths asked for, as a JSON object.
 	Source []byte
 }
 
 // A ConcreteIndex is one index with the number of its primary shards, at least
-// 1. UUID tells it from another of this name, before or after; it is "" where a
-// hosted cluster keeps it to itself.
+// 1. UUID distinguishes it from earlier and later ones of the same name; it is
+// "" if a hosted cluster hides it.
 type ConcreteIndex struct {
 	Name, UUID string
 	Shards     int
 }
 
-// Indices returns the concrete indices that an expression stands for, by name.
+// Indices returns the concrete indices of an expression, by name.
 func (a API) Indices(ctx context.Context, index string) ([]ConcreteIndex, error) {
 	var answer map[string]struct {
 		Settings struct {
@@ -72,8 +70,7 @@ func (a API) Indices(ctx context.Context, index string) ([]ConcreteIndex, error)
 	return all, nil
 }
 
-// Count returns how many documents of an index expression match a query; nil is
-// all.
+// Count returns the number of documents that match a query; nil means all.
 func (a API) Count(ctx context.Context, index string, query []byte) (int64, error) {
 	r := esclient.Call{Path: esclient.IndexPath(index, "/_count")}
 	if query != nil {
@@ -89,7 +86,7 @@ func (a API) Count(ctx context.Context, index string, query []byte) (int64, erro
 	return answer.Count, err
 }
 
-// checkQuery reports a query that is not one JSON object, without a name twice.
+// checkQuery returns an error unless query is a JSON object without duplicates.
 func checkQuery(query []byte) error {
 	switch v := jsontext.Value(query); {
 	case query == nil:
@@ -103,12 +100,12 @@ func checkQuery(query []byte) error {
 	}
 }
 
-// shardsFailed is the part of an answer that tells how many shards failed.
+// shardsFailed is the number of failed shards in an answer.
 type shardsFailed struct {
 	Failed int `json:"failed"`
 }
 
-// check returns an error of which [Interrupted] is true where some did.
+// check returns an error, for which [Interrupted] is true, if shards failed.
 func (s shardsFailed) check() error {
 	if s.Failed > 0 {
 		return fmt.Errorf("%d of them: %w", s.Failed, errShards)
@@ -116,10 +113,10 @@ func (s shardsFailed) check() error {
 	return nil
 }
 
-// errShards says that an answer misses what some shards have.
+// errShards says that an answer misses documents of some shards.
 var errShards = errors.New("shards failed: the documents would not be all")
 
-// Refresh makes all writes to the indices of an expression visible to searches.
+// Refresh makes all writes to the indices of an expression searchable.
 func (a API) Refresh(ctx context.Context, index string) error {
 	var answer struct {
 		Shards shardsFailed `json:"_shards"`
@@ -134,16 +131,14 @@ func (a API) Refresh(ctx context.Context, index string) error {
 	return nil
 }
 
-// ErrUncountable says that documents do not tell the term frequencies of a
-// field.
+// ErrUncountable says that documents do not show a field's term frequencies.
 var ErrUncountable = errors.New("its term frequencies cannot be read from the documents")
 
-// Countable returns what the concrete indices of an expression that map the
-// field have of it, by name. The error wraps [mapping.ErrNotText],
-// [mapping.ErrMixed] where they have other index analyzers for it, and
-// [ErrUncountable] where [API.TermFreqs] would be wrong or a partial update
-// would lose something: the field is nested or filled by copy_to, or not the
-// whole _source is kept.
+// Countable returns what each concrete index of an expression says of the
+// field, by name. The error wraps [mapping.ErrNotText], [mapping.ErrMixed] if
+// index analyzers differ, and [ErrUncountable] if [API.TermFreqs] would be
+// wrong or a partial update would lose something: the field is nested or filled
+// by copy_to, or not all of _source is kept.
 func (a API) Countable(ctx context.Context, index, field string) ([]mapping.Inspection, error) {
 	all, err := a.Client.Inspect(ctx, index, field)
 	for i := range all {
@@ -155,7 +150,7 @@ func (a API) Countable(ctx context.Context, index, field string) ([]mapping.Insp
 }
 
 // countable returns why the terms of f cannot be counted like those of first,
-// the same field of another index.
+// the same field in another index.
 func countable(f, first *mapping.Inspection) error {
 	switch {
 	case f.Nested != "":
@@ -171,10 +166,9 @@ func countable(f, first *mapping.Inspection) error {
 	return nil
 }
 
-// Readable reports whether [API.DocVectors] tells all terms that documents of a
-// concrete index have in a field: it is no alias, not filled by copy_to, and
-// the index keeps the whole _source. The error wraps [mapping.ErrNotText] as
-// elsewhere.
+// Readable reports whether [API.DocVectors] returns all terms of documents of a
+// concrete index in a field: it is not an alias and not filled by copy_to, and
+// the index keeps all of _source. The error wraps [mapping.ErrNotText].
 func (a API) Readable(ctx context.Context, index, field string) (bool, error) {
 	all, err := a.Client.Inspect(ctx, index, field)
 	return err == nil && !slices.ContainsFunc(all, func(i mapping.Inspection) bool {

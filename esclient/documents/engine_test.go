@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
@@ -31,9 +31,7 @@ func newEngine(t *testing.T) *engine {
 	t.Helper()
 	e := &engine{Engine: clustertest.NewEngine(t)}
 	c, err := esclient.New(esclient.Options{URL: e.URL, Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(c.Close)
 	e.API = API{c}
 	e.Make = func(ctx context.Context, method, path string, body any) error {
@@ -105,16 +103,12 @@ func (e *engine) testNamed(t *testing.T) {
 	e.Put(t, "numbered", object{"title": "three other words"}) // again, as number 10
 	index := e.At("numbered")
 	got, err := e.Named(t.Context(), index, []int64{0, 3, 10, 99})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	slices.SortFunc(got, func(a, b DocRef) int { return int(a.SeqNo - b.SeqNo) })
 	want := []DocRef{
 		{Index: index, ID: "3", SeqNo: 3, PrimaryTerm: 1, Version: 1}, {Index: index, ID: "0", SeqNo: 10, PrimaryTerm: 1, Version: 2},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	check.Equal(t, want, got)
 	terms, err := e.DocVectors(t.Context(), []VectorRequest{{Index: index, ID: "0", Fields: []string{"title"}}})
 	if err != nil || len(terms) != 1 || terms[0].Version != 2 || !(terms[0].MeanLengths["title"] > 1.9) || terms[0].MeanLengths["title"] > 3 {
 		t.Errorf("terms %+v, %v", terms, err)
@@ -128,45 +122,28 @@ func (e *engine) testScan(t *testing.T) {
 		got[id] = [][]string{texts, nested}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := map[string][][]string{}
 	for i := range 50 {
 		s := clustertest.Texts[i%len(clustertest.Texts)]
 		want[strconv.Itoa(i)] = [][]string{{s, strconv.Itoa(i)}, {"car", s}}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, got)
 	t.Run("arrays", func(t *testing.T) {
-		got := map[string][]string{}
-		err := e.Scan(t.Context(), ScanOptions{Index: e.At("same", "without"), Fields: []string{"title"}}, func(id string, values, _ []string) error {
-			got[id] = values
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(map[string][]string{"0": {"one car"}, "1": {"two", "cars"}}, got); diff != "" {
-			t.Error(diff)
-		}
+		got := textsByID(t, e.API, ScanOptions{Index: e.At("same", "without"), Fields: []string{"title"}})
+		check.Equal(t, map[string][]string{"0": {"one car"}, "1": {"two", "cars"}}, got)
 	})
 	t.Run("not text", func(t *testing.T) {
-		err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: []string{"number"}}, func(string, []string, []string) error { return nil })
-		if !errors.Is(err, mapping.ErrNotText) {
-			t.Errorf("error %v, want %v", err, mapping.ErrNotText)
-		}
+		err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: []string{"number"}}, anyDoc)
+		check.Error(t, mapping.ErrNotText, err)
 	})
 	t.Run("no source", func(t *testing.T) {
 		e.Create(t, "sourceless", object{"number_of_replicas": 0}, object{
 			"_source": object{"enabled": false}, "properties": object{"title": object{"type": "text"}},
 		})
 		e.Put(t, "sourceless", object{"title": "x"})
-		err := e.Scan(t.Context(), ScanOptions{Index: e.At("sourceless"), Fields: []string{"title"}}, func(string, []string, []string) error { return nil })
-		if err == nil || !strings.Contains(err.Error(), "_source") {
-			t.Errorf("error %v, want one about _source", err)
-		}
+		err := e.Scan(t.Context(), ScanOptions{Index: e.At("sourceless"), Fields: []string{"title"}}, anyDoc)
+		check.Message(t, "_source", err)
 	})
 }
 
@@ -177,21 +154,13 @@ func (e *engine) testExactTerms(t *testing.T) {
 		got[id] = [][][]string{texts, nested}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(got) != 50 {
-		t.Errorf("%d documents, want 50", len(got))
-	}
+	check.OK(t, err)
+	check.Equal(t, 50, len(got))
 	want := [][][]string{{{"boat", "boat", "boat"}}, {{"boat", "boat", "boat"}, {"car"}}}
-	if diff := cmp.Diff(want, got["2"]); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, got["2"])
 	t.Run("of fields that are not analyzed alike", func(t *testing.T) {
 		o := ScanOptions{Index: e.At("main"), Fields: []string{"title", "title.std"}}
-		if err := e.ExactTerms(t.Context(), o, nil); !errors.Is(err, mapping.ErrMixed) {
-			t.Errorf("error %v, want %v", err, mapping.ErrMixed)
-		}
+		check.Error(t, mapping.ErrMixed, e.ExactTerms(t.Context(), o, nil))
 	})
 	t.Run("of a field without text", func(t *testing.T) {
 		o := ScanOptions{Index: e.At("main"), Fields: []string{"empty", "title.std"}}
@@ -211,12 +180,8 @@ func (e *engine) testExactTerms(t *testing.T) {
 			got = terms
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff([][]string{{"a", "car"}}, got); diff != "" {
-			t.Error(diff)
-		}
+		check.OK(t, err)
+		check.Equal(t, [][]string{{"a", "car"}}, got)
 	})
 }
 
@@ -232,26 +197,20 @@ func (e *engine) testScrollsEnd(t *testing.T) {
 			} `json:"_all"`
 		}
 		err := e.Client.Do(t.Context(), esclient.Call{Path: "/" + e.At("main") + "/_stats/search"}, &answer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return answer.All.Total.Search.Open
 	}
 	before := open()
 	stop := errors.New("enough")
 	err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: []string{"title"}}, func(string, []string, []string) error { return stop })
-	if !errors.Is(err, stop) {
-		t.Errorf("error %v, want %v", err, stop)
-	}
+	check.Error(t, stop, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var once sync.Once
 	err = e.Scan(ctx, ScanOptions{Index: e.At("main"), Fields: []string{"title"}}, func(string, []string, []string) error {
 		once.Do(cancel)
 		return ctx.Err()
 	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want %v", err, context.Canceled)
-	}
+	check.Error(t, context.Canceled, err)
 	if after := open(); after > before {
 		t.Errorf("%d scrolls open, %d before", after, before)
 	}

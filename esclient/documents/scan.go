@@ -17,45 +17,43 @@ import (
 )
 
 const (
-	// textPage is the number of documents in a page, vectorPage of those whose
-	// terms are read or written next, and longPage of those whose texts are, which
-	// may be long; maxPage bounds a page in bytes.
+	// textPage is the number of documents in a page, vectorPage if their terms are
+	// read or written next, longPage if their texts, which may be long, are.
+	// maxPage limits a page in bytes.
 	textPage, vectorPage, longPage, maxPage = 500, 100, 20, 512 << 20
-	// scrollTime is how long the cluster waits for the next page: longer than
-	// pageTimeout.
+	// scrollTime is how long the cluster keeps a scroll: longer than pageTimeout.
 	scrollTime = "10m"
-	// maxSlices is what the engines allow by default.
+	// maxSlices is the engines' default limit.
 	maxSlices = 1024
 )
 
-// ScanOptions say which documents [API.Scan] and [API.ExactTerms] read.
+// ScanOptions select the documents for [API.Scan] and [API.ExactTerms].
 type ScanOptions struct {
-	// Index is an index expression, and Fields are the text fields to read, at
-	// least one.
+	// Index is an index expression. Fields are the text fields to read.
 	Index  string
 	Fields []string
-	// Query keeps the documents that match it, one JSON object; nil keeps all.
+	// Query, a JSON object, selects matching documents; nil selects all.
 	Query []byte
-	// Share, in [0, 1], keeps about this share of the documents that match, chosen
-	// as if by chance; 0 and 1 keep all. The choice depends on sequence numbers: it
-	// is the same every time, and on every copy of a shard, until a document is
+	// Share, in [0, 1], selects about this share of the matching documents,
+	// pseudo-randomly; 0 and 1 select all. The choice depends on sequence numbers:
+	// it is the same every time and on every copy of a shard, until a document is
 	// written again.
 	Share float64
-	// Slices cuts the documents into as many parts by their ids or shards, at most
-	// 1024, of which Slice is read, from 0; 0 or 1 is one part. Slices may be read
-	// at the same time, and together have each document once, as long as the
-	// expression stands for the same indices.
+	// Slices divides the documents by their ids or shards into that many parts, at
+	// most 1024; Slice, from 0, is the part to read. 0 or 1 means one part. Slices
+	// may be read concurrently. Together they have each document once, as long as
+	// the expression resolves to the same indices.
 	Slices, Slice int
 }
 
-// Validate reports every option that is wrong by itself.
+// Validate returns all errors in single options.
 func (o *ScanOptions) Validate() error {
 	var errs []error
 	if len(o.Fields) == 0 {
 		errs = append(errs, errors.New("no field to read"))
 	}
 	errs = append(errs, checkQuery(o.Query))
-	if !(o.Share >= 0 && o.Share <= 1) { // written so that NaN fails
+	if !(o.Share >= 0 && o.Share <= 1) { // so written that NaN fails
 		errs = append(errs, fmt.Errorf("share: %v not in [0, 1]", o.Share))
 	}
 	if o.Slices < 0 || o.Slices > maxSlices || o.Slice < 0 || o.Slice >= max(o.Slices, 1) {
@@ -64,7 +62,7 @@ func (o *ScanOptions) Validate() error {
 	return errors.Join(errs...)
 }
 
-// body returns the body of the search that begins the scan.
+// body returns the body of the search that starts the scan.
 func (o *ScanOptions) body(size int, source any) esclient.Object {
 	type object = esclient.Object
 	body := object{"size": size, "sort": []string{"_doc"}, "_source": source}
@@ -86,22 +84,22 @@ func (o *ScanOptions) body(size int, source any) esclient.Object {
 	return body
 }
 
-// Scan calls fn for every document that has text in one of the fields, with its
-// id and its texts: the strings that its source has for the fields, in the
-// order of the fields, elements of arrays apart; numbers and booleans as they
-// are written, since the engine indexes them so. Fields made by copy_to are not
-// in the source. Texts in nested objects are apart, in nested: for the engine
-// such an object is a document of its own.
+// Scan calls fn with the id and texts of every document that has text in one of
+// the fields. Texts are the strings in its source, in the order of the fields,
+// with array elements apart; numbers and booleans as they are written, because
+// the engine indexes them so. Fields filled by copy_to are not in the source.
+// Texts in nested objects come in nested: for the engine such an object is a
+// document of its own.
 //
-// The documents come in no particular order, as they were when the scan
-// started. fn may keep the texts. Scan ends at the first error, of fn too;
-// [Interrupted] tells whether another scan from the start may help. The error
-// wraps [mapping.ErrNotText] if a field is not text.
+// Documents come unordered, as they were when the scan started. fn may keep the
+// texts. Scan stops at the first error, also of fn; [Interrupted] tells whether
+// to try again from the start. The error wraps [mapping.ErrNotText] if a field
+// is not text.
 func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, texts, nested []string) error) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("scan: %w", err)
 	}
-	// The paths of the texts in a document, by index and in the order of the fields.
+	// Paths of the texts in a document, by index, in the order of fields.
 	own, nested := map[string][]string{}, map[string][]string{}
 	var paths []string
 	for _, field := range o.Fields {
@@ -137,15 +135,15 @@ func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, texts, 
 	})
 }
 
-// ExactTerms calls fn for every document that has terms in one of the fields,
-// with its id and its texts: the index terms of each field by position, cut
-// where the positions jump as between the elements of an array; nested is as in
-// [API.Scan]. It is slower than that, and right for analyzers that look at more
-// than one word.
+// ExactTerms calls fn with the id and texts of every document that has terms in
+// one of the fields. Texts are the index terms of each field by position, split
+// where positions jump as between array elements; nested is as in [API.Scan].
+// It is slower than Scan, and right for analyzers that look at more than one
+// word.
 //
-// A document that is deleted meanwhile may be left out. fn may keep terms.
-// ExactTerms ends as [API.Scan] does; the error wraps [mapping.ErrMixed], too,
-// where the fields are not analyzed alike.
+// It may miss a document that is deleted meanwhile. fn may keep terms. It stops
+// as [API.Scan] does; the error also wraps [mapping.ErrMixed] if the fields are
+// not analyzed alike.
 func (a API) ExactTerms(ctx context.Context, o ScanOptions, fn func(id string, texts, nested [][]string) error) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("scan: %w", err)
@@ -172,9 +170,8 @@ func (a API) ExactTerms(ctx context.Context, o ScanOptions, fn func(id string, t
 	})
 }
 
-// alike returns the fields that are not in nested objects and those that are.
-// The error wraps [mapping.ErrMixed] if the index analyzers of two fields are
-// not defined alike.
+// alike returns the fields outside and inside nested objects. The error wraps
+// [mapping.ErrMixed] if the index analyzers of two fields differ.
 func (a API) alike(ctx context.Context, index string, fields []string) (own, nested []string, err error) {
 	var first string
 	for i, field := range fields {
@@ -202,21 +199,21 @@ func (a API) alike(ctx context.Context, index string, fields []string) (own, nes
 	return own, nested, nil
 }
 
-// RefOptions say which documents [API.ScanRefs] names.
+// RefOptions select the documents for [API.ScanRefs].
 type RefOptions struct {
 	// Index and Query are as in [ScanOptions].
 	Index string
 	Query []byte
-	// Value is a field with doc values, for [DocRef.HasValue]; "" is none.
+	// Value is a field with doc values, for [DocRef.HasValue]; may be "".
 	Value string
-	// Text is a path in the source, for [DocRef.Texts]; "" is none. Source are the
-	// paths for [DocRef.Source].
+	// Text is a path in the source for [DocRef.Texts], or "". Source are the paths
+	// for [DocRef.Source].
 	Text   string
 	Source []string
 }
 
-// ScanRefs calls fn with the documents that match, at most 100 at once. fn may
-// keep them. Else it is as [API.Scan].
+// ScanRefs calls fn with the matching documents, at most 100 at once. fn may
+// keep them. Otherwise it is like [API.Scan].
 func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) error) error {
 	if err := checkQuery(o.Query); err != nil {
 		return fmt.Errorf("scan: %w", err)
@@ -254,9 +251,9 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 	})
 }
 
-// scroll searches with body and hands its hits to fn, which must not keep them,
-// page by page until there are none. However it ends, the cluster drops its
-// state, at the latest after scrollTime.
+// scroll searches with body and passes the hits to fn, which must not keep
+// them, page by page. However it ends, the cluster drops its state, at the
+// latest after scrollTime.
 func (a API) scroll(ctx context.Context, index string, body esclient.Object, fn func([]hit) error) (err error) {
 	const filter = "filter_path=_scroll_id,_shards.failed,hits.hits._index,hits.hits._id," +
 		"hits.hits._routing,hits.hits._source,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version,hits.hits.fields"
@@ -283,7 +280,7 @@ func (a API) scroll(ctx context.Context, index string, body esclient.Object, fn 
 	}
 }
 
-// clearScroll drops the state of a scroll, after a canceled scan too.
+// clearScroll drops the state of a scroll, even after a canceled scan.
 func (a API) clearScroll(ctx context.Context, id string) error {
 	if id == "" {
 		return nil
@@ -292,15 +289,15 @@ func (a API) clearScroll(ctx context.Context, id string) error {
 	err := a.Client.Do(context.WithoutCancel(ctx), esclient.Call{Method: http.MethodDelete, Path: "/_search/scroll", Body: body}, nil)
 	refusal, ok := errors.AsType[*esclient.Error](err)
 	if ok && (refusal.Status == http.StatusNotFound || refusal.Status == http.StatusForbidden) {
-		return nil // it is gone already, or stays until its time is over: all has been read
+		return nil // already gone, or it expires by itself: all has been read
 	}
 	return err
 }
 
-// Interrupted reports whether what ended with err, and not by its context, may
-// help when it is begun again: no answer came or half of one, a node is gone or
-// busy, or the cluster has lost its state of a scan. It is false for what it
-// refuses for good.
+// Interrupted reports whether it may help to repeat what failed with err: there
+// was no answer or half of one, a node is gone or busy, or the cluster lost the
+// state of a scan. It is false for permanent refusals, and does not consider
+// the end of the context.
 func Interrupted(err error) bool {
 	if refusal, ok := errors.AsType[*esclient.Error](err); ok {
 		switch refusal.Status {
@@ -312,11 +309,11 @@ func Interrupted(err error) bool {
 			return refusal.Status >= http.StatusInternalServerError
 		}
 	}
-	_, network := errors.AsType[net.Error](err) // a call that took too long is one, too
+	_, network := errors.AsType[net.Error](err) // includes timeouts
 	return network || errors.Is(err, errShards) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// A hit is a document as a page of a scan has it.
+// A hit is a document in a page of a scan.
 type hit struct {
 	Index       string                    `json:"_index"`
 	ID          string                    `json:"_id"`
@@ -337,7 +334,7 @@ type page struct {
 	} `json:"hits"`
 }
 
-// texts returns the texts that the document has at the paths.
+// texts returns the texts in the document at the paths.
 func (h *hit) texts(paths []string) (values []string, err error) {
 	if len(h.Source) == 0 {
 		return nil, fmt.Errorf("index %q keeps no _source to read the texts from", h.Index)
@@ -350,7 +347,7 @@ func (h *hit) texts(paths []string) (values []string, err error) {
 	return values, nil
 }
 
-// appendTexts appends the texts that v has at path, at v itself if path is "".
+// appendTexts appends the texts in v at path; "" means v itself.
 func appendTexts(dst []string, v jsontext.Value, path string) (_ []string, err error) {
 	switch kind := v.Kind(); {
 	case kind == jsontext.KindBeginArray:
@@ -373,8 +370,8 @@ func appendTexts(dst []string, v jsontext.Value, path string) (_ []string, err e
 	}
 }
 
-// appendMembers appends the texts that the object v has at path. A name in v
-// may have several segments of the path.
+// appendMembers appends the texts in the object v at path. A name in v may have
+// several segments of the path.
 func appendMembers(dst []string, v jsontext.Value, path string) ([]string, error) {
 	var members map[string]jsontext.Value
 	err := esclient.Decode(v, &members)

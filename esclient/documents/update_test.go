@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
@@ -32,16 +33,12 @@ func TestRefsOfDocuments(t *testing.T) {
 		got = append(got, docs...)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := []DocRef{
 		{Index: "t", ID: "2", Version: 70, PrimaryTerm: 1},
 		{Index: "t", ID: "1", Routing: "x", Version: 2, SeqNo: 5, PrimaryTerm: 3, HasValue: true},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, got)
 	for _, want := range []string{
 		`"_source":false`, `"version":true`, `"seq_no_primary_term":true`, `"docvalue_fields":["akin_norm.body"]`,
 		`"query":{"exists":{"field":"body"}}`, "hits.hits._seq_no", "hits.hits.fields",
@@ -50,9 +47,7 @@ func TestRefsOfDocuments(t *testing.T) {
 			t.Errorf("%s is not in %s", want, f.Calls()[0])
 		}
 	}
-	if f.Asked("DELETE /_search/scroll") != 1 {
-		t.Error("the scroll was left open")
-	}
+	check.Equal(t, 1, f.Asked("DELETE /_search/scroll"))
 	o.Query = []byte(`[]`)
 	if err := client(t, f).ScanRefs(t.Context(), o, nil); err == nil || len(f.Calls()) != 3 {
 		t.Errorf("a bad query: %v, %d calls", err, len(f.Calls()))
@@ -79,9 +74,7 @@ func TestUpdatesOfDocuments(t *testing.T) {
 	}
 	updates[0].Doc.Routing = `r"`
 	got, err := client(t, f).UpdateDocs(t.Context(), updates)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := []UpdateResult{
 		{Status: Updated},
 		{Status: Conflict},
@@ -92,9 +85,7 @@ func TestUpdatesOfDocuments(t *testing.T) {
 		{Status: Refused, Err: &esclient.Error{Status: 500}},
 		{Status: Refused, Err: &esclient.Error{}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, got)
 	_, body, _ := strings.Cut(f.Calls()[0], " {")
 	lines := strings.Split("{"+body, "\n")
 	if len(lines) != 17 || lines[16] != "" {
@@ -117,9 +108,7 @@ func TestUpdatesThatCannotBeSaid(t *testing.T) {
 		}
 	}
 	_, err := client(t, f).UpdateDocs(t.Context(), []DocUpdate{{Doc: DocRef{Index: "t", ID: "1"}, Part: []byte("{}")}})
-	if err == nil || !strings.Contains(err.Error(), "0 results") {
-		t.Errorf("an answer without results: %v", err)
-	}
+	check.Message(t, "0 results", err)
 	f.Reply("POST /_bulk", http.StatusServiceUnavailable, `{"error":{"type":"x","reason":"y"}}`)
 	if _, err := client(t, f).UpdateDocs(t.Context(), nil); !Interrupted(err) {
 		t.Errorf("error %v", err)
@@ -142,9 +131,7 @@ func TestCopiesAndPartialSourcesAreUncountable(t *testing.T) {
 		`{"properties":{"a":{"copy_to":["x","body.y"]},"copy_to":{"properties":{"a":{}}}}}`: "",
 	} {
 		var m mapping.Mappings
-		if err := json.Unmarshal([]byte(text), &m); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(text), &m))
 		got := m.Uncountable("body")
 		if (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", text, got, want)
@@ -217,9 +204,7 @@ func TestTermsOfSomeFieldsCannotBeRead(t *testing.T) {
 			t.Errorf("%s: %v, %v", field, got, err)
 		}
 	}
-	if _, err := c.Readable(t.Context(), "i", "n"); !errors.Is(err, mapping.ErrNotText) {
-		t.Errorf("a number: %v", err)
-	}
+	check.Error(t, mapping.ErrNotText, check.ErrOf(c.Readable(t.Context(), "i", "n")))
 	f.Reply("GET /i", http.StatusOK, answer(`"_source":{"excludes":["body"]},`))
 	if got, err := c.Readable(t.Context(), "i", "body"); got || err != nil {
 		t.Errorf("not in _source: %v, %v", got, err)
@@ -250,9 +235,7 @@ func (e *engine) testNormDocs(t *testing.T) {
 	e.Do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/2?version=70&version_type=external"), object{"body": "", "norm": object{"f": 2}})
 	e.Do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/3"), object{"dotted": object{"name": "c"}})
 	e.Do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/4"), object{"body": "gone"})
-	if err := e.Refresh(t.Context(), index); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, e.Refresh(t.Context(), index))
 	docs := e.refs(t, "norms")
 	if diff := cmp.Diff([]string{"One two", "two"}, docs["1"].Texts); diff != "" || docs["2"].Texts[0] != "" || docs["3"].Texts != nil {
 		t.Errorf("texts %q, %q: %s", docs["2"].Texts, docs["3"].Texts, diff)
@@ -263,9 +246,7 @@ func (e *engine) testNormDocs(t *testing.T) {
 	e.Do(t, http.MethodDelete, esclient.IndexPath(index, "/_doc/4"), nil)
 	asked := []DocRef{docs["1"], docs["2"], docs["4"]}
 	got, err := e.TermFreqs(t.Context(), []string{"body.akin"}, asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if diff := cmp.Diff([]TermFreq{{Term: "One", Freq: 1}, {Term: "two", Freq: 2}}, got[0].Fields["body.akin"], anyOrder); diff != "" || got[0].Version != docs["1"].Version {
 		t.Errorf("terms of version %d: %s", got[0].Version, diff)
 	}
@@ -278,9 +259,7 @@ func (e *engine) testNormDocs(t *testing.T) {
 	}
 	e.testUpdateDocs(t, docs)
 	for field, want := range map[string]error{"all": ErrUncountable, "list.text": ErrUncountable, "norm.f": mapping.ErrNotText, "none": mapping.ErrNotText} {
-		if _, err := e.Countable(t.Context(), index, field); !errors.Is(err, want) {
-			t.Errorf("%s: %v", field, err)
-		}
+		check.Error(t, want, check.ErrOf(e.Countable(t.Context(), index, field)), field)
 	}
 	countable, err := e.Countable(t.Context(), index, "body.akin")
 	if err != nil || len(countable) != 1 || countable[0].Index != index {
@@ -303,9 +282,7 @@ func (e *engine) refs(t *testing.T, index string) map[string]DocRef {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return docs
 }
 
@@ -330,9 +307,7 @@ func (e *engine) testUpdateDocs(t *testing.T, docs map[string]DocRef) {
 			t.Errorf("update of %+v: %+v, %v, want %v", step.doc, got, err, step.want)
 		}
 	}
-	if err := e.Refresh(t.Context(), e.At("norms")); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, e.Refresh(t.Context(), e.At("norms")))
 	now := e.refs(t, "norms")
 	if now["2"].Version != 71 || !now["1"].HasValue {
 		t.Errorf("after the updates %+v", now)

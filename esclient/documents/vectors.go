@@ -20,8 +20,7 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A TermFreq is an index term and how often a field of a document has it, all
-// its values together.
+// A TermFreq is an index term and how often a field has it, in all its values.
 type TermFreq struct {
 	Term string
 	Freq int64 // at least 1
@@ -29,51 +28,48 @@ type TermFreq struct {
 
 // DocTerms are the terms of one document.
 type DocTerms struct {
-	// Found is false for a document that is not there any more, and Version is the
-	// one that the terms are of.
+	// Found is false if the document is gone. Version is that of the terms.
 	Found   bool
 	Version int64
-	// Fields are the terms by field, each once, in no particular order, without
-	// fields that have none.
+	// Fields has the terms by field, each once and unordered, if there are any.
 	Fields map[string][]TermFreq
 	// MeanLengths are the mean numbers of words of the fields in the document's
-	// shard, where these were asked for.
+	// shard, if asked for.
 	MeanLengths map[string]float64
-	// Err, an [*esclient.Error], is why the cluster tells no terms of this document;
-	// its Status is 404 where the index is gone and 0 else.
+	// Err, an [*esclient.Error], is why the cluster returned no terms; its Status
+	// is 404 if the index is gone, else 0.
 	Err error
 }
 
-// A VectorRequest names a document and the fields whose terms are asked for.
+// A VectorRequest asks for the terms of a document in some fields.
 type VectorRequest struct {
-	// Index is the concrete index, and Routing what the document was written with.
+	// Index is the concrete index. Routing is what the document was written with.
 	Index   string `json:"_index"`
 	ID      string `json:"_id"`
 	Routing string `json:"routing,omitempty"`
-	// Fields are full names of text fields. The cluster tells nothing of aliases
-	// and of what copy_to fills.
+	// Fields are full names of text fields. For aliases and fields filled by
+	// copy_to the cluster returns nothing.
 	Fields []string `json:"fields"`
 }
 
 const (
-	// searchedTerms bounds the answer of [API.DocVectors], of which searches at the
-	// same time may each have one.
+	// searchedTerms limits the answer of [API.DocVectors], of which each
+	// concurrent search may hold one.
 	searchedTerms = 8 << 20
-	// manyTerms bounds that of [API.TermFreqs] for several documents: 600,000
-	// terms, which take some 30 MB in memory; oneTerms for a single one: five
-	// million fit.
+	// manyTerms limits that of [API.TermFreqs] for several documents: 600,000
+	// terms, some 30 MB in memory. oneTerms is for one document: five million fit.
 	manyTerms, oneTerms = 16 << 20, 128 << 20
 )
 
 // DocVectors returns the terms of documents as a search sees them, in one call
-// and in the order of docs. Call it with fewer documents where the error wraps
-// [esclient.ErrTooLarge]: the answer is bounded to 8 MiB.
+// and in the order of docs. If the error wraps [esclient.ErrTooLarge], call it
+// with fewer documents: the answer may have 8 MiB.
 func (a API) DocVectors(ctx context.Context, docs []VectorRequest) ([]DocTerms, error) {
 	return a.allTerms(ctx, vectorCall{docs: docs, asSearched: true, limit: searchedTerms})
 }
 
-// Named returns the documents of a concrete index of one shard that have the
-// sequence numbers, in any order, as a search sees them.
+// Named returns the documents with the given sequence numbers in a concrete
+// index of one shard, unordered, as a search sees them.
 func (a API) Named(ctx context.Context, index string, seqNos []int64) ([]DocRef, error) {
 	var answer page
 	call := esclient.Call{
@@ -93,10 +89,10 @@ func (a API) Named(ctx context.Context, index string, seqNos []int64) ([]DocRef,
 	return docs, nil
 }
 
-// TermFreqs returns the terms of documents in fields as they are now, not yet
-// visible writes included, in the order of docs. Call it with some hundred at
-// most, and with fewer where the error wraps [esclient.ErrTooLarge]: the answer
-// is bounded to 16 MiB, to 128 MiB for a single document.
+// TermFreqs returns the current terms of documents in fields, including writes
+// that are not yet searchable, in the order of docs. Call it with some hundred
+// at most, and with fewer if the error wraps [esclient.ErrTooLarge]: the answer
+// may have 16 MiB, for a single document 128 MiB.
 func (a API) TermFreqs(ctx context.Context, fields []string, docs []DocRef) ([]DocTerms, error) {
 	call := vectorCall{timeout: pageTimeout, limit: manyTerms}
 	if len(docs) == 1 {
@@ -108,17 +104,17 @@ func (a API) TermFreqs(ctx context.Context, fields []string, docs []DocRef) ([]D
 	return a.allTerms(ctx, call)
 }
 
-// A vectorCall is one call of _mtermvectors, with timeout and limit as of an
+// A vectorCall calls _mtermvectors; timeout and limit are as in
 // [esclient.Call].
 type vectorCall struct {
 	docs       []VectorRequest
-	positions  bool // the places of the terms are asked for, too
-	asSearched bool // the documents as a search sees them, not as they are now
+	positions  bool // ask for positions of terms, too
+	asSearched bool // documents as a search sees them, not in their current state
 	timeout    time.Duration
 	limit      int64
 }
 
-// allTerms makes a call and returns all of its answer.
+// allTerms makes a call and returns the complete answer.
 func (a API) allTerms(ctx context.Context, call vectorCall) ([]DocTerms, error) {
 	all := make([]DocTerms, 0, len(call.docs))
 	err := a.termVectors(ctx, call, func(_ int, d *vectorDoc) error {
@@ -131,9 +127,9 @@ func (a API) allTerms(ctx context.Context, call vectorCall) ([]DocTerms, error) 
 	return all, nil
 }
 
-// termVectors calls fn with each document of a call, in their order, while the
-// answer is read. Its filter keeps an entry for a document without terms by
-// _index; one that goes into the terms would take the cluster a fifth more
+// termVectors calls fn with each document of a call, in order, while it reads
+// the answer. Its filter keeps, by _index, an entry for a document without
+// terms; a filter that goes into the terms would take the cluster a fifth more
 // time.
 func (a API) termVectors(ctx context.Context, call vectorCall, fn func(i int, d *vectorDoc) error) error {
 	query := url.Values{
@@ -148,19 +144,18 @@ func (a API) termVectors(ctx context.Context, call vectorCall, fn func(i int, d 
 	return a.Client.Send(ctx, r, func(_ http.Header, answer io.Reader) error { return call.read(answer, fn) })
 }
 
-// A vectorDoc is a document of the answer, with the places of the terms of
-// Fields where these were asked for.
+// A vectorDoc is a document in the answer, with the positions of the terms in
+// Fields if asked for.
 type vectorDoc struct {
 	DocTerms
 
 	positions map[string][][]int
 }
 
-// errVectors says that an answer is not that of _mtermvectors.
+// errVectors says that an answer is not one of _mtermvectors.
 var errVectors = errors.New("not the terms of the documents")
 
-// read reads the answer document by document, since there may be millions of
-// terms.
+// read reads an answer, of maybe millions of terms, document by document.
 func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) error {
 	d := jsontext.NewDecoder(answer, esclient.Lenient())
 	n := 0
@@ -186,8 +181,8 @@ func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) 
 	return err
 }
 
-// readDoc reads the entry of the document with an id, "" for one that has none,
-// token by token: a struct for the millions of terms would take twice as long.
+// readDoc reads the entry of the document id; "" accepts any. It reads token by
+// token: structs for millions of terms would take twice as long.
 func (v *vectorCall) readDoc(d *jsontext.Decoder, id string) (*vectorDoc, error) {
 	doc := &vectorDoc{}
 	err := jsonspan.EachMember(d, func(name string) (err error) {
@@ -205,7 +200,7 @@ func (v *vectorCall) readDoc(d *jsontext.Decoder, id string) (*vectorDoc, error)
 		case "error":
 			var e esclient.ItemError
 			err = json.UnmarshalDecode(d, &e)
-			status := 0 // the cluster has none for a document
+			status := 0 // the cluster gives none per document
 			if e.Type == "index_not_found_exception" {
 				status = http.StatusNotFound
 			}
@@ -228,7 +223,7 @@ func (v *vectorCall) readField(d *jsontext.Decoder, doc *vectorDoc, field string
 		if name == "field_statistics" {
 			var all struct {
 				Docs  float64 `json:"doc_count"`
-				Words float64 `json:"sum_ttf"` // -1 where the index does not count them
+				Words float64 `json:"sum_ttf"` // -1 if the index does not count them
 			}
 			err := json.UnmarshalDecode(d, &all)
 			if all.Docs > 0 && all.Words > 0 {
@@ -260,13 +255,13 @@ func (v *vectorCall) readField(d *jsontext.Decoder, doc *vectorDoc, field string
 	return err
 }
 
-// readTerm reads the frequency and the places of a term.
+// readTerm reads the frequency and positions of a term.
 func (v *vectorCall) readTerm(d *jsontext.Decoder) (freq int64, at []int, err error) {
 	err = jsonspan.EachMember(d, func(name string) error {
 		switch {
 		case name == "term_freq":
 			t, err := d.ReadToken()
-			if err == nil && t.Kind() == jsontext.KindNumber { // else Int panics
+			if err == nil && t.Kind() == jsontext.KindNumber { // otherwise Int panics
 				freq, err = t.Int()
 			}
 			return err
@@ -292,8 +287,7 @@ func (v *vectorCall) readTerm(d *jsontext.Decoder) (freq int64, at []int, err er
 	return freq, at, err
 }
 
-// texts returns the document's terms in each of the fields that has any, cut at
-// large gaps.
+// texts returns the document's terms, by field and split at large gaps.
 func (d *vectorDoc) texts(fields []string) [][]string {
 	type occurrence struct {
 		position int

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient"
 )
@@ -35,17 +35,13 @@ var vectorRequests = []VectorRequest{
 func TestTermsOfDocuments(t *testing.T) {
 	f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, vectorsAnswer)
 	got, err := client(t, f).DocVectors(t.Context(), vectorRequests)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := []DocTerms{
 		{Found: true, Version: 3, Fields: map[string][]TermFreq{"title": {{Term: "cars", Freq: 2}}, "title.en": {{Term: "car", Freq: 2}, {Term: `d"og`, Freq: 1}}}},
 		{},
 		{Found: true, Version: 1},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	check.Equal(t, want, got)
 	for _, part := range []string{
 		"realtime=false", "positions=false", "offsets=false", "payloads=false", "term_statistics=false", "field_statistics=true",
 		`{"_index":"t","_id":"1","routing":"zz","fields":["title","title.en"]}`, `{"_index":"t","_id":"2","fields":["title"]}`,
@@ -66,9 +62,7 @@ func TestMeanLengthsOfFields(t *testing.T) {
 		"empty":{"field_statistics":{"sum_doc_freq":0,"doc_count":0,"sum_ttf":0},"terms":{}}}},
 		{"_index":"t","_id":"2","found":false},{"_index":"t","_id":"3","_version":1,"found":true}]}`
 	got, err := client(t, clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, answer)).DocVectors(t.Context(), vectorRequests)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := []DocTerms{
 		{
 			Found: true, Version: 3, MeanLengths: map[string]float64{"title": 2.5, "body": 3},
@@ -77,9 +71,7 @@ func TestMeanLengthsOfFields(t *testing.T) {
 		{},
 		{Found: true, Version: 1},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	check.Equal(t, want, got)
 }
 
 func TestDocumentsAreNamedByTheirNumbers(t *testing.T) {
@@ -88,21 +80,15 @@ func TestDocumentsAreNamedByTheirNumbers(t *testing.T) {
 		{"_index":"t-1","_id":"a","_version":1,"_seq_no":4,"_primary_term":1,"_score":1.0}]}}`
 	f := clustertest.New().Reply("POST /t-1/_search", http.StatusOK, answer)
 	got, err := client(t, f).Named(t.Context(), "t-1", []int64{4, 7, 9})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := []DocRef{
 		{Index: "t-1", ID: "b", Routing: "r", SeqNo: 9, PrimaryTerm: 2, Version: 3},
 		{Index: "t-1", ID: "a", SeqNo: 4, PrimaryTerm: 1, Version: 1},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	check.Equal(t, want, got)
 	const call = `POST /t-1/_search?filter_path=hits.hits {"_source":false,"query":{"terms":{"_seq_no":[4,7,9]}},` +
 		`"seq_no_primary_term":true,"size":3,"track_total_hits":false,"version":true}`
-	if diff := cmp.Diff([]string{call}, f.Calls()); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	check.Equal(t, []string{call}, f.Calls())
 	f.Reply("POST /t-1/_search", http.StatusOK, `{}`) // of no hits, as filter_path has it
 	if got, err := client(t, f).Named(t.Context(), "t-1", []int64{7}); err != nil || len(got) != 0 {
 		t.Errorf("none is there: got %v, %v", got, err)
@@ -114,29 +100,19 @@ func TestDocumentsAreNamedByTheirNumbers(t *testing.T) {
 	}
 }
 
-func TestTermsOfDocumentsThatTheClusterRefuses(t *testing.T) {
-	const gone = `{"docs":[{"_index":"t","_id":"1","error":{"root_cause":[],"type":"index_not_found_exception","reason":"no such index [t]"}}]}`
-	got, err := client(t, clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, gone)).DocVectors(t.Context(), vectorRequests[:1])
-	var refused *esclient.Error
-	if err != nil || !errors.As(got[0].Err, &refused) || refused.Type != "index_not_found_exception" || refused.Status != http.StatusNotFound {
-		t.Errorf("got %+v, %v", got, err)
-	}
-}
-
 // All ways of asking send one kind of body and want one kind of answer.
 func TestFilterOfTermsDoesNotGoIntoThem(t *testing.T) {
 	f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, `{"docs":[]}`)
 	c := client(t, f)
 	_, searched := c.DocVectors(t.Context(), nil)
 	_, now := c.TermFreqs(t.Context(), []string{"body"}, nil)
-	if err := errors.Join(searched, now); err != nil {
-		t.Fatal(err)
-	}
+	_, all := c.allTerms(t.Context(), vectorCall{positions: true})
+	check.OK(t, errors.Join(searched, now, all))
 	filter := url.Values{"filter_path": {"docs._index,docs._id,docs.found,docs._version,docs.error,docs.term_vectors"}}.Encode()
-	if f.Asked("field_statistics=true") != 1 || f.Asked("field_statistics=false") != 1 || !strings.Contains(f.Calls()[0], "field_statistics=true") {
+	if f.Asked("field_statistics=true") != 1 || f.Asked("field_statistics=false") != 2 || !strings.Contains(f.Calls()[0], "field_statistics=true") {
 		t.Errorf("statistics are for the searched documents: %q", f.Calls())
 	}
-	if f.Asked(filter) != 2 || f.Asked("realtime=false") != 1 || f.Asked("positions=false") != 2 {
+	if f.Asked(filter) != 3 || f.Asked("realtime=false") != 1 || f.Asked("positions=false") != 2 || f.Asked("positions=true") != 1 {
 		t.Errorf("asked %q", f.Calls())
 	}
 }
@@ -166,19 +142,6 @@ func TestTermsAreBoundedByTheirBytes(t *testing.T) {
 	}
 }
 
-func TestRoutingOfADocumentIsPassedOn(t *testing.T) {
-	f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, `{"docs":[{},{}]}`)
-	call := vectorCall{positions: true, docs: []VectorRequest{
-		{Index: "a", ID: "1", Routing: "r", Fields: []string{"f"}}, {Index: "b", ID: "2", Fields: []string{"f"}},
-	}}
-	if _, err := client(t, f).allTerms(t.Context(), call); err != nil {
-		t.Fatal(err)
-	}
-	if f.Asked(`"routing":"r"`) != 1 || strings.Count(f.Calls()[0], "routing") != 1 || f.Asked("positions=true") != 1 {
-		t.Errorf("asked %q", f.Calls())
-	}
-}
-
 func TestTermFreqsOfDocuments(t *testing.T) {
 	// As OpenSearch 2.19.1 wrote it.
 	const answer = `{"docs":[
@@ -189,18 +152,14 @@ func TestTermFreqsOfDocuments(t *testing.T) {
 	f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, answer)
 	docs := []DocRef{{Index: "t", ID: "1", Routing: "x"}, {Index: "t", ID: "3"}, {Index: "t", ID: "4"}, {Index: "nope", ID: "5"}}
 	got, err := client(t, f).TermFreqs(t.Context(), []string{"body.akin"}, docs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := []DocTerms{
 		{Found: true, Version: 1, Fields: map[string][]TermFreq{"body.akin": {{Term: "dog", Freq: 1}, {Term: "3.14", Freq: 2}}}},
 		{Found: true, Version: 1},
 		{},
 		{Err: &esclient.Error{Status: http.StatusNotFound, Type: "index_not_found_exception", Reason: "no such index [nope]"}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, got)
 	if f.Asked(`"routing":"x"`) != 1 || strings.Count(f.Calls()[0], "routing") != 1 || f.Asked(`"fields":["body.akin"]`) != 1 {
 		t.Errorf("asked %q", f.Calls())
 	}
@@ -234,9 +193,7 @@ func FuzzTermsOfDocuments(f *testing.F) {
 		call := vectorCall{positions: positions, docs: vectorRequests}
 		n := 0
 		err := call.read(strings.NewReader(answer), func(i int, d *vectorDoc) error {
-			if i != n {
-				t.Errorf("document %d after %d", i, n)
-			}
+			check.Equal(t, n, i)
 			n++
 			for field, terms := range d.Fields {
 				for k, term := range terms {

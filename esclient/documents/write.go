@@ -14,15 +14,14 @@ import (
 	"github.com/akin-search/akin/esclient"
 )
 
-// A Document is one to index. Its source is marshaled as JSON.
+// A Document is a document to index. Its source is marshaled as JSON.
 type Document struct {
 	ID     string
 	Source any
 }
 
-// CreateIndex creates an index with the settings and mappings of body, which is
-// JSON. It reports false for an index that is there already; that stays as it
-// is.
+// CreateIndex creates an index with the settings and mappings in body, JSON. It
+// returns false if the index exists; then it does not change it.
 func (a API) CreateIndex(ctx context.Context, index string, body []byte) (created bool, err error) {
 	err = a.Client.Do(ctx, esclient.Call{Method: http.MethodPut, Path: esclient.IndexPath(index, ""), Body: body}, nil)
 	if refused, ok := errors.AsType[*esclient.Error](err); ok && refused.Type == "resource_already_exists_exception" {
@@ -31,9 +30,8 @@ func (a API) CreateIndex(ctx context.Context, index string, body []byte) (create
 	return err == nil, err
 }
 
-// Index indexes documents in one call, replacing those of the same ids, and
-// makes them visible to searches. Its error names the first document that
-// was refused.
+// Index indexes documents in one call, replacing those with the same ids, and
+// refreshes the index. The error names the first refused document.
 func (a API) Index(ctx context.Context, index string, docs []Document) error {
 	lines := make([]any, 0, 2*len(docs))
 	for _, d := range docs {
@@ -55,15 +53,15 @@ func (a API) Index(ctx context.Context, index string, docs []Document) error {
 	return nil
 }
 
-// A bulkItem is what has become of one action.
+// A bulkItem is the result of one action.
 type bulkItem struct {
 	Status int                 `json:"status"`
 	Result string              `json:"result"`
 	Error  *esclient.ItemError `json:"error"`
 }
 
-// bulk sends actions, two lines each, and returns what has become of them. path
-// ends as a parameter may follow.
+// bulk sends actions, two lines each, and returns the results. path ends so
+// that a parameter can follow.
 func (a API) bulk(ctx context.Context, path string, lines []any) ([]bulkItem, error) {
 	var body bytes.Buffer
 	encoder := jsontext.NewEncoder(&body, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
@@ -85,40 +83,39 @@ func (a API) bulk(ctx context.Context, path string, lines []any) ([]bulkItem, er
 	}
 	items := make([]bulkItem, len(answer.Items))
 	for i, byAction := range answer.Items {
-		for _, items[i] = range byAction { // the one entry
+		for _, items[i] = range byAction { // the only entry
 		}
 	}
 	return items, nil
 }
 
-// A DocUpdate is a change of a part of a document.
+// A DocUpdate is a partial update of a document.
 type DocUpdate struct {
-	Doc  DocRef // it stays as it is where its SeqNo and PrimaryTerm are others by now
-	Part []byte // one JSON object, which is merged into its source
+	Doc  DocRef // not written if its SeqNo or PrimaryTerm has changed
+	Part []byte // a JSON object to merge into its source
 }
 
-// An UpdateStatus is what has become of a [DocUpdate].
+// An UpdateStatus is the outcome of a [DocUpdate].
 type UpdateStatus uint8
 
-// What becomes of an update.
+// Outcomes of an update.
 const (
 	Updated   UpdateStatus = iota // written
-	Unchanged                     // the document had all of the part
-	Conflict                      // it was written by somebody else meanwhile
-	Gone                          // it is not there any more
-	Busy                          // the cluster has too much to do; it may be tried again
-	Refused                       // the cluster does not do it
+	Unchanged                     // the document already had all of the part
+	Conflict                      // somebody else wrote the document meanwhile
+	Gone                          // the document no longer exists
+	Busy                          // the cluster is overloaded; it may be tried again
+	Refused                       // the cluster refuses it
 )
 
-// An UpdateResult is what has become of a [DocUpdate].
+// An UpdateResult is the result of a [DocUpdate].
 type UpdateResult struct {
 	Status UpdateStatus
-	Err    error // the cluster's reason for Busy or Refused, nil else
+	Err    error // the cluster's reason for Busy or Refused, else nil
 }
 
 // UpdateDocs makes partial updates in one call, some hundred at most, and
-// returns what has become of each, in their order. After an error nobody knows
-// which were made.
+// returns the results in order. After an error it is unknown which were made.
 func (a API) UpdateDocs(ctx context.Context, updates []DocUpdate) ([]UpdateResult, error) {
 	lines := make([]any, 0, 2*len(updates))
 	for _, u := range updates {
@@ -145,7 +142,7 @@ func (a API) UpdateDocs(ctx context.Context, updates []DocUpdate) ([]UpdateResul
 	return results, nil
 }
 
-// updated returns what has become of an update.
+// updated returns the result of an update.
 func (i bulkItem) updated() UpdateResult {
 	result := UpdateResult{Status: Refused}
 	switch {

@@ -2,28 +2,14 @@ package documents
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient"
 )
-
-// writing returns a client of a cluster that answers with handle.
-func writing(t *testing.T, handle http.HandlerFunc) API {
-	t.Helper()
-	server := httptest.NewServer(handle)
-	t.Cleanup(server.Close)
-	c, err := esclient.New(esclient.Options{URL: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return API{c}
-}
 
 func TestAnIndexThatIsThereAlreadyIsKept(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -35,46 +21,29 @@ func TestAnIndexThatIsThereAlreadyIsKept(t *testing.T) {
 		"there already": {400, `{"error":{"root_cause":[{"type":"resource_already_exists_exception","reason":"index [a/x] already exists"}],"type":"resource_already_exists_exception"},"status":400}`, false},
 		"refused":       {400, `{"error":{"root_cause":[{"type":"mapper_parsing_exception","reason":"no handler for type [tekst]"}],"type":"mapper_parsing_exception"},"status":400}`, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var got string
-			c := writing(t, func(w http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				got = r.Method + " " + r.URL.Path + " " + string(body)
-				w.WriteHeader(tt.status)
-				_, _ = io.WriteString(w, tt.answer)
-			})
-			created, err := c.CreateIndex(t.Context(), "docs", []byte(`{"mappings":{}}`))
-			var refused *esclient.Error
-			if errors.As(err, &refused) != tt.refused || (err == nil) == tt.refused || created != (tt.status == 200) {
-				t.Errorf("created %t, error %v", created, err)
-			}
-			if want := `PUT /docs {"mappings":{}}`; got != want {
-				t.Errorf("sent %q, want %q", got, want)
-			}
-		})
+		f := clustertest.New().Reply("PUT /docs", tt.status, tt.answer)
+		created, err := client(t, f).CreateIndex(t.Context(), "docs", []byte(`{"mappings":{}}`))
+		var refused *esclient.Error
+		if errors.As(err, &refused) != tt.refused || (err == nil) == tt.refused || created != (tt.status == 200) {
+			t.Errorf("%s: created %t, error %v", name, created, err)
+		}
+		if f.Asked(`PUT /docs {"mappings":{}}`) != 1 {
+			t.Errorf("%s: sent %q", name, f.Calls())
+		}
 	}
 }
 
 func TestDocumentsAreIndexedInBulk(t *testing.T) {
-	var sent strings.Builder
-	refuse := false
-	c := writing(t, func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(&sent, r.Body)
-		if refuse {
-			fmt.Fprint(w, `{"errors":true,"items":[{"index":{"_id":"1","status":201}},{"index":{"_id":"2","status":400,"error":{"type":"mapper_parsing_exception","reason":"failed to parse"}}}]}`)
-			return
-		}
-		fmt.Fprint(w, `{"errors":false,"items":[{"index":{"_id":"1","status":201}},{"index":{"_id":"2","status":201}}]}`)
-	})
+	f := clustertest.New().Reply("POST /docs/_bulk", http.StatusOK, `{"errors":false,"items":[{"index":{"_id":"1","status":201}},{"index":{"_id":"2","status":201}}]}`)
+	c := client(t, f)
 	docs := []Document{{"1", map[string]string{"body": "a car"}}, {"2", map[string]string{"body": "line\nbreak"}}}
-	if err := c.Index(t.Context(), "docs", docs); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Index(t.Context(), "docs", docs))
 	want := `{"index":{"_id":"1"}}` + "\n" + `{"body":"a car"}` + "\n" + `{"index":{"_id":"2"}}` + "\n" + `{"body":"line\nbreak"}` + "\n"
-	if sent.String() != want {
-		t.Errorf("sent\n%s\nwant\n%s", sent.String(), want)
+	if _, sent, _ := strings.Cut(f.Calls()[0], " {"); "{"+sent != want {
+		t.Errorf("sent\n%s\nwant\n%s", f.Calls()[0], want)
 	}
-	refuse = true
+	f.Reply("POST /docs/_bulk", http.StatusOK,
+		`{"errors":true,"items":[{"index":{"_id":"1","status":201}},{"index":{"_id":"2","status":400,"error":{"type":"mapper_parsing_exception","reason":"failed to parse"}}}]}`)
 	err := c.Index(t.Context(), "docs", docs)
 	var refused *esclient.Error
 	if !errors.As(err, &refused) || refused.Status != 400 || !strings.Contains(err.Error(), `document "2"`) {

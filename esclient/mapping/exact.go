@@ -6,29 +6,28 @@ import (
 	"strings"
 )
 
-// LinearScript is the source of a scripted similarity that scores a term with
-// its boost times its frequency.
+// LinearScript is the source of a scripted similarity that scores a term by
+// boost times frequency.
 const LinearScript = "return query.boost * doc.freq;"
 
 const (
-	// minLinearK1 and maxLinearK1 bound the k1 of a BM25 that is as good as linear:
-	// up to tf = 30 it is 0.5 % off at 6,000, 0.3 % at 10,000 and, for want of
-	// digits in 32-bit scores, 0.4 % at 100,000.
+	// minLinearK1 and maxLinearK1 bound k1 of a practically linear BM25: up to tf
+	// = 30 it is 0.5 % off at 6,000, 0.3 % at 10,000 and, for lack of digits in
+	// 32-bit scores, 0.4 % at 100,000.
 	minLinearK1, maxLinearK1 = 6_000, 100_000
 )
 
-// A Linearity is how a field scores: by a linear script, or by BM25, see
-// [FieldScoring].
+// A Linearity is how a field scores: by a linear script or [FieldScoring].
 type Linearity struct {
 	Scripted bool
 	K1       float64
 	Legacy   bool
 }
 
-// LinearFields returns the fields that score linearly and have the same text of
-// a document and the same analyzers as f: itself, a multi-field of it, the
-// field that it is a multi-field of, or another one of that. field is the name
-// that f was asked for by.
+// LinearFields returns the linearly scoring fields with the same text and
+// analyzers as f: f itself, its multi-fields, the field that it is a
+// multi-field of, and that field's other multi-fields. field is the name by
+// which f was asked for.
 func (m *Index) LinearFields(f *Field, field string) (map[string]Linearity, error) {
 	top, err := Find(m.Mappings.Properties, f.Source)
 	if err != nil || top == nil {
@@ -44,7 +43,7 @@ func (m *Index) LinearFields(f *Field, field string) (map[string]Linearity, erro
 		if err != nil {
 			return nil, err
 		}
-		// With index_options "docs" the index does not hold how often a term occurs.
+		// With index_options "docs" the index has no term frequencies.
 		if p == nil || p.Type != "text" || m.Mappings.computed(name) || string(p.Index) == "false" || string(p.IndexOptions) == `"docs"` {
 			continue
 		}
@@ -60,15 +59,15 @@ func (m *Index) LinearFields(f *Field, field string) (map[string]Linearity, erro
 }
 
 // analyzedLike reports whether g, a field of the same index, is analyzed like
-// f. A search analyzer that is left open is the same for fields of the same
-// index analyzer.
+// f. An open search analyzer is the same for fields with the same index
+// analyzer.
 func (f *Field) analyzedLike(g *Field) bool {
 	s := f.Settings
 	return s.Definition(f.IndexAnalyzer) == s.Definition(g.IndexAnalyzer) &&
 		(f.SearchAnalyzer == "") == (g.SearchAnalyzer == "") && s.Definition(f.SearchAnalyzer) == s.Definition(g.SearchAnalyzer)
 }
 
-// linear tells how the field scores, and whether linearly.
+// linear returns how the field scores, and whether that is linear.
 func (f *Field) linear() (Linearity, bool) {
 	prefix := "index.similarity." + f.SimilarityName + "."
 	if f.Settings.Text(prefix+"type") == "scripted" {
@@ -79,16 +78,15 @@ func (f *Field) linear() (Linearity, bool) {
 	return Linearity{K1: f.K1, Legacy: f.Legacy}, f.Similarity == BM25 && f.B == 0 && f.K1 >= minLinearK1 && f.K1 <= maxLinearK1
 }
 
-// A Text is a field of an index that has text of its documents, by its full
-// name. NotWords is as in [Schema].
+// A Text is a field with text of an index's documents, by its full name.
+// NotWords is as in [Schema].
 type Text struct {
 	Field
 
 	Name, NotWords string
 }
 
-// Texts returns the fields of [Mappings.OwnTexts] of an open index, none of a
-// closed one.
+// Texts returns an open index's [Mappings.OwnTexts], none of a closed one.
 func Texts(index string, m Index) (texts []Text, err error) {
 	if m.Closed() {
 		return nil, nil
@@ -114,14 +112,13 @@ func Texts(index string, m Index) (texts []Text, err error) {
 	return texts, nil
 }
 
-// An Inspection says what an index has of a text field, and what it maps.
+// An Inspection is what an index says of a text field, with its mappings.
 type Inspection struct {
 	Field
 	Mappings
 }
 
-// Inspect returns what the open indices of an answer have of a field, as
-// [Fields] does.
+// Inspect returns what the open indices of an answer say of a field.
 func Inspect(answer map[string]Index, field string) ([]Inspection, error) {
 	fields, err := Fields(answer, field)
 	all := make([]Inspection, len(fields))

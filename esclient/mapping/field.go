@@ -10,50 +10,49 @@ import (
 	"sync/atomic"
 )
 
-// PositionGap is what the cluster adds to the position between two texts of a
-// field or of an _analyze call by the name of an analyzer, by default.
+// PositionGap is what the cluster adds, by default, to the position between two
+// texts of a field, or of an _analyze call that names an analyzer.
 const PositionGap = 100
 
-// Analyzers are the names that a field's own analyzers have.
+// Analyzers are the names of a field's analyzers.
 type Analyzers struct {
-	// IndexAnalyzer makes the terms of documents, SearchAnalyzer those of queries;
-	// it is "" where only the cluster knows it.
+	// IndexAnalyzer is for documents, SearchAnalyzer for queries; that is "" if
+	// only the cluster knows it.
 	IndexAnalyzer, SearchAnalyzer string
-	// Dense says that the index analyzer sets a smaller gap than [PositionGap].
+	// Dense says that the index analyzer has a smaller gap than [PositionGap].
 	Dense bool
 }
 
-// FieldScoring is how a field scores. K1 and B are BM25's; Legacy says that
-// the field names LegacyBM25, which multiplies by k1+1 where OpenSearch 3's
-// BM25 does not.
+// FieldScoring is how a field is scored. K1 and B are BM25's. Legacy says that
+// the field uses LegacyBM25, which multiplies by k1+1; OpenSearch 3's BM25 does
+// not.
 type FieldScoring struct {
 	Similarity Similarity
 	K1, B      float64
 	Legacy     bool
 }
 
-// A Field is what one index says of a field.
+// A Field is a field in one index.
 type Field struct {
 	Target
-	// Nested is the path of the innermost nested object above the field, "" for
-	// none.
+	// Nested is the path of the innermost nested object above the field, or "".
 	Nested string
 	Analyzers
 	FieldScoring
-	// SimilarityName and Settings serve to compare similarities and analyzers.
+	// SimilarityName and Settings are for comparing similarities and analyzers.
 	SimilarityName string
 	Settings       Settings
 }
 
-// Fields returns what the indices that map a field say of it, by the name of
-// the index. It returns [ErrNotText] if one of them maps it as something else
-// than searchable text, or none maps it.
+// Fields returns the field in each index that maps it, by index name. It
+// returns [ErrNotText] if an index maps it as something other than searchable
+// text, or none maps it.
 func Fields(answer map[string]Index, field string) ([]Field, error) {
 	var fields []Field
 	for _, index := range slices.Sorted(maps.Keys(answer)) {
 		m := answer[index]
 		if m.Closed() {
-			continue // a search that takes it at all leaves it out
+			continue // searches skip it, or refuse it
 		}
 		if m.Mappings.computed(field) {
 			return nil, fmt.Errorf("index %q computes it when searching: %w", index, ErrNotText)
@@ -81,14 +80,14 @@ func Fields(answer map[string]Index, field string) ([]Field, error) {
 	return fields, nil
 }
 
-// readField resolves what a property leaves to the settings of its index.
+// readField resolves what a property leaves to the index settings.
 func readField(index string, p *Property, s Settings) (Field, error) {
 	f := Field{
 		Target: Target{Index: index, Source: p.Source}, Nested: p.Nested, Settings: s,
 		SimilarityName: p.Similarity, FieldScoring: FieldScoring{K1: defaultK1, B: defaultB},
 	}
-	const maxShards = 1 << 16 // far above the engines' own bound of 1024
-	f.Shards = 1              // where a hosted cluster keeps the number to itself
+	const maxShards = 1 << 16 // far above the engines' limit of 1024
+	f.Shards = 1              // if a hosted cluster hides the number
 	if n := s.Text("index.number_of_shards"); n != "" {
 		var err error
 		if f.Shards, err = strconv.Atoi(n); err != nil || f.Shards < 1 || f.Shards > maxShards {
@@ -112,9 +111,8 @@ func readField(index string, p *Property, s Settings) (Field, error) {
 	return f, nil
 }
 
-// readSimilarity resolves the similarity's name. A field that names none has
-// the one called "default", which an index may define; both engines know BM25
-// and boolean.
+// readSimilarity resolves the similarity's name. A field without one has
+// "default", which an index may define; both engines know BM25 and boolean.
 func (f *Field) readSimilarity() {
 	f.SimilarityName = cmp.Or(f.SimilarityName, "default")
 	prefix := "index.similarity." + f.SimilarityName + "."
@@ -135,12 +133,12 @@ func (f *Field) readSimilarity() {
 	}
 }
 
-// A Treatment is what an index does with a field, for comparison: the nested
-// object that the field is in, the definitions of its analyzers, the name of
-// its similarity and the settings of that.
+// A Treatment is how an index treats a field, for comparison: its nested
+// object, the definitions of its analyzers, and its similarity's name and
+// settings.
 type Treatment struct{ nested, index, search, similarity, settings string }
 
-// Treatment returns what the index does with the field.
+// Treatment returns how the index treats the field.
 func (f *Field) Treatment() Treatment {
 	return Treatment{
 		nested: f.Nested, index: f.Settings.Definition(f.IndexAnalyzer), search: f.Settings.Definition(f.SearchAnalyzer),
@@ -148,38 +146,39 @@ func (f *Field) Treatment() Treatment {
 	}
 }
 
-// A Similarity is a kind of scoring that a field is mapped with.
+// A Similarity is the kind of a field's scoring.
 type Similarity uint8
 
 // The similarities.
 const (
-	BM25    Similarity = iota // multiplies idf in once
-	Boolean                   // scores every term with its boost
-	Other                     // its formula is not known: DFR, IB, language models, scripted
+	BM25    Similarity = iota // multiplies by idf once
+	Boolean                   // scores every term by its boost
+	Other                     // unknown formula: DFR, IB, language models, scripted
 )
 
-// defaultK1 and defaultB are those of the BM25 of both engines where a mapping
-// sets none.
+// defaultK1 and defaultB are BM25's defaults in both engines.
 const defaultK1, defaultB = 1.2, 0.75
 
-// A Schema is what the indices of an expression say of a field that all of them
-// that map it treat alike. It is shared and, Unvectored apart, not modified.
+// A Schema is a field that all indices of an expression that map it treat
+// alike. It is shared and, except for Unvectored, read-only.
 type Schema struct {
 	Targets []Target // by name, at least one
-	Nested  string   // as of a [Field]
+	Nested  string   // as in [Field]
 	Analyzers
 	FieldScoring
-	// SearchAnalyzers is the name of the search analyzer; where the indices call it
-	// by several names, all of these with the names of the indices.
+	// SearchAnalyzers is the name of the search analyzer; if it differs between
+	// indices, all names with the indices' names.
 	SearchAnalyzers string
-	// NotWords names what in the analyzers makes other terms than words.
+	// NotWords names the component of the analyzers that makes other terms than
+	// words.
 	NotWords string
 	// Shards is the number of primary shards of the targets.
 	Shards int
 	// Routed says that an alias may send a search to some of them only, Filtered
-	// that an alias of the expression has a filter, and Piped that a target has its
-	// own search pipeline.
-	Routed, Filtered, Piped bool
+	// that an alias of the expression has a filter, or a target its own search
+	// pipeline. Pipelines are the names of these.
+	Routed, Filtered bool
+	Pipelines        []string
 	// differing names the analyzers that are not defined alike in all targets.
 	differing map[string]bool
 	// Unvectored says that the cluster refused to count terms by _termvectors.
@@ -189,15 +188,15 @@ type Schema struct {
 // A Target is a concrete index that maps a field.
 type Target struct {
 	Index  string
-	Shards int // primary ones
-	// Source is the path of the field's text in a document: for a multi-field that
-	// of the field it belongs to.
+	Shards int // primary shards
+	// Source is the path of the field's text in a document; for a multi-field, of
+	// its parent field.
 	Source string
-	// AliasOf is the field's own name where it was asked for by an alias, "" else.
+	// AliasOf is the field's own name if it was asked for by an alias, else "".
 	AliasOf string
 }
 
-// Bytes returns about what a schema takes.
+// Bytes returns the approximate size of a schema.
 func (s *Schema) Bytes() int {
 	n := 128
 	if s == nil {
@@ -213,9 +212,8 @@ func (s *Schema) Bytes() int {
 	return n
 }
 
-// Analyzer returns the name of the analyzer of a clause, named being the one
-// that it asks for. It returns [ErrMixed] if the indices define that one
-// differently.
+// Analyzer returns the name of a clause's analyzer; named is the one it asks
+// for. It returns [ErrMixed] if the indices define that one differently.
 func (s *Schema) Analyzer(named string) (string, error) {
 	if named == "" {
 		return s.SearchAnalyzer, nil
@@ -226,8 +224,8 @@ func (s *Schema) Analyzer(named string) (string, error) {
 	return named, nil
 }
 
-// Merge returns the schema of a field from what its indices say of it,
-// [ErrMixed] where they differ in what a search sees.
+// Merge returns the common schema of a field in its indices, or [ErrMixed] if
+// they differ in what a search sees.
 func Merge(fields []Field) (*Schema, error) {
 	first := &fields[0]
 	s := &Schema{

@@ -1,6 +1,5 @@
-// Package mapping reads what the mappings and settings of indices say of a
-// field: what it is, how it is analyzed and scored, and whether several indices
-// treat it alike. It makes no calls.
+// Package mapping reads mappings and settings of indices: what a field is, how
+// it is analyzed and scored, and whether indices treat it alike. It has no I/O.
 package mapping
 
 import (
@@ -17,35 +16,34 @@ import (
 )
 
 const (
-	// MaxFields bounds the names that a pattern leads to. The engines themselves
-	// refuse to search more fields than they allow clauses, by default as many.
+	// MaxFields limits the fields that a pattern matches. The engines refuse to
+	// search more fields than they allow clauses, by default as many.
 	MaxFields = 1024
-	// maxDepth is the deepest nesting of fields that is followed. The engines
-	// refuse more than 20 levels, unless told otherwise.
+	// maxDepth limits the nesting of fields. The engines refuse more than 20
+	// levels by default.
 	maxDepth = 100
 	// TypeAlias is the type of a second name for a field.
 	TypeAlias = "alias"
 )
 
-// Errors that mean "leave this field alone", not "something is broken".
+// Errors that mean "do not expand this field", not "something is broken".
 var (
-	// ErrNotText says that the field is not mapped as searchable text in every
-	// index that maps it, or is mapped in none.
+	// ErrNotText says that an index maps the field as something other than
+	// searchable text, or that none maps it.
 	ErrNotText = errors.New("not a text field")
-	// ErrMixed says that the indices have other analyzers or similarities for it.
+	// ErrMixed says that indices differ in the field's analyzers or similarity.
 	ErrMixed = errors.New("the indices analyze or score the field differently")
 	// ErrTooManyFields says that a pattern matches more than [MaxFields].
 	ErrTooManyFields = errors.New("the pattern matches too many fields")
 )
 
-// Mappings are the fields of an index. Runtime and Derived are computed at
-// search time, in Elasticsearch and OpenSearch; they shadow mapped ones.
+// Mappings are the fields of an index. Runtime (Elasticsearch) and Derived
+// (OpenSearch) are computed at search time and shadow mapped ones.
 type Mappings struct {
 	Properties map[string]jsontext.Value `json:"properties"`
 	Runtime    map[string]jsontext.Value `json:"runtime"`
 	Derived    map[string]jsontext.Value `json:"derived"`
-	// Templates map the fields that are yet to come, and Kept says what the index
-	// keeps of the source of documents.
+	// Templates map future fields. Kept says what is kept of documents' source.
 	Templates jsontext.Value `json:"dynamic_templates"`
 	Kept      jsontext.Value `json:"_source"`
 }
@@ -55,30 +53,32 @@ func (m *Mappings) computed(field string) bool {
 	return m.Runtime[field] != nil || m.Derived[field] != nil
 }
 
-// An Index is what GET /{index} with flat settings tells of an index.
+// An Index is the answer of GET /{index} with flat settings.
 type Index struct {
 	Mappings Mappings `json:"mappings"`
 	Settings Settings `json:"settings"`
-	// DataStream is the stream that the index is behind, "" for none.
+	// DataStream is the data stream of the index, or "".
 	DataStream string `json:"data_stream"`
-	// Aliases are those that the expression of the indices may name.
+	// Aliases are those that the index expression may name.
 	Aliases map[string]struct {
 		SearchRouting string         `json:"search_routing"`
 		Filter        jsontext.Value `json:"filter"`
 	} `json:"aliases"`
 }
 
-// Piped reports whether the index has its own search pipeline.
-func (m *Index) Piped() bool {
-	pipeline := m.Settings.Text("index.search.default_pipeline")
-	return pipeline != "" && pipeline != "_none"
+// Pipeline returns the name of the index's own search pipeline, "" for none.
+func (m *Index) Pipeline() string {
+	if name := m.Settings.Text("index.search.default_pipeline"); name != "_none" {
+		return name
+	}
+	return ""
 }
 
-// Restricted reports whether an alias that a search may name sends it to some
-// of the index's shards only, and whether one has a filter, as the index's own
+// Restricted reports whether an alias that a search may name sends it to only
+// some of the index's shards, and whether one has a filter, as the index's own
 // search pipeline may have.
 func (m *Index) Restricted(mayName func(alias string) bool) (routed, filtered bool) {
-	filtered = m.Piped()
+	filtered = m.Pipeline() != ""
 	for alias, a := range m.Aliases {
 		if (a.SearchRouting != "" || len(a.Filter) > 0) && mayName(alias) {
 			routed, filtered = routed || a.SearchRouting != "", filtered || len(a.Filter) > 0
@@ -90,8 +90,7 @@ func (m *Index) Restricted(mayName func(alias string) bool) (routed, filtered bo
 // Closed reports whether the index is closed.
 func (m *Index) Closed() bool { return m.Settings.Text("index.verified_before_close") == "true" }
 
-// Open returns the names of the open indices in an answer, in order: that of
-// the data stream where there is one.
+// Open returns the sorted names of open indices, or of their data streams.
 func Open(answer map[string]Index) []string {
 	names := make([]string, 0, len(answer))
 	for index, m := range answer {
@@ -118,21 +117,20 @@ type Property struct {
 	Properties     map[string]jsontext.Value `json:"properties"`
 	Fields         map[string]jsontext.Value `json:"fields"`
 
-	// Nested is the path of the innermost nested object above it, "" for none, and
-	// Source that of its text in a document: for a multi-field that of the field
-	// it belongs to.
+	// Nested is the path of the innermost nested object above it, or "". Source is
+	// the path of its text in a document; for a multi-field, of its parent field.
 	Nested string `json:"-"`
 	Source string `json:"-"`
 }
 
-// walk calls fn with the fields below some properties that enter lets in, by
-// their full names: objects and multi-fields too. A key may have several
-// segments of the name, in a mapping without subobjects.
+// walk calls fn with the full name of each field, object and multi-field below
+// some properties that enter allows. Keys may have several segments, in a
+// mapping without subobjects.
 func walk(properties map[string]jsontext.Value, enter func(name string) bool, fn func(name string, p *Property)) error {
 	return (&Property{Properties: properties}).walk("", maxDepth, enter, fn)
 }
 
-// walk is the walk below p, whose fields have names that start with prefix.
+// walk is the walk below p, whose fields' names start with prefix.
 func (p *Property) walk(prefix string, depth int, enter func(name string) bool, fn func(name string, p *Property)) error {
 	if depth < 0 {
 		return errors.New("nested too deep")
@@ -164,10 +162,10 @@ func (p *Property) walk(prefix string, depth int, enter func(name string) bool, 
 	return visit(p.Properties, "", nested)
 }
 
-// all lets all fields into a walk.
+// all allows all fields in a walk.
 func all(string) bool { return true }
 
-// Find returns the property of a field, nil if there is none.
+// Find returns the property of a field, or nil.
 func Find(properties map[string]jsontext.Value, field string) (found *Property, err error) {
 	err = walk(properties, func(name string) bool {
 		return name == field || strings.HasPrefix(field, name) && field[len(name)] == '.'
@@ -179,8 +177,8 @@ func Find(properties map[string]jsontext.Value, field string) (found *Property, 
 	return found, err
 }
 
-// Resolve returns the property of a field, nil if there is none, and where the
-// name is an alias the name of the field that it stands for.
+// Resolve returns the property of a field or nil, and, for an alias, its
+// target.
 func (m *Index) Resolve(field string) (p *Property, alias string, err error) {
 	p, err = Find(m.Mappings.Properties, field)
 	if p == nil || err != nil || p.Type != TypeAlias {
@@ -206,8 +204,7 @@ func (p *Property) TypeName() string {
 	}
 }
 
-// Matching returns the names of the fields that match in the open indices of an
-// answer.
+// Matching returns the names of matching fields in open indices of an answer.
 func Matching(answer map[string]Index, pattern string) ([]string, error) {
 	names := map[string]bool{}
 	for index, m := range answer {
@@ -219,7 +216,7 @@ func Matching(answer map[string]Index, pattern string) ([]string, error) {
 			return nil, fmt.Errorf("mapping of index %q: %w", index, err)
 		}
 		for name, target := range found {
-			// The engines search a field once that a pattern leads to twice.
+			// Engines search a field once even if the pattern matches it twice.
 			if _, twice := found[target]; !twice {
 				names[name] = true
 			}
@@ -231,8 +228,7 @@ func Matching(answer map[string]Index, pattern string) ([]string, error) {
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
-// matching returns the fields that match, with the names of those that they are
-// aliases of, "" for none.
+// matching returns the matching fields with their alias targets, "" for none.
 func (m *Mappings) matching(pattern string) (map[string]string, error) {
 	found := map[string]string{}
 	for _, properties := range []map[string]jsontext.Value{m.Properties, m.Runtime, m.Derived} {
@@ -251,8 +247,8 @@ func (m *Mappings) matching(pattern string) (map[string]string, error) {
 	return found, nil
 }
 
-// searched reports whether a query for a text whose field name is a pattern
-// goes to the field, as far as its type decides.
+// searched reports whether a field of this type is searched by text queries
+// whose field name is a pattern.
 func (p *Property) searched() bool {
 	switch p.Type {
 	case "", "object", "nested", "passthrough",
@@ -264,7 +260,7 @@ func (p *Property) searched() bool {
 	}
 }
 
-// TextFields returns the full names of the text fields among some properties.
+// TextFields returns the full names of the text fields in some properties.
 func TextFields(properties map[string]jsontext.Value) (names []string, err error) {
 	err = walk(properties, all, func(name string, p *Property) {
 		if p.Type == "text" {
@@ -274,8 +270,8 @@ func TextFields(properties map[string]jsontext.Value) (names []string, err error
 	return names, err
 }
 
-// OwnTexts returns the names of the fields that index text of the documents
-// themselves: without those in nested objects and those that copy_to fills.
+// OwnTexts returns the fields that index text of the documents themselves, not
+// those in nested objects or filled by copy_to.
 func (m *Mappings) OwnTexts() (names []string, err error) {
 	copied := m.copied()
 	err = walk(m.Properties, all, func(name string, p *Property) {
@@ -287,8 +283,8 @@ func (m *Mappings) OwnTexts() (names []string, err error) {
 	return names, err
 }
 
-// Uncountable returns why the mappings do not let the terms of a field be
-// counted, whose text documents have at source; "" if they do.
+// Uncountable returns why the terms of a field, with its text at source, cannot
+// be counted from documents, or "".
 func (m *Mappings) Uncountable(source string) string {
 	var kept struct {
 		Enabled  *bool          `json:"enabled"`
@@ -310,7 +306,7 @@ func (m *Mappings) Uncountable(source string) string {
 	}
 }
 
-// copied returns the fields that others are copied to.
+// copied returns the fields that copy_to fills.
 func (m *Mappings) copied() []string {
 	names := copyTargets(m.Templates)
 	for _, property := range m.Properties {
@@ -319,7 +315,7 @@ func (m *Mappings) copied() []string {
 	return names
 }
 
-// copyTargets returns the fields that copy_to names somewhere in v.
+// copyTargets returns the fields that copy_to names anywhere in v.
 func copyTargets(v jsontext.Value) (names []string) {
 	var list []jsontext.Value
 	var members map[string]jsontext.Value

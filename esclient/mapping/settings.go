@@ -10,17 +10,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// defaultAnalyzer is the analyzer of a field that names none: the standard one
+// defaultAnalyzer is the analyzer of a field that names none: the standard one,
 // unless the index defines it.
 const defaultAnalyzer = "default"
 
 const analysisPrefix = "index.analysis."
 
-// Settings are the flat settings of an index: strings or arrays of strings, by
-// dotted names.
+// Settings are the flat settings of an index: strings or lists of strings, by
+// name.
 type Settings map[string]jsontext.Value
 
-// Text returns a setting that is a string, "" where it is missing or is none.
+// Text returns a string setting, or "" if it is missing or not a string.
 func (s Settings) Text(name string) string {
 	var v string
 	if decode(s[name], &v) != nil {
@@ -32,7 +32,7 @@ func (s Settings) Text(name string) string {
 // Has reports whether a setting's name starts with prefix.
 func (s Settings) Has(prefix string) bool { return len(s.under(prefix)) > 0 }
 
-// under returns the names of the settings that start with prefix, in order.
+// under returns the sorted names of the settings with a prefix.
 func (s Settings) under(prefix string) []string {
 	var names []string
 	for name := range s {
@@ -44,8 +44,7 @@ func (s Settings) under(prefix string) []string {
 	return names
 }
 
-// section returns the settings whose names start with prefix, one a line:
-// equal sections are equal strings.
+// section returns the settings with a prefix, a line each, to be compared.
 func (s Settings) section(prefix string) string {
 	var b strings.Builder
 	for _, name := range s.under(prefix) {
@@ -54,9 +53,9 @@ func (s Settings) section(prefix string) string {
 	return b.String()
 }
 
-// defined returns the names of the analyzers that the index defines, or of
-// another kind of component. A custom analyzer may leave out its type, never
-// its tokenizer; the others have a type.
+// defined returns the names of the analyzers, or components of another kind,
+// that the index defines. A custom analyzer may omit its type but not its
+// tokenizer; the others have a type.
 func (s Settings) defined(kind string) []string {
 	prefix := analysisPrefix + kind + "."
 	var names []string
@@ -71,12 +70,12 @@ func (s Settings) defined(kind string) []string {
 	return slices.Compact(names)
 }
 
-// Definition returns an analyzer's settings with those of all tokenizers and
-// filters it is made of, directly or through another filter: analyzers of the
-// same definition work alike. One that the index does not define is the
-// engine's own of that name.
+// Definition returns an analyzer's settings with those of all its tokenizers
+// and filters, direct or through another filter: analyzers with equal
+// definitions work alike. An analyzer that the index does not define is the
+// engine's own.
 func (s Settings) Definition(analyzer string) string {
-	components := map[string][]string{} // the sections of tokenizers and filters, by name
+	components := map[string][]string{} // sections of tokenizers and filters, by name
 	for _, kind := range []string{"char_filter", "filter", "tokenizer"} {
 		for _, name := range s.defined(kind) {
 			components[name] = append(components[name], analysisPrefix+kind+"."+name+".")
@@ -86,7 +85,7 @@ func (s Settings) Definition(analyzer string) string {
 	var b strings.Builder
 	for i := 0; i < len(queue); i++ {
 		b.WriteString(s.section(queue[i]))
-		var refs []string // the names that the definition refers to are among its strings
+		var refs []string // names that the definition refers to are among its strings
 		for _, setting := range s.under(queue[i]) {
 			refs = append(refs, s.names(setting)...)
 		}
@@ -108,23 +107,22 @@ func (s Settings) Definition(analyzer string) string {
 	return "built in: " + analyzer
 }
 
-// partsOfWords are the types of analyzers, tokenizers and token filters that
-// make parts of words or several words in one, in lower case and without
-// underscores: engines know edge_ngram as edgeNGram, too, and path_hierarchy as
-// PathHierarchy.
+// partsOfWords are types of analyzers, tokenizers and token filters that make
+// parts of words or combine words, in lower case and without underscores: the
+// engines also know edgeNGram for edge_ngram, and PathHierarchy.
 var partsOfWords = map[string]bool{
 	"ngram": true, "edgengram": true, "pathhierarchy": true, "shingle": true, "commongrams": true,
 	"phonetic": true, "doublemetaphone": true, "beidermorse": true, "daitchmokotoff": true,
 	"fingerprint": true, "minhash": true,
 }
 
-// NotWords returns which part of an analyzer makes other terms than words, such
-// as "filter autocomplete (edge_ngram)", "" where none does.
+// NotWords returns the component of an analyzer that makes terms other than
+// words, such as "filter autocomplete (edge_ngram)", or "".
 func (s Settings) NotWords(analyzer string) string {
 	prefix := analysisPrefix + "analyzer." + analyzer + "."
 	kind := s.Text(prefix + "type")
 	if kind == "" && !s.Has(prefix) {
-		kind = analyzer // the engine's own of that name
+		kind = analyzer // the engine's own
 	}
 	if kind != "" && kind != "custom" {
 		return nonWord("analyzer", analyzer, kind)
@@ -139,7 +137,7 @@ func (s Settings) NotWords(analyzer string) string {
 		if found := s.component("filter", filters[i]); found != "" {
 			return found
 		}
-		// Those that a multiplexer or a condition is made of.
+		// Filters inside a multiplexer or a condition.
 		inner := analysisPrefix + "filter." + filters[i] + ".filter"
 		for _, name := range slices.Concat(s.names(inner), s.names(inner+"s")) {
 			if !slices.Contains(filters, name) {
@@ -150,8 +148,8 @@ func (s Settings) NotWords(analyzer string) string {
 	return ""
 }
 
-// component returns the tokenizer or filter of that name if it makes other
-// terms than words. One that the index does not define is the engine's own.
+// component returns the tokenizer or filter if it makes terms other than words.
+// One that the index does not define is the engine's own.
 func (s Settings) component(kind, name string) string {
 	return nonWord(kind, name, cmp.Or(s.Text(analysisPrefix+kind+"."+name+".type"), name))
 }
@@ -167,8 +165,8 @@ func nonWord(kind, name, typ string) string {
 	}
 }
 
-// names returns the names that a setting lists: an array of them, or a string
-// with commas, as a multiplexer filter has.
+// names returns the names in a setting: an array, or a string with commas, as
+// in a multiplexer filter.
 func (s Settings) names(setting string) []string {
 	var names []string
 	for _, item := range stringsOf(s[setting]) {
@@ -181,7 +179,7 @@ func (s Settings) names(setting string) []string {
 	return names
 }
 
-// stringsOf returns the strings of an array of them, or the one that v is.
+// stringsOf returns the strings of an array, or v itself if it is a string.
 func stringsOf(v jsontext.Value) []string {
 	var list []string
 	var one string
@@ -194,7 +192,7 @@ func stringsOf(v jsontext.Value) []string {
 	return nil
 }
 
-// decode decodes JSON of an answer, which may have a name twice.
+// decode decodes JSON of an answer, which may have duplicate names.
 func decode(b []byte, out any) error {
 	return json.Unmarshal(b, out, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// Errors of a clause's options.
+// Errors in a clause's options.
 var (
 	errOptions    = errors.New("options not understood")
 	errManyFields = errors.New("too many fields")
@@ -39,8 +39,8 @@ func (c *Clause) match(raw []byte) {
 	c.settle(err)
 }
 
-// maxBoost bounds the boosts of a clause and its fields together. The
-// engines compute in 32-bit floats and refuse what is no number there.
+// maxBoost limits the product of a clause's and a field's boosts. The engines
+// compute in 32-bit floats and refuse what does not fit.
 const maxBoost = 1e30
 
 // settle turns an error into the reason to leave the clause alone.
@@ -50,8 +50,8 @@ func (c *Clause) settle(err error) {
 			err = errOptions
 		}
 	}
-	// With "and" no word is optional. A share of none is none, but where the
-	// engines are to find three of none they find nothing.
+	// With "and" no word is optional. A percentage of none is none, but engines
+	// find nothing if three of none must match.
 	if c.OperatorAnd {
 		n, err := strconv.Atoi(strings.Trim(string(c.MinimumShouldMatch), `" `))
 		c.SameMatches = c.SameMatches || err == nil && n > 0
@@ -65,24 +65,23 @@ func (c *Clause) settle(err error) {
 	}
 }
 
-// matchBoolPrefix reads a match whose last term is the beginning of one.
+// matchBoolPrefix reads a match whose last term is a prefix.
 func (c *Clause) matchBoolPrefix(raw []byte) {
 	c.match(raw)
 	c.lastIsPrefix()
 }
 
-// lastIsPrefix says that the last term is the beginning of one. How many of the
-// terms match is then counted by the original only.
+// lastIsPrefix says that the last term is a prefix. Then only the original
+// counts how many terms match.
 func (c *Clause) lastIsPrefix() {
 	c.Prefix, c.Additive = true, false
 	c.SameMatches = c.SameMatches || c.Counted()
 }
 
-// Counted reports whether the clause counts how many terms of the text
-// match.
+// Counted reports whether the clause counts how many terms of the text match.
 func (c *Clause) Counted() bool { return c.OperatorAnd || len(c.MinimumShouldMatch) > 0 }
 
-// matchPhrasePrefix reads a phrase whose last term is the beginning of one.
+// matchPhrasePrefix reads a phrase whose last term is a prefix.
 func (c *Clause) matchPhrasePrefix(raw []byte) {
 	c.Prefix = true
 	c.matchPhrase(raw)
@@ -93,14 +92,14 @@ func (c *Clause) matchPhrase(raw []byte) {
 	c.isPhrase()
 }
 
-// isPhrase says that the clause looks for a phrase, which only the original
-// can: related words change the order of what it finds.
+// isPhrase says that the clause searches for a phrase. Only the original can;
+// related words change the order of what it finds.
 func (c *Clause) isPhrase() {
 	c.Phrase, c.SameMatches, c.Additive = true, true, false
 	c.OperatorAnd, c.MinimumShouldMatch = false, nil
 }
 
-// option takes the options that several kinds share.
+// option reads an option that several kinds share.
 func (c *Clause) option(name string, value []byte) (err error) {
 	switch name {
 	case "query":
@@ -126,16 +125,15 @@ func (c *Clause) option(name string, value []byte) (err error) {
 		c.Additive, c.Fuzzy = false, true
 	case "zero_terms_query", "lenient", "_name", "prefix_length", "max_expansions", "fuzzy_transpositions",
 		"fuzzy_rewrite", "auto_generate_synonyms_phrase_query", "cutoff_frequency", "slop":
-		// They act only on the original, which stays as it is.
+		// These affect only the original, which stays as it is.
 	default:
 		err = errOptions
 	}
 	return err
 }
 
-// several reads the options of a query that names several fields. Those of
-// its own are taken by own, which reports false for all others; ignored ones
-// act only on the original.
+// several reads the options of a query with several fields. own reads those of
+// the kind, or returns false; ignored ones affect only the original.
 func (c *Clause) several(raw []byte, own func(name string, value []byte) (bool, error), ignored ...string) error {
 	c.Patterns = true
 	return jsonspan.Members(raw, func(n, value []byte) (err error) {
@@ -162,19 +160,19 @@ func (c *Clause) multiMatch(raw []byte) {
 	c.ByField = true
 	err := c.several(raw, func(name string, value []byte) (taken bool, err error) {
 		tie = tie || name == "tie_breaker"
-		c.ByField = c.ByField && name != "_name" // which names one query
+		c.ByField = c.ByField && name != "_name" // a name belongs to one query
 		if name == "type" {
 			kind, err = text(value)
 		}
 		return name == "type", err
 	})
-	// With all fields the engine passes over those that cannot have the text.
+	// With all fields the engine skips those that cannot contain the text.
 	c.ByField = c.ByField && !slices.ContainsFunc(c.Fields, func(f BoostedField) bool { return f.Name == "*" })
 	switch kind {
 	case "best_fields":
 	case "most_fields", "bool_prefix":
 		if !tie {
-			c.TieBreaker = 1 // the sum of the fields
+			c.TieBreaker = 1 // the sum over fields
 		}
 		if kind == "bool_prefix" {
 			c.lastIsPrefix()
@@ -190,13 +188,13 @@ func (c *Clause) multiMatch(raw []byte) {
 	c.settle(err)
 }
 
-// combinedFields reads a query that scores several fields as if they were one.
+// combinedFields reads a query that scores several fields like one.
 func (c *Clause) combinedFields(raw []byte) {
 	c.TermCentric, c.Additive = true, false
 	c.settle(c.several(raw, nil))
 }
 
-// queryString reads a query_string whose text uses none of the operators.
+// queryString reads a query_string whose text uses no operators.
 func (c *Clause) queryString(raw []byte) {
 	err := c.several(raw, func(name string, value []byte) (bool, error) {
 		if name != "default_field" {
@@ -207,7 +205,7 @@ func (c *Clause) queryString(raw []byte) {
 		return true, err
 	}, "analyze_wildcard", "allow_leading_wildcard", "enable_position_increments", "escape", "phrase_slop",
 		"quote_analyzer", "quote_field_suffix", "max_determinized_states", "time_zone", "rewrite")
-	// The engine combines several fields term by term.
+	// The engine combines several fields by term.
 	c.Additive = c.Additive && len(c.Fields) == 1
 	if err == nil && hasSyntax(c.Text, `=&|><!(){}[]^"~*?:\/`) {
 		c.Reason = reason.Syntax
@@ -215,12 +213,11 @@ func (c *Clause) queryString(raw []byte) {
 	c.settle(err)
 }
 
-// simpleQueryString reads one whose text uses none of the operators.
+// simpleQueryString reads one whose text uses no operators.
 func (c *Clause) simpleQueryString(raw []byte) {
 	c.TieBreaker = 1 // the engine adds up the fields
 	err := c.several(raw, nil, "flags", "analyze_wildcard", "quote_field_suffix", "fuzzy_prefix_length", "fuzzy_max_expansions")
-	// The engine splits the text at blanks before it analyzes the words,
-	// and counts these.
+	// The engine splits the text at blanks before analysis and counts the words.
 	c.Additive = c.Additive && len(c.Fields) == 1
 	c.SameMatches = c.SameMatches || c.Counted()
 	if err == nil && hasSyntax(c.Text, `+|"*()~\`) {
@@ -229,8 +226,8 @@ func (c *Clause) simpleQueryString(raw []byte) {
 	c.settle(err)
 }
 
-// hasSyntax reports whether text uses one of the operators, a plus or minus
-// before a word or by itself, or a word that is an operator in Lucene.
+// hasSyntax reports whether text uses an operator, a plus or minus at the start
+// of a word, or a word that is an operator in Lucene.
 func hasSyntax(text, operators string) bool {
 	for word := range strings.FieldsSeq(text) {
 		if word[0] == '+' || word[0] == '-' || word == "AND" || word == "OR" || word == "NOT" || word == "TO" {
@@ -240,7 +237,7 @@ func hasSyntax(text, operators string) bool {
 	return strings.ContainsAny(text, operators)
 }
 
-// fields reads a list of field names with boosts, or one.
+// fields reads a field name with boost, or a list of them.
 func fields(raw []byte) (out []BoostedField, err error) {
 	if raw[0] == '"' {
 		f, err := fieldOf(raw)
@@ -248,7 +245,7 @@ func fields(raw []byte) (out []BoostedField, err error) {
 	}
 	err = jsonspan.Elements(raw, func(value []byte) error {
 		f, err := fieldOf(value)
-		// Of a field that stands twice the engines keep the last boost.
+		// Of a repeated field the engines keep the last boost.
 		out = slices.DeleteFunc(out, func(o BoostedField) bool { return o.Name == f.Name })
 		if out = append(out, f); len(out) > MaxFields && err == nil {
 			err = errManyFields
@@ -274,7 +271,7 @@ func fieldOf(raw []byte) (BoostedField, error) {
 	return f, err
 }
 
-// scalar returns a text, or a number or boolean as it is written.
+// scalar returns a string, or a number or boolean as written.
 func scalar(raw []byte) (string, error) {
 	switch raw[0] {
 	case '"':
@@ -294,7 +291,7 @@ func text(raw []byte) (string, error) {
 	return string(plain), err
 }
 
-// number returns a finite number of at least 0, which may stand in quotes.
+// number returns a finite number of at least 0, possibly in quotes.
 func number(raw []byte) (float64, error) {
 	s := strings.Trim(string(raw), `"`)
 	v, err := strconv.ParseFloat(s, 64)

@@ -7,14 +7,13 @@ import (
 )
 
 const (
-	// maxHighlights bounds the highlights of a search that is expanded.
+	// maxHighlights limits the highlights of a search that is expanded.
 	maxHighlights = 64
-	// highlightRoom is what their queries may take together beyond the length
-	// of the body.
+	// highlightRoom is how much longer than the body their queries may be in all.
 	highlightRoom = 1 << 20
 )
 
-// highlight notes a highlight object that needs a highlight_query.
+// highlight records a highlight object that needs a highlight_query.
 func (p *Parser) highlight() error {
 	if !p.isObject() {
 		return p.json.Skip()
@@ -31,7 +30,7 @@ func (p *Parser) highlight() error {
 	if h.Empty {
 		h.At = p.json.Offset() - 1
 	}
-	if s := &p.search; err == nil && !has && len(s.Highlights) <= maxHighlights { // one more says that there are too many
+	if s := &p.search; err == nil && !has && len(s.Highlights) <= maxHighlights { // one more indicates too many
 		s.Highlights = append(s.Highlights, h)
 	}
 	return err
@@ -62,7 +61,7 @@ func (p *Parser) aggregations(depth int) error {
 }
 
 // mark sets the query of the highlights from number first on that have none,
-// and drops them where there is no query.
+// and drops them if there is no query.
 func (s *Search) mark(first int, query jsonspan.Span) {
 	kept := s.Highlights[:first]
 	for _, h := range s.Highlights[first:] {
@@ -76,8 +75,8 @@ func (s *Search) mark(first int, query jsonspan.Span) {
 	s.Highlights = kept
 }
 
-// markHits sets the queries of the highlights that are of the search's hits:
-// the query of the search, or those of its standard retrievers.
+// markHits sets the queries of the highlights for the search's hits: the
+// search's query, or those of its standard retrievers.
 func (s *Search) markHits(standards []jsonspan.Span) {
 	if len(s.Highlights) == 0 {
 		return
@@ -93,8 +92,8 @@ func (s *Search) markHits(standards []jsonspan.Span) {
 	}
 }
 
-// Crowded reports whether there are too many highlights, or whether their
-// queries would take too much room in the body.
+// Crowded reports whether there are too many highlights, or their queries would
+// take too much room in the body.
 func (s *Search) Crowded() bool {
 	n := 0
 	for i := range s.Highlights {

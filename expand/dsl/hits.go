@@ -7,20 +7,18 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// defaultSize is how many hits the engines return by default.
+// defaultSize is the engines' default number of hits.
 const defaultSize = 10
 
-// A Page is what the client asks for of the hits: Size of them behind the
-// first From.
+// A Page is the requested page of hits: Size of them after the first From.
 type Page struct{ From, Size int }
 
-// Page returns the page that the client asks for, false where akin does not
-// know it for sure: the engines refuse some values, and take others for
-// something else.
+// Page returns the requested page, or false if akin is not sure of it: engines
+// refuse some values, and interpret others differently.
 func (s *Search) Page(p *Parameters) (page Page, ok bool) {
 	ok = !p.oddPage
 	read := func(name string, at jsonspan.Span, otherwise int) int {
-		text := p.Get(name) // which goes before the body
+		text := p.Get(name) // overrides the body
 		if text == "" && at.IsZero() {
 			return otherwise
 		}

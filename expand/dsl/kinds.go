@@ -2,35 +2,34 @@ package dsl
 
 import "github.com/akin-search/akin/expand/reason"
 
-// A kind is what akin does with one kind of query. Exactly one of read,
-// inside and reason is set.
+// A kind is how akin treats a kind of query. It has one of read, inside,
+// reason.
 type kind struct {
-	// read takes a clause that looks for text and notes its fields and
-	// options; the clause is the unit that is rewritten.
+	// read reads the fields and options of a clause that searches for text; the
+	// clause is rewritten as a whole.
 	read func(c *Clause, value []byte)
 	// oneField says that such a clause is an object whose only member is named
-	// like the field and has the text or the options.
+	// after the field and has the text or the options.
 	oneField bool
-	// inside names the members in which further queries stand, as one query
-	// object or as a list of them. All other members stay as they are.
+	// inside names the members with further queries, one object or a list. All
+	// other members stay.
 	inside []string
-	// outside names the members whose queries do not score or score against a
+	// outside names the members whose queries do not score, or score against a
 	// hit. They are left alone, with [reason.NotScoring].
 	outside []string
-	// scoreMode is the default of the member score_mode where several matches
-	// make one score, "" for kinds that have no such member. Where scores are
-	// averaged, or the least is taken, one more match can lower a hit, so that
-	// only what the original matches may match.
+	// scoreMode is the default of the member score_mode, by which several matches
+	// make one score; "" for kinds without it. If scores are averaged, or the
+	// lowest is taken, one more match can lower a hit, so only the original's
+	// matches may match.
 	scoreMode string
-	// sums says that the score is made only of those of the queries inside.
+	// sums says that the score consists only of those of the queries inside.
 	sums bool
-	// reason is why the kind is left alone with all that is in it.
+	// reason is why the kind and everything in it is left alone.
 	reason reason.Reason
 }
 
-// kinds is the one list of the queries that akin knows. docs/queries.md
-// shows it; a query that does not stand here is left alone with
-// [reason.Unknown].
+// kinds lists the queries that akin knows, as in docs/queries.md. Others are
+// left alone, with [reason.Unknown].
 var kinds = map[string]kind{
 	"match":               {read: (*Clause).match, oneField: true},
 	"match_bool_prefix":   {read: (*Clause).matchBoolPrefix, oneField: true},
@@ -52,6 +51,8 @@ var kinds = map[string]kind{
 	"pinned":         {inside: []string{"organic"}},
 	"rule":           {inside: []string{"organic"}},
 	"rule_query":     {inside: []string{"organic"}},
+	// Only as the query of the search, see [Parser.Hybrid].
+	"hybrid": {inside: []string{"queries"}, outside: []string{"filter"}},
 
 	"constant_score": {reason: reason.NotScoring},
 
@@ -71,20 +72,22 @@ var kinds = map[string]kind{
 	"common": {reason: reason.Other}, "distance_feature": {reason: reason.Other},
 	"geo_bounding_box": {reason: reason.Other}, "geo_distance": {reason: reason.Other},
 	"geo_grid": {reason: reason.Other}, "geo_polygon": {reason: reason.Other}, "geo_shape": {reason: reason.Other},
-	"hybrid": {reason: reason.Other}, "knn": {reason: reason.Other}, "more_like_this": {reason: reason.Other},
+	"knn": {reason: reason.Other}, "more_like_this": {reason: reason.Other},
 	"neural": {reason: reason.Other}, "neural_sparse": {reason: reason.Other}, "percolate": {reason: reason.Other},
 	"rank_feature": {reason: reason.Other}, "script": {reason: reason.Other}, "semantic": {reason: reason.Other},
 	"shape": {reason: reason.Other}, "xy_shape": {reason: reason.Other}, "sparse_vector": {reason: reason.Other},
 	"text_expansion": {reason: reason.Other}, "weighted_tokens": {reason: reason.Other},
 	"wrapper": {reason: reason.Other},
+
+	"kql": {reason: reason.KQL}, "template": {reason: reason.Template}, "agentic": {reason: reason.Agentic},
 }
 
-// HasOneField reports whether a clause of the kind looks into one field, by the
-// name of which the options stand.
+// HasOneField reports whether a clause of the kind searches one field, which is
+// the name of its options.
 func HasOneField(kind string) bool { return kinds[kind].oneField }
 
-// retrievers names, for each kind of retriever, the member in which a query
-// or further retrievers stand. Others, such as knn, are left alone.
+// retrievers names, for each kind of retriever, the member with a query or more
+// retrievers. Others, such as knn, are left alone.
 var retrievers = map[string]string{
 	"standard": "query",
 	"rrf":      "retrievers", "linear": "retrievers",

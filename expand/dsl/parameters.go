@@ -10,25 +10,25 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 )
 
-// DFS is the search_type that gathers the statistics of all shards first.
-// The saturated form needs it with several shards, because it inverts scores
-// by statistics that are the same everywhere.
+// DFS is the search_type that first gathers the statistics of all shards. With
+// several shards the saturated form needs it, because it inverts scores by
+// statistics that are the same everywhere.
 const DFS = "dfs_query_then_fetch"
 
-// A role is what a parameter of the URL is to the rewriting.
+// A role is how a URL parameter affects rewriting.
 type role uint8
 
 const (
 	roleOther   role = iota + 1
-	roleQuery        // a part of the query of a request without a body
+	roleQuery        // part of the query of a request without a body
 	roleSource       // the body of a request without one
-	rolePage         // says which hits come back
-	roleHit          // says what comes back of each hit
-	roleIndices      // says how the index expression is resolved
-	roleHeader       // roleOther that may stand in a header of _msearch
+	rolePage         // which hits come back
+	roleHit          // which parts of each hit come back
+	roleIndices      // how the index expression is resolved
+	roleHeader       // roleOther, allowed in a header of _msearch
 )
 
-// totalAsInt has totals written as Elasticsearch 6 did.
+// totalAsInt makes totals integers, as in Elasticsearch 6.
 const totalAsInt = "rest_total_hits_as_int"
 
 var roles = map[string]role{
@@ -45,23 +45,23 @@ var roles = map[string]role{
 	"track_total_hits": roleOther, totalAsInt: roleOther,
 }
 
-// Parameters are those of the URL that matter to expansion.
+// Parameters are the URL parameters that matter for expansion.
 type Parameters struct {
 	values map[string]string
-	// oddPage says that one says which hits come back in a way that the engines
-	// refuse, or take for something else.
+	// oddPage says that a value for the page is one that the engines refuse or
+	// interpret differently.
 	oddPage bool
 }
 
-// ReadParameters reads the raw query string. A parameter that stands twice
-// counts as the engines count it: the last one.
+// ReadParameters parses the raw query string. Of a repeated parameter the last
+// one counts, as in the engines.
 func ReadParameters(raw string) (p Parameters, why reason.Reason) {
 	if strings.Contains(raw, ";") {
 		return p, reason.Semicolon
 	}
 	for part := range strings.SplitSeq(raw, "&") {
 		name, value, _ := strings.Cut(part, "=")
-		if strings.Contains(name, "%") { // an escaped name, which no client needs and Rewritten would not recognize
+		if strings.Contains(name, "%") { // an escaped name: no client needs it, and Rewritten would not recognize it
 			return Parameters{}, reason.Parameters
 		}
 		role := roles[name]
@@ -81,25 +81,24 @@ func ReadParameters(raw string) (p Parameters, why reason.Reason) {
 	return p, ""
 }
 
-// Get returns the value of a parameter, "" where there is none.
+// Get returns the value of a parameter, or "".
 func (p *Parameters) Get(name string) string { return p.values[name] }
 
-// Routed reports whether the search may go to some of the shards only, by a
-// routing or a preference. All statistics then are those of these shards.
+// Routed reports whether routing or preference may limit the search to some of
+// the shards. All statistics are then those of these shards.
 func (p *Parameters) Routed() bool {
 	preference := p.Get("preference")
 	return p.Get("routing") != "" || strings.HasPrefix(preference, "_shards") || strings.HasPrefix(preference, "_only")
 }
 
-// CountsAll reports whether hits may be counted further than engines count by
-// default.
+// CountsAll reports whether hits may be counted beyond the engines' default.
 func (p *Parameters) CountsAll() bool {
-	_, asInt := p.values[totalAsInt] // which counts all, also without a value
+	_, asInt := p.values[totalAsInt] // counts all, even without a value
 	return asInt || p.Get("track_total_hits") != ""
 }
 
-// IndexOptions returns those that say how the index expression is resolved,
-// as a query string in the order of their names.
+// IndexOptions returns the parameters for resolving the index expression, as a
+// query string sorted by name.
 func (p *Parameters) IndexOptions() string {
 	if len(p.values) == 0 {
 		return ""
@@ -113,7 +112,7 @@ func (p *Parameters) IndexOptions() string {
 	return options.Encode()
 }
 
-// apply completes s: parameters go before the body's members.
+// apply completes s: parameters override the body's members.
 func (p *Parameters) apply(s *Search) {
 	if size := p.Get("size"); size != "" {
 		s.Hits.None = size == "0"
@@ -136,11 +135,11 @@ func (p *Parameters) apply(s *Search) {
 		!Keeps(p.Get("filter_path"), "hits", hitsAlone...)
 }
 
-// hitsAlone are the parts of the member hits of an answer that have all hits.
+// hitsAlone are the parts of an answer's member hits that contain all hits.
 var hitsAlone = []string{"hits", "hits.*", "hits.**"}
 
-// Body returns the body, or what the parameters q or source stand for; else the
-// reason why there is none to expand.
+// Body returns the body, or the one that the parameters q or source mean, or
+// else why there is none to expand.
 func (p *Parameters) Body(body []byte, empty bool) ([]byte, reason.Reason) {
 	q, source := p.Get("q"), p.Get("source")
 	switch {
@@ -162,7 +161,7 @@ func (p *Parameters) Body(body []byte, empty bool) ([]byte, reason.Reason) {
 	return body, ""
 }
 
-// query returns the body that q and the parameters with it mean.
+// query returns the body that q and its parameters mean.
 func (p *Parameters) query() []byte {
 	out := []byte(`{"query":{"query_string":{"query":`)
 	out, _ = jsontext.AppendQuote(out, p.Get("q"))
@@ -179,9 +178,9 @@ func (p *Parameters) query() []byte {
 	return append(out, `}}}`...)
 }
 
-// Rewritten returns raw without the parameters that the body now says, which
-// keyed says of what comes back of the hits, and with search_type where the
-// body needs it. All else stays as it came.
+// Rewritten returns raw without the parameters that are now in the body (keyed
+// says: also those about hits), and with search_type if the body needs it. All
+// else stays as it came.
 func (p *Parameters) Rewritten(raw string, needDFS, keyed bool) string {
 	q, source := p.Get("q") != "", p.Get("source") != ""
 	needDFS = needDFS && p.Get("search_type") == ""
@@ -203,18 +202,17 @@ func (p *Parameters) Rewritten(raw string, needDFS, keyed bool) string {
 	return strings.Join(kept, "&")
 }
 
-// first are the parameters that decide, with those of [roleIndices], which hits
-// of a search are its first.
+// first are the parameters that, with those of [roleIndices], decide which hits
+// of a search come first.
 var first = []string{"preference", "routing", "search_type", "terminate_after"}
 
-// FirstPass returns those of the parameters of a raw query string that decide
-// which hits are the first.
+// FirstPass returns the raw parameters that decide which hits come first.
 func FirstPass(raw string) string {
 	return only(raw, func(name string) bool { return slices.Contains(first, name) })
 }
 
-// OfHits returns those that say where the hits of a search are and what comes
-// back of each, and OfPage with them those that say which.
+// OfHits returns the parameters for where a search's hits are and which parts
+// of each come back; OfPage also those for which hits.
 func OfHits(raw string) string {
 	return only(raw, func(name string) bool {
 		return name == "preference" || name == "routing" || name == totalAsInt || roles[name] == roleHit
@@ -228,8 +226,8 @@ func OfPage(raw string) string {
 	})
 }
 
-// only returns the parameters of a raw query string that say how the index
-// expression is resolved, and those that are wanted.
+// only returns the wanted parameters of a raw query string, and those for
+// resolving the index expression.
 func only(raw string, wanted func(name string) bool) string {
 	var kept []string
 	for part := range strings.SplitSeq(raw, "&") {
@@ -241,7 +239,7 @@ func only(raw string, wanted func(name string) bool) string {
 }
 
 // Keeps reports whether filter_path leaves all of a member in the answer, or
-// one of its parts that says enough.
+// one of the given parts.
 func Keeps(filter, member string, parts ...string) bool {
 	some, kept := false, false
 	for pattern := range strings.SplitSeq(filter, ",") {
@@ -260,7 +258,7 @@ func Keeps(filter, member string, parts ...string) bool {
 	return kept || !some
 }
 
-// isTrue is how a switch is set. The engines take it in quotes, too.
+// isTrue is the value of a switch. The engines also accept it in quotes.
 const isTrue = "true"
 
 func isCount(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }

@@ -9,16 +9,16 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// Errors that say why a body is left alone.
+// Errors for bodies that are left alone.
 var (
 	errTooDeep = errors.New("queries nested too deep")
 	errNotJSON = errors.New("not a JSON object")
 )
 
-// Parse reads a body, which must be one JSON object, with the parameters of
-// its request, which go before what it says. It returns the reason to leave
-// the body alone, or "", and what was read until then. The result is valid
-// until the next call.
+// Parse parses a body, which must be one JSON object, with the parameters of
+// its request, which override it. It returns the reason to leave the body
+// alone, or "", and what was read so far. The result is valid until the next
+// call.
 func (p *Parser) Parse(body []byte, parameters *Parameters) (*Search, reason.Reason) {
 	p.path, p.texts, p.notes, p.standards = p.path[:0], 0, 0, p.standards[:0]
 	p.search = Search{Body: body, Clauses: p.search.Clauses[:0]}
@@ -41,7 +41,7 @@ func (p *Parser) Parse(body []byte, parameters *Parameters) (*Search, reason.Rea
 	return s, ""
 }
 
-// Release forgets the last body, so that the memory can wait for the next.
+// Release drops the last body but keeps the memory for the next.
 func (p *Parser) Release() {
 	p.json.Reset(nil)
 	clear(p.search.Clauses)
@@ -78,7 +78,7 @@ func (p *Parser) member(name []byte) (err error) {
 	return s.option(string(name), v)
 }
 
-// option takes a member of the body that has no query to expand.
+// option reads a member of the body without a query to expand.
 func (s *Search) option(name string, at jsonspan.Span) (err error) {
 	raw := at.Of(s.Body)
 	switch name {
@@ -115,10 +115,10 @@ func (s *Search) option(name string, at jsonspan.Span) (err error) {
 		s.Hits.From = at
 	case "stored_fields": // with "_none_" there are no ids
 		s.Hits.Bare = s.Hits.Bare || bytes.Contains(raw, []byte("_none_"))
-	case "suggest": // completions are documents, with what comes back of hits
+	case "suggest": // completions return documents, with the parts of hits
 		s.Hits.Bare = s.Hits.Bare || bytes.Contains(raw, []byte(`"completion"`))
 	case "search_pipeline": // of OpenSearch, which may do anything
-		s.Hits.Bare = true
+		s.Hits.Bare, s.Pipeline = true, at
 	case "ext":
 		s.Hits.Ext = true
 	}
@@ -128,7 +128,7 @@ func (s *Search) option(name string, at jsonspan.Span) (err error) {
 	return nil
 }
 
-// query reads one query, {"kind": …}, and notes the clauses in it.
+// query reads one query, {"kind": …}, and records its clauses.
 func (p *Parser) query(depth int) error {
 	if depth > maxDepth {
 		return errTooDeep
@@ -137,7 +137,7 @@ func (p *Parser) query(depth int) error {
 	first, marked, kinds, start := len(s.Clauses), len(s.Highlights), 0, 0
 	err := p.members(func(name []byte) error {
 		if kinds == 0 {
-			// The object began before the name; only white space lies between.
+			// Only white space precedes the name in the object.
 			start = bytes.LastIndexByte(s.Body[:p.json.Name().Start], '{')
 		}
 		kinds++
@@ -146,7 +146,7 @@ func (p *Parser) query(depth int) error {
 	switch {
 	case err != nil:
 		return err
-	case kinds != 1: // not a query that an engine takes
+	case kinds != 1: // no engine accepts such a query
 		s.Clauses, s.Highlights = s.Clauses[:first], s.Highlights[:marked]
 	case len(s.Clauses) == first+1 && s.Clauses[first].At.IsZero():
 		s.Clauses[first].At = jsonspan.Span{Start: start, End: p.json.Offset()}
@@ -163,10 +163,15 @@ func (p *Parser) kind(name string, depth int) error {
 		return p.leave(reason.Unknown)
 	case k.reason != "":
 		return p.leave(k.reason)
+	case name == "hybrid" && (!p.Hybrid || string(p.path) != "query.hybrid"): // elsewhere no pipeline sees its scores
+		return p.leave(reason.Hybrid)
 	case k.read != nil:
 		return p.clause(k, depth)
 	case !p.isObject():
 		return p.json.Skip()
+	}
+	if name == "hybrid" {
+		s.Hybrid, s.NoRescore = true, reason.Hybrid
 	}
 	first := len(s.Clauses)
 	same, err := p.compound(k, depth)
@@ -176,19 +181,19 @@ func (p *Parser) kind(name string, depth int) error {
 	return err
 }
 
-// compound reads the members of a query that has others. It reports whether
-// one more match inside could lower a hit (averages, the least) or lose it.
+// compound reads the members of a query with queries inside. It reports whether
+// one more match inside could lower a hit (average, minimum) or lose it.
 func (p *Parser) compound(k kind, depth int) (same bool, err error) {
 	s, mode := &p.search, k.scoreMode
 	var query jsonspan.Span
 	marked := len(s.Highlights)
-	s.ClauseCount++ // such as the filters of functions
+	s.ClauseCount++ // such as filters of functions
 	err = p.members(func(name []byte) error {
 		member := string(name)
 		switch {
 		case slices.Contains(k.inside, member):
 			at, err := p.json.Place(func() error {
-				return p.oneOrMore(func() error { return p.query(depth + 1) })
+				return p.oneOrMore(func() error { return p.inside(depth + 1) })
 			})
 			if member == "query" {
 				query = at
@@ -221,6 +226,16 @@ func (p *Parser) compound(k kind, depth int) (same bool, err error) {
 	return same || mode == "avg" || mode == "min", err
 }
 
+// inside reads a query that stands in another one.
+func (p *Parser) inside(depth int) error {
+	s, texts := &p.search, p.texts
+	at, err := p.json.Place(func() error { return p.query(depth) })
+	if s.Hybrid && depth == 1 && s.SubQuery.IsZero() && p.texts > texts {
+		s.SubQuery = at
+	}
+	return err
+}
+
 // clause reads a clause that looks for text. Behind the last one that can be
 // expanded with the others they are only counted.
 func (p *Parser) clause(k kind, depth int) error {
@@ -250,7 +265,7 @@ func (p *Parser) clause(k kind, depth int) error {
 	return nil
 }
 
-// leave passes over a query, or a list of queries, and notes why.
+// leave skips a query, or a list of queries, and records why.
 func (p *Parser) leave(why reason.Reason) error {
 	s := &p.search
 	v, err := p.json.Value()
@@ -265,13 +280,12 @@ func (p *Parser) leave(why reason.Reason) error {
 	return nil
 }
 
-// queriesIn estimates from above the number of queries without others in a
-// value: each takes two objects, {"kind": {…}}, or one in the object of its
-// parent.
+// queriesIn is an upper estimate of the number of innermost queries in a value:
+// each takes two objects, {"kind": {…}}, or one in its parent's object.
 func queriesIn(raw []byte) int { return 1 + bytes.Count(raw, []byte("{"))/2 }
 
-// retriever reads a retriever, {"kind": …}, or an entry of a list of them
-// that has one in its member "retriever".
+// retriever reads a retriever, {"kind": …}, or a list entry with one in its
+// member "retriever".
 func (p *Parser) retriever(depth int) error {
 	if depth > maxDepth {
 		return errTooDeep
@@ -281,11 +295,14 @@ func (p *Parser) retriever(depth int) error {
 			return p.retriever(depth + 1)
 		}
 		inside := retrievers[string(name)]
+		p.search.Fused = p.search.Fused || inside == "retrievers"
 		return p.members(func(name []byte) error {
 			p.search.Scores.Min = p.search.Scores.Min || inside != "" && string(name) == "min_score"
 			switch {
 			case inside == "":
 				return p.json.Skip()
+			case inside == "retrievers" && string(name) == "query": // with "fields": the engine makes the retrievers
+				return p.leave(reason.RetrieverFields)
 			case string(name) == "collapse":
 				return p.collapse()
 			case string(name) != inside:
@@ -300,7 +317,7 @@ func (p *Parser) retriever(depth int) error {
 	})
 }
 
-// rescore reads one rescorer of the body's own.
+// rescore reads one of the body's own rescorers.
 func (p *Parser) rescore() error {
 	if !p.Rescores {
 		return p.json.Skip()

@@ -13,7 +13,7 @@ import (
 // parse parses a body that is one.
 func parse(tb testing.TB, body string) *Search {
 	tb.Helper()
-	s, why := (&Parser{Rescores: true}).Parse([]byte(body), new(Parameters))
+	s, why := (&Parser{Rescores: true, Hybrid: true}).Parse([]byte(body), new(Parameters))
 	if why != "" {
 		tb.Fatalf("%s: %s", body, why)
 	}
@@ -82,6 +82,21 @@ func TestEveryPlaceOfQueriesIsSearched(t *testing.T) {
 				"retriever.text_similarity_reranker.retriever.rrf.retrievers[0].standard.query.match",
 				"retriever.text_similarity_reranker.retriever.rrf.retrievers[2].retriever.standard.query.match",
 			},
+		},
+		"retrievers that the engine makes": {
+			`{"retriever":{"rrf":{"query":"car","fields":["a","b"],"filter":` + leaf + `,"rank_window_size":50}}}`,
+			[]string{"retriever.rrf.query retriever_fields"},
+		},
+		"hybrid": {
+			`{"query":{"hybrid":{"fusion":{"a":1},"filter":` + leaf + `,"queries":[{"knn":{"v":{"k":5}}},` + leaf + `,{"hybrid":{"queries":[` + leaf + `]}}],"pagination_depth":50}}}`,
+			[]string{"query.hybrid.filter not_scoring", "query.hybrid.queries[0].knn other_query", "query.hybrid.queries[1].match", "query.hybrid.queries[2].hybrid hybrid"},
+		},
+		"hybrid in another query":    {`{"query":{"bool":{"must":[{"hybrid":{"queries":[` + leaf + `]}},` + leaf + `]}}}`, []string{"query.bool.must[0].hybrid hybrid", "query.bool.must[1].match"}},
+		"hybrid in a retriever":      {`{"retriever":{"standard":{"query":{"hybrid":{"queries":[` + leaf + `]}}}}}`, []string{"retriever.standard.query.hybrid hybrid"}},
+		"hybrid without sub-queries": {`{"query":{"hybrid":{"queries":[]}}}`, nil},
+		"queries that models and templates make": {
+			`{"query":{"bool":{"should":[{"kql":{"query":"a"}},{"template":{"match":{"a":"b"}}},{"agentic":{"query_text":"a"}}]}}}`,
+			[]string{"query.bool.should[0].kql kql", "query.bool.should[1].template template_query", "query.bool.should[2].agentic agentic_query"},
 		},
 		"linear retrievers": {
 			`{"retriever":{"linear":{"retrievers":[{"retriever":{"standard":{"query":` + leaf + `}},"weight":2,"normalizer":"minmax"}]}}}`,

@@ -10,21 +10,21 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A Part is one search of a request that has several.
+// A Part is one of several searches in a request.
 type Part struct {
-	// Header is where the line before the search stands in the body, zero where
-	// there is none, and At where the search does.
+	// Header is the place of the line before the search, zero without one. At is
+	// the place of the search.
 	Header, At jsonspan.Span
-	// Index and RawQuery are those of the search. What a header says goes before
-	// the path and the parameters of the request.
+	// Index and RawQuery are those of the search. Its header overrides path and
+	// parameters of the request.
 	Index, RawQuery string
-	// Odd says that the header is not one that akin understands.
+	// Odd says that akin does not understand the header.
 	Odd bool
 }
 
-// MultiSearch splits the body of _msearch: lines of headers and
-// searches in turn. It returns nil where it is not that, or begins with an
-// empty line, which the versions of the engines understand differently.
+// MultiSearch splits the body of _msearch: alternating lines of headers and
+// searches. It returns nil if it is not that, or begins with an empty line,
+// which engine versions treat differently.
 func MultiSearch(body []byte, index, rawQuery string) []Part {
 	if len(body) == 0 || body[0] == '\n' || body[len(body)-1] != '\n' {
 		return nil
@@ -42,7 +42,7 @@ func MultiSearch(body []byte, index, rawQuery string) []Part {
 	return parts
 }
 
-// line returns the line that begins at the place, and where the next does.
+// line returns the line at a place, and the place of the next.
 func line(body []byte, at int) (jsonspan.Span, int) {
 	end := at + bytes.IndexByte(body[at:], '\n')
 	return jsonspan.Span{Start: at, End: end}, end + 1
@@ -70,14 +70,14 @@ func (p *Part) readHeader(header []byte, rawQuery string) error {
 	return nil
 }
 
-// member takes a member of a header; said are the parameters of the search.
+// member reads a member of a header; said are the parameters of the search.
 func (p *Part) member(name string, value []byte, said url.Values) error {
 	switch {
 	case name == "index" || name == "indices":
 		index, err := expression(value)
 		p.Index = cmp.Or(index, p.Index)
 		return err
-	case name == "routing" || name == "preference": // the engines make a string of whatever it is
+	case name == "routing" || name == "preference": // the engines make a string of any value
 		word, err := string(value), error(nil)
 		switch value[0] {
 		case 'n':
@@ -98,10 +98,10 @@ func (p *Part) member(name string, value []byte, said url.Values) error {
 	return nil
 }
 
-// inHeader reports whether a parameter may stand in a header of _msearch.
+// inHeader reports whether a parameter is allowed in a header of _msearch.
 func inHeader(name string) bool { return roles[name] == roleHeader || roles[name] == roleIndices }
 
-// expression returns a string, a boolean, or a list joined by commas.
+// expression returns a string, a boolean, or a comma-separated list.
 func expression(value []byte) (string, error) {
 	switch value[0] {
 	case 'n':
@@ -120,11 +120,11 @@ func expression(value []byte) (string, error) {
 	return strings.Join(names, ","), err
 }
 
-// HeaderRoom is what [AppendHeader] adds to a header besides the search_type.
+// HeaderRoom is what [AppendHeader] adds to a header, besides the search_type.
 const HeaderRoom = 20
 
-// AppendHeader appends a header with the search_type that the rewritten
-// search needs; it has none.
+// AppendHeader appends a header with the search_type for the rewritten search;
+// the header has none.
 func AppendHeader(out, header []byte) []byte {
 	const member = `"search_type":"` + DFS + `"`
 	open := bytes.IndexByte(header, '{')
@@ -139,10 +139,10 @@ func AppendHeader(out, header []byte) []byte {
 	return append(out, rest...)
 }
 
-// RankEval splits the body of _rank_eval: the searches stand in the
-// members "request" of the list "requests". It returns nil where the body is
-// no JSON. The shards score by their own statistics there as far as the
-// request does not say otherwise: the list has one search_type for all.
+// RankEval splits the body of _rank_eval: the searches are the members
+// "request" in the list "requests". It returns nil if the body is not JSON.
+// Unless the request says otherwise, shards score by their own statistics: the
+// list has one search_type for all.
 func RankEval(body []byte, index, rawQuery string) []Part {
 	if !strings.Contains(rawQuery, "search_type=") {
 		rawQuery += "&search_type=query_then_fetch"

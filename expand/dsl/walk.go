@@ -6,25 +6,26 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A Parser reads search bodies, one after the other with the same memory.
-// The zero Parser leaves phrases and rescore queries alone.
+// A Parser parses search bodies, reusing its memory. The zero Parser leaves
+// phrases and rescore queries alone.
 type Parser struct {
-	// Phrases has phrases expanded, and Rescores the body's own rescore queries.
-	Phrases, Rescores bool
+	// Phrases has phrases expanded, Rescores the body's own rescore queries, and
+	// Hybrid the sub-queries of a hybrid query.
+	Phrases, Rescores, Hybrid bool
 
 	json jsonspan.Reader
 	path []byte
-	// standards are the queries of the standard retrievers.
+	// standards are the queries of standard retrievers.
 	standards []jsonspan.Span
-	// texts is the number of clauses to expand, notes that of the others.
+	// texts counts the clauses to expand, notes the others.
 	texts, notes int
 	search       Search
 }
 
 func (p *Parser) isObject() bool { return p.json.Kind() == '{' }
 
-// members reads an object by f, with the path of the member in p.path, and
-// passes over what is none.
+// members reads an object, and calls f with each member's path in p.path. It
+// skips other values.
 func (p *Parser) members(f func(name []byte) error) error {
 	if !p.isObject() {
 		return p.json.Skip()
@@ -41,7 +42,7 @@ func (p *Parser) members(f func(name []byte) error) error {
 	return err
 }
 
-// only reads the one member named of an object by f.
+// only calls f to read one member of an object, and skips the others.
 func (p *Parser) only(member string, f func() error) error {
 	return p.members(func(name []byte) error {
 		if string(name) == member {
@@ -51,7 +52,7 @@ func (p *Parser) only(member string, f func() error) error {
 	})
 }
 
-// oneOrMore reads a value, or each one of a list, by f.
+// oneOrMore calls f to read a value, or each value of a list.
 func (p *Parser) oneOrMore(f func() error) error {
 	if p.json.Kind() != '[' {
 		return f()

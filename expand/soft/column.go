@@ -13,7 +13,7 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// rowsAtOnce is how many rows are asked for at a time.
+// rowsAtOnce is the number of rows per request.
 const rowsAtOnce = 200
 
 // A column is a field of the search and of its hits.
@@ -23,21 +23,21 @@ type column struct {
 	number uint32 // of the space
 	// query are the numbers of the text's terms.
 	query []int32
-	// vectors are those of the hits; nil where one is missing.
+	// vectors are those of the hits; nil if missing.
 	vectors []*vector
-	// squares are (Wy)ᵀS(Wy) of the hits; fresh says of which it has to be computed.
-	// A vector may be another search's, too.
+	// squares are (Wy)ᵀS(Wy) of the hits; fresh says which must be computed. Other
+	// searches may share a vector.
 	squares []float64
 	fresh   []bool
-	// w are the weights of terms by number, NaN where unknown.
+	// w are the weights of terms by number, NaN if unknown.
 	w []float64
-	// terms are those whose rows are needed, ascending, with their rows.
+	// terms are those whose rows are needed, ascending.
 	terms []int32
 	rows  []*row
 }
 
-// recallRows notes the terms of a column, whose vectors are all there, and
-// returns the places of those whose rows are missing.
+// recallRows sets the needed terms of a column with complete vectors, and
+// returns the places of missing rows.
 func (m *store) recallRows(c *column) (missing []int) {
 	c.query = m.terms.number(c.query[:0], c.Terms)
 	n, _ := m.terms.size()
@@ -54,7 +54,7 @@ func (m *store) recallRows(c *column) (missing []int) {
 	return missing
 }
 
-// fetchRows asks for the rows that are missing.
+// fetchRows asks for missing rows.
 func (m *store) fetchRows(ctx context.Context, c *column) error {
 	for some := range slices.Chunk(m.recallRows(c), rowsAtOnce) {
 		keys := make([]rowKey, len(some))
@@ -100,7 +100,7 @@ func (m *store) loadRows(ctx context.Context, f *expand.RerankField, keys []rowK
 }
 
 // lacking returns the terms whose rows are needed, ascending: those of the
-// text, of hits whose square is not known, and those whose weight is not.
+// text, of hits without a square, and those without a weight.
 func (c *column) lacking() []int32 {
 	needed := map[int32]bool{}
 	for _, term := range c.query {
@@ -118,14 +118,13 @@ func (c *column) lacking() []int32 {
 	return slices.Sorted(maps.Keys(needed))
 }
 
-// A scratch is memory for one computation, dense over the numbers of terms.
-// Its vectors are all zeros between computations, those that end early among
-// them, but not those that panic.
+// A scratch is memory for one computation, dense over term numbers. Its vectors
+// are zero between computations, even after one that ended early, but not after
+// a panic.
 type scratch struct {
 	// x is Wx, e is SᵀWx, and y is Wy.
 	x, e, y []float64
-	// at is where a term stands in the terms of the column; of other terms it says
-	// nothing.
+	// at is a term's place in the column's terms; undefined for others.
 	at []int32
 }
 
@@ -163,8 +162,8 @@ func (c *column) compare(ctx context.Context, s *scratch, products, squares []fl
 	return square, err
 }
 
-// spread sets s.e and returns (Wx)ᵀS(Wx). For a term j of a hit e_j is
-// w_j x_j + Σ_i w_i x_i s_ij, from the rows of the text's terms.
+// spread sets s.e and returns (Wx)ᵀS(Wx). For a term j of a hit e_j is w_j x_j
+// + Σ_i w_i x_i s_ij, from the rows of the text's terms.
 func (c *column) spread(s *scratch) (square float64) {
 	for i, term := range c.query {
 		x := c.rows[s.at[term]].w * c.Freqs[i]
@@ -181,7 +180,7 @@ func (c *column) spread(s *scratch) (square float64) {
 	return square
 }
 
-// clear takes back what spread has set.
+// clear resets what spread has set.
 func (c *column) clear(s *scratch) {
 	for _, term := range c.query {
 		s.x[term], s.e[term] = 0, 0
@@ -191,8 +190,7 @@ func (c *column) clear(s *scratch) {
 	}
 }
 
-// square returns (Wy)ᵀS(Wy). It does not depend on the search: it is computed
-// once.
+// square returns (Wy)ᵀS(Wy), which does not depend on the search.
 func (c *column) square(s *scratch, v *vector) (square float64) {
 	for i, term := range v.terms {
 		s.y[term] = c.w[term] * v.freqs[i]
@@ -206,11 +204,11 @@ func (c *column) square(s *scratch, v *vector) (square float64) {
 	return square
 }
 
-// The constants of BM25 as engines have them.
+// BM25's constants, as in the engines.
 const k1, b = 1.2, 0.75
 
-// saturated returns what the hits score in a field of a clause, see
-// [expand.Sum], of lengths over their mean.
+// saturated returns the hits' scores in a field of a clause, see [expand.Sum].
+// lengths are relative to the mean.
 func (c *column) saturated(s *scratch, f *expand.SumField, number func(dst []int32, texts []string) []int32, lengths []float64) []float64 {
 	var terms []int32
 	for i := range f.Words {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
@@ -59,9 +60,7 @@ func (m *fakeMatrix) set(tb testing.TB, term string, docFreq uint32, similar map
 		return cmp.Or(cmp.Compare(b.Similarity, a.Similarity), cmp.Compare(a.Term, b.Term))
 	})
 	row, err := simmatrix.PackRow(docFreq, list)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	if m.rows == nil {
 		m.rows = map[string]simmatrix.Row{}
 	}
@@ -98,6 +97,12 @@ type fakeVectors struct {
 	namedErr error
 	// most, unless 0, is how many documents are not too much for one call.
 	most int
+}
+
+// add adds a document and returns the hit of it.
+func (f *fakeVectors) add(id string, fields map[string]map[string]int64) expand.Hit {
+	f.docs[docName{"i", id}] = fields
+	return expand.Hit{Index: "i", ID: id, Version: 1}
 }
 
 func (f *fakeVectors) Named(_ context.Context, index string, seqNos []int64) ([]documents.DocRef, error) {
@@ -188,6 +193,17 @@ func softs(scores []expand.HitScore) []float64 {
 		out[k] = scores[k].Soft
 	}
 	return out
+}
+
+// recalled returns the comparison of hits whose terms are remembered.
+func recalled(t *testing.T, r *Reranker, fields []expand.RerankField, hits []expand.Hit) *window {
+	t.Helper()
+	w, err := r.open(fields, hits)
+	check.OK(t, err)
+	if known, err := w.recall(t.Context()); !known || err != nil {
+		t.Fatalf("remembered: %v, %v", known, err)
+	}
+	return w
 }
 
 // forgetSquares has the squares of hits forgotten, which are of an index without

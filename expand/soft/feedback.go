@@ -9,10 +9,9 @@ import (
 	"github.com/akin-search/akin/expand/terms"
 )
 
-// feedback returns, for each clause, the terms that the best of the hits have,
-// as words that are added to its sum: see [terms.Feedback]. The best are those
-// with the largest sums, whose terms are all here already, so that it costs no
-// second search.
+// feedback returns, for each clause, terms of the best hits as words to add to
+// its sum, see [terms.Feedback]. The best are those with the largest sums.
+// Their terms are already here, so it takes no second search.
 func (w *window) feedback(by *expand.Rerank, scores []expand.HitScore) []expand.Sum {
 	if by.Feedback.Documents == 0 || len(by.Sums) == 0 {
 		return nil
@@ -48,7 +47,7 @@ func (w *window) feedback(by *expand.Rerank, scores []expand.HitScore) []expand.
 	return out
 }
 
-// feedback returns the terms that the best hits have in a column.
+// feedback returns the best hits' terms in a column.
 func (c *column) feedback(m *store, best []int, scores []expand.HitScore) []terms.FeedbackTerm {
 	hits, weights := make([]terms.FirstHit, len(best)), map[string]float64{}
 	for d, k := range best {
@@ -63,8 +62,8 @@ func (c *column) feedback(m *store, best []int, scores []expand.HitScore) []term
 	for k := range found {
 		t := &found[k]
 		t.IDF = weights[t.Term]
-		// idf = ln((N + 1)/(df + ½)). A term without a row has the idf of a term in one
-		// document. Nobody knows how frequent it is, so it is left out.
+		// idf = ln((N + 1)/(df + ½)). A term without a row has the idf of a term in
+		// one document. Its real frequency is unknown, so it is left out.
 		if df := math.Round(float64(c.docs()+1)/math.Exp(t.IDF) - 0.5); df > 1 {
 			t.DocFreq = int64(df)
 		}
@@ -72,7 +71,7 @@ func (c *column) feedback(m *store, best []int, scores []expand.HitScore) []term
 	return found
 }
 
-// docs returns of how many documents the weights of the column are.
+// docs returns the number of documents that the column's weights are from.
 func (c *column) docs() int64 {
 	if c.Weights != nil {
 		return c.Weights.Docs()

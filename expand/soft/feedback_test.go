@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 )
 
@@ -23,9 +24,7 @@ func TestFeedbackAddsTheTermsOfTheBestHits(t *testing.T) {
 		got, err := r.Scores(t.Context(), &expand.Rerank{
 			Fields: fields, Sums: petSums, MaxDocShare: share, Feedback: expand.FeedbackOptions{Documents: documents, Terms: 2, Weight: .3},
 		}, hits)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return got
 	}
 	cat, tail := 2/3.2*math.Log(101/10.5), 1/2.2*math.Log(101/5.5)

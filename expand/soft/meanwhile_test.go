@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 )
 
@@ -25,24 +26,15 @@ func (c *meanwhileContext) Err() error {
 func TestAnotherSearchMayMeetNewTermsMeanwhile(t *testing.T) {
 	v, fields, hits := pets(t)
 	matrixIn(fields).set(t, "wolf", 5, map[string]float64{"cat": 0.5})
-	v.docs[docName{"i", "4"}] = map[string]map[string]int64{"body": {"wolf": 1}}
-	wolf := []expand.Hit{{Index: "i", ID: "4", SeqNo: 4, PrimaryTerm: 1, Version: 1}}
+	wolf := v.add("4", map[string]map[string]int64{"body": {"wolf": 1}})
+	wolf.SeqNo = 4
 	r := newReranker(t, v)
 	want, err := r.Scores(t.Context(), by(fields), hits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := r.open(fields, hits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if known, err := w.recall(t.Context()); !known || err != nil {
-		t.Fatalf("remembered: %v, %v", known, err)
-	}
+	check.OK(t, err)
+	w := recalled(t, r, fields, hits)
 	met := false
 	ctx := &meanwhileContext{t.Context(), func() {
-		_, err := r.Scores(t.Context(), by(fields), wolf)
-		met = err == nil
+		met = scored(t, r, fields, []expand.Hit{wolf}) == nil
 	}}
 	got, err := w.scores(ctx, new(scratch), new(expand.Rerank))
 	if err != nil || !met {

@@ -18,48 +18,46 @@ import (
 )
 
 const (
-	// vectorLife is about how long the terms of a document are remembered, from
-	// half as long on: who closes an index may have its words read in another way.
-	// The document's sequence number tells when they have changed, and the UUID of
-	// its index when that was deleted and created again.
+	// vectorLife is about how long a document's terms are cached, at least half as
+	// long: closing an index can change its analysis. Other changes show in the
+	// document's sequence number, or in the UUID of a deleted and recreated index.
 	vectorLife = 12 * time.Hour
-	// maxNumbers is how many fields of indices, and how many versions of matrices,
-	// one store gives numbers. With more, a new store takes its place.
+	// maxNumbers limits the numbered fields of indices, and versions of matrices,
+	// in a store. Beyond it a new store replaces it.
 	maxNumbers = 100_000
-	// termBytes is about what a numbered term takes besides its text.
+	// termBytes is about the size of a numbered term besides its text.
 	termBytes = 80
-	// maxFactBytes bounds what is known of indices and their fields to some 20,000
-	// facts.
+	// maxFactBytes limits what is known of indices and fields: some 20,000 facts.
 	maxFactBytes = 8 << 20
 )
 
-// A store is all that is remembered. The numbers of terms are valid in one
-// store only: when too many have numbers a new one takes its place.
+// A store is all cached data. Term numbers are valid in one store; when there
+// are too many, a new store replaces it.
 type store struct {
-	limit   uint64 // of the bytes of terms
+	limit   uint64 // for terms, in bytes
 	terms   vocabulary
 	vectors *slab
-	calls   *cache.Cache[vectorKey] // *vector; it joins calls for the same, and remembers none
+	calls   *cache.Cache[vectorKey] // *vector; it joins concurrent calls and caches nothing
 	weights weights
 	fields  numbers[fieldKey]
 	spaces  numbers[unique.Handle[space]]
 	rows    *cache.Cache[rowKey] // *row
 	facts   *cache.Cache[fact]
-	ttl     time.Duration // of what the cluster says of indices and fields
+	ttl     time.Duration // of the cluster's information on indices and fields
 	seed    maphash.Seed
 	counts  *counts
 }
 
-// counts are those of all memories.
+// counts are those of all stores.
 type counts struct{ hits, misses atomic.Uint64 }
 
-// A vectorKey names a field of a state of a document.
+// A vectorKey identifies a field in a state of a document.
 type vectorKey struct {
 	expand.Hit
 	uuid, field string
 }
 
-// clone returns a key that does not hold on to the request that it came in.
+// clone returns a key that does not hold the request's memory.
 func (k vectorKey) clone() vectorKey {
 	for _, s := range []*string{&k.Index, &k.ID, &k.Routing, &k.uuid, &k.field} {
 		*s = strings.Clone(*s)
@@ -69,7 +67,7 @@ func (k vectorKey) clone() vectorKey {
 
 type fieldKey struct{ index, uuid, field string }
 
-// clone is as that of a vectorKey.
+// clone is like that of a vectorKey.
 func (k fieldKey) clone() fieldKey {
 	return fieldKey{strings.Clone(k.index), strings.Clone(k.uuid), strings.Clone(k.field)}
 }
@@ -86,39 +84,38 @@ const (
 	uuidOfIndex     factKind = iota // string
 	fieldIsReadable                 // bool, as the cluster says
 	fieldHadTerms                   // true
-	meanLength                      // float64, of the words of a field
+	meanLength                      // float64, in words of a field
 )
 
-// learn remembers what the cluster says, if anything is.
+// learn caches an answer of the cluster, if TTL allows.
 func (m *store) learn(kind factKind, of fieldKey, answer any) {
 	if m.ttl > 0 {
 		m.facts.Put(fact{kind, of.clone()}, answer, nil, m.ttl)
 	}
 }
 
-// A rowKey names the row of a term in a space.
+// A rowKey identifies the row of a term in a space.
 type rowKey struct {
 	space unique.Handle[space]
 	term  int32
 }
 
-// A space is W and S of one version each, named by what is in them.
+// A space is versions of W and S, identified by their content.
 type space struct{ similarities, weights string }
 
-// A vector is what a document has in a field: terms by number, ascending.
+// A vector is the terms of a document's field, by number, ascending.
 type vector struct {
 	id    string // of the document
 	terms []int32
 	freqs []float64
-	// square is (Wy)ᵀS(Wy) in the space with a number, which is 0 where nobody has
-	// computed it.
+	// square is (Wy)ᵀS(Wy) in the space with this number; 0: not computed.
 	square float64
 	space  uint32
 }
 
 func (v *vector) isEmpty() bool { return len(v.terms) == 0 }
 
-// length returns how many words the field has.
+// length returns the number of words in the field.
 func (v *vector) length() (n float64) {
 	for _, freq := range v.freqs {
 		n += freq
@@ -126,7 +123,7 @@ func (v *vector) length() (n float64) {
 	return n
 }
 
-// A row is the row of a term in S, without the term itself, and its weight.
+// A row is a term's row in S, without the term itself, and its weight.
 type row struct {
 	w     float64
 	terms []int32
@@ -134,7 +131,7 @@ type row struct {
 }
 
 func newStore(bytes uint64, ttl time.Duration, loader *cache.Loader, c *counts) *store {
-	share := bytes / 4 // the vectors have two, the rows one, the terms one
+	share := bytes / 4 // two are for vectors, one for rows, one for terms
 	return &store{
 		limit:   share,
 		terms:   vocabulary{numbers: map[string]int32{}},
@@ -155,16 +152,16 @@ func newStore(bytes uint64, ttl time.Duration, loader *cache.Loader, c *counts) 
 	}
 }
 
-// close ends the caches. Who still has the store can go on, and asks again.
+// close stops the caches. A store still in use remains usable.
 func (m *store) close() {
 	m.calls.Close()
 	m.rows.Close()
 	m.facts.Close()
 }
 
-// remember returns the vector of a field of a document in numbers, and
-// remembers it. Its life depends on the document, so that those of one
-// search do not all end at once.
+// remember returns the numbered vector of a document's field, and caches it.
+// How long depends on the document, so that those of a search do not expire
+// together.
 func (m *store) remember(key vectorKey, id string, terms []documents.TermFreq) *vector {
 	texts := make([]string, len(terms))
 	for i := range terms {
@@ -189,7 +186,7 @@ func (m *store) remember(key vectorKey, id string, terms []documents.TermFreq) *
 	return v
 }
 
-// docKey names what a key names by numbers.
+// docKey returns the key with numbers for names.
 func (m *store) docKey(k vectorKey) docKey {
 	d := docKey{field: m.fields.of(fieldKey{k.Index, k.uuid, k.field}), seqNo: k.SeqNo}
 	if k.ID != "" {
@@ -198,8 +195,7 @@ func (m *store) docKey(k vectorKey) docKey {
 	return d
 }
 
-// newRow returns a row in numbers, whose weight is idf by a document
-// frequency.
+// newRow returns a numbered row; its weight is the idf of docFreq.
 func (m *store) newRow(in simmatrix.Row, docFreq uint32, docs int64) *row {
 	r := &row{w: simmatrix.IDF(int64(docFreq), docs), sims: make([]float32, 0, in.Len())}
 	texts := make([]string, 0, in.Len())
@@ -211,9 +207,9 @@ func (m *store) newRow(in simmatrix.Row, docFreq uint32, docs int64) *row {
 	return r
 }
 
-// Numbers gives values numbers, from 1 on.
+// numbers assigns numbers to values, from 1.
 type numbers[K comparable] struct {
-	own func(K) K // what is kept of a value
+	own func(K) K // returns a copy of a value to keep
 
 	mu    sync.Mutex
 	known map[K]uint32
@@ -233,25 +229,24 @@ func (n *numbers[K]) of(k K) uint32 {
 	return number
 }
 
-// full reports whether there are as many as one store has.
+// full reports whether the limit of a store is reached.
 func (n *numbers[K]) full() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.known) >= maxNumbers
 }
 
-// maxSpaces is of how many spaces the weights are known: fields may have their
-// own, and a new version of a matrix replaces another.
+// maxSpaces limits the spaces with known weights: fields may have their own,
+// and a new version of a matrix replaces another.
 const maxSpaces = 4
 
-// weights has w of terms by number, of the spaces that searches were in.
+// weights has w of terms by number, for the spaces of recent searches.
 type weights struct {
 	mu sync.RWMutex
-	of map[uint32][]float64 // NaN where unknown
+	of map[uint32][]float64 // NaN if unknown
 }
 
-// in returns w of terms in a space, of at least n terms, NaN where unknown. It
-// must not be modified.
+// in returns w of at least n terms in a space, NaN if unknown, read-only.
 func (w *weights) in(space uint32, n int) []float64 {
 	w.mu.RLock()
 	of := w.of[space]
@@ -262,7 +257,7 @@ func (w *weights) in(space uint32, n int) []float64 {
 	return grown(of, n)
 }
 
-// grown returns a copy of w of at least n terms.
+// grown returns a copy of w for at least n terms.
 func grown(of []float64, n int) []float64 {
 	all := make([]float64, max(n, len(of)))
 	for i := copy(all, of); i < len(all); i++ {
@@ -271,8 +266,8 @@ func grown(of []float64, n int) []float64 {
 	return all
 }
 
-// learn returns what is known of a space, with what rows say of terms, for at
-// least n terms, and remembers that.
+// learn returns w of a space for at least n terms, with the weights of rows
+// added, and caches it.
 func (w *weights) learn(space uint32, known []float64, n int, terms []int32, rows []*row) []float64 {
 	if !slices.ContainsFunc(terms, func(term int32) bool { return math.IsNaN(known[term]) }) {
 		return known
@@ -290,7 +285,7 @@ func (w *weights) learn(space uint32, known []float64, n int, terms []int32, row
 		size = n + n/4 // the next searches bring more
 	}
 	of := grown(w.of[space], size)
-	for term, value := range known { // all may be forgotten meanwhile
+	for term, value := range known { // all may have been dropped meanwhile
 		if !math.IsNaN(value) {
 			of[term] = value
 		}
@@ -302,7 +297,7 @@ func (w *weights) learn(space uint32, known []float64, n int, terms []int32, row
 	return of
 }
 
-// A vocabulary numbers terms in the order in which they come.
+// A vocabulary numbers terms in order of arrival.
 type vocabulary struct {
 	mu      sync.RWMutex
 	numbers map[string]int32
@@ -310,7 +305,7 @@ type vocabulary struct {
 	bytes   uint64
 }
 
-// number appends the numbers of texts to dst, and makes those that are missing.
+// number appends the numbers of texts to dst, and numbers new ones.
 func (v *vocabulary) number(dst []int32, texts []string) []int32 {
 	first, missing := len(dst), false
 	v.mu.RLock()
@@ -340,9 +335,9 @@ func (v *vocabulary) add(text string) int32 {
 		return n
 	}
 	if len(v.terms) == math.MaxInt32 {
-		panic("soft: more terms than there are numbers") // 170 GB of them
+		panic("soft: more terms than there are numbers") // they would take 170 GB
 	}
-	text = strings.Clone(text) // it may be a piece of something large
+	text = strings.Clone(text) // it may be part of something large
 	n := int32(len(v.terms))   //nolint:gosec // seen to be less
 	v.numbers[text] = n
 	v.terms = append(v.terms, text)
@@ -350,7 +345,7 @@ func (v *vocabulary) add(text string) int32 {
 	return n
 }
 
-// texts returns the terms that have the numbers.
+// texts returns the terms with these numbers.
 func (v *vocabulary) texts(numbers []int32) []string {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

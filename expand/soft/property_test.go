@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/softcosine"
@@ -119,13 +120,9 @@ func (c *randomCase) space(tb testing.TB) (*softcosine.Space, map[string]int32) 
 		}
 	}
 	s, err := softcosine.NewSimilarities(len(numbers), maps.All(entries))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	space, err := softcosine.NewSpace(weights, s)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return space, numbers
 }
 
@@ -144,9 +141,7 @@ func TestScoresAreTheSoftCosine(t *testing.T) {
 		some := c.hits[:1+rng.IntN(len(c.hits))]
 		for turn, hits := range [][]expand.Hit{some, c.hits, c.hits} { // cold, partly, and warm
 			got, err := r.Scores(t.Context(), by(c.fields), hits)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			for k, hit := range hits {
 				y := map[int32]float64{}
 				for field, terms := range c.vectors.docs[docName{"i", hit.ID}] {
@@ -155,9 +150,7 @@ func TestScoresAreTheSoftCosine(t *testing.T) {
 					}
 				}
 				want, err := space.Soft(softcosine.NewVector(x), softcosine.NewVector(y))
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				if math.Abs(got[k].Soft-want) > 1e-9 || math.IsNaN(got[k].Soft) || got[k].ID != hit.ID {
 					t.Fatalf("case %d, turn %d: hit %s has %+v, want %v", n, turn, hit.ID, got[k], want)
 				}

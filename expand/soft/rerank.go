@@ -1,24 +1,22 @@
-// Package soft computes the soft cosine measure of a search and its hits,
-// so that they can be ordered by it outside of the engine.
+// Package soft computes the soft cosine measure of a search and its hits, to
+// order them outside the engine.
 //
-// With x the term frequencies of the text, y_f those of a field f of a
-// document, W = diag(idf) and S the similarities of terms, of which the rows
-// are those of the text's terms, the score of a document is
+// Let x be the term frequencies of the text, y_f those of field f of a
+// document, W = diag(idf), and S the similarities of terms, with rows for the
+// text's terms. The score of a document is
 //
 //	Σ_f b_f (W x_f)ᵀS(W y_f) / √(Σ_f b_f (W x_f)ᵀS(W x_f)) / √(Σ_f b_f (W y_f)ᵀS(W y_f))
 //
-// over the fields that are searched, b_f being their boosts: one vector
-// space of the pairs of a field and a term, in which terms of different
-// fields have nothing to do with each other and a term weighs √b_f·w. It is
-// 0 where a document has none of these terms. With one field it is the soft
-// cosine of Space.Soft of package softcosine.
+// over the searched fields with boosts b_f: one vector space of pairs of a
+// field and a term, in which terms of different fields are unrelated and a term
+// weighs √b_f·w. It is 0 if a document has none of these terms. With one field
+// it is the soft cosine, as in Space.Soft of package softcosine.
 //
-// A [Reranker] remembers the documents' terms by what names one state of a
-// document, and the rows of S by the version of the matrix, all of it
-// bounded by bytes. A state is named by the UUID of the index and the
-// sequence number, and where several shards are searched by id
-// and version as well. Terms are numbered once, so that a score is sums over
-// arrays.
+// A [Reranker] caches documents' terms by the identity of a document's state,
+// and rows of S by the matrix's version, all within a number of bytes. A state
+// is identified by the UUID of the index and the sequence number, and if
+// several shards are searched also by id and version. Terms are numbered once,
+// so that a score is a sum over arrays.
 package soft
 
 import (
@@ -33,39 +31,38 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 )
 
-// Options say what a [Reranker] is made of.
+// Options configure a [Reranker].
 type Options struct {
-	// Vectors reports the terms of hits.
+	// Vectors returns the terms of hits.
 	Vectors TermVectors
-	// Bytes bounds, about, what is remembered: a half is for the vectors of
-	// documents, a quarter for rows of S, and the rest for the terms themselves. At 0
-	// nothing is.
+	// Bytes limits the cached data, approximately: half is for the vectors of
+	// documents, a quarter for rows of S, the rest for the terms. 0 caches
+	// nothing.
 	Bytes uint64
-	// TTL is how long the cluster is believed what it says of indices and their
-	// fields; at 0 it is asked for each search.
+	// TTL is how long the cluster's information on indices and fields is used; 0
+	// asks for each search.
 	TTL time.Duration
-	// Guard recovers what panics while hits are asked for; nil does so
-	// silently.
+	// Guard recovers panics while hits are asked for; nil does so silently.
 	Guard *recovery.Guard
-	// Client names the client that a context is of, "" for none; nil names none.
+	// Client returns the client that a context belongs to, or ""; may be nil.
 	Client func(context.Context) string
 }
 
 const (
-	// fetchTimeout bounds the calls for the hits of one search, which go on
-	// when its time is over.
+	// fetchTimeout limits the calls for the hits of one search, which go on after
+	// its time is over.
 	fetchTimeout = 5 * time.Second
-	// maxFetches is how many searches may be asking for hits at once. One client
-	// gets half at most: one _msearch may hold 16.
+	// maxFetches limits the searches that ask for hits at once. One client gets at
+	// most half: one _msearch may take 16.
 	maxFetches = 32
 )
 
-// A Reranker scores hits. Its methods may be called at the same time.
-// [Reranker.Close] ends it.
+// A Reranker scores hits. Its methods may be called concurrently.
+// [Reranker.Close] stops it.
 type Reranker struct {
 	options Options
 	scratch sync.Pool
-	loader  *cache.Loader // of what is asked for
+	loader  *cache.Loader // for requests to the cluster
 
 	mu     sync.Mutex
 	memory *store
@@ -84,7 +81,7 @@ func New(o Options) *Reranker {
 	}
 }
 
-// Close ends all calls under way and forgets everything.
+// Close cancels all calls in flight and drops everything.
 func (r *Reranker) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -93,13 +90,12 @@ func (r *Reranker) Close() {
 	r.memory.close()
 }
 
-// Scores returns the scores of each of the hits: the soft cosine from 0 to
-// about 1, and the sum of the clauses. By has at least one field, and none
-// twice.
+// Scores returns the scores of each hit: the soft cosine from 0 to about 1, and
+// the sum of the clauses. by has at least one field, none twice.
 //
-// What is not remembered is asked for: the terms of the hits, then the rows of
-// S. When ctx ends first, its error comes back while that goes on and fills the
-// memory for the searches that follow.
+// It asks for what is not cached: the terms of the hits, then the rows of S. If
+// ctx ends first, it returns that error; the requests go on and fill the cache
+// for later searches.
 func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -118,16 +114,15 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 			return nil, err
 		}
 	}
-	s, _ := r.scratch.Get().(*scratch) // New makes no other
+	s, _ := r.scratch.Get().(*scratch) // New makes no other type
 	scores, err := w.scores(ctx, s, by)
-	r.scratch.Put(s) // not after a panic, which leaves it in disorder
+	r.scratch.Put(s) // not after a panic, which leaves it dirty
 	return scores, err
 }
 
-// Terms returns the terms of fields of hits: nil for a hit that is no longer as
-// it was found, that has none, whose terms the cluster does not tell, or with
-// which there would be more than 100,000. Its errors are those of
-// [Reranker.Scores].
+// Terms returns the terms of fields of hits: nil for a hit that has changed
+// since it was found, has no terms, has no terms available, or would make more
+// than 100,000. Errors are those of [Reranker.Scores].
 func (r *Reranker) Terms(ctx context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error) {
 	columns := make([]expand.RerankField, len(fields))
 	for i, name := range fields {
@@ -152,9 +147,9 @@ func (r *Reranker) Terms(ctx context.Context, fields []string, hits []expand.Hit
 	return w.docTerms(), nil
 }
 
-// wait has something fetched, which counts for the index of the first hit, and
-// waits for it. When ctx ends first the fetching goes on, for the searches that
-// follow: until then the window belongs to it.
+// wait runs fetch, which counts for the first hit's index, and waits. If ctx
+// ends first, fetch goes on for later searches, and owns the window until it
+// ends.
 func (r *Reranker) wait(ctx context.Context, hits []expand.Hit, fetch func(context.Context) error) error {
 	owner := "index "
 	if len(hits) > 0 {
@@ -192,10 +187,10 @@ func (r *Reranker) open(fields []expand.RerankField, hits []expand.Hit) (*window
 
 // Stats are counts of a [Reranker] since it was made.
 type Stats struct {
-	Hits, Misses uint64 // fields of hits whose terms were remembered, and were not
-	Bytes        uint64 // about what is remembered
+	Hits, Misses uint64 // fields of hits whose terms were cached, and were not
+	Bytes        uint64 // all that is cached, approximately
 	Documents    uint64 // of these, the terms of documents
-	Forgotten    uint64 // how often all was forgotten because there were too many terms
+	Forgotten    uint64 // how often everything was dropped because there were too many terms
 }
 
 // Stats returns the counts so far.

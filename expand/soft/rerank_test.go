@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
@@ -71,25 +72,40 @@ func checkScores(t *testing.T, scores []expand.HitScore, want ...float64) {
 	}
 }
 
+// wantScores wants these soft cosines of hits.
+func wantScores(t *testing.T, r *Reranker, fields []expand.RerankField, hits []expand.Hit, want ...float64) {
+	t.Helper()
+	wantBy(t, r, by(fields), hits, want...)
+}
+
+func wantBy(t *testing.T, r *Reranker, search *expand.Rerank, hits []expand.Hit, want ...float64) []expand.HitScore {
+	t.Helper()
+	got, err := r.Scores(t.Context(), search, hits)
+	check.OK(t, err)
+	checkScores(t, got, want...)
+	return got
+}
+
+// scored returns why hits got no scores.
+func scored(t *testing.T, r *Reranker, fields []expand.RerankField, hits []expand.Hit) error {
+	t.Helper()
+	_, err := r.Scores(t.Context(), by(fields), hits)
+	return err
+}
+
 func TestOneCallAsksForAllHitsOnce(t *testing.T) {
 	v, fields, hits := pets(t)
 	hits[1].Routing = "r"
 	r := newReranker(t, v)
 	for range 3 {
-		got, err := r.Scores(t.Context(), by(fields), hits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkScores(t, got, .5, 1, 0)
+		wantScores(t, r, fields, hits, .5, 1, 0)
 	}
 	want := [][]documents.VectorRequest{{
 		{Index: "i", ID: "1", Fields: []string{"body"}},
 		{Index: "i", ID: "2", Routing: "r", Fields: []string{"body"}},
 		{Index: "i", ID: "3", Fields: []string{"body"}},
 	}}
-	if diff := cmp.Diff(want, v.calls); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	check.Equal(t, want, v.calls)
 	if s := r.Stats(); s.Hits != 6 || s.Misses != 3 || s.Bytes == 0 {
 		t.Errorf("counted %+v", s)
 	}
@@ -101,17 +117,11 @@ func TestOneCallAsksForAllHitsOnce(t *testing.T) {
 func TestChangedDocumentsAreAskedForAnew(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, scored(t, r, fields, hits))
 	v.docs[docName{"i", "3"}]["body"] = map[string]int64{"cat": 1}
 	v.versions[docName{"i", "3"}] = 2
 	hits[2].SeqNo, hits[2].Version = 9, 2
-	got, err := r.Scores(t.Context(), by(fields), hits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkScores(t, got, .5, 1, 1)
+	wantScores(t, r, fields, hits, .5, 1, 1)
 	if len(v.calls) != 2 || len(v.calls[1]) != 1 {
 		t.Errorf("asked for %v", v.calls)
 	}
@@ -129,18 +139,12 @@ func TestTermsOfAnotherStateAreNotUsed(t *testing.T) {
 			doc := v.docs[docName{"i", "2"}]
 			change(v)
 			r := newReranker(t, v)
-			if _, err := r.Scores(t.Context(), by(fields), hits); !errors.Is(err, ErrMissing) {
+			if err := scored(t, r, fields, hits); !errors.Is(err, ErrMissing) {
 				t.Fatalf("got %v", err)
 			}
 			v.docs[docName{"i", "2"}], v.versions[docName{"i", "2"}] = doc, 1 // as the search has seen it
-			got, err := r.Scores(t.Context(), by(fields), hits)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkScores(t, got, .5, 1, 0)
-			if n := len(v.calls[1]); n != 1 {
-				t.Errorf("asked again for %d documents, want 1", n)
-			}
+			wantScores(t, r, fields, hits, .5, 1, 0)
+			check.Equal(t, 1, len(v.calls[1]))
 		})
 	}
 }
@@ -159,19 +163,11 @@ func TestWhatIsFetchedOutlivesTheSearch(t *testing.T) {
 		}()
 		synctest.Wait()
 		cancel()
-		if err := <-failed; !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
-		}
+		check.Error(t, context.Canceled, <-failed)
 		close(v.wait)
 		synctest.Wait()
-		got, err := r.Scores(t.Context(), by(fields), hits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkScores(t, got, .5, 1, 0)
-		if v.count() != 1 {
-			t.Errorf("%d calls, want 1", v.count())
-		}
+		wantScores(t, r, fields, hits, .5, 1, 0)
+		check.Equal(t, 1, v.count())
 	})
 }
 
@@ -201,9 +197,7 @@ func TestSearchesAtTheSameTimeShareACall(t *testing.T) {
 				asked[d.ID]++
 			}
 		}
-		if diff := cmp.Diff(map[string]int{"1": 1, "2": 1, "3": 1}, asked); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
+		check.Equal(t, map[string]int{"1": 1, "2": 1, "3": 1}, asked)
 	})
 }
 
@@ -233,9 +227,7 @@ func TestNeitherAClientNorAnIndexTakesAllFetches(t *testing.T) {
 					searches.Go(func() { _ = search(greedy(i)) })
 				}
 				synctest.Wait()
-				if err := search(greedy(-1)); !errors.Is(err, cache.ErrBusy) {
-					t.Errorf("got more than half: %v", err)
-				}
+				check.Error(t, cache.ErrBusy, search(greedy(-1)))
 				for range maxFetches / 4 {
 					searches.Go(func() {
 						if err := search("modest", "other"); errors.Is(err, cache.ErrBusy) {
@@ -247,9 +239,7 @@ func TestNeitherAClientNorAnIndexTakesAllFetches(t *testing.T) {
 				close(v.wait)
 				searches.Wait()
 				synctest.Wait()
-				if n := r.loader.Taken(); n != 0 {
-					t.Errorf("%d places are left taken", n)
-				}
+				check.Equal(t, 0, r.loader.Taken())
 			})
 		})
 	}
@@ -274,15 +264,11 @@ func TestFailuresAreToldAndNotRemembered(t *testing.T) {
 			v, fields, hits := pets(t)
 			r := newReranker(t, v)
 			change(v, matrixIn(fields), false)
-			if _, err := r.Scores(t.Context(), by(fields), hits); !errors.Is(err, failure) && (name != "panic" || !errors.Is(err, recovery.ErrPanic)) {
+			if err := scored(t, r, fields, hits); !errors.Is(err, failure) && (name != "panic" || !errors.Is(err, recovery.ErrPanic)) {
 				t.Errorf("got %v", err)
 			}
 			change(v, matrixIn(fields), true)
-			got, err := r.Scores(t.Context(), by(fields), hits)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkScores(t, got, .5, 1, 0)
+			wantScores(t, r, fields, hits, .5, 1, 0)
 		})
 	}
 }
@@ -296,23 +282,12 @@ func TestUnreadableFieldsWithoutTermsAreDoubted(t *testing.T) {
 	r := newReranker(t, v)
 	fields[0].Field = "alias"
 	for range 2 {
-		if _, err := r.Scores(t.Context(), by(fields), hits); !errors.Is(err, ErrNoTerms) {
-			t.Errorf("got %v", err)
-		}
+		check.Error(t, ErrNoTerms, scored(t, r, fields, hits))
 	}
-	if diff := cmp.Diff([]string{"i.alias"}, v.askedFields); diff != "" {
-		t.Errorf("asked for (-want +got)\n%s", diff)
-	}
-	v.docs[docName{"i", "4"}] = map[string]map[string]int64{"alias": {"cat": 1}}
-	four := []expand.Hit{{Index: "i", ID: "4", Version: 1}}
-	if _, err := r.Scores(t.Context(), by(fields), four); err != nil {
-		t.Fatal(err)
-	}
-	got, err := r.Scores(t.Context(), by(fields), hits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkScores(t, got, 0, 0, 0)
+	check.Equal(t, []string{"i.alias"}, v.askedFields)
+	four := v.add("4", map[string]map[string]int64{"alias": {"cat": 1}})
+	check.OK(t, scored(t, r, fields, []expand.Hit{four}))
+	wantScores(t, r, fields, hits, 0, 0, 0)
 }
 
 // In a field that the cluster tells the terms of, none are none, whatever the
@@ -326,11 +301,7 @@ func TestReadableFieldsMayBeEmpty(t *testing.T) {
 		with[1].Field = "notes"
 		v.askedFields = nil
 		for range 3 {
-			got, err := r.Scores(t.Context(), by(with), hits)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkScores(t, got, .5/math.Sqrt2, 1/math.Sqrt2, 0)
+			wantScores(t, r, with, hits, .5/math.Sqrt2, 1/math.Sqrt2, 0)
 		}
 		if n := len(v.askedFields); ttl == 0 && n != 3 || ttl > 0 && n != 1 {
 			t.Errorf("TTL %v: asked %d times", ttl, n)
@@ -346,21 +317,13 @@ func TestIndicesMadeAnewHaveOtherDocuments(t *testing.T) {
 		r := New(Options{Vectors: v, Bytes: 1 << 20, TTL: time.Minute})
 		defer r.Close()
 		for range 2 {
-			if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, scored(t, r, fields, hits))
 		}
 		v.uuids["i"] = "second"
 		v.docs[docName{"i", "3"}]["body"] = map[string]int64{"cat": 1}
 		time.Sleep(time.Minute)
-		got, err := r.Scores(t.Context(), by(fields), hits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkScores(t, got, .5, 1, 1)
-		if diff := cmp.Diff([]string{"i", "i"}, v.askedUUIDs); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
+		wantScores(t, r, fields, hits, .5, 1, 1)
+		check.Equal(t, []string{"i", "i"}, v.askedUUIDs)
 	})
 }
 
@@ -372,16 +335,13 @@ func TestVectorsThatAreUsedStay(t *testing.T) {
 		var hits []expand.Hit
 		for k := range 50 {
 			id := fmt.Sprint("d", k)
-			v.docs[docName{"i", id}] = map[string]map[string]int64{"body": {"cat": 1}}
-			hits = append(hits, expand.Hit{Index: "i", ID: id, Version: 1})
+			hits = append(hits, v.add(id, map[string]map[string]int64{"body": {"cat": 1}}))
 		}
 		r := New(Options{Vectors: v, Bytes: 1 << 20, TTL: time.Minute})
 		defer r.Close()
 		search := func() int {
 			before := v.count()
-			if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, scored(t, r, fields, hits))
 			if v.count() == before {
 				return 0
 			}
@@ -403,27 +363,19 @@ func TestVectorsThatAreUsedStay(t *testing.T) {
 			t.Errorf("asked for %d again, %d at once", all, most)
 		}
 		time.Sleep(vectorLife*3/2 + time.Second)
-		if n := search(); n != 50 {
-			t.Errorf("asked for %d documents whose time was over", n)
-		}
+		check.Equal(t, 50, search())
 	})
 }
 
 func TestLargeDocumentsAreAskedForFewerAtATime(t *testing.T) {
 	v, fields, hits := pets(t)
 	v.most = 1
-	got, err := newReranker(t, v).Scores(t.Context(), by(fields), hits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkScores(t, got, .5, 1, 0)
+	wantScores(t, newReranker(t, v), fields, hits, .5, 1, 0)
 	if n := v.count(); n != 5 { // of 3, 1, 2, 1 and 1
 		t.Errorf("%d calls", n)
 	}
 	v.err = esclient.ErrTooLarge
-	if _, err := newReranker(t, v).Scores(t.Context(), by(fields), hits); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("got %v", err)
-	}
+	check.Error(t, ErrTooLarge, scored(t, newReranker(t, v), fields, hits))
 }
 
 func TestHitsWithTooManyTermsAreNotScored(t *testing.T) {
@@ -436,9 +388,7 @@ func TestHitsWithTooManyTermsAreNotScored(t *testing.T) {
 		v.docs[docName{"i", id}]["body"] = large
 	}
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), by(fields), hits); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("got %v", err)
-	}
+	check.Error(t, ErrTooLarge, scored(t, r, fields, hits))
 }
 
 func TestManyDocumentsAreAskedForInSeveralCalls(t *testing.T) {
@@ -448,13 +398,10 @@ func TestManyDocumentsAreAskedForInSeveralCalls(t *testing.T) {
 	var hits []expand.Hit
 	for k := range 2*docsAtOnce + 1 {
 		id := fmt.Sprint("d", k)
-		v.docs[docName{"i", id}] = map[string]map[string]int64{"body": {"cat": 1}, "title": {"cat": 1}}
-		hits = append(hits, expand.Hit{Index: "i", ID: id, Version: 1})
+		hits = append(hits, v.add(id, map[string]map[string]int64{"body": {"cat": 1}, "title": {"cat": 1}}))
 	}
 	got, err := newReranker(t, v).Scores(t.Context(), by(fields), hits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var asked []int
 	for _, call := range v.calls {
 		asked = append(asked, len(call))
@@ -467,9 +414,7 @@ func TestManyDocumentsAreAskedForInSeveralCalls(t *testing.T) {
 func TestVersionsOfSAreToldApart(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, scored(t, r, fields, hits))
 	next := &fakeMatrix{version: "pets@2", docs: 100}
 	next.set(t, "cat", 10, map[string]float64{"fish": 0.25})
 	next.set(t, "fish", 10, nil)
@@ -481,15 +426,9 @@ func TestVersionsOfSAreToldApart(t *testing.T) {
 		want []float64
 	}{{next, []float64{0, 1, .25}}, {was, []float64{.5, 1, 0}}} {
 		fields[0].Similarities = c.s
-		got, err := r.Scores(t.Context(), by(fields), hits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkScores(t, got, c.want...)
+		wantScores(t, r, fields, hits, c.want...)
 	}
-	if len(v.calls) != 1 {
-		t.Errorf("%d calls for terms, want 1", len(v.calls))
-	}
+	check.Equal(t, 1, len(v.calls))
 }
 
 func TestMemoryIsBounded(t *testing.T) {
@@ -501,13 +440,10 @@ func TestMemoryIsBounded(t *testing.T) {
 		var hits []expand.Hit
 		for k := range 10 {
 			id := fmt.Sprint(n, "-", k)
-			v.docs[docName{"i", id}] = map[string]map[string]int64{"body": {fmt.Sprint("only in ", id): 1, "cat": 1}}
-			hits = append(hits, expand.Hit{Index: "i", ID: id, Version: 1})
+			hits = append(hits, v.add(id, map[string]map[string]int64{"body": {fmt.Sprint("only in ", id): 1, "cat": 1}}))
 		}
 		got, err := r.Scores(t.Context(), by(fields), hits)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if all := softs(got); slices.Max(all) != slices.Min(all) || all[0] <= 0 {
 			t.Fatalf("got %v", got)
 		}
@@ -526,64 +462,35 @@ func TestNothingIsRememberedWithoutMemory(t *testing.T) {
 	r := New(Options{Vectors: v})
 	defer r.Close()
 	for range 3 {
-		got, err := r.Scores(t.Context(), by(fields), hits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkScores(t, got, .5, 1, 0)
+		wantScores(t, r, fields, hits, .5, 1, 0)
 	}
 }
 
 func TestClosedRerankersEndTheirCalls(t *testing.T) {
-	v, fields, hits := pets(t)
-	v.wait = make(chan struct{})
-	r := New(Options{Vectors: v, Bytes: 1 << 20})
-	failed := make(chan error)
-	go func() {
-		_, err := r.Scores(t.Context(), by(fields), hits)
-		failed <- err
-	}()
-	for v.count() == 0 {
-		// It is about to ask.
-	}
-	r.Close()
-	if err := <-failed; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	if _, err := r.Scores(t.Context(), by(fields), hits); !errors.Is(err, cache.ErrClosed) {
-		t.Errorf("got %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		v, fields, hits := pets(t)
+		v.wait = make(chan struct{})
+		r := New(Options{Vectors: v, Bytes: 1 << 20})
+		failed := make(chan error)
+		go func() { failed <- scored(t, r, fields, hits) }()
+		synctest.Wait()
+		r.Close()
+		check.Error(t, context.Canceled, <-failed)
+		check.Error(t, cache.ErrClosed, scored(t, r, fields, hits))
+	})
 }
 
 // What is remembered is looked up within the time, too.
-func TestRecallingEndsWithItsContext(t *testing.T) {
-	v, fields, hits := pets(t)
-	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
-		t.Fatal(err)
-	}
-	for asked := range 2 {
-		w, err := r.open(fields, hits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.recall(&endingContext{t.Context(), asked}); !errors.Is(err, context.Canceled) {
-			t.Errorf("asked %d times: got %v", asked, err)
-		}
-	}
-}
-
 func TestScoresEndWithTheirContext(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
-		t.Fatal(err)
+	check.OK(t, scored(t, r, fields, hits))
+	for asked := range 2 {
+		w, err := r.open(fields, hits)
+		check.OK(t, err)
+		check.Error(t, context.Canceled, check.ErrOf(w.recall(&endingContext{t.Context(), asked})), asked)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := r.Scores(ctx, by(fields), hits); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	check.Error(t, context.Canceled, check.ErrOf(r.Scores(&endingContext{t.Context(), 0}, by(fields), hits)))
 }
 
 // A search that panics leaves its scratch in disorder: the next one must not
@@ -591,9 +498,7 @@ func TestScoresEndWithTheirContext(t *testing.T) {
 func TestAPanicSpoilsNoOtherSearch(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, scored(t, r, fields, hits))
 	bad := []expand.RerankField{fields[0]}
 	bad[0].Terms, bad[0].Freqs = []string{"cat", "dog"}, []float64{1} // none for the dog
 	fish := []expand.RerankField{fields[0]}
@@ -607,11 +512,7 @@ func TestAPanicSpoilsNoOtherSearch(t *testing.T) {
 			}()
 			_, _ = r.Scores(t.Context(), by(bad), hits)
 		}()
-		got, err := r.Scores(t.Context(), by(fish), hits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkScores(t, got, 0, 0, 1) // and no trace of the cat
+		wantScores(t, r, fish, hits, 0, 0, 1) // and no trace of the cat
 	}
 }
 
@@ -631,21 +532,13 @@ func (c *endingContext) Err() error {
 func TestAComparisonThatEndsEarlyLeavesNoTrace(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, scored(t, r, fields, hits))
 	asked, ended := 0, true
 	for ; ended; asked++ {
 		forgetSquares(r, fields, hits) // to be computed with the scratch again
-		w, err := r.open(fields, hits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if known, err := w.recall(t.Context()); !known || err != nil {
-			t.Fatalf("remembered: %v, %v", known, err)
-		}
+		w := recalled(t, r, fields, hits)
 		s := new(scratch)
-		_, err = w.scores(&endingContext{t.Context(), asked}, s, &expand.Rerank{Sums: petSums})
+		_, err := w.scores(&endingContext{t.Context(), asked}, s, &expand.Rerank{Sums: petSums})
 		if ended = errors.Is(err, context.Canceled); err != nil && !ended {
 			t.Fatal(err)
 		}
@@ -670,9 +563,7 @@ func TestTermsLeavesOutHits(t *testing.T) {
 	v.docs[docName{"i", hits[1].ID}]["body"] = large
 	v.failed = map[docName]error{{"i", hits[0].ID}: errors.New("this document only")}
 	got, err := newReranker(t, v).Terms(t.Context(), []string{"body"}, hits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for k, fields := range got {
 		if (fields == nil) != (k < 2) {
 			t.Errorf("hit %d: %d terms", k, len(fields["body"].Terms))

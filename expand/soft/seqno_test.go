@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
@@ -59,32 +60,18 @@ func TestHitsAreNamedByTheirNumbersOnce(t *testing.T) {
 	}
 	r := newReranker(t, v)
 	for range 3 {
-		got, err := r.Scores(t.Context(), by, hits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkScores(t, got, .5, 1, 0)
-		if diff := cmp.Diff([]string{"1", "2", "3"}, ids(got)); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
+		got := wantBy(t, r, by, hits, .5, 1, 0)
+		check.Equal(t, []string{"1", "2", "3"}, ids(got))
 	}
 	both := []string{"body", "title"}
 	want := [][]documents.VectorRequest{{
 		{Index: "i", ID: "1", Fields: both}, {Index: "i", ID: "2", Fields: both}, {Index: "i", ID: "3", Fields: both},
 	}}
-	if diff := cmp.Diff(want, v.calls); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	if diff := cmp.Diff([][]int64{{0, 1, 2}}, v.named); diff != "" {
-		t.Errorf("named (-want +got)\n%s", diff)
-	}
+	check.Equal(t, want, v.calls)
+	check.Equal(t, [][]int64{{0, 1, 2}}, v.named)
 	hits[1].SeqNo = 9 // it was written again
 	v.seqNos[docName{"i", "2"}], v.versions[docName{"i", "2"}] = 9, 6
-	got, err := r.Scores(t.Context(), by, hits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkScores(t, got, .5, 1, 0)
+	wantBy(t, r, by, hits, .5, 1, 0)
 	if diff := cmp.Diff([][]int64{{0, 1, 2}, {9}}, v.named); diff != "" || len(v.calls) != 2 || len(v.calls[1]) != 1 {
 		t.Errorf("asked for %v, named (-want +got)\n%s", v.asked(), diff)
 	}
@@ -94,18 +81,10 @@ func TestNumbersOfDocumentsThatAreGoneAreMissing(t *testing.T) {
 	v, by, hits := numbered(t)
 	v.seqNos[docName{"i", "2"}] = 7
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), by, hits); !errors.Is(err, ErrMissing) {
-		t.Errorf("got %v", err)
-	}
+	check.Error(t, ErrMissing, check.ErrOf(r.Scores(t.Context(), by, hits)))
 	v.seqNos[docName{"i", "2"}] = 1 // as the search has seen it
-	got, err := r.Scores(t.Context(), by, hits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkScores(t, got, .5, 1, 0)
-	if diff := cmp.Diff([][]string{{"1", "3"}, {"2"}}, v.asked()); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	wantBy(t, r, by, hits, .5, 1, 0)
+	check.Equal(t, [][]string{{"1", "3"}, {"2"}}, v.asked())
 	clear(v.seqNos)
 	if _, err := newReranker(t, v).Scores(t.Context(), by, hits); !errors.Is(err, ErrMissing) || len(v.calls) != 2 {
 		t.Errorf("all are gone: got %v, asked for %v", err, v.asked())
@@ -130,9 +109,7 @@ func TestTermsOfAnotherStateThanTheNamedAreNotUsed(t *testing.T) {
 	v, by, hits := numbered(t)
 	v.versions[docName{"i", "3"}] = 4
 	r := newReranker(t, staleNames{v})
-	if _, err := r.Scores(t.Context(), by, hits); !errors.Is(err, ErrMissing) {
-		t.Errorf("got %v", err)
-	}
+	check.Error(t, ErrMissing, check.ErrOf(r.Scores(t.Context(), by, hits)))
 	if _, err := r.Scores(t.Context(), by, hits[:2]); err != nil || len(v.calls) != 1 {
 		t.Errorf("the others: %v, %v", err, v.asked())
 	}
@@ -142,15 +119,9 @@ func TestFailuresOfNamingAreToldAndNotRemembered(t *testing.T) {
 	v, by, hits := numbered(t)
 	v.namedErr = errors.New("a reason")
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), by, hits); !errors.Is(err, v.namedErr) {
-		t.Errorf("got %v", err)
-	}
+	check.Error(t, v.namedErr, check.ErrOf(r.Scores(t.Context(), by, hits)))
 	v.namedErr = nil
-	got, err := r.Scores(t.Context(), by, hits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkScores(t, got, .5, 1, 0)
+	wantBy(t, r, by, hits, .5, 1, 0)
 }
 
 // An index that is deleted and created again starts at number 0.
@@ -167,18 +138,10 @@ func TestNumbersAreOfOneIndex(t *testing.T) {
 		v.seqNos[docName{"i", "1"}], v.seqNos[docName{"i", "3"}] = 2, 0
 		time.Sleep(time.Minute)
 		for range 2 {
-			got, err := r.Scores(t.Context(), by, hits)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkScores(t, got, 0, 1, .5)
-			if diff := cmp.Diff([]string{"3", "2", "1"}, ids(got)); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
+			got := wantBy(t, r, by, hits, 0, 1, .5)
+			check.Equal(t, []string{"3", "2", "1"}, ids(got))
 		}
-		if diff := cmp.Diff([][]int64{{0, 1, 2}, {0, 1, 2}}, v.named); diff != "" {
-			t.Errorf("named (-want +got)\n%s", diff)
-		}
+		check.Equal(t, [][]int64{{0, 1, 2}, {0, 1, 2}}, v.named)
 	})
 }
 
@@ -210,9 +173,7 @@ func TestTooLargeAnswersAreHalvedWithSomeDocumentsMissing(t *testing.T) {
 			}
 		}
 		got, err := r.Scores(t.Context(), by, there)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if diff := cmp.Diff([]string{"d1", "d2", "d5", "d6", "d7"}, ids(got)); diff != "" || len(v.calls) > 0 {
 			t.Errorf("asked again for %v (-want +got)\n%s", v.asked(), diff)
 		}
@@ -229,9 +190,7 @@ func TestTooLargeAnswersAreHalvedWithSomeDocumentsMissing(t *testing.T) {
 			}
 		}
 		v.err = esclient.ErrTooLarge
-		if _, err := newReranker(t, v).Scores(t.Context(), by, hits); !errors.Is(err, ErrTooLarge) {
-			t.Errorf("got %v", err)
-		}
+		check.Error(t, ErrTooLarge, check.ErrOf(newReranker(t, v).Scores(t.Context(), by, hits)))
 	}
 }
 
@@ -242,15 +201,9 @@ func TestVectorsOfOtherDocumentsAreNotUsed(t *testing.T) {
 	key := r.memory.docKey(vectorKey{hits[1], "", "body"})
 	r.memory.vectors.put(key, &vector{id: "other", terms: []int32{}, freqs: []float64{}}, time.Now().Add(time.Hour))
 	for range 2 {
-		got, err := r.Scores(t.Context(), by(fields), hits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkScores(t, got, .5, 1, 0)
+		wantScores(t, r, fields, hits, .5, 1, 0)
 	}
-	if diff := cmp.Diff([][]string{{"1", "2", "3"}}, v.asked()); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	check.Equal(t, [][]string{{"1", "2", "3"}}, v.asked())
 }
 
 // Neither a request nor an answer is held on to, and calls only join others.

@@ -7,22 +7,21 @@ import (
 	"time"
 )
 
-// A slab remembers vectors packed in large pieces of memory, into which the
-// garbage collector does not look: about 370 bytes for one of 100 terms.
+// A slab caches packed vectors in large pieces of memory, which the garbage
+// collector does not scan: about 370 bytes for one of 100 terms.
 //
-// It has two generations. What is put in or read goes to the young one. When
-// that is full it becomes the old one, and what was not read since is
-// forgotten.
+// It has two generations. New and read entries go to the young one. When that
+// is full it becomes the old one, and the previous old one is dropped.
 type slab struct {
-	limit int // of the bytes of a generation
+	limit int // of a generation, in bytes
 	epoch time.Time
 
 	mu         sync.RWMutex
 	young, old generation
 }
 
-// A docKey names a field of a state of a document. State tells writes apart
-// that have the same number on several shards; it is 0 where one shard is
+// A docKey identifies a field in a state of a document. state tells apart
+// writes with the same number on several shards; it is 0 if one shard is
 // searched.
 type docKey struct {
 	field, state uint32
@@ -35,17 +34,16 @@ type generation struct {
 	bytes int
 }
 
-// A place is that of an entry: its page, and where it begins there.
+// A place is an entry's page, and its start there.
 type place struct{ page, start uint32 }
 
 const (
-	// pageBytes is the size of a page. An entry stands in one of them; a larger one
-	// has its own.
+	// pageBytes is the size of a page. A larger entry has its own page.
 	pageBytes = 256 << 10
-	// placeBytes is about what a place takes with its key.
+	// placeBytes is about the size of a place with its key.
 	placeBytes = 40
-	// headBytes is the fixed part of an entry: its length, the second when it ends,
-	// and a space with the square in it.
+	// headBytes is the fixed part of an entry: its length, the second when it
+	// expires, and a space with the square in it.
 	headBytes = 4 + 4 + 4 + 8
 )
 
@@ -55,11 +53,11 @@ func newSlab(bytes uint64) *slab {
 	return s
 }
 
-// get returns the vectors that are remembered, nil for others.
+// get returns the cached vectors, nil for others.
 func (s *slab) get(keys []docKey) []*vector {
 	out, now := make([]*vector, len(keys)), s.second(time.Now())
 	var again []int
-	var entries [][]byte // which nobody writes to any more
+	var entries [][]byte // nobody writes to these any more
 	s.mu.RLock()
 	for i, key := range keys {
 		entry := s.young.entry(key)
@@ -86,7 +84,7 @@ func (s *slab) get(keys []docKey) []*vector {
 	return out
 }
 
-// put remembers a vector until a time.
+// put caches a vector until a time.
 func (s *slab) put(key docKey, v *vector, until time.Time) {
 	entry := pack(v, s.second(until))
 	s.mu.Lock()
@@ -94,8 +92,7 @@ func (s *slab) put(key docKey, v *vector, until time.Time) {
 	s.add(key, entry)
 }
 
-// settle remembers the square of the vector of a key in a space, if it has
-// one.
+// settle stores the square of a cached key's vector in a space.
 func (s *slab) settle(key docKey, space uint32, square float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +102,7 @@ func (s *slab) settle(key docKey, space uint32, square float64) {
 	}
 }
 
-// bytes returns about how many the slab takes.
+// bytes returns the approximate size of the slab.
 func (s *slab) bytes() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -121,7 +118,7 @@ func (s *slab) add(key docKey, entry []byte) {
 	if size > s.limit {
 		return
 	}
-	rest := s.young.room() // of a page that has too little of it
+	rest := s.young.room() // of a page that has too little of it left
 	if rest >= len(entry) {
 		rest = 0
 	}
@@ -141,7 +138,7 @@ func (s *slab) add(key docKey, entry []byte) {
 	g.bytes += size
 }
 
-// room returns how many bytes the last page has left.
+// room returns the bytes left in the last page.
 func (g *generation) room() int {
 	if len(g.pages) == 0 {
 		return 0
@@ -150,7 +147,7 @@ func (g *generation) room() int {
 	return cap(last) - len(last)
 }
 
-// entry returns nil for none.
+// entry returns an entry, or nil.
 func (g *generation) entry(key docKey) []byte {
 	at, known := g.at[key]
 	if !known {
@@ -160,7 +157,7 @@ func (g *generation) entry(key docKey) []byte {
 	return entry[:binary.LittleEndian.Uint32(entry)]
 }
 
-// pack returns the entry of a vector: terms as differences, ascending.
+// pack returns the entry of a vector, with terms as ascending differences.
 func pack(v *vector, until uint32) []byte {
 	e := make([]byte, headBytes, headBytes+len(v.id)+4*len(v.terms)+8)
 	e = binary.AppendUvarint(e, uint64(len(v.id)))

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // randomVector returns a vector of some terms, or of none.
@@ -321,9 +321,7 @@ func TestFieldsOfManyIndicesAreForgotten(t *testing.T) {
 	for n := range maxNumbers {
 		r.memory.fields.of(fieldKey{index: strconv.Itoa(n)})
 	}
-	if _, err := r.Scores(t.Context(), &expand.Rerank{Fields: fields}, hits); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, scored(t, r, fields, hits))
 	if n := len(r.memory.fields.known); r.Stats().Forgotten != 1 || n != 1 {
 		t.Errorf("forgotten %d times, %d fields are left", r.Stats().Forgotten, n)
 	}

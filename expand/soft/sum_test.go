@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 )
 
@@ -100,13 +101,9 @@ func TestSumsAreThoseOfTheFormula(t *testing.T) {
 		for turn, hits := range [][]expand.Hit{some, c.hits, c.hits} { // cold, partly, and warm
 			sums := c.randomSums(rng)
 			got, err := r.Scores(t.Context(), &expand.Rerank{Fields: c.fields, Sums: sums}, hits)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			plain, err := r.Scores(t.Context(), by(c.fields), hits)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			for k, hit := range hits {
 				want := c.sum(sums, hit, hits)
 				if math.Abs(got[k].Sum-want) > 1e-9*(1+want) || math.IsNaN(got[k].Sum) {
@@ -131,15 +128,9 @@ func TestSumsAreThoseOfTheFormula(t *testing.T) {
 func TestSumsOfNoWordsAreNothing(t *testing.T) {
 	v, fields, hits := pets(t)
 	sums := []expand.Sum{{Fields: []expand.SumField{{Boost: 1}}}, {}}
-	got, err := newReranker(t, v).Scores(t.Context(), &expand.Rerank{Fields: fields, Sums: sums}, hits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkScores(t, got, .5, 1, 0)
+	got := wantBy(t, newReranker(t, v), &expand.Rerank{Fields: fields, Sums: sums}, hits, .5, 1, 0)
 	for k := range got {
-		if got[k].Sum != 0 {
-			t.Errorf("hit %d: %v", k, got[k].Sum)
-		}
+		check.Equal(t, 0, got[k].Sum, k)
 	}
 }
 
@@ -150,9 +141,7 @@ func TestMeanLengthsAreRemembered(t *testing.T) {
 	r := newReranker(t, v)
 	for turn := range 2 {
 		got, err := r.Scores(t.Context(), &expand.Rerank{Fields: fields, Sums: petSums}, hits)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for k, y := range []float64{.5 / (1.2 * (.25 + .75/4)), 2 / (1.2 * (.25 + .75*2/4)), 0} {
 			if want := 2 * y / (1 + y); math.Abs(got[k].Sum-want) > 1e-12 {
 				t.Errorf("turn %d: hit %d has %v, want %v", turn, k, got[k].Sum, want)
@@ -160,9 +149,7 @@ func TestMeanLengthsAreRemembered(t *testing.T) {
 		}
 		v.means = nil
 	}
-	if len(v.calls) != 1 {
-		t.Errorf("%d calls", len(v.calls))
-	}
+	check.Equal(t, 1, len(v.calls))
 }
 
 // ownSpaces returns a search over fields that each have their own S and W, more
@@ -195,14 +182,10 @@ func TestFieldsMayHaveTheirOwnSpaces(t *testing.T) {
 	for n := 2; n <= len(fields); n++ {
 		for _, some := range [][]expand.RerankField{fields[:n], fields[n-2 : n], fields[n-1:]} {
 			want, err := newReranker(t, v).Scores(t.Context(), by(some), hits)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			for turn := range 3 {
 				got, err := r.Scores(t.Context(), by(some), hits)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				for k := range want {
 					if !(math.Abs(got[k].Soft-want[k].Soft) <= 1e-12) || !(want[k].Soft > 0) {
 						t.Fatalf("%d fields of %d, turn %d: got %v, want %v", len(some), n, turn, softs(got), softs(want))
@@ -222,23 +205,11 @@ func TestSearchesInOtherSpacesMayComeBetween(t *testing.T) {
 	v, fields, hits := ownSpaces(t)
 	r := newReranker(t, v)
 	want, err := r.Scores(t.Context(), by(fields[1:2]), hits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := r.open(fields[1:2], hits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if known, err := w.recall(t.Context()); !known || err != nil {
-		t.Fatalf("remembered: %v, %v", known, err)
-	}
-	if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	w := recalled(t, r, fields[1:2], hits)
+	check.OK(t, scored(t, r, fields, hits))
 	got, err := w.scores(t.Context(), new(scratch), new(expand.Rerank))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	checkScores(t, got, softs(want)...)
 }
 
@@ -261,9 +232,7 @@ func TestSearchesAtTheSameTimeDoNotDisturbEachOther(t *testing.T) {
 			}
 			search := &expand.Rerank{Fields: fields, Sums: sums}
 			want, err := alone.Scores(t.Context(), search, c.hits)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			searches.Go(func() {
 				for range 3 {
 					got, err := together.Scores(t.Context(), search, c.hits)

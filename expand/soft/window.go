@@ -13,65 +13,64 @@ import (
 	"github.com/akin-search/akin/internal/cache"
 )
 
-// Errors of [Reranker.Scores]. Every other one is of internal/cache, of a port,
-// or the context's.
+// Errors of [Reranker.Scores]. Others are from internal/cache, a port, or the
+// context.
 var (
-	// ErrMissing says that a hit's terms are not to be had as they were when the
-	// search found it: it was deleted or changed since, or another copy of its
-	// shard answered.
+	// ErrMissing says that a hit's terms are not available as the search found
+	// them: it was deleted or changed since, or another copy of its shard
+	// answered.
 	ErrMissing = errors.New("a hit is no longer as it was found")
-	// ErrNoTerms says that a field is one of which the cluster may report no terms,
-	// such as an alias, or the target of a copy_to, and that no document of the
-	// index was ever seen to have some.
+	// ErrNoTerms says that the cluster may return no terms of a field, such as an
+	// alias or a target of copy_to, and that no document of the index was ever
+	// seen with some.
 	ErrNoTerms = errors.New("the cluster reports no terms of a field")
 	// ErrTooLarge says that hits have more terms than are read at a time.
 	ErrTooLarge = errors.New("the hits have too many terms")
 )
 
-// TermVectors reports the terms of documents.
+// TermVectors returns the terms of documents.
 type TermVectors interface {
-	// Named returns the documents of a concrete index that have the sequence
-	// numbers, in any order, and leaves out deleted and changed ones.
+	// Named returns the documents of a concrete index with these sequence numbers,
+	// unordered, without deleted and changed ones.
 	Named(ctx context.Context, index string, seqNos []int64) ([]documents.DocRef, error)
-	// DocVectors returns the terms of each of docs, as a search sees it, or an
-	// error that wraps [esclient.ErrTooLarge]: then fewer documents may do.
+	// DocVectors returns the terms of each of docs, as a search sees them. If its
+	// error wraps [esclient.ErrTooLarge], fewer documents may work.
 	DocVectors(ctx context.Context, docs []documents.VectorRequest) ([]documents.DocTerms, error)
-	// UUIDs sets ids[k] to what tells a concrete index from others of its
-	// name, before or after; "" where unknown.
+	// UUIDs sets ids[k] to what distinguishes a concrete index from earlier and
+	// later ones of its name; "" if unknown.
 	UUIDs(ctx context.Context, indices, ids []string) error
-	// Readable reports whether the cluster reports all terms that the documents of a
-	// concrete index have in a field. Where it does not, it may still report some.
+	// Readable reports whether the cluster returns all terms of a concrete index's
+	// documents in a field. If not, it may still return some.
 	Readable(ctx context.Context, index, field string) (bool, error)
 }
 
 const (
-	// docsAtOnce is how many documents are asked for in one call: the usual
-	// window. The answers of the searches at once have to fit in memory.
+	// docsAtOnce is the number of documents per call: the usual window. The
+	// answers of concurrent searches must fit in memory.
 	docsAtOnce = 100
-	// maxTerms bounds the terms of the hits that one search asks for: a hundred
-	// documents of 10,000 different words each.
+	// maxTerms limits the terms of hits that a search asks for: a hundred
+	// documents of 10,000 distinct words each.
 	maxTerms = 1_000_000
-	// maxReturned bounds the terms that [Reranker.Terms] returns.
+	// maxReturned limits the terms that [Reranker.Terms] returns.
 	maxReturned = 100_000
 )
 
-// A window is the hits of one search and what their scores need.
+// A window is the hits of a search, and what their scores need.
 type window struct {
 	memory *store
 	hits   []expand.Hit
-	// uuids are those of the indices of the hits.
+	// uuids are those of the hits' indices.
 	uuids  []string
 	fields []column
-	// terms is how many terms of hits were asked for.
+	// terms counts the hits' terms that were asked for.
 	terms int
-	// termsOnly says that nothing is scored: hits whose terms are not to be had are
-	// left out.
+	// termsOnly drops hits without available terms and scores nothing.
 	termsOnly bool
-	// settled says of doubtful fields whether they are readable.
+	// settled says which doubtful fields are readable.
 	settled map[fieldKey]bool
 }
 
-// recall takes what is remembered and reports whether that is all it needs.
+// recall reads the caches and reports whether they have all it needs.
 func (w *window) recall(ctx context.Context) (bool, error) {
 	if len(w.recallUUIDs()) > 0 {
 		return false, nil
@@ -107,9 +106,9 @@ func (w *window) fetch(ctx context.Context, vectors TermVectors) error {
 	return w.settle(ctx, vectors)
 }
 
-// fetchTerms asks for the vectors that the window lacks.
+// fetchTerms asks for missing vectors.
 func (w *window) fetchTerms(ctx context.Context, vectors TermVectors) error {
-	if w.fields[0].vectors == nil { // nobody knows yet which index they are of
+	if w.fields[0].vectors == nil { // the indices' UUIDs are not known yet
 		if err := w.fetchUUIDs(ctx, vectors); err != nil {
 			return err
 		}
@@ -118,9 +117,8 @@ func (w *window) fetchTerms(ctx context.Context, vectors TermVectors) error {
 	return w.fetchVectors(ctx, vectors)
 }
 
-// docTerms returns the terms of the hits by field, nil for a hit of which a
-// field is missing, that has no terms, or with which there would be more than
-// maxReturned.
+// docTerms returns the terms of the hits by field, nil for a hit without a
+// field, without terms, or that would make more than maxReturned.
 func (w *window) docTerms() []map[string]expand.FieldTerms {
 	out := make([]map[string]expand.FieldTerms, len(w.hits))
 	left := maxReturned
@@ -147,7 +145,7 @@ func (w *window) docTerms() []map[string]expand.FieldTerms {
 	return out
 }
 
-// recallUUIDs returns the indices of which none is remembered.
+// recallUUIDs returns the indices whose UUIDs are not cached.
 func (w *window) recallUUIDs() (missing []string) {
 	for k := range w.hits {
 		index := w.hits[k].Index
@@ -183,7 +181,7 @@ func (w *window) fetchUUIDs(ctx context.Context, vectors TermVectors) error {
 	return nil
 }
 
-// recallVectors returns how many are missing.
+// recallVectors returns how many vectors are missing.
 func (w *window) recallVectors() (missing int) {
 	keys := make([]docKey, len(w.hits))
 	for i := range w.fields {
@@ -192,7 +190,7 @@ func (w *window) recallVectors() (missing int) {
 		}
 		w.fields[i].vectors = w.memory.vectors.get(keys)
 		for k, v := range w.fields[i].vectors {
-			if v != nil && w.hits[k].ID != "" && v.id != w.hits[k].ID { // states share a number once in a long time
+			if v != nil && w.hits[k].ID != "" && v.id != w.hits[k].ID { // two states rarely share a number
 				w.fields[i].vectors[k], v = nil, nil
 			}
 			if v == nil {
@@ -206,13 +204,12 @@ func (w *window) recallVectors() (missing int) {
 	return missing
 }
 
-// key names field i of hit k.
+// key returns the key of field i of hit k.
 func (w *window) key(i, k int) vectorKey { return vectorKey{w.hits[k], w.uuids[k], w.fields[i].Field} }
 
-// fetchVectors asks for the vectors that are missing, some documents at a
-// time.
+// fetchVectors asks for missing vectors, some documents at a time.
 func (w *window) fetchVectors(ctx context.Context, vectors TermVectors) error {
-	var lacking []int // hits
+	var lacking []int // of hits
 	for k := range w.hits {
 		if slices.ContainsFunc(w.fields, func(c column) bool { return c.vectors[k] == nil }) {
 			lacking = append(lacking, k)
@@ -253,24 +250,23 @@ func (w *window) fetchSome(ctx context.Context, vectors TermVectors, hits []int)
 	return err
 }
 
-// loadVectors asks for the terms of hits in one call, or several where that
-// is too much for one, and has those loaded that are of the state that the
-// search has found. The keys of a document stand side by side. Documents
-// that only have a number are named first.
+// loadVectors asks for the terms of hits in one call, or more if that is too
+// large, and loads those of the state that the search found. The keys of a
+// document are adjacent. Documents with only a number are looked up first.
 func (w *window) loadVectors(ctx context.Context, vectors TermVectors, keys []vectorKey, loaded map[vectorKey]*vector) error {
 	named, err := w.named(ctx, vectors, keys)
 	if err != nil {
 		return err
 	}
 	var docs []documents.VectorRequest
-	var first []int // keys of docs
+	var first []int // first key of each of docs
 	for n, key := range keys {
 		hit, known := key.Hit, true
 		if key.ID == "" {
 			hit, known = named[key.SeqNo]
 		}
 		if !known {
-			continue // it is gone
+			continue // it was deleted or changed
 		}
 		if n == 0 || len(first) == 0 || key.Hit != keys[first[len(first)-1]].Hit {
 			docs, first = append(docs, documents.VectorRequest{Index: hit.Index, ID: hit.ID, Routing: hit.Routing}), append(first, n)
@@ -322,8 +318,8 @@ func (w *window) loadVectors(ctx context.Context, vectors TermVectors, keys []ve
 	return nil
 }
 
-// named returns the hits of keys without an id by their numbers. All are of one
-// index, since one shard was searched.
+// named returns the hits of keys without an id, by number. All are in one
+// index, because one shard was searched.
 func (*window) named(ctx context.Context, vectors TermVectors, keys []vectorKey) (map[int64]expand.Hit, error) {
 	var numbers []int64
 	for _, key := range keys {
@@ -345,7 +341,7 @@ func (*window) named(ctx context.Context, vectors TermVectors, keys []vectorKey)
 	return named, nil
 }
 
-// required returns what went wrong with a document, nil where it is left out.
+// required returns a document's error, or nil if it can be left out.
 func (w *window) required(err error) error {
 	if w.termsOnly {
 		return nil
@@ -353,7 +349,7 @@ func (w *window) required(err error) error {
 	return err
 }
 
-// readable reports whether a field is, and whether that is known.
+// readable reports whether a field is readable, and whether that is known.
 func (w *window) readable(field fieldKey) (readable, known bool) {
 	if readable, known = w.settled[field]; !known {
 		readable, known, _ = cache.Peek[bool](w.memory.facts, fact{fieldIsReadable, field})
@@ -377,8 +373,8 @@ func (w *window) settle(ctx context.Context, vectors TermVectors) error {
 	return nil
 }
 
-// doubts returns the fields that no hit of an index has terms in, and none ever
-// had: the cluster may tell none of theirs.
+// doubts returns the fields in which no hit of an index has terms, and none
+// ever had: the cluster may return none for them.
 func (w *window) doubts() map[fieldKey]struct{} {
 	var doubts, sure map[fieldKey]struct{}
 	for i := range w.fields {
@@ -418,7 +414,7 @@ func (w *window) scores(ctx context.Context, s *scratch, by *expand.Rerank) ([]e
 		c.w = w.memory.weights.learn(c.number, c.w, terms, c.terms, c.rows)
 	}
 	s.grow(terms)
-	query := 0.0 // squares of the norms
+	query := 0.0 // squared norms
 	products, squares := make([]float64, len(w.hits)), make([]float64, len(w.hits))
 	for i := range w.fields {
 		c := &w.fields[i]
@@ -455,7 +451,7 @@ func (w *window) scores(ctx context.Context, s *scratch, by *expand.Rerank) ([]e
 	return scores, nil
 }
 
-// sum adds the score of a clause to those of the hits.
+// sum adds the score of a clause to the hits' scores.
 func (w *window) sum(s *scratch, sum *expand.Sum, scores []expand.HitScore) {
 	best, all := make([]float64, len(w.hits)), make([]float64, len(w.hits))
 	for i := range sum.Fields {
@@ -471,8 +467,8 @@ func (w *window) sum(s *scratch, sum *expand.Sum, scores []expand.HitScore) {
 	}
 }
 
-// lengths returns how long the field of each hit is for the mean of its index,
-// or of the hits where that is not known.
+// lengths returns the field length of each hit relative to the mean of its
+// index, or of the hits if that is unknown.
 func (w *window) lengths(c *column) []float64 {
 	lengths, sum := make([]float64, len(c.vectors)), 0.0
 	for k, v := range c.vectors {

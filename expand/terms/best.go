@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A table finds candidates by their term, at half the cost of a map.
+// A table finds candidates by term, at half the cost of a map.
 type table struct {
-	slots []int // 0 is free, k+1 stands for candidate k
+	slots []int // 0 is free, k+1 is candidate k
 	seed  maphash.Seed
 }
 
@@ -26,7 +26,7 @@ func (t *table) reset(n int) {
 	t.slots, t.seed = make([]int, size), maphash.MakeSeed()
 }
 
-// slot returns the place of term, which is free where candidates lacks it.
+// slot returns the slot of term, which is free if candidates lacks it.
 func (t *table) slot(term string, candidates []Candidate) *int {
 	mask := uint64(max(len(t.slots)-1, 0))
 	for at := maphash.String(t.seed, term) & mask; ; at = (at + 1) & mask {
@@ -36,8 +36,8 @@ func (t *table) slot(term string, candidates []Candidate) *int {
 	}
 }
 
-// KeepBest keeps the n candidates with the largest V > 0, ordered by
-// descending V, ties by term; words in the place of unknown ones come first.
+// KeepBest keeps the n candidates with the largest V > 0, by descending V, ties
+// by term; replacements of unknown words come first.
 func (sel *Selection) KeepBest(n int) {
 	ranks := sel.ranks[:0]
 	for k := range sel.Candidates {
@@ -62,7 +62,7 @@ func (sel *Selection) KeepBest(n int) {
 	sel.Candidates, sel.kept = kept, sel.Candidates
 }
 
-// A rank is a candidate's place in the order, small enough to sort by.
+// A rank is a candidate's place in the order, small enough to sort.
 type rank struct {
 	v         float64
 	candidate int
@@ -78,8 +78,8 @@ func (sel *Selection) compare(a, b rank) int {
 	return strings.Compare(sel.Candidates[a.candidate].Term, sel.Candidates[b.candidate].Term)
 }
 
-// partition reorders r so that its n first come before all others
-// (quickselect; the order is total, so the set is unique).
+// partition moves the n first of r to the front (quickselect; the order is
+// total, so the set is unique).
 func (sel *Selection) partition(r []rank, n int) {
 	for lo, hi := 0, len(r)-1; lo < hi; {
 		pivot := r[lo+(hi-lo)/2]
@@ -108,10 +108,9 @@ func (sel *Selection) partition(r []rank, n int) {
 	}
 }
 
-// Share divides total fairly: everybody gets the same, and what one does not
-// need goes to the others. sizes says how many each can use. Those who can use
-// more than quota get quota, and the first rest of them get one more. It sorts
-// sizes.
+// Share divides total fairly among users that can use sizes: all get the same,
+// and what one does not need goes to the others. Those who can use more than
+// quota get quota, and the first rest of them one more. It sorts sizes.
 func Share(sizes []int, total int) (quota, rest int) {
 	slices.Sort(sizes)
 	quota = total

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// BM25's k1 and b, as the engines have them by default. They only weigh the
-// terms of hits against each other.
+// BM25's k1 and b, the engines' defaults. They only weight terms of hits
+// relative to each other.
 const (
 	k1 = 1.2
 	b  = 0.75
@@ -15,44 +15,43 @@ const (
 
 // A FirstHit is one of the first hits of a search.
 type FirstHit struct {
-	// ID names the document in explanations.
+	// ID is the document's name in explanations.
 	ID string
-	// Score is the engine's; those of all hits are divided by their sum.
+	// Score is the engine's; it is divided by the sum over all hits.
 	Score float64
-	// Fields are the terms of the document by field; fields may be missing.
+	// Fields are the document's terms by field; fields may be missing.
 	Fields map[string]FieldTerms
 }
 
-// FieldTerms are the terms that a field of one document has, each once, and how
-// often.
+// FieldTerms are the distinct terms of a document's field with frequencies.
 type FieldTerms struct {
 	Terms []string
 	Freqs []float64
 }
 
-// A FeedbackTerm is a term that the first hits of a search speak of.
+// A FeedbackTerm is a term in the first hits of a search.
 type FeedbackTerm struct {
 	Term string
 	// Weight is f_j.
 	Weight float64
-	// DocFreq is the number of documents that hold the term, and IDF its idf.
+	// DocFreq is the number of documents with the term, IDF its idf.
 	DocFreq int64
 	IDF     float64
-	// Boost is the factor of the term in the query.
+	// Boost is the term's factor in the query.
 	Boost float64
-	// Hits are the numbers of those that hold it.
+	// Hits are the numbers of the hits with the term.
 	Hits []int
 }
 
-// Feedback weighs the terms that the first hits d of a search have in a field,
-// of lengths L_d:
+// Feedback weights the terms of a field in the first hits d of a search, whose
+// fields have lengths L_d:
 //
 //	f_j = Σ_d p_d · tf_jd / (tf_jd + K_d),  K_d = k1·(1 − b + b·L_d/L)
 //
-// where p_d are the scores, divided by their sum, and L is the mean length of
-// these hits. f_j is in [0, 1). The terms come back by falling f_j, ties in
-// byte order. This is the relevance model RM1 (Lavrenko and Croft 2001)
-// with the saturation of BM25 in place of a language model.
+// where p_d are the scores, divided by their sum, and L is the mean of L_d. f_j
+// is in [0, 1). The terms are sorted by falling f_j, ties in byte order. This
+// is the relevance model RM1 (Lavrenko and Croft 2001) with BM25's saturation
+// in place of a language model.
 func Feedback(hits []FirstHit, field string) []FeedbackTerm {
 	sum, length := 0.0, 0.0
 	lengths := make([]float64, len(hits))
@@ -90,13 +89,13 @@ func Feedback(hits []FirstHit, field string) []FeedbackTerm {
 }
 
 // SettleFeedback keeps the n terms with the largest f_j·idf_j, ties in byte
-// order, of those in at least one and at most share of docs documents, and sets
-// their boosts to κ·f_j such that
+// order, among those in at least one and at most share of docs documents. It
+// sets their boosts to κ·f_j so that
 //
 //	Σ_j boost_j·idf_j = weight · own
 //
-// where own is Σ_i x_i·idf_i over the terms i of the text: what the hits say
-// counts for a share of what the client says.
+// where own is Σ_i x_i·idf_i over the terms i of the text: feedback counts for
+// a share of the client's text.
 func SettleFeedback(all []FeedbackTerm, own float64, docs int64, share, weight float64, n int) []FeedbackTerm {
 	most := mostDocs(share, docs)
 	kept := slices.DeleteFunc(all, func(t FeedbackTerm) bool { return t.DocFreq == 0 || float64(t.DocFreq) > most })

@@ -8,13 +8,13 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// Unknown reports whether a word has no row. A variant that an analyzer has
-// put beside another word is none: that word says what is meant.
+// Unknown reports whether a word has no row. A variant that an analyzer put
+// beside another word does not count: that word says what is meant.
 func (o *Origin) Unknown() bool { return o.Row.IsZero() && o.Alone }
 
-// ByNearest returns an unknown word with the row of the nearest known one,
-// times the similarity of the two, with that word itself. Of two words it is
-// the union, in which a neighbor has the larger similarity.
+// ByNearest returns an unknown word with the row of the nearest known word,
+// times their similarity, and that word itself. For two words it is the union,
+// in which a neighbor has the larger similarity.
 func (o *Origin) ByNearest(known []string, rows []simmatrix.Row, similarity float32) Origin {
 	var all []simmatrix.Neighbor
 	as := *o
@@ -40,13 +40,13 @@ func (o *Origin) ByNearest(known []string, rows []simmatrix.Row, similarity floa
 	return as
 }
 
-// Has reports whether a word is in the text or stands for one that is.
+// Has reports whether a word is in the text or replaces one that is.
 func (t Text) Has(word string) bool {
 	return slices.ContainsFunc(t, func(o Origin) bool { return o.Term == word || slices.Contains(o.Nearest, word) })
 }
 
-// Score returns what the term brings at λ. A word in the place of an unknown
-// one is a part of the text and counts in full.
+// Score returns what the term adds at λ. A replacement of an unknown word is
+// part of the text and counts in full.
 func (c *Candidate) Score(lambda float64) float64 {
 	if c.Near {
 		return c.V
@@ -54,10 +54,10 @@ func (c *Candidate) Score(lambda float64) float64 {
 	return lambda * c.V
 }
 
-// docFreq returns the document frequency by which origin i is weighted. A
-// word that no document has counts as the nearest known one, the rarer of
-// two: its own frequency would make it the most telling word of the text.
-// Where no document has these any more, that in the row counts.
+// docFreq returns the document frequency that weights origin i. A word that no
+// document has gets that of the nearest known word, of two the rarer's: its own
+// would make it the most significant word of the text. If no document has these
+// any more, it is the one in the row.
 func (sel *Selection) docFreq(i int, docFreqs []int64) int64 {
 	o := &sel.Origins[i]
 	if o.Nearest == nil {

@@ -1,27 +1,26 @@
-// Package terms chooses the terms that are added to a search. It is
-// mathematics over values and asks nobody anything.
+// Package terms chooses the terms that are added to a search. It computes on
+// values, without I/O.
 //
-// With x the term frequencies of a text, w the diagonal of the weights W and
-// S the similarity matrix, the score mass that term j brings is
+// Let x be the term frequencies of a text, w the diagonal of the weights W, and
+// S the similarity matrix. The score mass of term j is
 //
 //	v_j = Σ_i x_i w_i w_j s_ij
 //
-// over the terms i of the text, j not one of them. A neighbor is worth more
-// when it is close to the whole text and not to one of its words, which is
+// over the terms i of the text, where j is not one of them. A neighbor is worth
+// more if it is close to the whole text, not only to one of its words. That is
 // its fit
 //
 //	ctx_j = Σ_i u_i c_ij / √(Σ_i u_i²),  u_i = x_i idf_i,  c_ij = s_ij^(1/p)
 //
-// where p is the power that S was made with, so that c_ij is a cosine where
-// S was learned from documents. The terms with the largest v_j·ctx_j are
-// added, ties in byte order, and each belongs to the i that gives most of
-// v_j. Their weights are v_j·ctx_j, scaled such that their sum is that of as
-// many of the largest v_j: the fit decides which terms are added, but not
-// what all of them count for.
+// where p is the power that S was made with, so that c_ij is a cosine if S was
+// learned from documents. The terms with the largest v_j·ctx_j are added, ties
+// in byte order; each belongs to the i that contributes most to v_j. Their
+// weights are v_j·ctx_j, scaled to the sum of as many of the largest v_j: the
+// fit decides which terms are added, but not their total weight.
 //
-// An i that no document has may have the row of the nearest known word k, with
-// k itself. Then its w and idf are those of k, and k stands in its place: v_k =
-// x_i w_i w_k s_ik, without a fit.
+// An i that no document has can get the row of the nearest known word k, with k
+// itself. Then its w and idf are those of k, and k replaces it: v_k = x_i w_i
+// w_k s_ik, without a fit.
 package terms
 
 import (
@@ -32,12 +31,12 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A Weighting makes a term's entry of W of its idf.
+// A Weighting computes a term's entry of W from its idf.
 type Weighting uint8
 
 // The weightings.
 const (
-	// SqrtIDF is w = √idf, for a score that multiplies idf in once, as BM25.
+	// SqrtIDF is w = √idf, for a score that multiplies by idf once, like BM25.
 	SqrtIDF Weighting = iota
 	// IDF is w = idf.
 	IDF
@@ -57,50 +56,47 @@ func (w Weighting) Of(idf float64) float64 {
 	}
 }
 
-// An Origin is a term of the text, once however often it stands there.
+// An Origin is a term of the text, once however often it occurs.
 type Origin struct {
 	Term string
-	// X is its term frequency in the text. Terms that share a position share
-	// its one occurrence.
+	// X is its term frequency. Terms at the same position share one occurrence.
 	X      float64
 	Row    simmatrix.Row // its neighbors
-	Plain  bool          // none are looked for
-	Alone  bool          // it stands somewhere without a variant at its position
-	IDF, W float64       // the engine's idf, and the entry of W
-	V      float64       // as of a candidate; only [Selection.SettleFrozen] sets it
-	// Nearest are the known words whose row it has, nil where that is its own.
+	Plain  bool          // no neighbors are added
+	Alone  bool          // it occurs somewhere without a variant at its position
+	IDF, W float64       // the engine's idf, and the entry in W
+	V      float64       // as of a candidate; set only by [Selection.SettleFrozen]
+	// Nearest are the known words whose row it has; nil if the row is its own.
 	Nearest []string
 }
 
 // A Candidate is a term j that may be added.
 type Candidate struct {
 	Term    string
-	DocFreq int64   // how many documents have it
-	V       float64 // v_j, or v_j·ctx_j, scaled, where the selection goes by the fit
-	Fit     float64 // ctx_j in (0, √n] of n origins; 0 where the selection does not go by it
-	// Origin is the number of the i that gives most of V, and Similarity its
+	DocFreq int64   // number of documents with it
+	V       float64 // v_j or, if the selection uses the fit, v_j·ctx_j, scaled
+	Fit     float64 // ctx_j in (0, √n] for n origins; 0 if the selection does not use it
+	// Origin is the number of the i that contributes most to V; Similarity is its
 	// s_ij.
 	Origin     int
 	Similarity float64
-	// Near says that it is a nearest known word of i, which is in its place: V is
-	// x_i w_i w_j s_ij alone.
+	// Near says that it is a nearest known word of i and replaces it: V is x_i w_i
+	// w_j s_ij alone.
 	Near bool
-	// FieldIDFs are the idfs of the term in each field that the selection is
-	// for, 0 in those that do not have it; nil where it is for one, see
-	// [Selection.SettleFields].
+	// FieldIDFs are the term's idfs in the fields of the selection, 0 in those
+	// that lack it; nil for a single field, see [Selection.SettleFields].
 	FieldIDFs []float64
 
-	best  float64 // the most of V that an origin gives
-	id    int     // its number in the entries
-	place int     // its place in the document frequencies that it was settled by
+	best  float64 // largest contribution of an origin to V
+	id    int     // its number in entries
+	place int     // its place in the document frequencies that settled it
 }
 
-// In reports whether the term is to be looked for in field i.
+// In reports whether the term is searched in field i.
 func (c *Candidate) In(i int) bool { return c.FieldIDFs == nil || c.FieldIDFs[i] > 0 }
 
-// An entry is one s_ij that leads from an origin to a candidate or, with the
-// number −1−k for a candidate, to origin k. Its c is c_ij, 0 where the
-// selection does not go by the fit.
+// An entry is an s_ij from an origin to a candidate or, with −1−k as candidate,
+// to origin k. c is c_ij, or 0 if the selection does not use the fit.
 type entry struct {
 	origin    int
 	candidate int
@@ -110,7 +106,7 @@ type entry struct {
 // A Text is the terms of a text, each once, in their order.
 type Text []Origin
 
-// Read returns the text of terms that have the positions given.
+// Read returns the text of terms at the given positions.
 func Read(terms []string, positions []int) Text {
 	t := make(Text, 0, len(terms))
 	for k, term := range terms {
@@ -125,17 +121,15 @@ func Read(terms []string, positions []int) Text {
 	return t
 }
 
-// A Selection chooses the terms to add for one text. Its memory is used
-// again by [Selection.Start].
+// A Selection chooses the terms to add for a text. [Selection.Start] reuses its
+// memory.
 type Selection struct {
 	Origins    Text
 	Candidates []Candidate
-	// Context has f_j of the terms that the first hits speak of, see [Feedback];
-	// nil without feedback.
+	// Context has f_j of the first hits' terms, see [Feedback], or is nil.
 	Context map[string]float64
-	// LeftOut are neighbors that are no candidates because of how many documents
-	// have them, at most [MaxLeftOut]: first the too frequent ones, then by
-	// similarity.
+	// LeftOut are neighbors rejected for the number of their documents, at most
+	// [MaxLeftOut]: first those that are too frequent, then by similarity.
 	LeftOut []LeftOut
 
 	entries []entry
@@ -144,22 +138,22 @@ type Selection struct {
 	kept    []Candidate
 }
 
-// Start takes a copy of a text, and forgets what was there before.
+// Start copies a text and drops the previous one.
 func (sel *Selection) Start(text Text) {
 	sel.Context = nil
 	sel.Origins = append(sel.Origins[:0], text...)
 	sel.Candidates, sel.entries, sel.LeftOut = sel.Candidates[:0], sel.entries[:0], sel.LeftOut[:0]
 }
 
-// Alike reports whether another selection is of the same text, so that with the
-// same rows both propose the same.
+// Alike reports whether another selection is for the same text, so that with
+// the same rows both propose the same.
 func (sel *Selection) Alike(other *Selection) bool {
 	return slices.EqualFunc(sel.Origins, other.Origins, func(a, b Origin) bool {
 		return a.Term == b.Term && a.X == b.X && a.Plain == b.Plain && a.Nearest == nil && b.Nearest == nil
 	})
 }
 
-// Copy takes what another selection, which is alike, has proposed.
+// Copy copies the proposals of another selection that is alike.
 func (sel *Selection) Copy(from *Selection) {
 	sel.Origins = append(sel.Origins[:0], from.Origins...)
 	sel.Candidates = append(sel.Candidates[:0], from.Candidates...)
@@ -167,7 +161,7 @@ func (sel *Selection) Copy(from *Selection) {
 	sel.LeftOut = append(sel.LeftOut[:0], from.LeftOut...)
 }
 
-// Expanded calls f for each origin whose neighbors are looked for.
+// Expanded calls f for each origin whose neighbors may be added.
 func (t Text) Expanded(f func(o *Origin)) {
 	for i := range t {
 		if o := &t[i]; !o.Plain {
@@ -176,9 +170,8 @@ func (t Text) Expanded(f func(o *Origin)) {
 	}
 }
 
-// Limit looks for the neighbors of the n origins with the largest x_i·idf_i
-// only, ties in the order of the text. docFreqs are those of the origins, of
-// docs documents.
+// Limit adds neighbors only for the n origins with the largest x_i·idf_i, ties
+// in text order. docFreqs are those of the origins, among docs documents.
 func (t Text) Limit(docFreqs []int64, docs int64, n int) {
 	order := make([]int, len(t))
 	mass := make([]float64, len(t))
@@ -202,7 +195,7 @@ func stacked(positions []int, k int) int {
 	return last - first + 1
 }
 
-// Index returns the number of a term, -1 for one that is not there.
+// Index returns the number of a term, or -1.
 func (t Text) Index(term string) int {
 	for i := range t { // few, and most differ in length or first byte
 		if t[i].Term == term {
@@ -212,10 +205,10 @@ func (t Text) Index(term string) int {
 	return -1
 }
 
-// Propose collects the candidates from the origins' rows and keeps the best
-// by the document frequencies in the rows, which refer to docs documents;
-// where these are unknown, w and idf count as 1. Candidates in more than
-// share of docs are passed over. Power is the p of S.
+// Propose collects candidates from the origins' rows and keeps the best by the
+// rows' document frequencies, among docs documents; if these are unknown, w and
+// idf count as 1. It skips candidates in more than share of docs. power is the
+// p of S.
 func (sel *Selection) Propose(w Weighting, docs int64, power, share float64, keep int) {
 	most := math.Inf(1)
 	if docs > 0 {
@@ -231,10 +224,10 @@ func (sel *Selection) Propose(w Weighting, docs int64, power, share float64, kee
 	sel.KeepBest(keep)
 }
 
-// cosineOf returns what makes c of s = c^power, where s is as in a row.
+// cosineOf returns the function from s = c^power to c, with s as in a row.
 func cosineOf(power float64) func(s float64) float64 {
-	if power == 3 { // as matrices are learned by default
-		return math.Cbrt // a table of all would not be in the processor's cache when a search comes
+	if power == 3 { // the default for learned matrices
+		return math.Cbrt // a table of all values would not be in the cache when a search comes
 	}
 	return func(s float64) float64 { return math.Pow(s, 1/power) }
 }
@@ -249,16 +242,16 @@ func (sel *Selection) norm() float64 {
 	return math.Sqrt(square)
 }
 
-// Gather collects all neighbors of the origins, also those that are origins
-// themselves, in no order. V is as in [Selection.Propose], with [IDF].
+// Gather collects all neighbors of the origins, including origins, unordered. V
+// is as in [Selection.Propose], with [IDF].
 func (sel *Selection) Gather(docs int64) {
 	sel.collect(IDF, docs, math.Inf(1), func(float64) float64 { return 0 }, true)
 }
 
-// collect sets the candidates and the entries that lead to them, and with
-// among those that lead to origins, of the rows' terms in at most so many
-// documents. It sets IDF of the origins by the frequencies in the rows, and
-// Fit of the candidates to Σ_i u_i c_ij.
+// collect sets the candidates and the entries to them from the rows' terms in
+// no more than most documents, and with among also the entries to origins. It
+// sets IDF of the origins by the rows' frequencies, and Fit of the candidates
+// to Σ_i u_i c_ij.
 func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func(s float64) float64, among bool) {
 	sel.byTerm.reset(sel.neighbors())
 	known := func(docFreq int64) bool { return docs > 0 && docFreq > 0 }
@@ -312,12 +305,12 @@ func (sel *Selection) neighbors() (n int) {
 	return n
 }
 
-// mostDocs returns the share of docs, rounded up to whole documents.
+// mostDocs returns share of docs, rounded up to whole documents.
 func mostDocs(share float64, docs int64) float64 { return math.Ceil(share * float64(docs)) }
 
-// Settle weighs the proposed candidates by live statistics and drops those
-// that the index does not have or has in more than share of its documents.
-// docFreqs belong to [Selection.Terms].
+// Settle weights the candidates by live statistics. It drops those that the
+// index lacks or has in more than share of its documents. docFreqs belong to
+// [Selection.Terms].
 func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share float64) {
 	for i := range sel.Origins {
 		o := &sel.Origins[i]
@@ -341,9 +334,9 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 }
 
 // Choose keeps the n settled candidates with the largest v_j·ctx_j, scales
-// their weights, and puts them in their order. With feedback it then weighs
-// them by 1 + f_j, so that of two senses of a word that of the first hits
-// wins, but the same documents are found.
+// their weights, and sorts them. With feedback it then multiplies weights by 1
+// + f_j, so that of two senses of a word that of the first hits wins, but the
+// same documents are found.
 func (sel *Selection) Choose(n int) {
 	neighbors := n
 	for k := range sel.Candidates {
@@ -386,8 +379,7 @@ func (sel *Selection) mass(n int) (sum float64) {
 }
 
 // sum sets V of the candidates to Σ_i x_i w_i s_ij, Fit to Σ_i u_i c_ij, and
-// their document frequencies. It adds to V of the origins what leads to
-// them.
+// their document frequencies. To V of the origins it adds the entries to them.
 func (sel *Selection) sum(docFreqs []int64) {
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
@@ -410,10 +402,10 @@ func (sel *Selection) sum(docFreqs []int64) {
 	}
 }
 
-// SettleFrozen weighs all terms by w = idf of their frozen document
-// frequencies among docs documents, 0 of which stand for 1, and drops the
-// candidates that no live document has. Both frequencies belong to
-// [Selection.Terms]. It returns ‖Wx‖.
+// SettleFrozen weights all terms by w = idf of their frozen document
+// frequencies among docs documents, of which 0 counts as 1. It drops candidates
+// that no live document has. Both frequencies belong to [Selection.Terms]. It
+// returns ‖Wx‖.
 func (sel *Selection) SettleFrozen(docs int64, frozen func(k int) int64, liveDocs int64, live []int64) float64 {
 	weight := func(k int) float64 { return simmatrix.IDF(frozen(k), docs) }
 	square := 0.0
@@ -437,19 +429,18 @@ func (sel *Selection) SettleFrozen(docs int64, frozen func(k int) int64, liveDoc
 	return math.Sqrt(square)
 }
 
-// FieldCounts is what is known of one of several fields that share a
-// selection: its documents, and how many of them have each of
-// [Selection.Terms].
+// FieldCounts are the number of documents of a field that shares a selection,
+// and how many of them have each of [Selection.Terms].
 type FieldCounts struct {
 	Docs     int64
 	DocFreqs []int64
 }
 
-// SettleFields is [Selection.Settle] for fields that are searched together.
-// As in the engines a term's document frequency is the largest over the
-// fields, and so is the number of documents, which it returns (Lucene's
-// BlendedTermQuery and CombinedFieldQuery). The added terms are written one
-// by one for each field, see [Candidate.FieldIDFs].
+// SettleFields is [Selection.Settle] for fields that are searched together. A
+// term's document frequency is its largest over the fields, as in the engines,
+// and so is the number of documents, which it returns (Lucene's
+// BlendedTermQuery and CombinedFieldQuery). Added terms are written separately
+// for each field, see [Candidate.FieldIDFs].
 func (sel *Selection) SettleFields(w Weighting, fields []FieldCounts, share float64) (docs int64) {
 	docFreqs := slices.Clone(fields[0].DocFreqs)
 	for _, f := range fields {
@@ -472,8 +463,8 @@ func (sel *Selection) SettleFields(w Weighting, fields []FieldCounts, share floa
 	return docs
 }
 
-// slots returns, for each candidate number in the entries, where among those
-// given the candidate stands, or -1.
+// slots returns, for each candidate number in entries, the candidate's place in
+// candidates, or -1.
 func (sel *Selection) slots(candidates []Candidate) []int {
 	n := 0
 	for _, e := range sel.entries {
@@ -486,8 +477,7 @@ func (sel *Selection) slots(candidates []Candidate) []int {
 	return slot
 }
 
-// Related calls f for those of the candidates given that are neighbors of
-// origin i.
+// Related calls f for each of candidates that is a neighbor of origin i.
 func (sel *Selection) Related(i int, candidates []Candidate, f func(c *Candidate)) {
 	slot := sel.slots(candidates)
 	for _, e := range sel.entries {
@@ -505,8 +495,7 @@ func (t Text) Terms(dst []string) []string {
 	return dst
 }
 
-// Terms appends the origins' and the candidates' terms to dst, in this
-// order.
+// Terms appends the origins' terms and then the candidates' to dst.
 func (sel *Selection) Terms(dst []string) []string {
 	dst = sel.Origins.Terms(dst)
 	for k := range sel.Candidates {
@@ -515,22 +504,22 @@ func (sel *Selection) Terms(dst []string) []string {
 	return dst
 }
 
-// MaxLeftOut bounds the neighbors of a text that are noted as left out.
+// MaxLeftOut limits the recorded neighbors that are left out.
 const MaxLeftOut = 10
 
 // A LeftOut is a neighbor that is not added.
 type LeftOut struct {
 	Term string
-	// Origin is the number of the origin that it is a neighbor of, and Similarity
-	// the s_ij.
+	// Origin is the number of the origin that it is a neighbor of, Similarity the
+	// s_ij.
 	Origin     int
 	Similarity float64
-	// Frequent says that more documents have it than are let in; else none has it.
+	// Frequent says that too many documents have it; otherwise none has it.
 	Frequent bool
 }
 
-// before reports whether l is noted rather than other: a limit can be changed,
-// and what no document has would find nothing.
+// before reports whether to record l rather than other: a limit can be changed,
+// but a term that no document has finds nothing.
 func (l *LeftOut) before(other *LeftOut) bool {
 	if l.Frequent != other.Frequent {
 		return l.Frequent
@@ -538,7 +527,7 @@ func (l *LeftOut) before(other *LeftOut) bool {
 	return l.Similarity > other.Similarity
 }
 
-// leaveOut notes a neighbor, once for all origins, by its largest similarity.
+// leaveOut records a neighbor, once for all origins, by its largest similarity.
 func (sel *Selection) leaveOut(l LeftOut) {
 	if len(sel.LeftOut) == MaxLeftOut && !l.before(&sel.LeftOut[MaxLeftOut-1]) {
 		return

@@ -10,17 +10,17 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A Documents makes the vectors of documents. It is immutable and safe for use
-// by any number of goroutines.
+// A Documents makes vectors of documents. It is immutable and safe for
+// concurrent use.
 type Documents struct {
 	*Model
 
 	columns simmatrix.Columns
-	sums    *sync.Pool // of *[]float64 that are 0, one for each term
+	sums    *sync.Pool // of *[]float64, all 0, one per term
 }
 
-// Documents returns what makes the vectors of documents. It takes eight bytes
-// more for each entry of S.
+// Documents returns a maker of documents' vectors. It takes eight more bytes
+// per entry of S.
 func (m *Model) Documents() Documents {
 	return Documents{m, m.table.ByColumn(), &sync.Pool{New: func() any {
 		sums := make([]float64, m.Len())
@@ -28,21 +28,20 @@ func (m *Model) Documents() Documents {
 	}}}
 }
 
-// A Cut is what a sparse vector has lost.
+// A Cut is what was cut from a sparse vector.
 type Cut struct {
-	Coordinates int // how many are left out
-	// Share of the sum of the coordinates, in [0, 1), is left out.
+	Coordinates int // how many were cut
+	// Share is the cut share of the sum of coordinates, in [0, 1).
 	Share float64
-	// Largest is the largest coordinate left out. The score of a query q is too
-	// low by at most Σ_t q_t times this, and never too high.
+	// Largest is the largest coordinate cut. The score of a query q is too low by
+	// at most Σ_t q_t times this, and never too high.
 	Largest float64
 }
 
-// Sparse returns S·Wy divided by the norm of y, for the frequencies of a
-// document's terms: its largest coordinates, as many as the model says, ties in
-// ascending order of the terms, and sorted by term. Terms whose names as
-// features are too long for the engines are left out. The coordinate of term i
-// is
+// Sparse returns S·Wy divided by the norm of y, for the term frequencies of a
+// document: its largest coordinates, as many as the model says, ties in
+// ascending order of terms, sorted by term. It drops terms whose names are too
+// long for the engines. The coordinate of term i is
 //
 //	y'_i = Σ_j s_ij·w_j·y_j / ‖y‖
 func (d Documents) Sparse(y []Coordinate) ([]Coordinate, Cut) {
@@ -70,7 +69,7 @@ func (d Documents) Sparse(y []Coordinate) ([]Coordinate, Cut) {
 	return kept, cut
 }
 
-// spread returns S·Wy, in no particular order.
+// spread returns S·Wy, unordered.
 func (d Documents) spread(wy []place) []Coordinate {
 	pooled, _ := d.sums.Get().(*[]float64)
 	defer d.sums.Put(pooled)
@@ -108,13 +107,12 @@ func total(x []Coordinate) (sum float64) {
 	return sum
 }
 
-// Dense returns the vector of a document with the given frequencies of terms,
-// and the share of ⟨y, y⟩ that its coordinates have, in [0, 1]; nil for a
-// document that the model knows no term of. With [Soft] the vector is z/√⟨y, y⟩
-// and, in the last dimension, what makes it of unit length (the notes, theorem
-// 4.3), so that stores by cosine and by dot product rank alike. For queries of
-// the shares a and b of their norms, a soft score is wrong by √(1−a)·√(1−b) at
-// most.
+// Dense returns the vector of a document with these term frequencies, and the
+// share of ⟨y, y⟩ in its coordinates, in [0, 1]; nil if the model knows no term
+// of it. With [Soft] the vector is z/√⟨y, y⟩ and a last dimension that makes it
+// unit length (the notes, theorem 4.3), so that stores by cosine and by dot
+// product rank alike. If a query and a document have the shares a and b of
+// their norms, a soft score is wrong by at most √(1−a)·√(1−b).
 func (d Documents) Dense(y []Coordinate) (vector []float32, share float64) {
 	wy := d.weigh(y)
 	z := d.project(wy)
@@ -136,16 +134,15 @@ func (d Documents) Dense(y []Coordinate) (vector []float32, share float64) {
 
 // A Loss is what a document's vector has lost.
 type Loss struct {
-	Cut   Cut     // of a sparse one
-	Dense float64 // the share of ⟨y, y⟩ that a dense one has not
-	Empty bool    // it has no coordinates, and is not stored
+	Cut   Cut     // of a sparse vector
+	Dense float64 // share of ⟨y, y⟩ that a dense vector lacks
+	Empty bool    // no coordinates; it is not stored
 }
 
-// Members returns the vector of a document with the given frequencies of terms,
-// and the id of the model, as a JSON object to merge into the document. A
-// sparse vector stands in an array: an object would be merged with the one that
-// is there. stale says that the document has a vector, which has to go even
-// where it gets no other.
+// Members returns the vector of a document with these term frequencies, and the
+// model's id, as a JSON object to merge into the document. A sparse vector is
+// in an array, because an object would be merged with the existing one. stale
+// says that the document has a vector, which must go even without a new one.
 func (d Documents) Members(y []Coordinate, stale bool) ([]byte, Loss) {
 	var vector []byte
 	var loss Loss

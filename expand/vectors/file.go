@@ -15,7 +15,7 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// The format of a model's file, all numbers little endian:
+// The format of a model's file. Numbers are little endian:
 //
 //	bytes     content
 //	8         magic "akin-V\r\n"
@@ -54,7 +54,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Write writes the model's file. The same model always gives the same bytes.
+// Write writes the model's file. Equal models give equal bytes.
 func (m *Model) Write(w io.Writer) error {
 	if _, err := m.write(w); err != nil {
 		return fmt.Errorf("writing the model: %w", err)
@@ -62,7 +62,7 @@ func (m *Model) Write(w io.Writer) error {
 	return nil
 }
 
-// write returns the checksum, which ends the file.
+// write returns the checksum at the end of the file.
 func (m *Model) write(w io.Writer) ([]byte, error) {
 	header, err := json.Marshal(m.meta)
 	if err != nil {
@@ -81,7 +81,7 @@ func (m *Model) write(w io.Writer) ([]byte, error) {
 	head = binary.LittleEndian.AppendUint32(head, fileVersion)
 	head = binary.LittleEndian.AppendUint32(head, uint32(len(header))) //nolint:gosec // at most maxHeader
 	head = binary.LittleEndian.AppendUint64(append(head, header...), table.n)
-	_, _ = b.Write(head) // a bufio.Writer returns its first error from the last call
+	_, _ = b.Write(head) // the last call returns a bufio.Writer's first error
 	if err := simmatrix.Encode(b, m.matrix); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (m *Model) write(w io.Writer) ([]byte, error) {
 }
 
 // Read reads a model's file to its end and checks all of it. It allocates in
-// proportion to what it has read, whatever the file claims. Errors wrap
+// proportion to what it has read, not to what the file claims. Errors wrap
 // [ErrFormat], [ErrChecksum], those of [simmatrix.Decode], or the error of r.
 func Read(r io.Reader) (*Model, error) {
 	hash := sha256.New()
@@ -130,7 +130,7 @@ func broken(err error, part string) error {
 	return fmt.Errorf("reading the %s: %w", part, err)
 }
 
-// readBody reads all before the checksum.
+// readBody reads everything before the checksum.
 func readBody(r io.Reader) (*Model, error) {
 	var fixed [len(fileMagic) + 8]byte
 	if _, err := io.ReadFull(r, fixed[:]); err != nil {
@@ -152,7 +152,7 @@ func readBody(r io.Reader) (*Model, error) {
 	}
 	m := &Model{}
 	err := json.Unmarshal(header[:size], &m.meta)
-	if again, _ := json.Marshal(m.meta); err == nil && !bytes.Equal(again, header[:size]) { // NaN, which has none, is in no JSON
+	if again, _ := json.Marshal(m.meta); err == nil && !bytes.Equal(again, header[:size]) { // NaN cannot be encoded, and is not in JSON
 		err = errors.New("not as it is written")
 	}
 	if err == nil {
@@ -173,7 +173,7 @@ func readBody(r io.Reader) (*Model, error) {
 	return m, m.readVectors(r)
 }
 
-// readVectors reads as many coordinates as there are.
+// readVectors reads the coordinates of all terms.
 func (m *Model) readVectors(r io.Reader) error {
 	if !m.meta.Store.Dense() {
 		return nil

@@ -21,20 +21,20 @@ var (
 	ErrNoDocuments  = errors.New("no document has a term that the model knows")
 )
 
-// A NotPositiveError says that S is not positive semi-definite. It is with a
-// strength of about Enough.
+// A NotPositiveError says that S is not positive semi-definite. With a strength
+// of about Enough it is.
 type NotPositiveError struct{ Eigenvalue, Enough float64 }
 
-// Error says with which strength it would be.
+// Error names the strength that would do.
 func (e *NotPositiveError) Error() string {
 	return fmt.Sprintf("the matrix is not positive definite: it has an eigenvalue of %.2f at most; a strength of about %.2g or less makes it so, "+
 		"and so does a matrix that is built symmetric and dominant", e.Eigenvalue, e.Enough)
 }
 
-// New returns a model with the rows of s, its similarities scaled by the
-// strength, and the document frequencies of weights, a matrix as
-// "norms snapshot" makes it. A term that weights lack counts as in one
-// document. It is for sparse vectors; see [Learn]. The error wraps [ErrModel].
+// New returns a model with the rows of s, similarities scaled by the strength,
+// and the document frequencies of weights, a matrix as from "norms snapshot". A
+// term that weights lacks counts as in one document. It is for sparse vectors;
+// see [Learn]. The error wraps [ErrModel].
 func New(meta Meta, s, weights *simmatrix.Matrix) (*Model, error) {
 	m, err := newTable(meta, s, weights)
 	if err != nil {
@@ -87,7 +87,7 @@ func newModel(meta Meta, m *simmatrix.Matrix, vectors []float32) (*Model, error)
 }
 
 // Learn returns a model for dense vectors by the latent semantic analysis of
-// documents in an orthonormal basis: of EᵀB, where S = E·Eᵀ, and B = WY with
+// documents in an orthonormal basis: of EᵀB, where S = E·Eᵀ, and B is WY with
 // each document divided by its norm (the notes, section 4). E is not needed.
 // With the leading eigenvectors of
 //
@@ -98,12 +98,11 @@ func newModel(meta Meta, m *simmatrix.Matrix, vectors []float32) (*Model, error)
 //
 //	Vᵀ·Eᵀ·Wx = Λ^-½·Uᵀ·Bᵀ·S·Wx = Σ_i w_i·x_i·T_i,   T = S·B·U·Λ^-½
 //
-// Only T is kept. Where the documents have fewer dimensions than meta says, so
-// has the model. S has to be symmetric and positive semi-definite; the
-// documents, the frequencies of their terms, should be a sample of all. The
-// same input gives the same model on one kind of processor. The error may wrap
-// [ErrModel], [ErrNotSymmetric] or [ErrNoDocuments], or be a
-// [*NotPositiveError].
+// Only T is kept. If the documents have fewer dimensions than meta says, so has
+// the model. S must be symmetric and positive semi-definite. docs, the
+// documents' term frequencies, should be a sample of all. The same input gives
+// the same model on the same kind of processor. The error may wrap [ErrModel],
+// [ErrNotSymmetric] or [ErrNoDocuments], or be a [*NotPositiveError].
 func Learn(ctx context.Context, meta Meta, s, weights *simmatrix.Matrix, docs [][]Coordinate, progress simmatrix.Progress) (*Model, error) {
 	if !meta.Store.Dense() {
 		return nil, fmt.Errorf("%w: a %s needs no learning", ErrModel, meta.Store)
@@ -155,7 +154,7 @@ func Learn(ctx context.Context, meta Meta, s, weights *simmatrix.Matrix, docs []
 	return newModel(m.meta, m.matrix, vectors)
 }
 
-// A sample is documents B, without those and the terms that the model does not
+// A sample is documents B, without documents and terms that the model does not
 // know.
 type sample [][]entry
 
@@ -182,7 +181,7 @@ func (m *Model) sample(docs [][]Coordinate) sample {
 	return b
 }
 
-// spread sets out = S·B·in. It uses sums.
+// spread sets out = S·B·in, using sums.
 func (m *Model) spread(out, sums []learn.PanelRow, b sample, in []learn.PanelRow) {
 	clear(sums)
 	for d, doc := range b {
@@ -205,8 +204,8 @@ func addTo(to *learn.PanelRow, factor float64, from *learn.PanelRow) {
 	}
 }
 
-// checkPositive returns an error where S is not symmetric, or seen not to be
-// positive semi-definite. A dominant one always is.
+// checkPositive returns an error if S is not symmetric, or found not to be
+// positive semi-definite. A dominant S always is.
 func (m *Model) checkPositive(ctx context.Context) error {
 	about := m.table.Meta
 	if !about.Symmetric {
@@ -229,10 +228,10 @@ func (m *Model) checkPositive(ctx context.Context) error {
 	}
 	// λ·S + (1 − λ)·I has the eigenvalues 1 + λ·(e − 1).
 	enough := m.meta.Strength / (1 - smallest)
-	twoDigits := math.Pow(10, 1-math.Floor(math.Log10(enough))) // never 0, which is no strength
+	twoDigits := math.Pow(10, 1-math.Floor(math.Log10(enough))) // never 0, which is not a strength
 	return &NotPositiveError{smallest, math.Floor(enough*twoDigits) / twoDigits}
 }
 
-// rounding is more than the error of an eigenvalue: similarities are stored in
+// rounding is above the error of an eigenvalue: similarities are stored in
 // steps of 1/65535.
 const rounding = 1e-3

@@ -1,14 +1,14 @@
-// Package vectors makes vectors of texts, for the vector fields of an engine,
-// so that its plain scores are those of the soft vector space model,
+// Package vectors makes vectors of texts, for vector fields of an engine, so
+// that its plain scores are those of the soft vector space model,
 //
 //	⟨x, y⟩ = (Wx)ᵀ·S·(Wy)
 //
-// divided by what a [Normalization] says. S is in the vectors of the documents:
-// unlike the other modes, these have to be written again when S changes. A
-// [Model] has S, W and, for dense vectors, the coordinates of the terms; its id
-// is stored in each document, next to the vector.
+// divided as the [Normalization] says. S is part of the documents' vectors, so
+// unlike in other modes these must be rewritten when S changes. A [Model] has
+// S, W and, for dense vectors, the coordinates of terms. Its id is stored in
+// each document, next to the vector.
 //
-//   - Sparse vectors have a coordinate for a term: the query has Wx and the
+//   - Sparse vectors have a coordinate per term: the query has Wx and the
 //     document SWy, cut to its largest coordinates. [Cut] states the error.
 //   - Dense vectors are the latent semantic analysis of the documents in an
 //     orthonormal basis, see [Learn].
@@ -17,7 +17,7 @@
 // (the thesis), sections 4.4.2 and 4.6.2; Novotný 2018, Implementation Notes
 // for the Soft Cosine Measure (the notes), section 4.
 //
-// The package is pure: it reads no file and asks no server.
+// The package has no I/O.
 package vectors
 
 import (
@@ -30,36 +30,34 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A Model makes vectors. It is immutable and safe for use by any number of
-// goroutines.
+// A Model makes vectors. It is immutable and safe for concurrent use.
 type Model struct {
 	meta    Meta
-	table   *simmatrix.Table // S, with the document frequencies of W
+	table   *simmatrix.Table // S, with document frequencies for W
 	matrix  *simmatrix.Matrix
-	vectors []float32 // rank coordinates of each term, for dense vectors
+	vectors []float32 // rank coordinates per term, for dense vectors
 	id      string
 }
 
-// Meta returns what the vectors are.
+// Meta returns the description of the vectors.
 func (m *Model) Meta() Meta { return m.meta }
 
 // ID returns the first 16 hexadecimal digits of the model's checksum: documents
 // with another id have vectors of another S, W or setting.
 func (m *Model) ID() string { return m.id }
 
-// Len returns the number of terms that the model knows.
+// Len returns the number of terms in the model.
 func (m *Model) Len() int { return m.matrix.Len() }
 
-// A place is a coordinate with the number of its term, -1 where that is not
-// known: it is like no other.
+// A place is a coordinate with its term's row, -1 for an unknown term, which is
+// similar to no other.
 type place struct {
 	Coordinate
 
 	row int
 }
 
-// weigh returns Wx in ascending order of the terms. A term that is there more
-// than once counts as often.
+// weigh returns Wx in ascending order of terms. It adds up repeated terms.
 func (m *Model) weigh(x []Coordinate) []place {
 	y := make([]place, 0, len(x))
 	for _, c := range x {
@@ -84,7 +82,7 @@ func (m *Model) weigh(x []Coordinate) []place {
 	return y[:last+1]
 }
 
-// norm returns what Wx is divided by.
+// norm returns the divisor of Wx.
 func (m *Model) norm(wx []place) float64 {
 	switch m.meta.Normalization {
 	case Soft:
@@ -122,9 +120,9 @@ func (m *Model) square(wx []place) float64 {
 	return sum
 }
 
-// SparseQuery returns the vector of a query with the given frequencies of
-// terms: Wx, divided by its norm, in ascending order of the terms. The sum over
-// its terms of the values here and in a document's vector is the score.
+// SparseQuery returns the vector of a query with these term frequencies: Wx,
+// divided by its norm, in ascending order of terms. The score is the sum, over
+// its terms, of the products with the values in a document's vector.
 func (m *Model) SparseQuery(x []Coordinate) []Coordinate {
 	wx := m.weigh(x)
 	norm := m.norm(wx)
@@ -151,9 +149,9 @@ func (m *Model) project(wx []place) []float64 {
 	return z
 }
 
-// DenseQuery returns the vector of a query with the given frequencies of
-// terms, nil where the model knows none of them. With [Soft] it has unit length
-// and 0 in the last dimension (the notes, theorem 4.3).
+// DenseQuery returns the vector of a query with these term frequencies; nil if
+// the model knows none of them. With [Soft] it has unit length and 0 in the
+// last dimension (the notes, theorem 4.3).
 func (m *Model) DenseQuery(x []Coordinate) []float32 {
 	wx := m.weigh(x)
 	z := m.project(wx)
@@ -175,7 +173,7 @@ func dot(x, y []float64) float64 {
 	return sum
 }
 
-// narrow returns z divided by a number, with room for one more.
+// narrow returns z divided by a number, with capacity for one more.
 func narrow(z []float64, by float64) []float32 {
 	out := make([]float32, len(z), len(z)+1)
 	for k, v := range z {
@@ -184,7 +182,7 @@ func narrow(z []float64, by float64) []float32 {
 	return out
 }
 
-// A Store is the type of the field that holds the vectors.
+// A Store is the type of the field with the vectors.
 type Store string
 
 // The stores.
@@ -198,10 +196,10 @@ const (
 // Stores are all of them.
 var Stores = []Store{SparseVector, RankFeatures, DenseVector, KNNVector}
 
-// Dense reports whether a store holds dense vectors.
+// Dense reports whether a store is for dense vectors.
 func (s Store) Dense() bool { return s == DenseVector || s == KNNVector }
 
-// A Normalization says what the inner product is divided by.
+// A Normalization is the divisor of the inner product.
 type Normalization string
 
 // The normalizations.
@@ -211,34 +209,33 @@ const (
 	Soft Normalization = "soft" // √⟨x, x⟩·√⟨y, y⟩: the soft cosine measure
 )
 
-// Meta says what the vectors of a model are.
+// Meta describes the vectors of a model.
 type Meta struct {
 	Store         Store         `json:"store"`
 	Normalization Normalization `json:"normalization"`
 	// Field is the text field that the model is for.
 	Field string `json:"field"`
-	// Terms is the most coordinates of a document's sparse vector, 0 for all.
+	// Terms limits the coordinates of a document's sparse vector; 0 means all.
 	Terms int `json:"terms,omitempty"`
-	// Dims is the number of dimensions of a dense vector, as stored, 0 else.
+	// Dims is the number of stored dimensions of a dense vector, else 0.
 	Dims int `json:"dims,omitempty"`
 	// Strength, λ in (0, 1], scales the similarities of different terms.
 	Strength float64 `json:"strength"`
-	// Matrix and Weights are the checksums of S and W as they were given.
+	// Matrix and Weights are the checksums of S and W as given.
 	Matrix  string `json:"matrix"`
 	Weights string `json:"weights"`
 }
 
-// Bounds of a [Meta].
+// Limits of a [Meta].
 const (
-	MaxDims  = 16_000 // OpenSearch has fields of no more
+	MaxDims  = 16_000 // OpenSearch allows no more
 	MaxTerms = 100_000
 )
 
-// ErrModel says that something cannot be a model.
+// ErrModel says that a model is invalid.
 var ErrModel = errors.New("invalid model")
 
-// Check returns all that is wrong with the settings; the error wraps
-// [ErrModel].
+// Check returns all errors in the settings; they wrap [ErrModel].
 func (m *Meta) Check() error {
 	var errs []error
 	if !slices.Contains(Stores, m.Store) {
@@ -261,8 +258,8 @@ func (m *Meta) Check() error {
 	return errors.Join(errs...)
 }
 
-// rank is the number of coordinates of a term: a soft dense vector has one
-// more.
+// rank is the number of coordinates of a term: a soft dense vector has one more
+// dimension.
 func (m *Meta) rank() int {
 	if m.Dims > 0 && m.Normalization == Soft {
 		return m.Dims - 1
@@ -270,8 +267,8 @@ func (m *Meta) rank() int {
 	return m.Dims
 }
 
-// Mapping returns the mapping, as JSON, that an index needs before vectors of a
-// model are stored in it.
+// Mapping returns the mapping, as JSON, that an index needs for vectors of a
+// model.
 func (m *Meta) Mapping() []byte {
 	var vector string
 	switch m.Store {
@@ -280,8 +277,8 @@ func (m *Meta) Mapping() []byte {
 		if m.Normalization == Soft {
 			similarity = "dot_product" // of unit vectors
 		}
-		// Without a type the engine makes integers of the coordinates. The first
-		// versions with it want both numbers, which are the defaults of later ones.
+		// Without a type the engine stores coordinates as integers. The first
+		// versions with it require both numbers, later versions' defaults.
 		vector = fmt.Sprintf(`{"type":"dense_vector","dims":%d,"index":true,"similarity":%q,"index_options":{"type":"hnsw","m":16,"ef_construction":100}}`, m.Dims, similarity)
 	case KNNVector:
 		vector = fmt.Sprintf(`{"type":"knn_vector","dimension":%d,"method":{"name":"hnsw","engine":"lucene","space_type":"innerproduct"}}`, m.Dims)

@@ -1,6 +1,6 @@
-// Package cache remembers the answers of the cluster, bounded in bytes, and
-// loads what it does not know: each thing once at a time, apart from the
-// callers that wait for it, and not too many at once.
+// Package cache caches answers of the cluster, within a number of bytes. It
+// loads what it lacks: each question once at a time, independent of waiting
+// callers, and not too many at once.
 package cache
 
 import (
@@ -18,32 +18,31 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 )
 
-// Errors that say nothing of the cluster: as many loads are under way as may
-// be, or the loader was closed.
+// Errors that say nothing about the cluster: too many loads are in flight, or
+// the loader was closed.
 var (
 	ErrBusy   = errors.New("too many calls to the cluster under way")
 	ErrClosed = errors.New("the cluster cache is closed")
 )
 
-// A Policy says how loads are run and how long answers are remembered.
+// A Policy says how loads run and how long answers are cached.
 type Policy struct {
-	// Places is the number of loads under way at once, and Timeout bounds each.
+	// Places limits loads in flight, Timeout each of them.
 	Places  int
 	Timeout time.Duration
-	// Guard recovers from panics of loads, which it counts as those of What.
+	// Guard recovers panics of loads and counts them as What.
 	Guard *recovery.Guard
 	What  string
-	// Client names the client that a context is of, "" for none; nil names none.
+	// Client returns the client that a context belongs to, or ""; may be nil.
 	Client func(context.Context) string
-	// Telling reports whether an error is knowledge, not a failure; nil: none is.
+	// Telling reports whether an error is an answer, not a failure; nil: none is.
 	Telling func(error) bool
-	// Life returns how long to remember what a load gave where ttl was asked for;
-	// 0 or less is not at all. nil is ttl.
+	// Life returns how long to cache a load's answer when ttl was asked for; 0 or
+	// less means not at all. nil uses ttl.
 	Life func(answer any, err error, ttl time.Duration) time.Duration
 }
 
-// A Loader runs loads, apart from the callers that wait for them, and ends
-// them.
+// A Loader runs loads independent of the callers that wait for them.
 type Loader struct {
 	policy Policy
 	life   context.Context //nolint:containedctx // ends with the loader
@@ -55,7 +54,7 @@ type Loader struct {
 	loads  sync.WaitGroup
 }
 
-// NewLoader returns a loader. [Loader.Close] ends it.
+// NewLoader returns a loader. [Loader.Close] stops it.
 func NewLoader(p Policy) *Loader {
 	life, stop := context.WithCancel(context.Background())
 	return &Loader{policy: p, life: life, stop: stop, places: limits.NewPlaces(p.Places)}
@@ -64,10 +63,10 @@ func NewLoader(p Policy) *Loader {
 // Taken returns the number of places taken.
 func (l *Loader) Taken() int { return l.places.Taken() }
 
-// start runs a load for the client of caller and for owner, with a context that
-// is a part of the caller's trace and bears the mark of the loader. done is
-// closed at its end. The error says why it may not begin. A load that another
-// one waits for takes no place.
+// start runs a load that counts for the client of caller and for owner. Its
+// context has the caller's trace and marks the loader: a load inside another
+// takes no place. done is closed when it ends. The error says why it cannot
+// start.
 func (l *Loader) start(caller context.Context, owner string, load func(context.Context)) (done chan struct{}, err error) {
 	var owners []string
 	if owner != "" {
@@ -101,8 +100,8 @@ func (l *Loader) start(caller context.Context, owner string, load func(context.C
 	return done, nil
 }
 
-// Run runs a load that counts for owner, and waits for it. When ctx ends it
-// returns the context's error, and the load goes on.
+// Run runs a load that counts for owner, and waits for it. If ctx ends first it
+// returns that error, and the load goes on.
 func (l *Loader) Run(ctx context.Context, owner string, load func(context.Context) error) error {
 	var failed error
 	done, err := l.start(ctx, owner, func(ctx context.Context) {
@@ -119,7 +118,7 @@ func (l *Loader) Run(ctx context.Context, owner string, load func(context.Contex
 	}
 }
 
-// Close ends the loads under way and waits for them.
+// Close cancels the loads in flight and waits for them.
 func (l *Loader) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -128,28 +127,28 @@ func (l *Loader) Close() {
 	l.loads.Wait()
 }
 
-// Options say what a [Cache] keeps.
+// Options configure a [Cache].
 type Options[Q comparable] struct {
-	// Bytes bounds about what all entries take: Cost, nil for nothing, is about
-	// what a question and its answer do by themselves.
+	// Bytes limits the size of all entries, approximately. Cost is the size of a
+	// question and its answer; nil means 0.
 	Bytes uint64
 	Cost  func(q Q, answer any) int
-	// Idle returns how long an answer lives after its last use, whatever it was
-	// given when it was written; nil says that it lives as long as that.
+	// Idle returns how long an answer lives after its last use, in place of its
+	// ttl; nil uses the ttl.
 	Idle func(answer any) time.Duration
 	// Endless says that answers live until there is no room for them.
 	Endless bool
-	// Loader runs the loads, nil where there are none. Owner names what the load
-	// of a question counts for besides its client; nil names none.
+	// Loader runs the loads; nil if there are none. Owner returns what a
+	// question's load counts for, besides its client; may be nil.
 	Loader *Loader
 	Owner  func(Q) string
 }
 
-// A Cache remembers what questions were answered, errors too. What it does not
-// know it loads, each question once at a time.
+// A Cache caches answers to questions, errors too. It loads what it lacks, each
+// question once at a time.
 type Cache[Q comparable] struct {
 	options Options[Q]
-	kept    *otter.Cache[Q, any] // as pack has it
+	kept    *otter.Cache[Q, any] // as packed by pack
 
 	hits, misses, loads, failures atomic.Uint64
 
@@ -157,15 +156,15 @@ type Cache[Q comparable] struct {
 	flights map[Q]*Flight
 }
 
-// An entry is an answer, and how long it is remembered from when it is written.
+// An entry is an answer and how long it is cached.
 type entry struct {
 	answer any
 	err    error
 	life   time.Duration
 }
 
-// pack returns an entry as otter keeps it: the answer alone where that is all
-// there is to it, since many small ones are looked at.
+// pack returns an entry for otter: the bare answer if that says all, because
+// there are many small ones.
 func (c *Cache[Q]) pack(e entry) any {
 	if e.err == nil && (c.options.Endless || c.options.Idle != nil) {
 		return e.answer
@@ -180,11 +179,11 @@ func unpack(kept any) entry {
 	return entry{answer: kept}
 }
 
-// entryBytes is about what an entry takes without its question and its answer:
-// otter spends 160 of them.
+// entryBytes is about the size of an entry without question and answer; 160 of
+// them are otter's.
 const entryBytes = 208
 
-// New returns a cache. [Cache.Close] ends it.
+// New returns a cache. [Cache.Close] stops it.
 func New[Q comparable](o Options[Q]) *Cache[Q] {
 	life := otter.ExpiryWritingFunc(func(e otter.Entry[Q, any]) time.Duration { return unpack(e.Value).life })
 	switch {
@@ -194,7 +193,7 @@ func New[Q comparable](o Options[Q]) *Cache[Q] {
 		life = otter.ExpiryAccessingFunc(func(e otter.Entry[Q, any]) time.Duration { return max(o.Idle(unpack(e.Value).answer), 1) })
 	}
 	return &Cache[Q]{options: o, flights: map[Q]*Flight{}, kept: otter.Must(&otter.Options[Q, any]{
-		MaximumWeight: max(o.Bytes, 1), // it takes none for no bound
+		MaximumWeight: max(o.Bytes, 1), // 0 would mean no bound
 		Weigher: func(q Q, kept any) uint32 {
 			const limit = 1 << 30
 			n := entryBytes
@@ -207,17 +206,17 @@ func New[Q comparable](o Options[Q]) *Cache[Q] {
 	})}
 }
 
-// Close drops everything and ends the goroutine of the cache, not its loads.
-// Whoever still has the cache can go on with it.
+// Close drops everything and stops the cache's goroutine, but not its loads.
+// The cache remains usable.
 func (c *Cache[Q]) Close() {
 	c.kept.StopAllGoroutines()
 	c.kept.InvalidateAll()
 }
 
-// Bound changes [Options.Bytes], which has to be set.
+// Bound changes [Options.Bytes], which must have been set.
 func (c *Cache[Q]) Bound(bytes uint64) { c.kept.SetMaximum(max(bytes, 1)) }
 
-// Tally counts a question as one that memory answered or not.
+// Tally counts a question as a hit or a miss.
 func (c *Cache[Q]) Tally(warm bool) {
 	if warm {
 		c.hits.Add(1)
@@ -226,13 +225,12 @@ func (c *Cache[Q]) Tally(warm bool) {
 	}
 }
 
-// Stats tell of a cache since it was made: the questions that memory answered
-// (Hits) or not, as they were tallied, the Loads started, those that failed,
-// and about the Entries and the Bytes in use.
+// Stats are counts since the cache was made: questions tallied as hits and
+// misses, Loads started and failed, and about the entries and their size.
 type Stats struct{ Hits, Misses, Loads, Failures, Entries, Bytes uint64 }
 
-// Stats returns the counts so far. The size is added up before, which the cache
-// puts off otherwise.
+// Stats returns the counts so far. It brings the size up to date, which the
+// cache does lazily.
 func (c *Cache[Q]) Stats() Stats {
 	c.kept.CleanUp()
 	return Stats{
@@ -241,7 +239,7 @@ func (c *Cache[Q]) Stats() Stats {
 	}
 }
 
-// Peek returns what is remembered of q; false is nothing.
+// Peek returns what is cached for q, or false.
 func Peek[V any, Q comparable](c *Cache[Q], q Q) (v V, known bool, err error) {
 	kept, known := c.kept.GetIfPresent(q)
 	e := unpack(kept)
@@ -249,35 +247,32 @@ func Peek[V any, Q comparable](c *Cache[Q], q Q) (v V, known bool, err error) {
 	return v, known, e.err
 }
 
-// Put remembers an answer for ttl, above 0. q must not hold on to the memory
-// of a request.
+// Put caches an answer for ttl, above 0. q must not hold a request's memory.
 func (c *Cache[Q]) Put(q Q, answer any, err error, ttl time.Duration) {
 	c.kept.Set(q, c.pack(entry{answer, err, ttl}))
 }
 
-// PutIfAbsent remembers v for ttl unless something is remembered, and returns
-// what is.
+// PutIfAbsent caches v for ttl unless there is an entry, and returns the entry.
 func PutIfAbsent[V any, Q comparable](c *Cache[Q], q Q, v V, ttl time.Duration) V {
 	kept, _ := c.kept.SetIfAbsent(q, c.pack(entry{v, nil, ttl}))
 	v, _ = unpack(kept).answer.(V)
 	return v
 }
 
-// Get returns what is remembered of q, or what load gives, which is remembered
-// for ttl, or for as long as [Policy.Life] says; at 0 it is not. Callers with
-// the same question share a load, which goes on when a caller's context ends.
-// q must not hold on to the memory of a request.
+// Get returns what is cached for q, or loads it and caches it for ttl, or for
+// as long as [Policy.Life] says; 0 does not cache it. Callers with the same
+// question share a load, which goes on when a caller's context ends. q must not
+// refer to memory of a request.
 func Get[V any, Q comparable](
 	ctx context.Context, c *Cache[Q], q Q, ttl time.Duration, load func(context.Context) (V, error),
 ) (V, error) {
 	return Wait[V](ctx, Start(ctx, c, q, ttl, load))
 }
 
-// GetAll returns what is remembered of questions, and what load gives for the
-// others, in the caller's goroutine and with its context: for all but those
-// that another caller is loading, for which it waits. There is nothing for a
-// question that load leaves out. The error is that of load, or of one of the
-// loads that it waited for.
+// GetAll returns what is cached for questions. It loads the others in the
+// caller's goroutine and context, and waits for those that another caller is
+// loading. Questions that load leaves out have no answer. The error is that of
+// load or of one of the loads it waited for.
 func GetAll[V any, Q comparable](
 	ctx context.Context, c *Cache[Q], questions []Q, load func(ctx context.Context, missing []Q) (map[Q]V, error),
 ) (map[Q]V, error) {
@@ -322,7 +317,7 @@ func GetAll[V any, Q comparable](
 		close(landed)
 	}
 	for q, f := range flights {
-		if own[q] != nil { // the same question twice
+		if own[q] != nil { // a repeated question
 			continue
 		}
 		v, errOther := Wait[V](ctx, f)
@@ -333,14 +328,14 @@ func GetAll[V any, Q comparable](
 	return answers, err
 }
 
-// A Flight is an answer to come.
+// A Flight is an answer in flight.
 type Flight struct {
 	entry
-	done chan struct{} // closed when the entry is there; nil where it is from the start
+	done chan struct{} // closed when the entry is there; nil if it was there from the start
 }
 
-// Start is the beginning of [Get], and [Wait] its end. The load counts for the
-// client of ctx and for the owner of q; those that join it later do not count.
+// Start is the first half of [Get], [Wait] the second. The load counts for the
+// client of ctx and the owner of q; those that join it later do not count.
 func Start[V any, Q comparable](
 	caller context.Context, c *Cache[Q], q Q, ttl time.Duration, load func(context.Context) (V, error),
 ) *Flight {
@@ -387,8 +382,7 @@ func Start[V any, Q comparable](
 	return f
 }
 
-// Wait waits for an answer. When ctx ends it returns the context's error, and
-// the load goes on.
+// Wait waits for an answer. If ctx ends first the load still goes on.
 func Wait[V any](ctx context.Context, f *Flight) (v V, err error) {
 	if f.done != nil {
 		select {

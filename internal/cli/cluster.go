@@ -1,7 +1,7 @@
-// Package cli has what the commands share: the flags that say which cluster
-// and which Redis they ask and what to do when those refuse (cluster.go,
-// next.go), files read and written whole (files.go), progress and
-// messages (terminal.go), and the tables of matrices that they print.
+// Package cli is shared by the commands: flags for cluster and Redis, and
+// advice after errors (cluster.go, next.go), files read and written whole
+// (files.go), progress and messages (terminal.go), and tables of matrices
+// (tables.go).
 package cli
 
 import (
@@ -26,26 +26,26 @@ import (
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
-// Credentials says where the credentials come from.
+// Credentials says in help texts where credentials come from.
 const Credentials = `Credentials for the cluster come from ` + configs.EnvClusterUsername + ` and ` + configs.EnvClusterPassword + ` or
 from ` + configs.EnvClusterAPIKey + `.`
 
-// A Cluster says which cluster is meant, and mostly which indices in it.
+// A Cluster names a cluster, and for most commands indices in it.
 type Cluster struct{ URL, CAFile, Index string }
 
-// Register adds the flags, with the usage of --cluster.
+// Register adds the flags; usage is that of --cluster.
 func (f *Cluster) Register(flags *pflag.FlagSet, usage string) {
 	f.RegisterServer(flags, "cluster", usage)
 	flags.StringVar(&f.Index, "index", "", "index, alias, data stream, or several as in a search")
 }
 
-// RegisterServer adds the flags that say which cluster, by the name of its URL.
+// RegisterServer adds only the flags of the cluster; name is that of its URL.
 func (f *Cluster) RegisterServer(flags *pflag.FlagSet, name, usage string) {
 	flags.StringVar(&f.URL, name, "", usage)
 	flags.StringVar(&f.CAFile, "ca-file", "", "PEM file of the authorities that sign the cluster's certificate; default the system's")
 }
 
-// Open returns a client with the credentials of the environment.
+// Open returns a client with the credentials in the environment.
 func (f *Cluster) Open() (*esclient.Client, error) {
 	ca, err := ReadAuthorities(f.CAFile)
 	if err != nil {
@@ -61,7 +61,7 @@ func (f *Cluster) Open() (*esclient.Client, error) {
 	return client, Usage(err)
 }
 
-// A Redis says which matrix in which Redis is meant.
+// A Redis names a matrix in a Redis.
 type Redis struct {
 	URL, Name string
 	TLS       configs.RedisTLS
@@ -73,7 +73,7 @@ func (f *Redis) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Name, "name", "main", "name of the matrix, as in the configuration")
 }
 
-// RegisterServer adds the flags that say which Redis, but not which matrix.
+// RegisterServer adds the flags of the Redis, without the matrix.
 func (f *Redis) RegisterServer(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.URL, "redis", "", "URL of Redis, Sentinels or a cluster; default $"+configs.EnvRedisURL+
@@ -83,7 +83,7 @@ func (f *Redis) RegisterServer(cmd *cobra.Command) {
 	flags.StringVar(&f.TLS.KeyFile, "redis-key-file", "", "PEM file of its private key")
 }
 
-// With calls call with the Redis of the flags.
+// With calls call with the Redis that the flags name.
 func (f *Redis) With(call func(admin *store.Admin) error) error {
 	url := cmp.Or(f.URL, os.Getenv(configs.EnvRedisURL))
 	if url == "" {
@@ -103,17 +103,17 @@ func (f *Redis) With(call func(admin *store.Admin) error) error {
 	return errors.Join(err, admin.Close())
 }
 
-// MatrixHelp says what MATRIX stands for on the command lines.
+// MatrixHelp explains MATRIX on command lines.
 const MatrixHelp = `MATRIX is a file, or NAME@VERSION or NAME@active in Redis. A file of that name goes
 before Redis.`
 
 const activeVersion = "active"
 
-// inRedis matches NAME@VERSION: names have no other characters.
+// inRedis matches NAME@VERSION. Names have no other characters.
 var inRedis = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9._-]+$`)
 
-// Matrix reads the matrix that ref names as [MatrixHelp] says, from a file or
-// from Redis, with the progress on stderr.
+// Matrix reads the matrix ref, see [MatrixHelp], from a file or from Redis,
+// with progress on stderr.
 func (f *Redis) Matrix(ctx context.Context, stderr io.Writer, ref string) (*simmatrix.Matrix, error) {
 	_, err := os.Stat(ref)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -144,7 +144,7 @@ func (f *Redis) Matrix(ctx context.Context, stderr io.Writer, ref string) (*simm
 	return m, nil
 }
 
-// ReadAuthorities reads a PEM file of certificate authorities; nil for "".
+// ReadAuthorities reads a PEM file of certificate authorities, nil for "".
 func ReadAuthorities(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
@@ -160,8 +160,8 @@ func ReadAuthorities(path string) ([]byte, error) {
 	return pem, nil
 }
 
-// LoadPair reads a certificate and its private key. Both have to be regular
-// files: they are read again when they change, and a pipe would never end.
+// LoadPair reads a certificate and its private key. Both must be regular files:
+// they are read again when they change, and a pipe would never end.
 func LoadPair(cert, key string) (*tls.Certificate, error) {
 	if err := errors.Join(isRegular(cert), isRegular(key)); err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func LoadPair(cert, key string) (*tls.Certificate, error) {
 	return &pair, err
 }
 
-// isRegular returns an error where path is no regular file, nor a link to one.
+// isRegular returns an error unless path is a regular file or a link to one.
 func isRegular(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -179,7 +179,7 @@ func isRegular(path string) error {
 	return err
 }
 
-// Authorities returns those of a PEM file; nil for "", which are the system's.
+// Authorities returns those of a PEM file; nil, the system's, for "".
 func Authorities(path string) (*x509.CertPool, error) {
 	pem, err := ReadAuthorities(path)
 	if err != nil || pem == nil {
@@ -192,9 +192,8 @@ func Authorities(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// ClusterTLS returns how the requests of clients reach the nodes, and how
-// akin's own calls do: these show the certificate that is named. Without one
-// the two are the same.
+// ClusterTLS returns the TLS settings for clients' requests and for akin's own
+// calls, which show the configured certificate. Without one they are the same.
 func ClusterTLS(paths configs.ClientTLS) (clients, own *tls.Config, err error) {
 	clients = &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -215,7 +214,7 @@ func ClusterTLS(paths configs.ClientTLS) (clients, own *tls.Config, err error) {
 	return clients, own, nil
 }
 
-// RedisTLS reads the certificates that are named; nil where none is.
+// RedisTLS reads the certificates for Redis, nil if none is configured.
 func RedisTLS(paths configs.RedisTLS) (*tls.Config, error) {
 	if paths == (configs.RedisTLS{}) {
 		return nil, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
-// Read calls read with the content of a file. Its errors name the file.
+// Read calls read with the content of a file. Errors name the file.
 func Read[T any](ctx context.Context, path string, read func(r io.Reader) (T, error)) (result T, err error) {
 	r, err := configs.Open(ctx, path)
 	if err != nil {
@@ -43,18 +43,18 @@ func WriteMatrix(ctx context.Context, path string, m *simmatrix.Matrix) error {
 	return Write(ctx, path, func(w io.Writer) error { return simmatrix.Encode(w, m) })
 }
 
-// Stdout is the --out that stands for standard output.
+// Stdout as --out means standard output.
 const Stdout = "-"
 
-// Write is [Replace] for a file that all may read whom the umask lets.
+// Write is [Replace] for a file with the permissions of the umask.
 func Write(ctx context.Context, path string, write func(w io.Writer) error) error {
 	return Replace(ctx, path, 0o666, write)
 }
 
-// Replace writes a file so that path never holds half of it: into a file
-// next to it that takes its place at the end and is removed on failure. It does
-// not begin to replace once ctx has ended. A file that is there keeps its mode;
-// a new one gets mode less the umask.
+// Replace writes a file so that path never holds half of it: it writes a file
+// next to it, which replaces path at the end or is removed on failure. It
+// replaces nothing once ctx has ended. An existing file keeps its mode; a new
+// one gets mode less the umask.
 func Replace(ctx context.Context, path string, mode fs.FileMode, write func(w io.Writer) error) (err error) {
 	path = resolve(path)
 	before, err := os.Stat(path)
@@ -81,7 +81,7 @@ func Replace(ctx context.Context, path string, mode fs.FileMode, write func(w io
 	return os.Rename(f.Name(), path)
 }
 
-// resolve returns the file that a path names through links, to be replaced.
+// resolve returns the file behind the links of path.
 func resolve(path string) string {
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		return resolved
@@ -89,18 +89,18 @@ func resolve(path string) string {
 	return path
 }
 
-// createBeside makes a file of mode less the umask in the folder of path. Its
-// name begins with a dot and the first bytes of the other.
+// createBeside creates a file with mode less the umask in path's folder. Its
+// name begins with a dot and the first bytes of path's.
 func createBeside(path string, mode fs.FileMode) (*os.File, error) {
-	const most = 40 // so that the name is not too long where that of path is not
+	const most = 40 // keeps the name short enough where path's is
 	dir, name := filepath.Split(path)
 	name = strings.ToValidUTF8(name[:min(len(name), most)], "")
 	name = filepath.Join(dir, "."+name+"."+rand.Text())
 	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode) //nolint:gosec // the user names the folder
 }
 
-// CheckTarget reports why a file could not be written to path in the end, so
-// that it is known before the work begins.
+// CheckTarget returns why a file could not be written to path, so that it is
+// known before the work begins.
 func CheckTarget(path string) error {
 	folder := filepath.Dir(path)
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
@@ -127,8 +127,7 @@ func CheckOut(path string) error {
 	return CheckTarget(path)
 }
 
-// Same reports whether two paths name one file, which need not be there
-// yet.
+// Same reports whether two paths name the same file, which need not exist.
 func Same(a, b string) bool {
 	infoA, errA := os.Stat(a)
 	infoB, errB := os.Stat(b)
@@ -140,11 +139,11 @@ func Same(a, b string) bool {
 	return errA == nil && errB == nil && absA == absB
 }
 
-// ErrNotRegular says that what is to be followed does not stay, such as a pipe.
+// ErrNotRegular says that a file cannot be followed, such as a pipe.
 var ErrNotRegular = errors.New("not a regular file: a matrix is followed in a file, not in a folder, pipe, socket or device")
 
-// Follow returns a loader that reads the matrix file again whenever its
-// time or size has changed. What is not a regular file is never opened.
+// Follow returns a loader that reads the matrix file again when its time or
+// size has changed. It never opens anything but a regular file.
 func Follow(path string) store.Loader {
 	var seen time.Time
 	var size int64
@@ -164,7 +163,7 @@ func Follow(path string) store.Loader {
 		seen, size = info.ModTime(), info.Size()
 		var m *simmatrix.Matrix
 		if m, failed = ReadMatrix(ctx, path); ctx.Err() != nil {
-			seen = time.Time{} // it says nothing of the file
+			seen = time.Time{} // nothing about the file
 		}
 		if failed != nil {
 			return nil, time.Time{}, failed

@@ -18,8 +18,8 @@ import (
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
-// Next returns what to do about an error of a command, "" where the error says
-// it itself.
+// Next returns what to do about a command's error, "" if the error says so
+// itself.
 func Next(err error) string {
 	is := func(targets ...error) bool {
 		return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
@@ -37,7 +37,7 @@ func Next(err error) string {
 	if right := refusedAction.FindString(err.Error()); right != "" {
 		role = "give akin's user the right " + right + "; docs/security.md has the role with all that it needs"
 	}
-	// The first one that is about the error counts.
+	// The first that is about the error counts.
 	for _, step := range []struct {
 		about bool
 		next  string
@@ -70,6 +70,5 @@ func Next(err error) string {
 	return ""
 }
 
-// refusedAction finds the name of an action in what the engines say of one that
-// is not allowed.
+// refusedAction finds the name of an action in an engine's refusal.
 var refusedAction = regexp.MustCompile(`\b(?:indices|cluster):[a-z_/]+`)

@@ -19,7 +19,7 @@ import (
 
 const sampleNeighbors = 10
 
-// Report prints a report on the matrix called name.
+// Report prints a report on a matrix.
 func Report(out io.Writer, name string, r *combine.Inspection) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\n\nsource\t%s\n", name, Visible(r.Meta.Source))
@@ -72,7 +72,7 @@ func Report(out io.Writer, name string, r *combine.Inspection) error {
 	return w.Flush()
 }
 
-// known returns a number of which 0 says that it is not known.
+// known returns a number, 0 as unknown.
 func known(n uint64) string {
 	if n == 0 {
 		return "unknown"
@@ -80,11 +80,10 @@ func known(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// The numbers of terms and of neighbors of one kind that diff prints.
+// How many terms and neighbors of one kind diff prints.
 const diffTerms, diffNeighbors = 20, 10
 
-// Difference prints what changed between the matrices with the given
-// headers.
+// Difference prints what changed between two matrices with these headers.
 func Difference(out io.Writer, a, b simmatrix.Meta, d *combine.Difference) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	setting := func(name, from, to string) {
@@ -155,8 +154,7 @@ func printChange(w io.Writer, c combine.RowChange) {
 	})
 }
 
-// decimals returns a number from 0 with four decimals, and with as many more as
-// three digits of a smaller one take.
+// decimals returns a number with four decimals, a small one with three digits.
 func decimals(v float64) string {
 	digits := 4
 	if v > 0 && v < 0.01 {
@@ -165,8 +163,7 @@ func decimals(v float64) string {
 	return strconv.FormatFloat(v, 'f', digits, 64)
 }
 
-// readable returns a term after the word that people write for it, "" for the
-// same.
+// readable returns a term behind the word for it; "" if that is the same.
 func readable(term, word string) string {
 	if word == "" {
 		return Visible(term)
@@ -174,8 +171,7 @@ func readable(term, word string) string {
 	return Visible(word) + " (" + Visible(term) + ")"
 }
 
-// originColumn returns the names of what an entry comes from as a column,
-// nothing where there are none.
+// originColumn returns the origins of an entry as a column, "" without any.
 func originColumn(names []string) string {
 	if names == nil {
 		return ""
@@ -201,7 +197,7 @@ func originNames(origins []string, n simmatrix.Neighbor) []string {
 	return simmatrix.DescribeOrigins(names)
 }
 
-// Versions prints versions of a matrix in Redis, the newest first.
+// Versions prints versions of a matrix in Redis, newest first.
 func Versions(out io.Writer, asJSON bool, versions []store.Version) error {
 	type listed struct {
 		store.Version
@@ -212,7 +208,7 @@ func Versions(out io.Writer, asJSON bool, versions []store.Version) error {
 	all := make([]listed, 0, len(versions))
 	for _, v := range versions {
 		id, active := v.ID, v.Active
-		v.Frequent = nil // which is for proxies
+		v.Frequent = nil // only for proxies
 		all = append(all, listed{v, id, active})
 	}
 	return Print(out, asJSON, all, func(out io.Writer) error {
@@ -230,9 +226,8 @@ func Versions(out io.Writer, asJSON bool, versions []store.Version) error {
 	})
 }
 
-// LookUp returns the term that a word stands for, as it is or in lower case,
-// of terms by word; the word itself where there is none, with the nearest
-// spelling.
+// LookUp returns the term for a word, as it is or in lower case, from terms by
+// word. If there is none it returns the word, and the nearest spelling.
 func LookUp(word string, terms map[string]string, near func(word string) string) (term, nearest string) {
 	lower := strings.ToLower(word)
 	if term = cmp.Or(terms[word], terms[lower]); term == "" {
@@ -241,15 +236,15 @@ func LookUp(word string, terms map[string]string, near func(word string) string)
 	return term, ""
 }
 
-// Neighbors are rows of one matrix that were looked up by words.
+// Neighbors are the rows of a matrix for some words.
 type Neighbors struct {
-	Matrix string     `json:"matrix"` // which one
+	Matrix string     `json:"matrix"` // name of the matrix
 	Rows   []shownRow `json:"terms"`
 }
 
 type shownTerm struct {
 	Term    string `json:"term"`
-	Word    string `json:"word,omitempty"` // that people write, where it is another
+	Word    string `json:"word,omitempty"` // as people write it, if different
 	DocFreq uint32 `json:"doc_freq"`
 }
 
@@ -263,18 +258,18 @@ type shownNeighbor struct {
 type shownRow struct {
 	shownTerm
 
-	// Asked is the word that was asked for, where the term is another, and Nearest
-	// what is spelled most like it, where there is no term.
+	// Asked is the word that was asked for, if it differs from the term. Nearest
+	// is the term spelled most like it, if there is no term.
 	Asked     string          `json:"asked,omitempty"`
 	Nearest   string          `json:"nearest,omitempty"`
-	Neighbors []shownNeighbor `json:"neighbors"` // the first; null for a term that the matrix lacks
+	Neighbors []shownNeighbor `json:"neighbors"` // the first; null if the matrix lacks the term
 
-	all int    // how many neighbors there are
-	too string // Asked as a term of its own, "" where it is none
+	all int    // number of all neighbors
+	too string // Asked as a term of its own, "" if it is none
 }
 
-// FindNeighbors returns the first top neighbors of what words stand for in the
-// matrix called name, see [LookUp].
+// FindNeighbors returns the first top neighbors of words in the matrix called
+// name, see [LookUp].
 func FindNeighbors(name string, m *simmatrix.Matrix, words []string, top int) *Neighbors {
 	found := &Neighbors{Matrix: name}
 	for _, word := range words {

@@ -15,11 +15,10 @@ import (
 	"golang.org/x/term"
 )
 
-// A UsageError is an error in what the user wrote: flags, arguments,
-// configuration.
+// A UsageError is a mistake in flags, arguments or the configuration.
 type UsageError struct{ error }
 
-// Usage marks an error, if there is one, as one of usage.
+// Usage marks an error as a [UsageError]; nil stays nil.
 func Usage(err error) error {
 	if err == nil {
 		return nil
@@ -27,7 +26,7 @@ func Usage(err error) error {
 	return UsageError{err}
 }
 
-// Unwrap returns the error that is marked.
+// Unwrap returns the marked error.
 func (e UsageError) Unwrap() error { return e.error }
 
 // Group makes cmd a command that only holds others.
@@ -47,7 +46,7 @@ func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// NoArgs asks for no arguments; anything else is a mistake of the user.
+// NoArgs refuses arguments as a [UsageError].
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return Usage(fmt.Errorf("%q is not expected; see %s --help", args[0], cmd.CommandPath()))
@@ -55,13 +54,12 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// ExactArgs asks for n arguments; anything else is a mistake of the user.
+// ExactArgs requires n arguments, or returns a [UsageError].
 func ExactArgs(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error { return Usage(cobra.ExactArgs(n)(cmd, args)) }
 }
 
-// Visible returns text as it can be printed in a line of a table: quoted where
-// it has what would move the cursor.
+// Visible returns text, quoted if it has characters that would move the cursor.
 func Visible(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(text)
@@ -69,7 +67,7 @@ func Visible(text string) string {
 	return text
 }
 
-// CommandLine returns arguments as a shell takes them.
+// CommandLine returns arguments quoted for a shell.
 func CommandLine(args ...string) string {
 	quoted := make([]string, len(args))
 	for k, arg := range args {
@@ -80,7 +78,7 @@ func CommandLine(args ...string) string {
 	return strings.Join(quoted, " ")
 }
 
-// Some returns how a list of names begins, as Visible does.
+// Some returns the first names of a list, made [Visible].
 func Some(names []string) string {
 	const most = 10
 	text := Visible(strings.Join(names[:min(len(names), most)], ", "))
@@ -90,7 +88,7 @@ func Some(names []string) string {
 	return text
 }
 
-// Print prints a result: its table, or itself as JSON.
+// Print prints a result as a table or as JSON.
 func Print(w io.Writer, asJSON bool, result any, table func(w io.Writer) error) error {
 	if !asJSON {
 		return table(w)
@@ -100,8 +98,8 @@ func Print(w io.Writer, asJSON bool, result any, table func(w io.Writer) error) 
 	return encoder.Encode(result)
 }
 
-// Progress shows how far long work has come: a bar on a terminal, elsewhere a
-// line for each stage and for every five seconds. It is used by one goroutine.
+// Progress shows the progress of long work: a bar on a terminal, else a line
+// per stage and every five seconds. One goroutine uses it.
 type Progress struct {
 	w        io.Writer
 	terminal bool
@@ -110,14 +108,14 @@ type Progress struct {
 	reported time.Time
 }
 
-// NewProgress returns one that is shown on w.
+// NewProgress returns a Progress that writes to w.
 func NewProgress(w io.Writer) *Progress {
 	f, ok := w.(*os.File)
 	return &Progress{w: w, terminal: ok && term.IsTerminal(int(f.Fd()))}
 }
 
-// Step says that done of total parts of the stage are done; a total of 0 is
-// unknown. It has the form of a [simmatrix.Progress].
+// Step reports that done of total parts of the stage are done; a total of 0 is
+// unknown. It is a [simmatrix.Progress].
 func (p *Progress) Step(stage string, done, total int) {
 	first := stage != p.stage
 	if first {
@@ -151,7 +149,7 @@ func (p *Progress) Step(stage string, done, total int) {
 	}
 }
 
-// End closes the stage under way. It may be called twice.
+// End ends the current stage. It may be called twice.
 func (p *Progress) End() {
 	if p.bar != nil {
 		_ = p.bar.Exit() // as above
@@ -161,7 +159,7 @@ func (p *Progress) End() {
 	p.stage = ""
 }
 
-// Tell closes the stage under way and prints a line.
+// Tell ends the current stage and prints a line.
 func (p *Progress) Tell(format string, args ...any) {
 	p.End()
 	fmt.Fprintf(p.w, format+"\n", args...)

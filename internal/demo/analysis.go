@@ -9,18 +9,17 @@ import (
 	"github.com/clipperhouse/uax29/v2/words"
 )
 
-// A Token is a term of a text. Its position counts from 0, offsets count UTF-16
-// units.
+// A Token is a term of a text. Positions count from 0, offsets in UTF-16 units.
 type Token struct {
 	Term     string `json:"token"`
 	Start    int    `json:"start_offset"`
 	End      int    `json:"end_offset"`
 	Position int    `json:"position"`
-	Length   int    `json:"positionLength,omitzero"` // how many positions it takes; 0 is one
+	Length   int    `json:"positionLength,omitzero"` // number of positions; 0 means one
 }
 
-// An analyzer makes terms of a text, and counts the positions, those of removed
-// terms included. It is safe for concurrent use.
+// An analyzer returns the terms of a text and the number of positions,
+// including removed terms. It is safe for concurrent use.
 type analyzer func(text string) (tokens []Token, positions int)
 
 func analyzers() map[string]analyzer {
@@ -31,12 +30,11 @@ func analyzers() map[string]analyzer {
 	}
 }
 
-// Gaps between the values of one text field, as the real engines put them:
-// offsets go on after one character, positions after a hundred.
+// Gaps between the values of a text field, as in the real engines: offsets
+// continue after one character, positions after a hundred.
 const offsetGap, positionGap = 1, 100
 
-// all returns the tokens of a list of texts, whose offsets and positions run on
-// from text to text.
+// all returns the tokens of several texts, with offsets and positions going on.
 func (a analyzer) all(texts []string) []Token {
 	out := []Token{}
 	position, offset := 0, 0
@@ -52,12 +50,11 @@ func (a analyzer) all(texts []string) []Token {
 	return out
 }
 
-// maxTokenUnits is the length in UTF-16 units at which Lucene's tokenizers cut
-// a token.
+// maxTokenUnits is where Lucene's tokenizers cut tokens, in UTF-16 units.
 const maxTokenUnits = 255
 
-// splitWords segments text as Lucene's StandardTokenizer does, by the word
-// boundaries of UAX #29, and drops the words of which filter leaves nothing.
+// splitWords splits text like Lucene's StandardTokenizer, at the word
+// boundaries of UAX #29, and drops words of which filter leaves nothing.
 func splitWords(text string, filter func(term string) string) (tokens []Token, positions int) {
 	offset := 0
 	for segments := words.FromString(text); segments.Next(); {
@@ -85,8 +82,8 @@ func splitWords(text string, filter func(term string) string) (tokens []Token, p
 	return tokens, positions
 }
 
-// isWord tells words from what is between them. Words of scripts without
-// spaces are left out: the engines find them in a dictionary.
+// isWord distinguishes words from what is between them. Words of scripts
+// without spaces do not count: the engines find them in a dictionary.
 func isWord(segment string) bool {
 	has := func(scripts ...*unicode.RangeTable) bool {
 		return strings.ContainsFunc(segment, func(r rune) bool { return unicode.In(r, scripts...) })
@@ -99,8 +96,8 @@ func isWord(segment string) bool {
 const luceneStopWords = " a an and are as at be but by for if in into is it no not of on or such " +
 	"that the their then there these they this to was will with "
 
-// englishTerm filters as EnglishAnalyzer does: it removes possessives and stop
-// words, of which nothing remains, and stems the rest.
+// englishTerm filters like EnglishAnalyzer: it removes possessives and stop
+// words, for which it returns "", and stems the rest.
 func englishTerm(term string) string {
 	term = strings.ToLower(term)
 	for _, possessive := range []string{"'s", "\u2019s", "\uFF07s"} {
@@ -112,7 +109,7 @@ func englishTerm(term string) string {
 	if strings.Contains(luceneStopWords, " "+term+" ") {
 		return ""
 	}
-	switch term { // the stemmer misses words that are nothing but a suffix
+	switch term { // the stemmer misses words that are only a suffix
 	case "eed", "eeds":
 		return "eed"
 	case "ies":
@@ -124,8 +121,7 @@ func englishTerm(term string) string {
 	}
 }
 
-// utf16Len returns the number of UTF-16 units of s, in which the engines count
-// offsets.
+// utf16Len returns the length of s in UTF-16 units, in which engines count.
 func utf16Len(s string) (units int) {
 	for _, r := range s {
 		units += utf16.RuneLen(r)

@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// args reads the members of a JSON object one by one, and panics with an
-// [refusal] at the first that is not what it should be.
+// args reads the members of a JSON object one by one, and panics with a
+// [refusal] at the first bad one.
 type args struct {
 	name string // what the object belongs to, for errors
 	rest map[string]any
@@ -33,21 +33,21 @@ func (a *args) done() {
 	}
 }
 
-// take returns a member and counts it as read. A null counts as absent.
+// take returns a member and marks it as read. A null counts as absent.
 func (a *args) take(key string) (any, bool) {
 	v, ok := a.rest[key]
 	delete(a.rest, key)
 	return v, ok && v != nil
 }
 
-// ignore accepts members that cannot change an answer of this engine.
+// ignore accepts members that change no answer of this engine.
 func (a *args) ignore(keys ...string) {
 	for _, key := range keys {
 		delete(a.rest, key)
 	}
 }
 
-// str returns a string member; numbers and booleans count as their text.
+// str returns a string member; numbers and booleans as text.
 func (a *args) str(key, absent string) string {
 	v, ok := a.take(key)
 	if !ok {
@@ -80,7 +80,7 @@ func (a *args) number(key string, absent float64) float64 {
 	return n
 }
 
-// integer returns a whole member that is not negative.
+// integer returns an integer member, not negative.
 func (a *args) integer(key string, absent int) int {
 	n := a.number(key, float64(absent))
 	if n != math.Trunc(n) || n < 0 || n > math.MaxInt32 {
@@ -89,8 +89,7 @@ func (a *args) integer(key string, absent int) int {
 	return int(n)
 }
 
-// boost returns a member as a factor of scores. The engines refuse negative
-// ones since 7.0.
+// boost returns a member as a factor. Engines refuse negative ones since 7.0.
 func (a *args) boost(key string) float32 {
 	n := a.number(key, 1)
 	if n < 0 || n > math.MaxFloat32 {
@@ -142,7 +141,7 @@ func (a *args) sole() (key string, value any) {
 	return key, value
 }
 
-// textOf returns a scalar JSON value as the text that is indexed for it.
+// textOf returns the text that is indexed for a scalar JSON value.
 func textOf(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:
@@ -156,8 +155,8 @@ func textOf(value any) (string, bool) {
 	}
 }
 
-// decodeJSON reads one JSON value. Duplicate names are refused, as by the real
-// engines since 6.0.
+// decodeJSON decodes one JSON value. It refuses duplicate names, as the real
+// engines do since 6.0.
 func decodeJSON(data []byte) (v any) {
 	if err := json.Unmarshal(data, &v); err != nil {
 		panic(notJSON(err))
@@ -165,15 +164,14 @@ func decodeJSON(data []byte) (v any) {
 	return v
 }
 
-// A refusal is an error that a client gets, in the engines' shape. It is raised
-// as a panic, and caught by the request, or the item of a bulk request, that it
-// belongs to.
+// A refusal is an error for the client, in the engines' shape. It is raised as
+// a panic and caught per request, or per item of a bulk request.
 type refusal struct {
 	status       int
 	kind, reason string
 }
 
-// caught calls f and returns the refusal that it panics with, nil if none.
+// caught calls f and returns the refusal that it panics with, or nil.
 func caught(f func()) (refused *refusal) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -217,7 +215,7 @@ func illegal(format string, args ...any) *refusal {
 	return refuse(http.StatusBadRequest, "illegal_argument_exception", format, args...)
 }
 
-// unsupported names a feature of the real engines that this one lacks.
+// unsupported refuses a feature of the real engines that this one lacks.
 func unsupported(format string, args ...any) *refusal {
 	return illegal("the embedded engine does not support "+format, args...)
 }

@@ -7,9 +7,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // A client sends requests to one engine, this one or a real one.
@@ -19,11 +20,19 @@ type client struct {
 }
 
 // newClient returns a client of a new embedded engine.
-func newClient(tb testing.TB) *client {
-	tb.Helper()
-	server := httptest.NewServer(NewEngine())
-	tb.Cleanup(server.Close)
-	return &client{server.URL, server.Client()}
+func newClient() *client { return clientOf(NewEngine()) }
+
+// clientOf returns a client of an engine that it asks without a network.
+func clientOf(e *Engine) *client {
+	return &client{"http://demo", &http.Client{Transport: transport{e}}}
+}
+
+type transport struct{ *Engine }
+
+func (e transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	return w.Result(), nil
 }
 
 // do sends a request and returns status and answer. A body that is no string
@@ -41,14 +50,11 @@ func (c *client) do(tb testing.TB, method, path string, body any) (int, any) {
 		}
 	default:
 		var err error
-		if data, err = json.Marshal(b, json.Deterministic(true)); err != nil {
-			tb.Fatal(err)
-		}
+		data, err = json.Marshal(b, json.Deterministic(true))
+		check.OK(tb, err)
 	}
 	request, err := http.NewRequestWithContext(tb.Context(), method, c.base+path, bytes.NewReader(data))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	if body != nil {
 		request.Header.Set("Content-Type", contentType)
 	}
@@ -91,13 +97,9 @@ func (c *client) load(tb testing.TB, index string, properties map[string]any, do
 	var bulk strings.Builder
 	for _, d := range docs {
 		action, err := json.Marshal(map[string]any{"index": map[string]any{"_id": d.id}})
-		if err != nil {
-			tb.Fatal(err)
-		}
+		check.OK(tb, err)
 		source, err := json.Marshal(d.source)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		check.OK(tb, err)
 		bulk.Write(append(append(append(action, '\n'), source...), '\n'))
 	}
 	if len(docs) == 0 {
@@ -159,14 +161,21 @@ func ids(answer any) []string {
 	return out
 }
 
-const testTimeout = 30 * time.Second
+// best follows a path into the first hit of a search's answer.
+func best(answer any, path ...any) any { return at(at(answer, "hits", "hits", 0), path...) }
+
+// corpus returns the documents of an index of the corpus.
+func corpus(index string) (docs []loaded) {
+	for _, d := range Docs(index) {
+		docs = append(docs, loaded{d.ID, map[string]any{"title": d.Title, "body": d.Body}})
+	}
+	return docs
+}
 
 // normalized returns v as it looks once it went through JSON.
 func normalized(tb testing.TB, v any) any {
 	tb.Helper()
 	data, err := json.Marshal(v)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return decodeJSON(data)
 }

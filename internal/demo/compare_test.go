@@ -6,11 +6,15 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // tolerance is the largest relative difference of two scores that counts as
@@ -35,18 +39,14 @@ func newComparison(t *testing.T) *comparison {
 			"the tests in e2e do so with the engines that they start")
 	}
 	c := &comparison{
-		real: &client{url, &http.Client{Timeout: testTimeout}}, ours: newClient(t),
+		real: &client{url, &http.Client{Timeout: 30 * time.Second}}, ours: newClient(),
 		prefix: fmt.Sprintf("akin-demo-test-%d-", os.Getpid()),
 	}
 	if v, _ := at(c.real.ok(t, "GET", "/", nil), "version", "number").(string); strings.HasPrefix(v, "3.") {
 		t.Skip("OpenSearch 3 scores without the factor k1+1")
 	}
 	for _, index := range Indices() {
-		var docs []loaded
-		for _, d := range Docs(index) {
-			docs = append(docs, loaded{d.ID, map[string]any{"title": d.Title, "body": d.Body}})
-		}
-		c.load(t, index, map[string]any{"title": text(), "body": text()}, docs)
+		c.load(t, index, map[string]any{"title": text(), "body": text()}, corpus(index))
 	}
 	c.load(t, "odd", map[string]any{
 		"title": text(), "body": map[string]any{"type": "text"}, "tag": map[string]any{"type": "text"},
@@ -88,15 +88,9 @@ func (c *comparison) load(t *testing.T, index string, properties map[string]any,
 	c.real.load(t, name, properties, docs...)
 	t.Cleanup(func() {
 		request, err := http.NewRequest(http.MethodDelete, c.real.base+"/"+name, http.NoBody)
-		if err != nil {
-			t.Error(err)
-			return
-		}
+		check.OK(t, err)
 		response, err := c.real.http.Do(request)
-		if err != nil {
-			t.Error(err)
-			return
-		}
+		check.OK(t, err)
 		response.Body.Close()
 	})
 }
@@ -107,35 +101,23 @@ func (c *comparison) both(t *testing.T, path string, body any) (theirs, ours any
 	t.Helper()
 	theirStatus, theirs := c.real.do(t, "POST", path, body)
 	ourStatus, ours := c.ours.do(t, "POST", path, body)
-	if theirStatus != ourStatus {
-		t.Errorf("%s %v: status %d, a real engine says %d\nours: %v\nreal: %v", path, body, ourStatus, theirStatus, ours, theirs)
-	}
+	check.Equal(t, ourStatus, theirStatus, path, body, ours, theirs)
 	return theirs, ours
 }
 
-// search compares all hits, scores and the total of one query.
-func (c *comparison) search(t *testing.T, index string, query map[string]any) {
-	t.Helper()
-	c.searchWith(t, index, query, nil)
-}
-
-// searchWith is search with more members in the body.
-func (c *comparison) searchWith(t *testing.T, index string, query, more map[string]any) {
+// search compares all hits, scores and the total of one query, with these
+// rescorers if there are any.
+func (c *comparison) search(t *testing.T, index string, query map[string]any, rescore ...any) {
 	t.Helper()
 	body := map[string]any{"query": query, "size": 1000, "_source": false, "track_total_hits": true}
-	maps.Copy(body, more)
-	theirs, ours := c.both(t, "/"+c.prefix+index+"/_search", body)
-	if diff := cmp.Diff(at(theirs, "hits", "total"), at(ours, "hits", "total")); diff != "" {
-		t.Errorf("%s %v: total (-real +ours):\n%s", index, query, diff)
+	if len(rescore) > 0 {
+		body["rescore"] = rescore
 	}
+	theirs, ours := c.both(t, "/"+c.prefix+index+"/_search", body)
+	check.Equal(t, at(theirs, "hits", "total"), at(ours, "hits", "total"), index, query)
 	want, got := scores(theirs), scores(ours)
 	for id, w := range want {
-		g, ok := got[id]
-		if !ok {
-			t.Errorf("%s %v: %s is not found", index, query, id)
-			continue
-		}
-		difference := math.Abs(g - w)
+		difference := math.Abs(got[id] - w)
 		if w != 0 {
 			difference /= math.Abs(w)
 		}
@@ -144,14 +126,10 @@ func (c *comparison) searchWith(t *testing.T, index string, query, more map[stri
 			c.compared++
 		}
 		if difference > tolerance {
-			t.Errorf("%s %v: %s scores %v, in a real engine %v", index, query, id, g, w)
+			t.Errorf("%s %v: %s scores %v, in a real engine %v", index, query, id, got[id], w)
 		}
 	}
-	for id := range got {
-		if _, ok := want[id]; !ok {
-			t.Errorf("%s %v: %s should not be found", index, query, id)
-		}
-	}
+	check.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)), index, query)
 }
 
 // report logs how much was compared, and fails if nothing was.
@@ -298,13 +276,9 @@ func TestRescoredHitsAreThoseOfARealEngine(t *testing.T) {
 	for _, index := range Indices() {
 		for _, words := range []string{"order", "how to change an order", "the account and the delivery"} {
 			query := map[string]any{"match": map[string]any{"body": words}}
-			for _, rescore := range []any{
-				rescorer(3, map[string]any{}),
-				rescorer(20, map[string]any{"query_weight": 1e-6, "rescore_query_weight": 2}),
-				[]any{rescorer(30, map[string]any{"query_weight": 0}), rescorer(5, map[string]any{"query_weight": 0.5, "score_mode": "total"})},
-			} {
-				c.searchWith(t, index, query, map[string]any{"rescore": rescore})
-			}
+			c.search(t, index, query, rescorer(3, map[string]any{}))
+			c.search(t, index, query, rescorer(20, map[string]any{"query_weight": 1e-6, "rescore_query_weight": 2}))
+			c.search(t, index, query, rescorer(30, map[string]any{"query_weight": 0}), rescorer(5, map[string]any{"query_weight": 0.5, "score_mode": "total"}))
 		}
 	}
 	c.both(t, "/"+c.prefix+"help/_search", map[string]any{"rescore": rescorer(3, map[string]any{}), "sort": []any{"_doc"}})
@@ -331,9 +305,7 @@ func TestTermsAreThoseOfARealEngine(t *testing.T) {
 	}
 	for _, body := range requests {
 		theirs, ours := c.both(t, "/"+c.prefix+"help/_analyze", body)
-		if diff := cmp.Diff(withoutTypes(theirs), ours); diff != "" {
-			t.Errorf("%v (-real +ours):\n%s", body, diff)
-		}
+		check.Equal(t, withoutTypes(theirs), ours, body)
 	}
 }
 
@@ -380,17 +352,13 @@ func TestStatisticsAreThoseOfARealEngine(t *testing.T) {
 			body := map[string]any{"doc": map[string]any{"body": terms, "title": terms}, "per_field_analyzer": map[string]any{"body": "keyword", "title": "keyword"}, "term_statistics": true, "positions": false, "offsets": false}
 			maps.Copy(body, o)
 			theirs, ours := c.both(t, "/"+c.prefix+index+"/_termvectors", body)
-			if diff := cmp.Diff(at(theirs, "term_vectors"), at(ours, "term_vectors")); diff != "" {
-				t.Errorf("%s %v (-real +ours):\n%s", index, o, diff)
-			}
+			check.Equal(t, at(theirs, "term_vectors"), at(ours, "term_vectors"), index, o)
 		}
 	}
 	for _, q := range Queries()[:5] {
 		body := map[string]any{"query": map[string]any{"match": map[string]any{"body": q.Text}}}
 		theirs, ours := c.both(t, "/"+c.prefix+"*/_count", body)
-		if diff := cmp.Diff(at(theirs, "count"), at(ours, "count")); diff != "" {
-			t.Errorf("count of %q (-real +ours):\n%s", q.Text, diff)
-		}
+		check.Equal(t, at(theirs, "count"), at(ours, "count"), q.Text)
 	}
 }
 
@@ -412,8 +380,6 @@ func TestExplanationsAreThoseOfARealEngine(t *testing.T) {
 		near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= tolerance*math.Abs(a) })
 		// dis_max lists its clauses in the order of a hash map there.
 		anyOrder := cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(at(a, "description")) < fmt.Sprint(at(b, "description")) })
-		if diff := cmp.Diff(want, got, near, anyOrder); diff != "" {
-			t.Errorf("%v (-real +ours):\n%s", query, diff)
-		}
+		check.Equal(t, want, got, anyOrder, near, query)
 	}
 }

@@ -8,47 +8,45 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// corpusFiles has a file for each index and one of queries, all in JSON Lines.
-// The texts were written for this project; the judgments were made by reading
-// them, before any search, and must not be changed to suit a result.
+// corpusFiles has a file per index and one of queries, in JSON Lines. The texts
+// were written for this project. The judgments were made by reading them,
+// before any search, and must not be changed to suit a result.
 //
 //go:embed corpus/*.jsonl
 var corpusFiles embed.FS
 
 // A Doc is one document of the corpus.
 type Doc struct {
-	ID    string `json:"_id"`   // unique in the corpus: the index's name and a number, "help-001"
+	ID    string `json:"_id"`   // unique: the index's name and a number, "help-001"
 	Title string `json:"title"` // a few words
 	Body  string `json:"body"`  // a paragraph of 35 to 80 words
 }
 
-// A Query is a search together with what it should find.
+// A Query is a search with its relevant documents.
 type Query struct {
 	ID    string `json:"_id"`   // unique among the queries: "q01"
 	Index string `json:"index"` // the index to search
 	Text  string `json:"text"`  // what a user would type, two to five words
-	// Judgments maps the ids of the relevant documents to their grade: 2
-	// answers the query, 1 is related or helpful. A document that is not in
-	// the map is not relevant.
+	// Judgments maps ids of relevant documents to grades: 2 answers the query, 1
+	// is related or helpful. Documents not in the map are not relevant.
 	Judgments map[string]float64 `json:"relevant"`
 }
 
-// Indices returns the names of the indices of the corpus: a help center, a
-// product catalogue and a knowledge base of everyday topics. Their texts name
-// the same thing by different words (couch, settee, sofa), and different things
-// by the same word (a dripping tap, tap dancing).
+// Indices returns the names of the corpus's indices: a help center, a product
+// catalogue and a knowledge base of everyday topics. Their texts use different
+// words for the same thing (couch, settee, sofa), and the same word for
+// different things (a dripping tap, tap dancing).
 func Indices() []string { return []string{"help", "catalogue", "knowledge"} }
 
-// Docs returns the documents of an index of the corpus in the order of their
-// ids. The caller owns them. It panics for other names.
+// Docs returns the documents of an index of the corpus, sorted by id. The
+// caller owns them. It panics for other names.
 func Docs(index string) []Doc { return mustReadLines[Doc](index) }
 
-// Queries returns the judged queries in the order of their ids. The caller
-// owns the result.
+// Queries returns the judged queries, sorted by id. The caller owns them.
 func Queries() []Query { return mustReadLines[Query]("queries") }
 
-// mustReadLines returns the values of the embedded file of that name. It panics
-// if the file is malformed, which the tests rule out.
+// mustReadLines returns the values of an embedded file. It panics if the file
+// is malformed, which tests rule out.
 func mustReadLines[T any](name string) (values []T) {
 	data, err := corpusFiles.ReadFile("corpus/" + name + ".jsonl")
 	for line := range bytes.Lines(data) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // corpusWords returns the lower-case words of s without punctuation.
@@ -16,37 +16,18 @@ func corpusWords(s string) []string {
 	})
 }
 
-func TestCorpusHasThreeIndicesOfSufficientSize(t *testing.T) {
-	var names []string
+func TestCorpusIsOfSufficientSize(t *testing.T) {
+	check.Equal(t, []string{"help", "catalogue", "knowledge"}, Indices())
 	total := 0
 	for _, index := range Indices() {
-		names = append(names, index)
 		total += len(Docs(index))
 		if len(Docs(index)) < 150 {
 			t.Errorf("%s: %d documents, want at least 150", index, len(Docs(index)))
 		}
-	}
-	if diff := cmp.Diff([]string{"help", "catalogue", "knowledge"}, names); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
-	}
-	if total < 400 {
-		t.Errorf("%d documents, want at least 400", total)
-	}
-}
-
-func TestCorpusIDsNumberTheDocuments(t *testing.T) {
-	for _, index := range Indices() {
 		for i, doc := range Docs(index) {
 			if want := fmt.Sprintf("%s-%03d", index, i+1); doc.ID != want {
 				t.Errorf("%s: document %d has the id %q, want %q", index, i+1, doc.ID, want)
 			}
-		}
-	}
-}
-
-func TestCorpusTextsHaveTheLengthOfAParagraph(t *testing.T) {
-	for _, index := range Indices() {
-		for _, doc := range Docs(index) {
 			if n := len(strings.Fields(doc.Body)); n < 35 || n > 80 {
 				t.Errorf("%s: a body of %d words, want 35 to 80", doc.ID, n)
 			}
@@ -54,11 +35,12 @@ func TestCorpusTextsHaveTheLengthOfAParagraph(t *testing.T) {
 				t.Errorf("%s: a title of %d words, want 1 to 12", doc.ID, n)
 			}
 			for _, text := range []string{doc.Title, doc.Body} {
-				if text != strings.Join(strings.Fields(text), " ") {
-					t.Errorf("%s: stray white space in %q", doc.ID, text)
-				}
+				check.Equal(t, strings.Join(strings.Fields(text), " "), text, doc.ID)
 			}
 		}
+	}
+	if total < 400 {
+		t.Errorf("%d documents, want at least 400", total)
 	}
 }
 

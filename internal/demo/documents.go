@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// info does not claim to be Elasticsearch; the version says to clients which
+// info does not claim to be Elasticsearch; the version tells clients which
 // interface to expect.
 func (e *Engine) info(*call) any {
 	return map[string]any{
@@ -21,8 +21,8 @@ func (e *Engine) info(*call) any {
 	}
 }
 
-// createIndex refuses settings that would change terms, scores or shards. The
-// number of replicas changes nothing.
+// createIndex refuses settings that would change terms, scores or shards. It
+// ignores the number of replicas.
 func (e *Engine) createIndex(c *call) any {
 	a := newArgs("create_index", c.decoded())
 	definition, settings := a.object("mappings"), newArgs("settings", a.object("settings"))
@@ -37,7 +37,7 @@ func (e *Engine) createIndex(c *call) any {
 }
 
 // describe answers with the settings of indices, flat as "index.uuid" or
-// nested, and but for _settings with their mappings.
+// nested, and, except for _settings, with their mappings.
 func (e *Engine) describe(c *call) any {
 	out := map[string]any{}
 	for _, ix := range e.named(c) {
@@ -61,8 +61,8 @@ type operation struct {
 	source []byte
 }
 
-// bulk carries out many writes. A line that is not JSON, or an action that is
-// not known, fails the whole request before anything is written.
+// bulk writes many documents. A line that is not JSON, or an unknown action,
+// fails the whole request before anything is written.
 func (e *Engine) bulk(c *call) any {
 	ix, ops := e.single(c.PathValue("index")), parseBulk(c.body)
 	items := make([]any, len(ops))

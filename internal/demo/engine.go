@@ -1,19 +1,19 @@
-// Package demo is a small search engine in memory, and a corpus to try it on.
-// It serves the part of Elasticsearch's HTTP interface that akin and its
-// demonstration need, with the terms and the BM25 scores of the real engines:
-// on the same documents its scores agree with those of Elasticsearch 7, 8 and
-// OpenSearch 2 to a relative error under 1e-4.
+// Package demo is a small search engine in memory, with a corpus. It serves the
+// part of Elasticsearch's HTTP interface that akin and its demo need, with the
+// terms and BM25 scores of the real engines: on the same documents its scores
+// agree with those of Elasticsearch 7, 8 and OpenSearch 2 to a relative error
+// under 1e-4.
 //
-// # What it is not
+// # Limits
 //
-// It has fields of type text only. Documents are written in bulk and neither
-// replaced nor deleted. It keeps no positions, so there are no phrases; it has
-// one shard, no aggregations, highlights or aliases, and of scripts it
-// knows akin's own, by their text: [ScriptInvert], [ScriptSaturate] and
-// [ScriptProbe]. It makes no terms of emoji, of circled letters and of Thai,
-// Lao, Burmese and Khmer script. It refuses what it does not know with status
-// 400 and an error that names it: it ignores nothing that would change an
-// answer, except filter_path, which only shortens it.
+// All fields are of type text. Documents are written in bulk and neither
+// replaced nor deleted. It keeps no positions, so there are no phrases. It has
+// one shard and no aggregations, highlights or aliases. It runs only akin's own
+// scripts: [ScriptInvert], [ScriptSaturate] and [ScriptProbe]. It makes no
+// terms of emoji, circled letters, and Thai, Lao, Burmese and Khmer script. It
+// refuses what it does not know with status 400 and an error that names it. It
+// ignores nothing that would change an answer, except filter_path, which only
+// shortens it.
 package demo
 
 import (
@@ -27,26 +27,26 @@ import (
 )
 
 // An Engine is a search engine in memory and an [http.Handler] that answers
-// like Elasticsearch. What is written is searchable at once. It is safe for
-// concurrent use: a request sees other writes completely or not at all, and
-// one bulk request counts as one write.
+// like Elasticsearch. Writes are searchable at once. It is safe for concurrent
+// use: a request sees other writes completely or not at all, and one bulk
+// request is one write.
 type Engine struct {
-	// NoScripts has searches with scripts refused, as clusters do whose
-	// script.allowed_types or script.allowed_contexts leave searches out. It is
-	// set before the first request.
+	// NoScripts makes it refuse searches with scripts, like clusters whose
+	// script.allowed_types or script.allowed_contexts exclude searches. Set it
+	// before the first request.
 	NoScripts bool
 
 	uuid string
 	mux  *http.ServeMux
 
-	mu      sync.RWMutex // held while a request is being answered
+	mu      sync.RWMutex // held while a request is answered
 	indices map[string]*index
 	scrolls map[string]*results
 }
 
 // named returns the indices that the path of c names, sorted: names and
-// wildcards, separated by commas; "", "_all" and "*" are all of them. A name
-// that does not exist is refused unless ignore_unavailable is set.
+// wildcards, separated by commas; "", "_all" and "*" mean all. Missing names
+// are refused unless ignore_unavailable is set.
 func (e *Engine) named(c *call) []*index {
 	expression := c.PathValue("index")
 	if expression == "" || expression == "_all" {

@@ -2,23 +2,25 @@ package demo
 
 import (
 	"math"
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/akin-search/akin/e2e/check"
 )
+
+func isObject(answer any) bool {
+	_, ok := answer.(map[string]any)
+	return ok
+}
 
 // Whatever the body, a search answers with JSON and with status 200 or a
 // refusal, and its hits come in descending order of finite scores.
 func FuzzSearchBody(f *testing.F) {
 	for _, q := range append(queriesOf("car hire park"), saturated(2)) {
 		body, err := json.Marshal(map[string]any{"query": q, "explain": true})
-		if err != nil {
-			f.Fatal(err)
-		}
+		check.OK(f, err)
 		f.Add(body)
 	}
 	for _, body := range []string{
@@ -33,19 +35,9 @@ func FuzzSearchBody(f *testing.F) {
 	e.create("toy", map[string]any{"properties": map[string]any{"body": text(), "title": text(), "tag": map[string]any{"type": "text"}}}).
 		put("1", []byte(`{"body":"car hire. Cars park!","title":"one","tag":["a",2]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r := httptest.NewRequest(http.MethodPost, "/toy/_search", strings.NewReader(string(body)))
-		r.Header.Set("Content-Type", "application/json")
-		w := httptest.NewRecorder()
-		e.ServeHTTP(w, r)
-		var answer any
-		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-			t.Fatalf("answer %q: %v", w.Body, err)
-		}
-		if w.Code != 200 {
-			if w.Code != 400 && w.Code != 413 {
-				t.Fatalf("status %d: %v", w.Code, answer)
-			}
-			return
+		status, answer := clientOf(e).do(t, "POST", "/toy/_search", string(body))
+		if !isObject(answer) || status != 200 && status != 400 && status != 413 {
+			t.Fatalf("status %d: %v", status, answer)
 		}
 		last := math.Inf(1)
 		hits, _ := at(answer, "hits", "hits").([]any)
@@ -73,13 +65,8 @@ func FuzzBulkBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		e := NewEngine()
 		ix := e.create("toy", map[string]any{"properties": map[string]any{"body": text()}})
-		r := httptest.NewRequest(http.MethodPost, "/toy/_bulk", strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/x-ndjson")
-		w := httptest.NewRecorder()
-		e.ServeHTTP(w, r)
-		var answer any
-		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-			t.Fatalf("answer %q: %v", w.Body, err)
+		if _, answer := clientOf(e).do(t, "POST", "/toy/_bulk", body); !isObject(answer) {
+			t.Fatalf("answer %v", answer)
 		}
 		for name, field := range ix.fields {
 			occurrences, pairs := 0, 0

@@ -39,11 +39,10 @@ func NewEngine() *Engine {
 	return e
 }
 
-// ServeHTTP answers one request. Bodies are bounded: 64 MiB for _bulk, 1 MiB
-// for everything else.
+// ServeHTTP answers one request. A body may have 1 MiB, for _bulk 64 MiB.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) { e.mux.ServeHTTP(w, r) }
 
-// Serve answers at an address until stop is called.
+// Serve serves at an address until stop is called.
 func (e *Engine) Serve(ctx context.Context, address string) (url string, stop func(), err error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -61,15 +60,15 @@ func (e *Engine) Serve(ctx context.Context, address string) (url string, stop fu
 	}, nil
 }
 
-// A handler returns the body of the answer, which becomes JSON, or panics with
-// a [refusal].
+// A handler returns the body of the answer, which is encoded as JSON, or panics
+// with a [refusal].
 type handler func(c *call) any
 
 func noHandler(c *call) any {
 	panic(illegal("no handler found for uri [%s] and method [%s]: the embedded engine does not serve it", c.URL.RequestURI(), c.Method))
 }
 
-// serve answers requests by h: searches at the same time, others one by one.
+// serve handles requests by h: searches concurrently, others one by one.
 func (e *Engine) serve(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Request: r, params: r.URL.Query(), status: http.StatusOK}
@@ -97,6 +96,6 @@ func (e *Engine) serve(h handler) http.HandlerFunc {
 		}
 		w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 		w.WriteHeader(c.status)
-		_ = json.MarshalWrite(w, body, options...) // a client that went away needs no answer
+		_ = json.MarshalWrite(w, body, options...) // on error the client is gone
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestRefusalsNameTheCause(t *testing.T) {
@@ -82,51 +84,35 @@ func TestRefusalsNameTheCause(t *testing.T) {
 			}
 		})
 	}
-	if n := at(c.ok(t, "GET", "/toy/_count", nil), "count"); n != 3.0 {
-		t.Errorf("%v documents are left, want 3: a refused request wrote something", n)
-	}
+	check.Equal(t, 3.0, at(c.ok(t, "GET", "/toy/_count", nil), "count"))
 }
 
 // Only searches run at the same time.
 func TestADocumentIsNotStoredDuringSearches(t *testing.T) {
 	e := NewEngine()
-	send := func(method, path, body string) int {
-		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		w := httptest.NewRecorder()
-		e.ServeHTTP(w, r)
-		return w.Code
-	}
-	if status := send(http.MethodPut, "/toy", `{"mappings":{"properties":{"body":{"type":"text"}}}}`); status != http.StatusOK {
-		t.Fatal(status)
-	}
+	c := clientOf(e)
+	c.load(t, "toy", map[string]any{"body": text()})
 	stored := make(chan int, 1)
 	e.mu.RLock() // a search
-	go func() { stored <- send(http.MethodPost, "/toy/_bulk", "{\"index\":{}}\n{\"body\":\"car\"}\n") }()
+	go func() {
+		status, _ := c.do(t, "POST", "/toy/_bulk", "{\"index\":{}}\n{\"body\":\"car\"}\n")
+		stored <- status
+	}()
 	select {
 	case status := <-stored:
 		t.Errorf("it was stored during a search: %d", status)
 		stored <- status
-	case <-time.After(50 * time.Millisecond):
+	case <-time.After(50 * time.Millisecond): // nothing tells that it waits for a mutex
 	}
 	e.mu.RUnlock()
-	if status := <-stored; status != http.StatusOK {
-		t.Errorf("status %d", status)
-	}
+	check.Equal(t, http.StatusOK, <-stored)
 }
 
 func TestWeightsMultiplyScores(t *testing.T) {
 	c := toy(t)
-	scores := func(query string) map[any]float64 {
-		found := map[any]float64{}
-		hits, _ := at(c.ok(t, "POST", "/toy/_search", `{"query":`+query+`}`), "hits", "hits").([]any)
-		for _, h := range hits {
-			found[at(h, "_id")], _ = at(h, "_score").(float64)
-		}
-		return found
-	}
-	car := scores(`{"match":{"body":"car"}}`)
-	got := scores(`{"function_score":{"query":{"match":{"body":"car"}},"functions":[{"filter":{"match":{"body":"hire"}},"weight":4}],"weight":2}}`)
+	car := scores(c.ok(t, "POST", "/toy/_search", `{"query":{"match":{"body":"car"}}}`))
+	got := scores(c.ok(t, "POST", "/toy/_search",
+		`{"query":{"function_score":{"query":{"match":{"body":"car"}},"functions":[{"filter":{"match":{"body":"hire"}},"weight":4}],"weight":2}}}`))
 	if len(got) != 2 || !near(got["1"], 8*car["1"]) || !near(got["2"], 2*car["2"]) {
 		t.Errorf("%v, without weights %v", got, car)
 	}
@@ -144,14 +130,12 @@ func TestBodyHasToSayThatItIsJSON(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		e.ServeHTTP(w, r)
-		if w.Code != want {
-			t.Errorf("%q: status %d, want %d", contentType, w.Code, want)
-		}
+		check.Equal(t, want, w.Code, contentType)
 	}
 }
 
 func TestBulkReportsEachItem(t *testing.T) {
-	c := newClient(t)
+	c := newClient()
 	c.load(t, "b", map[string]any{"tag": map[string]any{"type": "text"}})
 	answer := c.ok(t, "POST", "/b/_bulk", `{"index":{"_id":"1"}}
 {"tag":["x",null,3,true]}
@@ -186,13 +170,11 @@ func TestBulkReportsEachItem(t *testing.T) {
 			t.Errorf("%v documents with %q, want %v", n, value, want)
 		}
 	}
-	if n := at(c.ok(t, "GET", "/b/_count", nil), "count"); n != 2.0 {
-		t.Errorf("%v documents, want 2", n)
-	}
+	check.Equal(t, 2.0, at(c.ok(t, "GET", "/b/_count", nil), "count"))
 }
 
 func TestIndexExpressions(t *testing.T) {
-	c := newClient(t)
+	c := newClient()
 	for _, name := range []string{"logs-1", "logs-2", "other"} {
 		c.load(t, name, map[string]any{"v": text()}, loaded{name, map[string]any{"v": "x"}})
 	}
@@ -201,9 +183,7 @@ func TestIndexExpressions(t *testing.T) {
 		"/logs-*/_search": {"logs-1", "logs-2"}, "/other,logs-1/_search": {"logs-1", "other"}, "/*-2,*r/_search": {"logs-2", "other"},
 		"/none-*/_search": {}, "/other,none/_search?ignore_unavailable=true": {"other"},
 	} {
-		if diff := cmp.Diff(want, ids(c.ok(t, "GET", path, nil))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", path, diff)
-		}
+		check.Equal(t, want, ids(c.ok(t, "GET", path, nil)), path)
 	}
 }
 
@@ -239,9 +219,7 @@ func TestSearchOptions(t *testing.T) {
 			answer := c.ok(t, "POST", tt.path, tt.body)
 			for path, want := range tt.want {
 				if path == "ids" {
-					if got := fmt.Sprint(ids(answer)); got != want {
-						t.Errorf("found %s, want %s", got, want)
-					}
+					check.Equal(t, want, any(fmt.Sprint(ids(answer))))
 					continue
 				}
 				steps := []any{"hits"}
@@ -264,17 +242,9 @@ func TestScrollReadsEveryDocumentAsItWas(t *testing.T) {
 	synctest.Test(t, scrollDocuments)
 }
 
-// A transport answers requests by an engine, without a network.
-type transport struct{ *Engine }
-
-func (e transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := httptest.NewRecorder()
-	e.ServeHTTP(w, r)
-	return w.Result(), nil
-}
-
 func scrollDocuments(t *testing.T) {
-	c := &client{"http://demo", &http.Client{Transport: transport{NewEngine()}}}
+	t.Helper()
+	c := newClient()
 	var docs []loaded
 	for i := range 7 {
 		docs = append(docs, loaded{strconv.Itoa(i), map[string]any{"v": "old"}})
@@ -288,18 +258,14 @@ func scrollDocuments(t *testing.T) {
 		answer = c.ok(t, "POST", "/_search/scroll", map[string]any{"scroll": "1m", "scroll_id": id})
 		got = append(got, ids(answer)...)
 	}
-	if diff := cmp.Diff([]string{"0", "1", "2", "3", "4", "5", "6"}, got); diff != "" {
-		t.Errorf("ids (-want +got):\n%s", diff)
-	}
+	check.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6"}, got)
 	time.Sleep(2 * time.Minute)
 	if status, _ := c.do(t, "POST", "/_search/scroll", map[string]any{"scroll_id": id}); status != http.StatusNotFound {
 		t.Errorf("an expired scroll answers with status %d, want 404", status)
 	}
 	second := at(c.ok(t, "POST", "/s/_search?scroll=1m", nil), "_scroll_id")
 	freed := c.ok(t, "DELETE", "/_search/scroll", map[string]any{"scroll_id": []any{second}})
-	if at(freed, "num_freed") != 1.0 {
-		t.Errorf("freed %v", freed)
-	}
+	check.Equal(t, 1.0, at(freed, "num_freed"), freed)
 	if status, _ := c.do(t, "DELETE", "/_search/scroll", map[string]any{"scroll_id": second}); status != http.StatusNotFound {
 		t.Errorf("freeing twice: status %d, want 404", status)
 	}
@@ -322,9 +288,7 @@ func TestEngineDescribesItsIndices(t *testing.T) {
 		at(answer, "toy", "mappings", "properties", "body", "type") != "text" || at(answer, "toy", "aliases") == nil {
 		t.Errorf("GET /toy: %v", answer)
 	}
-	if n := at(c.ok(t, "GET", "/toy?flat_settings=true", nil), "toy", "settings", "index.number_of_shards"); n != "1" {
-		t.Errorf("flat settings name %v shards", n)
-	}
+	check.Equal(t, "1", at(c.ok(t, "GET", "/toy?flat_settings=true", nil), "toy", "settings", "index.number_of_shards"))
 	if v, _ := at(c.ok(t, "GET", "/", nil), "version", "number").(string); !strings.HasPrefix(v, "8.") {
 		t.Errorf("version %q", v)
 	}
@@ -337,7 +301,7 @@ func TestEngineDescribesItsIndices(t *testing.T) {
 
 // A search sees a bulk request completely or not at all.
 func TestSearchesDuringWritesSeeWholeBulks(t *testing.T) {
-	c := newClient(t)
+	c := newClient()
 	c.load(t, "w", map[string]any{"v": text()})
 	const pairs = 40
 	var wg sync.WaitGroup
@@ -350,9 +314,7 @@ func TestSearchesDuringWritesSeeWholeBulks(t *testing.T) {
 		wg.Go(func() {
 			for range pairs {
 				n, _ := at(c.ok(t, "POST", "/w/_search", `{"query":{"match":{"v":"car"}},"size":100}`), "hits", "total", "value").(float64)
-				if int(n)%2 != 0 {
-					t.Errorf("a search saw %v documents, half a bulk", n)
-				}
+				check.Equal(t, 0, int(n)%2, n)
 			}
 		})
 	}
@@ -367,35 +329,29 @@ func TestTermVectorsOfDocumentsAreThoseOfTheirTexts(t *testing.T) {
 	const without = "?positions=false&offsets=false&payloads=false&term_statistics=false&field_statistics=false"
 	answer := c.ok(t, "POST", "/_mtermvectors"+without,
 		`{"docs":[{"_index":"toy","_id":"1","fields":["body"]},{"_index":"toy","_id":"nobody","fields":["body"]}]}`)
-	if got := at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "term_freq"); got != 2. {
-		t.Errorf("car is there %v times, want 2", got)
-	}
+	check.Equal(t, 2., at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "term_freq"))
 	if got := at(answer, "docs", 0, "term_vectors", "title"); got != nil {
 		t.Errorf("a field that was not asked for: %v", got)
 	}
-	if got := at(answer, "docs", 1, "found"); got != false {
-		t.Errorf("a document that is not there: %v", got)
-	}
+	check.Equal(t, false, at(answer, "docs", 1, "found"))
 	if got := at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "tokens"); got != nil {
 		t.Errorf("positions that were not asked for: %v", got)
 	}
 	answer = c.ok(t, "POST", "/_mtermvectors"+strings.Replace(without, "positions=false", "positions=true", 1),
 		`{"docs":[{"_index":"toy","_id":"1","fields":["body"]}]}`)
-	want := []any{map[string]any{"position": 0.}, map[string]any{"position": 2.}}
-	if diff := cmp.Diff(want, at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "tokens")); diff != "" {
-		t.Errorf("positions of car (-want +got)\n%s", diff)
-	}
+	want := any([]any{map[string]any{"position": 0.}, map[string]any{"position": 2.}})
+	check.Equal(t, want, at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "tokens"))
 }
 
 func TestHitsAreNamedByNumbers(t *testing.T) {
 	c := toy(t)
 	names := `{"query":{"match":{"body":"car"}},"_source":false,"stored_fields":"_none_","docvalue_fields":["_seq_no"]}`
 	answer := c.ok(t, "POST", "/toy/_search", names)
-	number := at(answer, "hits", "hits", 0, "fields", "_seq_no", 0)
-	if id := at(answer, "hits", "hits", 0, "_id"); id != nil || number == nil {
+	number := best(answer, "fields", "_seq_no", 0)
+	if id := best(answer, "_id"); id != nil || number == nil {
 		t.Fatalf("named by the id %v and the number %v", id, number)
 	}
-	want := at(c.ok(t, "POST", "/toy/_search", `{"query":{"match":{"body":"car"}}}`), "hits", "hits", 0, "_id")
+	want := best(c.ok(t, "POST", "/toy/_search", `{"query":{"match":{"body":"car"}}}`), "_id")
 	page := fmt.Sprintf(`{"query":{"bool":{"filter":[{"terms":{"_seq_no":[%v]}},{"term":{"_index":"toy"}}]}}}`, number)
 	if got := at(c.ok(t, "POST", "/toy/_search", page), "hits", "hits"); len(got.([]any)) != 1 || at(got, 0, "_id") != want {
 		t.Errorf("number %v is of %v, want %v", number, got, want)

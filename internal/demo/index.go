@@ -10,13 +10,13 @@ import (
 	"github.com/akin-search/akin/internal/glob"
 )
 
-// A fieldType says how a field of text is indexed. It is immutable.
+// A fieldType says how a text field is indexed. It is immutable.
 type fieldType struct {
 	analyzer string
 	bm25     bm25
 }
 
-// A mapping has the fields of an index by their names. It is immutable.
+// A mapping has the fields of an index by name. It is immutable.
 type mapping struct {
 	fields     map[string]*fieldType
 	properties map[string]any // as written
@@ -33,7 +33,7 @@ func newMapping(definition map[string]any) *mapping {
 		if kind := a.str("type", ""); kind != "text" {
 			panic(mapperError("No handler for type [%s] declared on field [%s]", kind, name))
 		}
-		// Elasticsearch and OpenSearch up to 2 multiply each score by k1+1 (Lucene's
+		// Elasticsearch and OpenSearch up to 2 multiply scores by k1+1 (Lucene's
 		// LegacyBM25Similarity), and so does this engine.
 		t := &fieldType{analyzer: a.str("analyzer", "standard"), bm25: bm25{k1: 1.2, b: 0.75, scale: 2.2}}
 		a.done()
@@ -45,8 +45,8 @@ func newMapping(definition map[string]any) *mapping {
 	return m
 }
 
-// matching returns the fields whose names match the pattern, sorted. A name
-// without wildcard is returned as it is.
+// matching returns the fields that match pattern, sorted. A name without
+// wildcard is returned as it is.
 func (m *mapping) matching(pattern string) []string {
 	if !strings.Contains(pattern, "*") {
 		return []string{pattern}
@@ -63,14 +63,14 @@ type index struct {
 	fields     map[string]*inverted
 }
 
-// A document is never changed.
+// A document is immutable.
 type document struct {
 	id     string
 	source []byte                  // as it came
-	terms  map[string][]occurrence // by field, where the source does not have them
+	terms  map[string][]occurrence // by field, if there is no source with them
 }
 
-// An occurrence says how often a document has a term.
+// An occurrence is the number of times that a document has a term.
 type occurrence struct {
 	of   *postings
 	freq int32
@@ -84,7 +84,7 @@ type inverted struct {
 	sumDocFreq int
 }
 
-// The postings of a term, in ascending order of documents.
+// postings of a term are sorted by document.
 type postings struct {
 	term      string
 	list      []posting
@@ -92,10 +92,10 @@ type postings struct {
 }
 
 // A posting says how often a document has a term in a field of that length, as
-// Lucene remembers it.
+// quantized by Lucene.
 type posting struct{ doc, freq, length int32 }
 
-// of returns the postings of a term, empty ones where no document has it.
+// of returns the postings of a term, empty ones if no document has it.
 func (f *inverted) of(term string) *postings {
 	if f == nil || f.terms[term] == nil {
 		return &postings{}
@@ -107,8 +107,7 @@ func newIndex(name string, m *mapping) *index {
 	return &index{name: name, uuid: rand.Text(), mapping: m, known: map[string]int{}, fields: map[string]*inverted{}}
 }
 
-// put writes a document under a new id. One that does not fit the mapping
-// changes nothing.
+// put writes a new document. One that does not fit the mapping changes nothing.
 func (ix *index) put(id string, source []byte) {
 	if _, known := ix.known[id]; known {
 		panic(refuse(http.StatusConflict, "version_conflict_engine_exception",
@@ -133,10 +132,9 @@ func (ix *index) put(id string, source []byte) {
 	ix.add(id, source, terms)
 }
 
-// add puts a document behind the others, with how often it has each term, by
-// field.
+// add appends a document, with the frequency of each term by field.
 func (ix *index) add(id string, source []byte, terms map[string]map[string]int) {
-	number := int32(len(ix.docs)) //nolint:gosec // as many documents do not fit in memory
+	number := int32(len(ix.docs)) //nolint:gosec // more documents do not fit in memory
 	d := document{id: id, source: source}
 	if ix.mapping.loaded {
 		d.terms = make(map[string][]occurrence, len(terms))

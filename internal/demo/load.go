@@ -7,18 +7,16 @@ import (
 
 // A Field is a text field of an index that [Engine.Load] makes.
 type Field struct {
-	// Analyze returns the terms of a text that is searched for. It may be called
-	// by several searches at the same time.
+	// Analyze returns the terms of a searched text. It may be called concurrently.
 	Analyze func(text string) ([]Token, error)
-	// K1 and B are the parameters of BM25, and Scale is what each score is
-	// multiplied by: k1+1 in Elasticsearch and in OpenSearch up to 2, 1 in
-	// OpenSearch 3.
+	// K1 and B are the parameters of BM25. Scale multiplies each score: k1+1 in
+	// Elasticsearch and in OpenSearch up to 2, 1 in OpenSearch 3.
 	K1, B, Scale float64
 }
 
-// Load makes an index of documents that come as terms: for each its id and, by
-// field, how often it has each term. They have no source. Ids are unique, and
-// fields are those given; a search of others is refused.
+// Load makes an index of documents that come as terms: id, and by field how
+// often each term occurs. They have no source. Ids must be unique. Documents
+// have only the given fields; searches in others are refused.
 func (e *Engine) Load(name string, fields map[string]Field, docs iter.Seq2[string, map[string]map[string]int]) error {
 	ix := newIndex(name, loadedMapping(fields))
 	for id, terms := range docs {
@@ -34,7 +32,7 @@ func (e *Engine) Load(name string, fields map[string]Field, docs iter.Seq2[strin
 }
 
 // Check returns why an index with those fields would refuse a search, whatever
-// its documents and the terms of the search; nil where it would not.
+// its documents and the search's terms; nil if it would not.
 func (*Engine) Check(fields map[string]Field, body []byte) error {
 	if refused := caught(func() {
 		parseSearch(newArgs("search", decodeJSON(body)).rest).find([]*index{newIndex("", loadedMapping(fields))})
@@ -44,7 +42,7 @@ func (*Engine) Check(fields map[string]Field, body []byte) error {
 	return nil
 }
 
-// loadedMapping returns the mapping of an index with those fields only.
+// loadedMapping returns the mapping of an index with only those fields.
 func loadedMapping(fields map[string]Field) *mapping {
 	m := &mapping{fields: map[string]*fieldType{}, properties: map[string]any{}, analyzers: analyzers(), loaded: true}
 	for field, f := range fields {

@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http/httptest"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // loadHelp loads the help center as terms into an index of that name.
@@ -36,47 +34,34 @@ func englishTerms(text string) ([]Token, error) {
 	return tokens, nil
 }
 
-// clientOf returns a client of an engine.
-func clientOf(tb testing.TB, e *Engine) *client {
-	tb.Helper()
-	server := httptest.NewServer(e)
-	tb.Cleanup(server.Close)
-	return &client{server.URL, server.Client()}
-}
-
 func TestDocumentsThatComeAsTermsScoreAsTheirTexts(t *testing.T) {
-	c := newClient(t)
-	var docs []loaded
-	for _, d := range Docs("help") {
-		docs = append(docs, loaded{d.ID, map[string]any{"body": d.Body}})
-	}
-	c.load(t, "help", map[string]any{"body": text()}, docs...)
+	c := newClient()
+	docs := corpus("help")
+	c.load(t, "help", map[string]any{"body": text(), "title": text()}, docs...)
 	e := NewEngine()
 	loadHelp(t, e, "help", Field{englishTerms, 1.2, 0.75, 2.2})
-	loadedClient := clientOf(t, e)
+	loadedClient := clientOf(e)
 	for _, q := range Queries() {
 		body := fmt.Sprintf(`{"size":5,"from":1,"query":{"bool":{"should":[{"match":{"body":%q}},{"term":{"body":{"value":"card","boost":0.5}}}]}},`+
 			`"rescore":{"window_size":20,"query":{"rescore_query":{"match":{"body":"order late"}}}}}`, q.Text)
 		got, want := loadedClient.ok(t, "POST", "/help/_search", body), c.ok(t, "POST", "/help/_search", body)
-		if diff := cmp.Diff(ids(want), ids(got)); diff != "" {
-			t.Errorf("%s: %s", q.Text, diff)
-		}
+		check.Equal(t, ids(want), ids(got), q.Text)
 		for id, score := range scores(got) {
 			if !near(scores(want)[id], score) {
 				t.Errorf("%s: %s has %v, want %v", q.Text, id, score, scores(want)[id])
 			}
 		}
 	}
-	for _, path := range []string{"/help/_analyze", "/help/_termvectors", "/_mtermvectors?positions=false&offsets=false&term_statistics=false&field_statistics=false"} {
-		body := map[string]any{
-			"/help/_analyze":     map[string]any{"field": "body", "text": "Cards are refused"},
-			"/help/_termvectors": map[string]any{"doc": map[string]any{"body": "card"}, "per_field_analyzer": map[string]any{"body": "keyword"}, "term_statistics": true, "positions": false, "offsets": false},
-		}[path]
-		if body == nil {
-			body = map[string]any{"docs": []any{map[string]any{"_index": "help", "_id": docs[0].id, "fields": []string{"body"}}}}
-		}
-		if want, got := c.ok(t, "POST", path, body), loadedClient.ok(t, "POST", path, body); path != "/help/_analyze" && !cmp.Equal(at(want, "term_vectors"), at(got, "term_vectors")) || !cmp.Equal(at(want, "docs"), at(got, "docs")) {
-			t.Errorf("%s: %v, want %v", path, got, want)
+	for path, body := range map[string]any{
+		"/help/_analyze":     map[string]any{"field": "body", "text": "Cards are refused"},
+		"/help/_termvectors": map[string]any{"doc": map[string]any{"body": "card"}, "per_field_analyzer": map[string]any{"body": "keyword"}, "term_statistics": true, "positions": false, "offsets": false},
+		"/_mtermvectors?positions=false&offsets=false&term_statistics=false&field_statistics=false": map[string]any{
+			"docs": []any{map[string]any{"_index": "help", "_id": docs[0].id, "fields": []string{"body"}}},
+		},
+	} {
+		want, got := c.ok(t, "POST", path, body), loadedClient.ok(t, "POST", path, body)
+		for _, member := range []string{"term_vectors", "docs"} {
+			check.Equal(t, at(want, member), at(got, member), path)
 		}
 	}
 }
@@ -86,7 +71,7 @@ func TestDocumentsThatComeAsTermsScoreAsTheirTexts(t *testing.T) {
 func TestLoadedFieldsHaveTheirOwnParameters(t *testing.T) {
 	e := NewEngine()
 	loadHelp(t, e, "flat", Field{englishTerms, 0, 0.75, 1})
-	found := scores(clientOf(t, e).ok(t, "POST", "/flat/_search", `{"query":{"term":{"body":"card"}}}`))
+	found := scores(clientOf(e).ok(t, "POST", "/flat/_search", `{"query":{"term":{"body":"card"}}}`))
 	if of := slices.Collect(maps.Values(found)); len(of) < 2 || slices.Min(of) != slices.Max(of) {
 		t.Errorf("k1 = 0: %v", found)
 	}
@@ -102,9 +87,7 @@ func TestSearchReportsWhatItCannotRun(t *testing.T) {
 		`{"query":{"match":{"title":"card"}}}`: "field [title]",
 		`{`:                                    "json_parse_exception",
 	} {
-		if err := e.Check(fields, []byte(body)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", body, err, want)
-		}
+		check.Message(t, want, e.Check(fields, []byte(body)), body)
 	}
 	if err := e.Check(fields, []byte(`{"query":{"term":{"body":"card"}}}`)); err != nil {
 		t.Error(err)
@@ -118,15 +101,14 @@ func TestSearchReportsWhatItCannotRun(t *testing.T) {
 // Who asks for the state of a document has to be told it, as the mode soft and
 // feedback do.
 func TestHitsSayTheirStateWhereItIsWanted(t *testing.T) {
-	c := newClient(t)
+	c := newClient()
 	c.load(t, "toy", map[string]any{"body": text()}, loaded{"a", map[string]any{"body": "car"}}, loaded{"b", map[string]any{"body": "car park"}})
 	asked := c.ok(t, "POST", "/toy/_search", `{"query":{"match":{"body":"park"}},"version":true,"seq_no_primary_term":true}`)
-	hit := asked.(map[string]any)["hits"].(map[string]any)["hits"].([]any)[0]
-	if at(hit, "_seq_no") != 1. || at(hit, "_primary_term") != 1. || at(hit, "_version") != 1. {
-		t.Errorf("%v", hit)
+	if best(asked, "_seq_no") != 1. || best(asked, "_primary_term") != 1. || best(asked, "_version") != 1. {
+		t.Errorf("%v", asked)
 	}
-	hit = c.ok(t, "POST", "/toy/_search", `{"query":{"match":{"body":"park"}}}`).(map[string]any)["hits"].(map[string]any)["hits"].([]any)[0]
-	if at(hit, "_seq_no") != nil || at(hit, "_version") != nil {
-		t.Errorf("not asked for: %v", hit)
+	asked = c.ok(t, "POST", "/toy/_search", `{"query":{"match":{"body":"park"}}}`)
+	if best(asked, "_seq_no") != nil || best(asked, "_version") != nil {
+		t.Errorf("not asked for: %v", asked)
 	}
 }

@@ -12,12 +12,12 @@ import (
 
 type parser struct {
 	ix    *index
-	words bool // the explanations of terms are wanted in words, not their values only
+	words bool // explanations of terms need words, not only values
 	named map[string]query
 }
 
-// parseQuery parses a query in the engines' query language, nil is match_all,
-// and returns the queries inside it that have names, too.
+// parseQuery parses a query in the engines' query language; nil is match_all.
+// It also returns the named queries inside it.
 func parseQuery(ix *index, v any, words bool) (query, map[string]query) {
 	if v == nil {
 		return matchAll(), nil
@@ -34,7 +34,8 @@ func (p parser) query(v any) query {
 	name, body := newArgs("query", object).sole()
 	a, field := newArgs(name, body), ""
 	called := a.str("_name", "")
-	// short is the member that stands for the whole body of a kind keyed by a field.
+	// short is the member that the body of a query keyed by a field can consist
+	// of.
 	if short := map[string]string{"match": "query", "term": "value"}[name]; short != "" {
 		field, body = a.sole()
 		if _, ok := body.(map[string]any); !ok {
@@ -147,8 +148,8 @@ func (p parser) boolean(a *args) query {
 	return q.query()
 }
 
-// functionScore parses a function_score query for a random share of the
-// documents, or with constant weights, which multiply the score.
+// functionScore parses a function_score query: a random share of the documents,
+// or constant weights that multiply the score.
 func (p parser) functionScore(a *args) query {
 	inner := p.required(a, "query")
 	if v, ok := a.take("random_score"); ok {
@@ -191,7 +192,7 @@ func readTextOptions(a *args, operatorKey string) textOptions {
 		}
 		return value == other
 	}
-	a.boolean("auto_generate_synonyms_phrase_query", true) // there are no synonyms here
+	a.boolean("auto_generate_synonyms_phrase_query", true) // this engine has no synonyms
 	return textOptions{
 		text: a.str("query", ""), and: either(operatorKey, "or", "and"), minShould: a.str("minimum_should_match", "1"),
 		all: a.name != "query_string" && either("zero_terms_query", "none", "all"),
@@ -214,7 +215,7 @@ func (p parser) fullText(field string, o textOptions) query {
 	case len(terms) == 0:
 		return matchNone()
 	case len(terms) == 1:
-		return terms[0] // as in the engines, minimum_should_match does not apply to a single term
+		return terms[0] // minimum_should_match does not apply to a single term, as in the engines
 	case o.and:
 		return boolQuery{must: terms}.query()
 	default:
@@ -222,8 +223,8 @@ func (p parser) fullText(field string, o textOptions) query {
 	}
 }
 
-// overFields searches several fields for one text and combines them as the
-// type says. No fields stands for every field.
+// overFields searches several fields for one text, combined as the type says.
+// No fields means every field.
 func (p parser) overFields(a *args, fields []string, o textOptions) query {
 	kind := a.str("type", "best_fields")
 	tie, ok := map[string]float64{"best_fields": 0, "most_fields": 1}[kind]
@@ -266,8 +267,8 @@ func (p parser) queryString(a *args) query {
 	}
 }
 
-// operators reports whether text has anything that Lucene's query syntax reads
-// as more than words. A single star, all documents, is allowed.
+// operators reports whether Lucene's query syntax reads text as more than
+// words. A single star, all documents, is allowed.
 func operators(text string) bool {
 	found, err := regexp.MatchString(`[:"*?~^()[\]{}\\/]|&&|\|\||(^|\s)[-+!<>=]|(^|\s)(AND|OR|NOT)(\s|$)`, text)
 	return strings.TrimSpace(text) != "*" && (found || err != nil)
@@ -281,10 +282,10 @@ func splitBoost(field string) (string, float32) {
 	return name, newArgs(name, map[string]any{"boost": text}).boost("boost")
 }
 
-// minimumShouldMatch returns how many of n optional clauses the specification
-// asks for: "3", "-1" (all but one), "75%", "-25%", or "2<75% 9<-3" (up to 2
-// all, up to 9 three quarters, above all but three). Shares are rounded down.
-// The result can exceed n; then nothing matches.
+// minimumShouldMatch returns how many of n optional clauses spec asks for: "3",
+// "-1" (all but one), "75%", "-25%", or "2<75% 9<-3" (up to 2 all, up to 9
+// three quarters, above that all but three). Shares are rounded down. The
+// result can exceed n; then nothing matches.
 func minimumShouldMatch(spec string, n int) int {
 	malformed := illegal("minimum_should_match [%s] is malformed", spec)
 	chosen := spec
@@ -309,7 +310,7 @@ func minimumShouldMatch(spec string, n int) int {
 	}
 	butFor := value < 0
 	if percent {
-		value = n * value / 100 // truncates toward zero, so that -25% of 3 is none
+		value = n * value / 100 // truncates toward zero, so -25% of 3 is none
 	}
 	if butFor {
 		value += n

@@ -7,9 +7,8 @@ import (
 	"slices"
 )
 
-// A query is one node of a parsed query, bound to one index. It returns the
-// score of a document times boost and how it comes about, nil if the document
-// does not match.
+// A query is a node of a parsed query for one index. It returns a document's
+// score times boost, with an explanation, or nil if it does not match.
 type query func(doc int, boost float32) *explanation
 
 func (q query) matches(doc int) bool { return q(doc, 1) != nil }
@@ -32,7 +31,7 @@ func boosted(q query, boost float32) query {
 	return func(doc int, outer float32) *explanation { return q(doc, outer*boost) }
 }
 
-// term scores the documents of a field that have a term by BM25.
+// term scores documents with a term in a field by BM25.
 func term(ix *index, field, text string, words bool) query {
 	f := ix.fields[field]
 	list := f.of(text).list
@@ -68,7 +67,7 @@ func matchNone() query { return constant("MatchNoDocsQuery", func(int) bool { re
 
 type boolQuery struct {
 	must, should, filter, mustNot []query
-	minShould                     int // how many of should have to match
+	minShould                     int // how many of should must match
 }
 
 func (b boolQuery) query() query {
@@ -100,7 +99,7 @@ func (b boolQuery) query() query {
 	}
 }
 
-// disMax takes the best score of its clauses, and adds tie times the others.
+// disMax scores by the best clause, plus tie times the others.
 func disMax(tie float32, clauses []query) query {
 	description := "max plus " + floatText(tie) + " times others of:"
 	return func(doc int, boost float32) *explanation {
@@ -120,7 +119,7 @@ func disMax(tie float32, clauses []query) query {
 	}
 }
 
-// weighted multiplies the scores of the documents that match a filter.
+// weighted multiplies scores of documents that match a filter.
 func weighted(inner, filter query, factor float32) query {
 	return func(doc int, boost float32) *explanation {
 		e := inner(doc, boost)
@@ -131,9 +130,9 @@ func weighted(inner, filter query, factor float32) query {
 	}
 }
 
-// randomScore gives the documents of a query scores in [0, 1) that look random,
-// and finds those with at least the least score: a random share of them. Scores
-// are the upper bits of document number and seed, mixed as by SplitMix64.
+// randomScore gives matching documents pseudo-random scores in [0, 1) and drops
+// those below least, which leaves a random share. Scores are the upper bits of
+// document number and seed, mixed as by SplitMix64.
 func randomScore(inner query, seed uint64, least float32) query {
 	return func(doc int, boost float32) *explanation {
 		h := seed*0x9e3779b97f4a7c15 + uint64(doc) //nolint:gosec // it is not negative
@@ -148,12 +147,11 @@ func randomScore(inner query, seed uint64, least float32) query {
 	}
 }
 
-// The scripts that this engine runs, recognized by their text: the two that a
-// search in akin's saturated form carries, and the one by which akin learns
-// whether scripts run at all.
+// The scripts that this engine runs, known by their text: two of a search in
+// akin's saturated form, and one that shows akin whether scripts run.
 const (
-	// ScriptInvert undoes BM25's saturation: with m = boost·2.2·idf it turns
-	// the score of a term into b·tf/K. c in (0, 1) keeps it finite.
+	// ScriptInvert undoes BM25's saturation: with m = boost·2.2·idf it turns a
+	// term's score into b·tf/K. c in (0, 1) keeps it finite.
 	ScriptInvert = "double r = Math.min(_score / params.m, params.c); return params.b * r / (1 - r)"
 	// ScriptSaturate saturates a sum of such values again, to at most m.
 	ScriptSaturate = "return params.m * _score / (1 + _score)"
@@ -161,8 +159,8 @@ const (
 	ScriptProbe = "_score * params.a"
 )
 
-// scriptScore replaces the scores of a query by a script. Like the real engines
-// it refuses a score that comes out negative, or is no number.
+// scriptScore replaces the scores of a query by a script's. Like the real
+// engines it refuses a score that is negative or not a number.
 func scriptScore(inner query, v any) query {
 	a := newArgs("script", v)
 	source, lang := a.str("source", ""), a.str("lang", "painless")

@@ -2,10 +2,11 @@ package demo
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestMinimumShouldMatch(t *testing.T) {
@@ -32,9 +33,7 @@ func TestMinimumShouldMatch(t *testing.T) {
 		{"-9", 3, 0},
 		{"7", 3, 7},
 	} {
-		if got := minimumShouldMatch(tt.spec, tt.n); got != tt.want {
-			t.Errorf("minimumShouldMatch(%q, %d) = %d, want %d", tt.spec, tt.n, got, tt.want)
-		}
+		check.Equal(t, tt.want, minimumShouldMatch(tt.spec, tt.n), tt.spec, tt.n)
 	}
 }
 
@@ -44,9 +43,7 @@ func TestQueryStringOperatorsAreRecognized(t *testing.T) {
 		"car AND hire": true, "NOT car": true, "-car": true, "+car": true, "title:car": true, `"car hire"`: true, "ca*": true,
 		"car~": true, "car^2": true, "(car": true, "a/b": true, "a && b": true, "!x": true, ">5": true,
 	} {
-		if got := operators(text); got != want {
-			t.Errorf("operators(%q) = %v", text, got)
-		}
+		check.Equal(t, want, operators(text), text)
 	}
 }
 
@@ -60,18 +57,16 @@ func TestEnglishTerms(t *testing.T) {
 		"not if their this":                  "",
 	} {
 		tokens, _ := analyzers()["english"](text)
-		terms := make([]string, len(tokens))
-		for i, token := range tokens {
-			terms[i] = token.Term
+		var terms []string
+		for _, token := range tokens {
+			terms = append(terms, token.Term)
 		}
-		if got := strings.Join(terms, " "); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		check.Equal(t, want, strings.Join(terms, " "), text)
 	}
 }
 
 func TestPositionsCountRemovedWords(t *testing.T) {
-	c := newClient(t)
+	c := newClient()
 	c.load(t, "p", map[string]any{"body": text()})
 	// As OpenSearch 2.19 answers: a gap of 100 positions between the values of
 	// a text field, one character between their offsets.
@@ -93,29 +88,6 @@ func TestPositionsCountRemovedWords(t *testing.T) {
 	}
 }
 
-func BenchmarkSearchSaturated(b *testing.B) {
-	c := newClient(b)
-	docs := make([]loaded, 0, 300)
-	for _, d := range Docs("help") {
-		docs = append(docs, loaded{d.ID, map[string]any{"body": d.Body}})
-	}
-	c.load(b, "help", map[string]any{"body": text()}, docs...)
-	body := map[string]any{"query": saturated(2)}
-	for b.Loop() {
-		c.ok(b, "POST", "/help/_search", body)
-	}
-}
-
-func BenchmarkIndexCorpus(b *testing.B) {
-	for b.Loop() {
-		e := NewEngine()
-		ix := e.create("help", map[string]any{"properties": map[string]any{"body": text()}})
-		for _, d := range Docs("help") {
-			ix.put(d.ID, []byte(`{"body":"`+d.Body+`"}`))
-		}
-	}
-}
-
 func TestScriptsAreRefusedAsClustersMay(t *testing.T) {
 	e := NewEngine()
 	e.NoScripts = true
@@ -123,12 +95,8 @@ func TestScriptsAreRefusedAsClustersMay(t *testing.T) {
 		`{"query":{"match_all":{}}}`: http.StatusOK,
 		`{"query":{"script_score":{"query":{"match_all":{}},"script":{"source":"` + ScriptProbe + `","params":{"a":1}}}}}`: http.StatusBadRequest,
 	} {
-		w := httptest.NewRecorder()
-		r := httptest.NewRequest(http.MethodPost, "/_search", strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		e.ServeHTTP(w, r)
-		if w.Code != want {
-			t.Errorf("%s: status %d, want %d: %s", body, w.Code, want, w.Body)
+		if status, answer := clientOf(e).do(t, "POST", "/_search", body); status != want {
+			t.Errorf("%s: status %d, want %d: %v", body, status, want, answer)
 		}
 	}
 }

@@ -22,9 +22,9 @@ type call struct {
 	status  int // of the answer
 }
 
-// knownParameters are the parameters of the query string that the engine acts
-// on, or that cannot change an answer of an engine with one node and one shard.
-// It refuses any other, as the real engines do.
+// knownParameters are the query parameters that the engine acts on, or that
+// change no answer of an engine with one node and one shard. It refuses others,
+// as the real engines do.
 const knownParameters = "q size scroll track_total_hits terminate_after explain ignore_unavailable " +
 	"flat_settings pretty search_type preference routing timeout request_cache allow_no_indices " +
 	"expand_wildcards rest_total_hits_as_int typed_keys batched_reduce_size ccs_minimize_roundtrips " +
@@ -33,7 +33,7 @@ const knownParameters = "q size scroll track_total_hits terminate_after explain 
 	"positions offsets payloads term_statistics field_statistics"
 
 // read checks the parameters and reads the body. Like a real engine it refuses
-// a body that does not say it is JSON: a client that works here works there.
+// a body not said to be JSON: a client that works here works there.
 func (c *call) read(w http.ResponseWriter) {
 	known := strings.Fields(knownParameters)
 	for _, name := range slices.Sorted(maps.Keys(c.params)) {
@@ -60,7 +60,7 @@ func (c *call) read(w http.ResponseWriter) {
 	}
 }
 
-// decoded returns the body as a JSON value; none is an empty object.
+// decoded returns the body as a JSON value, an empty object if there is none.
 func (c *call) decoded() any {
 	if len(c.body) == 0 {
 		return map[string]any{}

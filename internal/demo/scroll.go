@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Limits of scrolls, those of the real engines.
+// Limits of scrolls, as in the real engines.
 const (
 	maxScrolls    = 500
 	maxScrollLife = 24 * time.Hour
 )
 
-// search answers with the first page of results. A scroll keeps the others.
+// search answers with the first page of results. A scroll keeps the rest.
 func (e *Engine) search(c *call) any {
 	if e.NoScripts && bytes.Contains(c.body, []byte(`"script_score"`)) {
 		panic(illegal("cannot execute [inline] scripts"))
@@ -49,8 +49,7 @@ func (e *Engine) count(c *call) any {
 	return map[string]any{"count": len(found.all), "_shards": shards(len(indices))}
 }
 
-// searchBody returns the body of a search, in which the parameters of the query
-// string replace members.
+// searchBody returns the body of a search; query parameters replace members.
 func (c *call) searchBody() map[string]any {
 	body := newArgs("search", c.decoded()).rest
 	for _, name := range []string{"size", "explain", "terminate_after", "track_total_hits"} {

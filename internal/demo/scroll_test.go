@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // numbers fills an index "n" with the documents 0 to n-1, four of five of which
@@ -39,7 +39,7 @@ func scrolled(tb testing.TB, c *client, index string, body map[string]any) []str
 }
 
 func TestSlicesHoldEachDocumentOnce(t *testing.T) {
-	c := newClient(t)
+	c := newClient()
 	numbers(t, c, 500)
 	want := scrolled(t, c, "n", map[string]any{})
 	var got []string
@@ -51,9 +51,7 @@ func TestSlicesHoldEachDocumentOnce(t *testing.T) {
 		got = append(got, part...)
 	}
 	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, got)
 }
 
 // share returns a query for a random share of the documents.
@@ -65,7 +63,7 @@ func share(least float64, seed int) map[string]any {
 }
 
 func TestRandomScoresFindAShare(t *testing.T) {
-	c := newClient(t)
+	c := newClient()
 	numbers(t, c, 2000)
 	found := func(least float64, seed int) []string {
 		return scrolled(t, c, "n", map[string]any{"query": share(least, seed)})
@@ -75,15 +73,13 @@ func TestRandomScoresFindAShare(t *testing.T) {
 		if len(got) < want-100 || len(got) > want+100 { // 5 standard deviations of at most 20
 			t.Errorf("%d of 2000 documents score %v, want about %d", len(got), least, want)
 		}
-		if diff := cmp.Diff(got, found(least, 1)); diff != "" {
-			t.Errorf("the same seed finds others: %s", diff)
-		}
+		check.Equal(t, got, found(least, 1))
 	}
 	if slices.Equal(found(0.5, 1), found(0.5, 2)) {
 		t.Error("another seed finds the same")
 	}
 	answer := c.ok(t, "POST", "/n/_search", map[string]any{"query": share(0.9, 3), "explain": true})
-	score, explained := at(answer, "hits", "hits", 0, "_score"), at(answer, "hits", "hits", 0, "_explanation", "value")
+	score, explained := best(answer, "_score"), best(answer, "_explanation", "value")
 	if s, ok := score.(float64); !ok || s < 0.9 || s >= 1 || explained != score {
 		t.Errorf("score %v, explained as %v", score, explained)
 	}

@@ -14,25 +14,25 @@ import (
 	"github.com/akin-search/akin/internal/glob"
 )
 
-// maxResultWindow bounds from + size, as index.max_result_window does.
+// maxResultWindow limits from + size, as index.max_result_window does.
 const maxResultWindow = 10_000
 
-// A searchRequest is a parsed search body, its query excepted, which is parsed
-// for each index.
+// A searchRequest is a parsed search body, except for its query, which is
+// parsed for each index.
 type searchRequest struct {
 	query      any
 	from, size int
 	noSource   bool
-	source     []string // patterns of the fields that are returned; none is all
-	totalUpTo  int      // hits are counted up to here; 0 is not at all
+	source     []string // patterns of the fields to return; none means all
+	totalUpTo  int      // hits are counted up to this; 0 means not at all
 	explain    bool
-	states     bool // the version of each hit is wanted, and the number of its write
-	numbers    bool // that number is wanted as a field
-	nameless   bool // no id is wanted
+	states     bool // return each hit's version and sequence number
+	numbers    bool // return the sequence number as a field
+	nameless   bool // return no id
 	byDocument bool // sorted by _doc instead of by score
 	minScore   float32
-	perIndex   int // matches looked at in each index, in its order; 0 is all
-	slice      int // of so many slices of the documents, by the hash of the id
+	perIndex   int // limit of matches read in each index, in index order; 0 means all
+	slice      int // of slices, by the hash of the id
 	slices     int
 	rescore    []rescorer
 }
@@ -120,12 +120,11 @@ func parseRescorer(v any) rescorer {
 	return s
 }
 
-// results are what a search found, in the order of the answer, over the
-// documents as they were then.
+// results are what a search found, in order, over the documents as they were.
 type results struct {
 	request   *searchRequest
-	all, rest []result  // rest begins with the next page
-	expires   time.Time // where a scroll reads them
+	all, rest []result  // rest starts at the next page
+	expires   time.Time // for a scroll
 }
 
 type result struct {
@@ -135,10 +134,10 @@ type result struct {
 	named map[string]query
 }
 
-// find runs the query over the indices. Every match is a result: by score, ties
-// by index and document.
+// find runs the query over the indices. Every match is a result, sorted by
+// score, ties by index and document.
 func (r *searchRequest) find(indices []*index) *results {
-	if len(indices) == 0 { // still refuse what cannot be parsed
+	if len(indices) == 0 { // still refuse a malformed query
 		parseQuery(newIndex("", &mapping{}), r.query, false)
 	}
 	var all []result
@@ -166,9 +165,9 @@ func (r *searchRequest) find(indices []*index) *results {
 	return &results{request: r, all: all, rest: all[min(r.from, len(all)):]}
 }
 
-// apply scores the first hits of one index again and reorders all hits. As in
-// Lucene's QueryRescorer, the weight of the query multiplies the scores of all
-// hits, also of those behind the window.
+// apply rescores the first hits of one index and sorts all hits. As in Lucene's
+// QueryRescorer, the weight of the query multiplies the scores of all hits,
+// also behind the window.
 func (s *rescorer) apply(ix *index, hits []hit) {
 	byScore := func(a, b hit) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.doc, b.doc)) }
 	slices.SortFunc(hits, byScore)

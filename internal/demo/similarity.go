@@ -9,14 +9,13 @@ import (
 
 type bm25 struct{ k1, b, scale float32 }
 
-// exactLengths is the number of document lengths from 0 that Lucene's one-byte
-// code keeps as they are: 255 less the code of the largest int.
+// exactLengths is the number of lengths from 0 that Lucene's one-byte code
+// keeps exactly: 255 less the code of the largest int.
 const exactLengths = 24
 
-// quantizedLength returns the field length n as Lucene remembers it after
-// coding it in one byte (SmallFloat.intToByte4 and back): what n exceeds 24 by
-// keeps its four most significant bits, so that lengths under 40 are exact and
-// longer ones are rounded down by less than an eighth.
+// quantizedLength returns the field length n after Lucene's coding in one byte
+// (SmallFloat.intToByte4 and back): n-24 keeps its four most significant bits.
+// Lengths under 40 are exact, longer ones rounded down by less than an eighth.
 func quantizedLength(n int) int {
 	if n < exactLengths {
 		return n
@@ -26,23 +25,21 @@ func quantizedLength(n int) int {
 	return exactLengths + int(rest>>shift<<shift)
 }
 
-// scorer returns what scores a document that has a term so many times in a
-// field of that length, with N the documents that have the field, n those that
-// have the term, and dl the length of the field:
+// scorer returns a function that scores a document with a term, where N
+// documents have the field, n have the term, and dl is the field's length:
 //
 //	score = boost·scale · idf · tf/(tf + k1·(1 - b + b·dl/avgdl))
 //	idf   = ln(1 + (N - n + 0.5)/(n + 0.5))
 //
-// in Lucene's order of float32 operations. If it is wanted in words how a score
-// comes about, they are those of Lucene, which clients read k1 and the scale
-// from.
+// in Lucene's order of float32 operations. With words it also explains the
+// score in Lucene's words, from which clients read k1 and the scale.
 func (p bm25) scorer(docFreq, docCount, tokens int) func(occurrences, length int32, boost float32, words bool) *explanation {
 	n, docs := float64(docFreq), float64(docCount)
 	idf, avgLength := float32(math.Log(1+(docs-n+0.5)/(n+0.5))), float32(float64(tokens)/docs)
 	return func(occurrences, length int32, boost float32, words bool) *explanation {
 		freq, dl := float32(occurrences), float32(length)
 		inverse := 1 / (p.k1 * ((1 - p.b) + float32(p.b*dl)/avgLength))
-		// w·tf/(tf+K) as Lucene writes it, which is monotonic in floating point.
+		// w·tf/(tf+K) in Lucene's form, which is monotonic in floating point.
 		saturated := func(w float32) float32 { return w - w/(1+float32(freq*inverse)) }
 		boost *= p.scale
 		score := saturated(boost * idf)
@@ -67,8 +64,8 @@ func (p bm25) scorer(docFreq, docCount, tokens int) func(occurrences, length int
 	}
 }
 
-// An explanation says how a score came about, in the shape in which the
-// engines answer explain: true.
+// An explanation says how a score is computed, in the shape of the engines'
+// answer to explain: true.
 type explanation struct {
 	Value       float32        `json:"value"`
 	Description string         `json:"description"`

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// analyze answers which terms an analyzer, or that of a field, makes of texts.
+// analyze answers with the terms that an analyzer, or a field's, makes.
 func (e *Engine) analyze(c *call) any {
 	a := newArgs("analyze", c.decoded())
 	name, field, texts := a.str("analyzer", ""), a.str("field", ""), fieldValues("text", a.list("text"))
@@ -25,17 +25,17 @@ func (e *Engine) analyze(c *call) any {
 }
 
 // A vectorTerm is one term of a term vector. As in the real engines, a term
-// that the index does not have has no doc_freq.
+// that the index lacks has no doc_freq.
 type vectorTerm struct {
 	TermFreq  int `json:"term_freq"`
 	DocFreq   int `json:"doc_freq,omitzero"`
 	TotalFreq int `json:"ttf,omitzero"`
-	// Tokens are in the order of their positions.
+	// Tokens are sorted by position.
 	Tokens []map[string]int `json:"tokens,omitempty"`
 }
 
-// termVectors answers with what the index knows of the terms of a document that
-// is given in the request, and of its fields. Values are terms as they are.
+// termVectors answers with statistics of the terms of a document in the
+// request, and of its fields. Values are taken as terms.
 func (e *Engine) termVectors(c *call) any {
 	a := newArgs("termvectors", c.decoded())
 	doc, fields, analyzers := a.object("doc"), a.strings("fields"), a.object("per_field_analyzer")
@@ -98,8 +98,8 @@ func (f *inverted) statistics() map[string]any {
 	return map[string]any{"doc_count": f.docCount, "sum_doc_freq": f.sumDocFreq, "sum_ttf": f.tokens}
 }
 
-// manyTermVectors answers with the terms of documents of indices and their
-// positions, without what the indices know of the terms.
+// manyTermVectors answers with the terms of indexed documents and their
+// positions, without statistics of terms.
 func (e *Engine) manyTermVectors(c *call) any {
 	a := newArgs("mtermvectors", c.decoded())
 	list := a.list("docs")
@@ -114,7 +114,7 @@ func (e *Engine) manyTermVectors(c *call) any {
 	for i, v := range list {
 		a := newArgs("docs", v)
 		ix, id, fields := e.single(a.str("_index", "")), a.str("_id", ""), a.strings("fields")
-		a.ignore("routing") // one shard has all
+		a.ignore("routing") // there is one shard
 		a.done()
 		number, found := ix.known[id]
 		vectors := map[string]any{}

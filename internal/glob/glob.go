@@ -1,12 +1,12 @@
-// Package glob matches names with patterns.
+// Package glob matches names against patterns.
 package glob
 
 import "strings"
 
-// Match reports whether a pattern matches the whole of s. Its '*' stand for
-// any run of characters; there are no other wildcards. A '*' in s is matched
-// only by a wildcard, so for a pattern s it reports whether the pattern
-// matches all that s does.
+// Match reports whether a pattern matches all of s. '*' matches any run of
+// characters; there are no other wildcards. A '*' in s is matched only by a
+// wildcard, so if s is a pattern, Match reports whether pattern matches all
+// that s matches.
 func Match(pattern, s string) bool {
 	first, rest, wild := strings.Cut(pattern, "*")
 	s, ok := strings.CutPrefix(s, first)

@@ -1,5 +1,5 @@
-// Package jsonspan reads JSON and reports where its parts are, so that some
-// bytes can be replaced and all others stay as they were.
+// Package jsonspan finds the places of values in JSON, so that some bytes can
+// be replaced while all others stay as they are.
 package jsonspan
 
 import (
@@ -11,11 +11,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A Span is the range [Start, End) of bytes of a text. The zero Span stands for
-// a missing part.
+// A Span is the range [Start, End) of bytes in a text; zero for a missing part.
 type Span struct{ Start, End int }
 
-// Of returns the bytes of text that s is the place of.
+// Of returns the bytes of s in text.
 func (s Span) Of(text []byte) []byte { return text[s.Start:s.End] }
 
 // Len returns the number of bytes.
@@ -27,12 +26,11 @@ func (s Span) IsZero() bool { return s.End == 0 }
 // Holds reports whether other lies in s.
 func (s Span) Holds(other Span) bool { return s.Start <= other.Start && other.End <= s.End }
 
-// ErrKind says that a value is of another kind than expected, such as a list in
-// place of an object.
+// ErrKind says that a value has another kind than expected, such as a list
+// instead of an object.
 var ErrKind = errors.New("a JSON value of another kind")
 
-// A Reader reads a text once from front to back. The zero Reader is ready for
-// [Reader.Reset].
+// A Reader reads a text once, front to back. [Reader.Reset] starts it.
 type Reader struct {
 	text   []byte
 	buffer bytes.Buffer
@@ -40,8 +38,8 @@ type Reader struct {
 	name   Span
 }
 
-// Reset has r read text, which must not change meanwhile; nil frees the last
-// one. The options are those of [jsontext.Decoder].
+// Reset starts reading text, which must not change meanwhile; nil frees the
+// last text. The options are those of [jsontext.Decoder].
 func (r *Reader) Reset(text []byte, options ...jsontext.Options) {
 	r.text = text
 	r.buffer = *bytes.NewBuffer(text) // the decoder reads it in place
@@ -51,16 +49,16 @@ func (r *Reader) Reset(text []byte, options ...jsontext.Options) {
 // Kind returns the kind of the next token.
 func (r *Reader) Kind() jsontext.Kind { return r.dec.PeekKind() }
 
-// Offset returns the end of what was read last.
+// Offset returns the end of what was last read.
 func (r *Reader) Offset() int { return int(r.dec.InputOffset()) }
 
-// Name returns the place of the name that was read last, with its quotes.
+// Name returns the place of the last name, with its quotes.
 func (r *Reader) Name() Span { return r.name }
 
 // Skip skips the next value.
 func (r *Reader) Skip() error { return r.dec.SkipValue() }
 
-// Value reads the next value whole and returns its place.
+// Value reads the next value and returns its place.
 func (r *Reader) Value() (Span, error) {
 	v, err := r.dec.ReadValue()
 	if err != nil {
@@ -77,14 +75,14 @@ func (r *Reader) Place(f func() error) (Span, error) {
 	if err := f(); err != nil {
 		return Span{}, err
 	}
-	// White space, a comma and a colon are all that can stand before the value.
+	// Only white space, a comma and a colon can precede the value.
 	start := before + bytes.IndexAny(r.text[before:r.Offset()], `{["tfn-0123456789`)
 	return Span{start, r.Offset()}, nil
 }
 
-// Object reads an object and calls f for each member, with the name without
-// quotes and escapes. f has to read exactly the value, and must not keep the
-// name. The error is [ErrKind] where the next value is no object.
+// Object reads an object and calls f with the unquoted name of each member. f
+// must read exactly the value and not keep the name. It returns [ErrKind] if
+// the next value is not an object.
 func (r *Reader) Object(f func(name []byte) error) error {
 	if r.dec.PeekKind() != '{' {
 		return ErrKind
@@ -101,9 +99,8 @@ func (r *Reader) Object(f func(name []byte) error) error {
 	})
 }
 
-// List reads a list and calls f for each element, with its number. f has to
-// read exactly the element. The error is [ErrKind] where the next value is no
-// list.
+// List reads a list and calls f with the number of each element, which f must
+// read exactly. It returns [ErrKind] if the next value is not a list.
 func (r *Reader) List(f func(i int) error) error {
 	if r.dec.PeekKind() != '[' {
 		return ErrKind
@@ -115,14 +112,13 @@ func (r *Reader) List(f func(i int) error) error {
 	})
 }
 
-// End reports whether nothing but white space is left.
+// End reports whether only white space is left.
 func (r *Reader) End() bool {
 	_, err := r.dec.ReadToken()
 	return errors.Is(err, io.EOF)
 }
 
-// Unquote returns a JSON string without its quotes and escapes. It may be a
-// part of quoted.
+// Unquote returns a JSON string unquoted, which may be a part of quoted.
 func Unquote(quoted []byte) ([]byte, error) {
 	inside := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(inside, '\\') < 0 {
@@ -131,8 +127,8 @@ func Unquote(quoted []byte) ([]byte, error) {
 	return jsontext.AppendUnquote(nil, quoted)
 }
 
-// Members calls f for each member of an object, with the name without quotes
-// and escapes. The error is [ErrKind] where text is no object.
+// Members calls f with each member of an object, name unquoted. It returns
+// [ErrKind] if text is not an object.
 func Members(text []byte, f func(name, value []byte) error) error {
 	var r Reader
 	r.Reset(text)
@@ -145,8 +141,7 @@ func Members(text []byte, f func(name, value []byte) error) error {
 	})
 }
 
-// Elements calls f for each element of a list. The error is [ErrKind] where
-// text is no list.
+// Elements calls f with each element of a list, or returns [ErrKind].
 func Elements(text []byte, f func(value []byte) error) error {
 	var r Reader
 	r.Reset(text)
@@ -159,8 +154,7 @@ func Elements(text []byte, f func(value []byte) error) error {
 	})
 }
 
-// EachMember calls f, which reads the value, for each member of the object that
-// d comes to.
+// EachMember calls f to read the value of each member of d's next object.
 func EachMember(d *jsontext.Decoder, f func(name string) error) error {
 	return within(d, jsontext.KindBeginObject, jsontext.KindEndObject, func() error {
 		name, err := d.ReadToken()
@@ -171,8 +165,7 @@ func EachMember(d *jsontext.Decoder, f func(name string) error) error {
 	})
 }
 
-// EachElement calls f, which reads it, for each element of the list that d
-// comes to.
+// EachElement calls f for each element of the next list of d. f reads it.
 func EachElement(d *jsontext.Decoder, f func() error) error {
 	return within(d, jsontext.KindBeginArray, jsontext.KindEndArray, f)
 }
@@ -190,14 +183,14 @@ func within(d *jsontext.Decoder, begin, end jsontext.Kind, f func() error) error
 	return err
 }
 
-// An Edit replaces At, which is empty for an insertion, with Text.
+// An Edit replaces At with Text; an empty At inserts.
 type Edit struct {
 	At   Span
 	Text string
 }
 
-// AppendEdited appends the bytes of text from start to end to dst, with the
-// edits in that range applied. The edits are in order and do not overlap.
+// AppendEdited appends text[start:end] to dst, with the edits in that range
+// applied. Edits are sorted and do not overlap.
 func AppendEdited(dst, text []byte, start, end int, edits []Edit) []byte {
 	for _, e := range edits {
 		if (Span{start, end}).Holds(e.At) {

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// answerRate, in bytes a second, is how fast a client has to read over grace.
+	// answerRate, in bytes a second, is how fast a client must read over grace.
 	answerRate = 64 << 10
 	// AnswerGrace is how long a client may read nothing.
 	AnswerGrace = 30 * time.Second
-	// MaxAnswer is the longest answer that is buffered whole: hundreds of searches.
+	// MaxAnswer is the largest answer that is buffered: hundreds of searches.
 	MaxAnswer = 8 << 20
 )
 
-// A Recipient is who an answer is buffered for. Name is that in the budget,
-// Conn its connection, nil for none, which is cut off where it reads an answer
-// at less than answerRate over Grace; CutOff counts that.
+// A Recipient is the client that an answer is buffered for. Name is its name in
+// the budget. Conn is its connection, or nil; it is cut off if the client reads
+// less than answerRate over Grace, and CutOff counts that.
 type Recipient struct {
 	Name   string
 	Conn   *http.ResponseController
@@ -28,21 +28,21 @@ type Recipient struct {
 	CutOff prometheus.Counter
 }
 
-// An answer is one of which the first bytes are in memory.
+// A heldAnswer is an answer of which the first bytes are in memory.
 type heldAnswer struct {
 	Prefixed
 
 	client *Recipient
 	pace   pace
-	sent   int // the last piece
-	// whole is all of the answer while nothing of it was read, failure why it is not.
+	sent   int // size of the last piece
+	// whole is the complete answer until it is read; failure is why it is nil.
 	whole   []byte
 	failure error
 }
 
 // Whole reads an answer and puts it back; its memory is released when the
 // client has it. It returns [ErrTooLarge] above [MaxAnswer], [ErrNoRoom], or
-// the error with which the answer breaks off; then a reader gets what was read
+// the error with which the answer broke off; then a reader gets what was read,
 // and the rest. A second call reads nothing and returns the same.
 func (c *Recipient) Whole(memory *Budget, res *http.Response) ([]byte, error) {
 	if a, ok := res.Body.(*heldAnswer); ok {
@@ -64,7 +64,7 @@ func (c *Recipient) Whole(memory *Budget, res *http.Response) ([]byte, error) {
 	return a.whole, err
 }
 
-// Replace puts another body in the place of an answer.
+// Replace replaces the body of an answer.
 func (c *Recipient) Replace(memory *Budget, res *http.Response, body []byte) {
 	closer := io.Closer(res.Body)
 	if old, ok := closer.(*heldAnswer); ok {
@@ -84,15 +84,15 @@ func (c *Recipient) newAnswer(memory *Budget, closer io.Closer, rest io.Reader) 
 	}
 }
 
-// broken is what follows where an answer broke off, or has ended.
+// broken ends an answer, with [io.EOF] or the error with which it broke off.
 type broken struct{ err error }
 
-// Read returns the error with which reading ended.
+// Read returns the error.
 func (b broken) Read([]byte) (int, error) { return 0, b.err }
 
-// Read reads.
+// Read reads the answer and sets the deadline of its client.
 func (a *heldAnswer) Read(p []byte) (int, error) {
-	a.whole = nil // so that first is all that keeps it
+	a.whole = nil // only first may keep the text alive
 	if len(a.first) == 0 {
 		a.endPace()
 		return a.rest.Read(p)
@@ -107,7 +107,7 @@ func (a *heldAnswer) Read(p []byte) (int, error) {
 		a.pace.since = now
 	}
 	if a.pace.note(a.sent, now) || begins {
-		_ = a.client.Conn.SetWriteDeadline(a.pace.until()) // servers' connections have it
+		_ = a.client.Conn.SetWriteDeadline(a.pace.until()) // connections of servers have deadlines
 	}
 	a.sent = n
 	return n, err
@@ -121,7 +121,7 @@ func (a *heldAnswer) Close() error {
 	return a.Prefixed.Close()
 }
 
-// endPace ends the deadline, and reports whether it has passed.
+// endPace removes the deadline, and reports whether it has passed.
 func (a *heldAnswer) endPace() (late bool) {
 	if a.client.Conn == nil || a.pace.since.IsZero() {
 		return false
@@ -133,8 +133,8 @@ func (a *heldAnswer) endPace() (late bool) {
 	return late
 }
 
-// Peek has at most limit bytes of an answer read and puts them back; their
-// memory is released when the client has them.
+// Peek calls read with the beginning of an answer, at most limit bytes, and
+// puts it back. The memory is released when the client has it.
 func (c *Recipient) Peek(memory *Budget, res *http.Response, limit int64, read func(io.Reader) error) error {
 	b := &beginning{Prefixed{hold: memory.Hold(Answer, c.Name), rest: res.Body, Closer: res.Body}}
 	err := read(io.LimitReader(b, limit))
@@ -145,7 +145,7 @@ func (c *Recipient) Peek(memory *Budget, res *http.Response, limit int64, read f
 // A beginning keeps what is read of an answer, or returns [ErrNoRoom].
 type beginning struct{ Prefixed }
 
-// Read reads.
+// Read reads and keeps bytes.
 func (b *beginning) Read(p []byte) (int, error) {
 	if !b.hold.Take(int64(len(p))) {
 		return 0, ErrNoRoom

@@ -1,11 +1,9 @@
-// Package limits bounds what requests may take: memory and places, such
-// that no client takes more than it leaves to the others (budget.go),
-// bodies of requests and answers, by the pace at which a client sends and
-// takes (read.go, request.go, answer.go), and the connections of a listener
-// (connections.go).
+// Package limits bounds what requests take: memory and places, of which no
+// client gets more than it leaves to the others (budget.go), the pace at which
+// clients send and read bodies (read.go, request.go, answer.go), and the
+// connections of a listener (connections.go).
 //
-// No byte of a body is lost: what was read comes first for whoever reads
-// the body next.
+// No byte of a body is lost: the next reader gets first what was already read.
 package limits
 
 import (
@@ -15,33 +13,33 @@ import (
 	"time"
 )
 
-// A Kind says what bytes are held for. It labels metrics.
+// A Kind is what bytes are held for. It labels metrics.
 type Kind string
 
-// The kinds of bytes.
+// Kinds of bytes.
 const (
-	// SearchBody is a search as it came, decompressed and rewritten.
+	// SearchBody is a search: as it came, decompressed, and rewritten.
 	SearchBody Kind = "search_body"
-	// Answer is an answer that is looked at before the client gets it.
+	// Answer is an answer that akin reads before the client gets it.
 	Answer Kind = "response"
-	// Shadow is a search, and its answer, that is sent once more to compare.
+	// Shadow is a search that is also sent expanded, and its answers.
 	Shadow Kind = "shadow"
-	// OwnCall is an answer to a call that akin makes for itself.
+	// OwnCall is an answer to akin's own call.
 	OwnCall Kind = "cluster_call"
 )
 
 // Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{SearchBody, Answer, Shadow, OwnCall} }
 
-// trimPause is between two trims, of some 100 ms for a heap of 1 GiB.
+// trimPause is the pause between two trims; one takes 100 ms for 1 GiB of heap.
 const trimPause = time.Minute
 
-// A Budget bounds the bytes that are held. [New] makes it; its methods may be
-// called at the same time.
+// A Budget limits the bytes that are held. [New] creates it. Its methods may be
+// called concurrently.
 //
 // A client gets more as long as it then holds no more than is left for all
-// others: one alone gets half of the limit, and n clients 1/(n+1) each, so that
-// there is always room for one more.
+// others: one alone gets half of the limit, n clients 1/(n+1) each, so there is
+// always room for one more.
 type Budget struct {
 	// trim gets a value when a peak is over.
 	trim chan struct{}
@@ -49,16 +47,16 @@ type Budget struct {
 	mu      sync.Mutex
 	limit   int64
 	used    int64
-	peak    int64 // of used, since the last trim was asked for
+	peak    int64 // of used, since the last trim was requested
 	clients map[string]int64
 	kinds   map[Kind]Stats
 }
 
-// Stats tell of one kind.
+// Stats are about one kind.
 type Stats struct {
 	// Held is the number of bytes held now.
 	Held int64
-	// Refused counts how often more was asked for in vain.
+	// Refused counts refused requests for more.
 	Refused uint64
 }
 
@@ -67,28 +65,28 @@ func New(limit int64) *Budget {
 	return &Budget{limit: limit, trim: make(chan struct{}, 1), clients: map[string]int64{}, kinds: map[Kind]Stats{}}
 }
 
-// Resize changes the limit. What is held stays, also where that is more.
+// Resize changes the limit. What is held stays, even if it is more.
 func (b *Budget) Resize(limit int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.limit = limit
 }
 
-// Stats returns what is held of a kind.
+// Stats returns the counts of a kind.
 func (b *Budget) Stats(kind Kind) Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.kinds[kind]
 }
 
-// Hold returns a hold of no bytes yet, for a client, "" for akin itself.
+// Hold returns an empty hold for a client, "" for akin itself.
 func (b *Budget) Hold(kind Kind, client string) *Hold {
 	return &Hold{budget: b, kind: kind, client: client}
 }
 
-// Trim gives memory back to the system after each peak, until ctx ends. Without
-// it Go keeps what a burst has left behind for minutes. A peak is more than a
-// quarter of the limit, and over when less than a sixteenth is held.
+// Trim returns memory to the system after each peak, until ctx ends. Otherwise
+// Go keeps what a burst leaves for minutes. A peak is more than a quarter of
+// the limit; it is over when less than a sixteenth is held.
 func (b *Budget) Trim(ctx context.Context) {
 	b.trimWith(ctx, debug.FreeOSMemory)
 }
@@ -109,12 +107,12 @@ func (b *Budget) trimWith(ctx context.Context, free func()) {
 	}
 }
 
-// change adds n bytes, which may be negative. The lock is held.
+// change adds n bytes, which may be negative. The caller holds the lock.
 func (b *Budget) change(h *Hold, n int64) {
 	h.bytes += n
 	b.used += n
 	if b.clients[h.client] += n; b.clients[h.client] == 0 {
-		delete(b.clients, h.client) // so that there are no more of them than holds
+		delete(b.clients, h.client) // keeps the map no larger than the number of holds
 	}
 	s := b.kinds[h.kind]
 	s.Held += n
@@ -124,12 +122,12 @@ func (b *Budget) change(h *Hold, n int64) {
 		b.peak = b.used
 		select {
 		case b.trim <- struct{}{}:
-		default: // it is asked for already
+		default: // already requested
 		}
 	}
 }
 
-// A Hold is the bytes for one thing, for concurrent use.
+// A Hold is the bytes held for one thing. It may be used concurrently.
 type Hold struct {
 	budget *Budget
 	kind   Kind
@@ -137,7 +135,7 @@ type Hold struct {
 	bytes  int64 // guarded by the budget's lock
 }
 
-// Take holds n bytes more, or reports false where that is too much.
+// Take holds n more bytes, or returns false if that is too much.
 func (h *Hold) Take(n int64) bool {
 	b := h.budget
 	b.mu.Lock()
@@ -152,42 +150,41 @@ func (h *Hold) Take(n int64) bool {
 	return true
 }
 
-// Add holds n bytes more that are in memory already.
+// Add holds n more bytes that are already in memory.
 func (h *Hold) Add(n int64) {
 	h.budget.mu.Lock()
 	defer h.budget.mu.Unlock()
 	h.budget.change(h, n)
 }
 
-// Give gives n bytes back that were taken.
+// Give gives back n bytes.
 func (h *Hold) Give(n int64) { h.Add(-n) }
 
-// Release gives all bytes back. The hold can be used again.
+// Release gives back all bytes. The hold can be reused.
 func (h *Hold) Release() {
 	h.budget.mu.Lock()
 	defer h.budget.mu.Unlock()
 	h.budget.change(h, -h.bytes)
 }
 
-// Places are a number of places, shared by the rule of [Budget]: no owner takes
-// more than are left for all others. One alone gets half of them, and there is
-// always one more for somebody else. A place that is taken for no owner counts
-// against the limit only. [NewPlaces] makes them; their methods may be called
-// at the same time.
+// Places is a number of places, shared by the rule of [Budget]: no owner takes
+// more than are left for all others. One alone gets half, and there is always
+// one more for somebody else. A place without owner counts only against the
+// limit. [NewPlaces] creates it. Its methods may be called concurrently.
 type Places struct {
 	limit int
 
 	mu    sync.Mutex
 	taken int
 	of    map[string]int
-	// given is closed when a place is given back; nil where nobody waits.
+	// given is closed when a place is given back; nil if nobody waits.
 	given chan struct{}
 }
 
-// NewPlaces returns a number of places.
+// NewPlaces returns limit places.
 func NewPlaces(limit int) *Places { return &Places{limit: limit, of: map[string]int{}} }
 
-// Take takes a place that counts for each of the owners, if it may.
+// Take takes a place that counts for each of the owners, if allowed.
 func (p *Places) Take(owners ...string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -212,8 +209,7 @@ func (p *Places) take(owners []string) bool {
 	return true
 }
 
-// Wait takes a place as soon as it may. It returns the context's error where
-// that ends first.
+// Wait takes a place as soon as allowed, or returns the error of ctx.
 func (p *Places) Wait(ctx context.Context, owners ...string) error {
 	for {
 		p.mu.Lock()
@@ -234,14 +230,14 @@ func (p *Places) Wait(ctx context.Context, owners ...string) error {
 	}
 }
 
-// Give gives a place of the same owners back.
+// Give gives back a place of the same owners.
 func (p *Places) Give(owners ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken--
 	for _, o := range owners {
 		if p.of[o]--; p.of[o] == 0 {
-			delete(p.of, o) // so that there are no more of them than places
+			delete(p.of, o) // keeps the map no larger than the number of places
 		}
 	}
 	if p.given != nil {
@@ -250,7 +246,7 @@ func (p *Places) Give(owners ...string) {
 	}
 }
 
-// Taken returns how many places are taken.
+// Taken returns the number of taken places.
 func (p *Places) Taken() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

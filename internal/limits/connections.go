@@ -22,64 +22,61 @@ const (
 	// ShortSilence is how long a connection may always be silent: enough for a TLS
 	// handshake and a request from another continent.
 	ShortSilence = 500 * time.Millisecond
-	// LateAfter is how long a client with more than its share of the connections
-	// may keep one waiting.
+	// LateAfter is how long a client with more than its share of connections may
+	// keep one waiting.
 	LateAfter = time.Second
-	// rebalanceEvery is the pause between two scans for clients with more than
-	// their share: to scan all connections for each request would hold up the
-	// others.
+	// rebalanceEvery is the pause between two fairness scans: scanning all
+	// connections for each request would delay other requests.
 	rebalanceEvery = LateAfter / 10
-	// warnEvery is how often the log says that all connections are in use, and that
-	// a client has more than its share.
+	// warnEvery is the pause between two log lines that all connections are in
+	// use, and that a client has more than its share.
 	warnEvery = time.Minute
 )
 
-// A Listener keeps a bounded number of connections open. Where that is reached,
-// a new one takes the place of the connection that has been silent for longest,
-// as clients keep connections idle for minutes, and waits where requests are in
-// flight on all of them.
+// A Listener limits its open connections. At the limit, a new one replaces the
+// one that has been silent longest, because clients keep connections idle for
+// minutes; if all have requests in flight, it waits.
 //
 // A request keeps akin waiting while its body arrives, or while its client does
-// not read. Each of n clients may have 1/(n+1) of all connections do that:
-// above it the oldest request of the client with the most of them makes room.
+// not read. Each of n clients may do that with 1/(n+1) of all connections:
+// beyond that, the oldest request of the client with most of them is cut off.
 type Listener struct {
 	net.Listener
 
 	open   prometheus.Gauge
-	closed prometheus.Counter  // those that made room
-	log    func() *slog.Logger // that of the configuration in use
+	closed prometheus.Counter  // by those that made room
+	log    func() *slog.Logger // of the current configuration
 	refuse Refuse
 
 	end   chan struct{}
 	once  sync.Once
-	freed chan struct{} // has room for one: a connection went, or fell silent
+	freed chan struct{} // has room for one: a connection closed or fell silent
 
 	mu sync.Mutex
 	places
-	full   time.Time // when the log said that all are in use
-	greedy time.Time // and that a client has more than its share
+	full   time.Time // last log line that all are in use
+	greedy time.Time // last log line that a client has more than its share
 }
 
 // places are the connections of a listener.
 type places struct {
-	max    int // 0 is no bound
+	max    int // 0 means no limit
 	count  int
-	silent list.List // of *connection, the longest silent one first
-	active list.List // of *connection, the one with the oldest request first
-	fair   time.Time // when no client was seen to have more than its share
+	silent list.List // of *connection, longest silent first
+	active list.List // of *connection, oldest request first
+	fair   time.Time // when no client was found with more than its share
 }
 
-// A connection is one that a client has opened.
+// A connection is a client's connection.
 type connection struct {
 	net.Conn
 
 	of     *Listener
 	client string
-	// write and arriving are when the write in progress began, and the request
-	// whose body arrives, in Unix nanoseconds, 0 for none.
+	// write and arriving are when the current write and the request whose body
+	// arrives began, in Unix nanoseconds; 0 for none.
 	write, arriving atomic.Int64
-	// handling says that there is a request, with which all that is written has to
-	// do until the next one begins.
+	// handling says that all writes belong to a request until the next one begins.
 	handling atomic.Bool
 
 	// Guarded by the listener's lock:
@@ -89,9 +86,9 @@ type connection struct {
 	since  time.Time     // when it came into list
 }
 
-// Listen returns l with at most limit connections; 0 is no bound. closed counts
-// those that made room; log returns the log in use. All requests have to pass
-// [Handler].
+// Listen returns l with at most limit connections, 0 for no limit. closed
+// counts those that made room; log returns the current log. All requests must
+// go through [Handler].
 func Listen(l net.Listener, limit int, open prometheus.Gauge, closed prometheus.Counter, log func() *slog.Logger, refuse Refuse) *Listener {
 	return &Listener{
 		Listener: l, open: open, closed: closed, log: log, refuse: refuse, end: make(chan struct{}), freed: make(chan struct{}, 1),
@@ -99,7 +96,7 @@ func Listen(l net.Listener, limit int, open prometheus.Gauge, closed prometheus.
 	}
 }
 
-// Accept returns the next connection, when there is room for it.
+// Accept returns the next connection as soon as there is room.
 func (l *Listener) Accept() (net.Conn, error) {
 	accepted, err := l.Listener.Accept()
 	if err != nil {
@@ -115,8 +112,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// awaitPlace takes a place as soon as there is one. It reports false where the
-// listener is closed before.
+// awaitPlace takes a place as soon as there is one, or returns false if the
+// listener is closed.
 func (l *Listener) awaitPlace() bool {
 	for {
 		victim, wait, ok := l.takePlace()
@@ -137,7 +134,7 @@ func (l *Listener) awaitPlace() bool {
 	}
 }
 
-// takePlace counts one more connection, or returns which one to close for that,
+// takePlace counts one more connection, or returns which one to close for it,
 // or how long to wait at most.
 func (l *Listener) takePlace() (victim *connection, wait time.Duration, ok bool) {
 	l.mu.Lock()
@@ -168,7 +165,7 @@ func (l *Listener) takePlace() (victim *connection, wait time.Duration, ok bool)
 	return victim, 0, false
 }
 
-// isDue reports whether to warn again, and notes that.
+// isDue reports whether to warn again, and records that.
 func isDue(last *time.Time, now time.Time) bool {
 	due := now.Sub(*last) > warnEvery
 	if due {
@@ -178,7 +175,7 @@ func isDue(last *time.Time, now time.Time) bool {
 }
 
 // unfair returns the connection with the oldest request of the client that has
-// most of them waiting, nil where no client has more than its share.
+// most of them waiting, or nil if no client has more than its share.
 func (p *places) unfair(now time.Time) *connection {
 	if now.Sub(p.fair) < rebalanceEvery {
 		return nil
@@ -205,8 +202,7 @@ func (p *places) unfair(now time.Time) *connection {
 	return oldest[most]
 }
 
-// keepsWaiting reports whether akin waits for the client since a time, or
-// longer.
+// keepsWaiting reports whether akin has waited for the client since that time.
 func (c *connection) keepsWaiting(since int64) bool {
 	for _, began := range []int64{c.arriving.Load(), c.write.Load()} {
 		if began != 0 && began <= since {
@@ -216,7 +212,7 @@ func (c *connection) keepsWaiting(since int64) bool {
 	return false
 }
 
-// Close ends the listening. Connections stay open.
+// Close stops listening. Connections stay open.
 func (l *Listener) Close() error {
 	l.once.Do(func() { close(l.end) })
 	return l.Listener.Close()
@@ -228,7 +224,7 @@ func (l *Listener) State(conn net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch state {
-	case http.StateNew, http.StateClosed: // known to Accept and Close
+	case http.StateNew, http.StateClosed: // handled by Accept and Close
 	case http.StateIdle:
 		c.arriving.Store(0)
 		c.handling.Store(false)
@@ -249,8 +245,8 @@ func of(conn net.Conn) *connection {
 	return conn.(*connection)
 }
 
-// move puts c at the end of a list, nil for none, unless it is closed. The lock
-// is held.
+// move puts c, unless it is closed, at the end of a list; nil for none. The
+// caller holds the lock.
 func (c *connection) move(to *list.List) {
 	if c.list != nil {
 		c.list.Remove(c.place)
@@ -263,7 +259,7 @@ func (c *connection) move(to *list.List) {
 	}
 }
 
-// wake wakes one that waits for room.
+// wake wakes one waiting for room.
 func (l *Listener) wake() {
 	select {
 	case l.freed <- struct{}{}:
@@ -271,7 +267,7 @@ func (l *Listener) wake() {
 	}
 }
 
-// Close closes the connection and gives its place to the next one.
+// Close closes the connection and frees its place.
 func (c *connection) Close() error {
 	err := c.Conn.Close()
 	l := c.of
@@ -287,7 +283,7 @@ func (c *connection) Close() error {
 	return err
 }
 
-// Write is [net.Conn.Write]. It notes when it began.
+// Write is [net.Conn.Write]. It records when it began.
 func (c *connection) Write(p []byte) (int, error) {
 	c.write.Store(time.Now().UnixNano())
 	defer c.write.Store(0)
@@ -297,7 +293,7 @@ func (c *connection) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// answered returns p, or a refusal where net/http writes one of its own.
+// answered returns p, or a refusal in place of net/http's own.
 func (c *connection) answered(p []byte) []byte {
 	if c.handling.Load() {
 		return p
@@ -314,22 +310,21 @@ func (c *connection) CloseWrite() error {
 	return nil
 }
 
-// connectionKey is the key of a connection in the contexts of its requests.
+// connectionKey is the context key of a request's connection.
 type connectionKey struct{}
 
-// Context is for [http.Server.ConnContext] where [Handler] is used.
+// Context is for [http.Server.ConnContext], together with [Handler].
 func Context(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, of(conn))
 }
 
-// Handler is h for the requests of a [Listener], and notes while the body of a
-// request arrives. Where an answer begins before the body has come to its end,
-// the connection closes after it: the rest must not be taken for the next
-// request (RFC 9112, section 11.2), and in full duplex net/http does not notice
-// a body that is broken.
+// Handler wraps h for requests of a [Listener] and tracks while a request's
+// body arrives. If an answer begins before the body has ended, the connection
+// closes after it: the rest must not be taken for the next request (RFC 9112,
+// section 11.2), and in full duplex net/http does not notice a broken body.
 //
-// h gets a copy of each request that has a body. net/http goes by the type of
-// the body in its own.
+// h gets a copy of each request with a body, because net/http checks the type
+// of the body in its own.
 func Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := r.Context().Value(connectionKey{}).(*connection)
@@ -346,7 +341,7 @@ func Handler(h http.Handler) http.Handler {
 	})
 }
 
-// An answer is one to a request with a body.
+// An answer is the answer to a request with a body.
 type answer struct {
 	http.ResponseWriter
 
@@ -357,7 +352,7 @@ type answer struct {
 // Unwrap is for [http.ResponseController].
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// WriteHeader is that of the answer.
+// WriteHeader closes the connection after an answer that begins early.
 func (a *answer) WriteHeader(status int) {
 	if status >= http.StatusOK && !a.begun {
 		if a.begun = true; !a.body.ended.Load() {
@@ -367,7 +362,7 @@ func (a *answer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write is that of the answer.
+// Write writes to the answer.
 func (a *answer) Write(p []byte) (int, error) {
 	if !a.begun {
 		a.WriteHeader(http.StatusOK)
@@ -375,15 +370,15 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.ResponseWriter.Write(p)
 }
 
-// A body is that of a request while it arrives.
+// A body is a request's body while it arrives.
 type body struct {
 	io.ReadCloser
 
 	of    *connection
-	ended atomic.Bool // all of it has come
+	ended atomic.Bool // all of it has arrived
 }
 
-// Read is that of the body. It notes its end.
+// Read reads the body and records its end.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF {
@@ -395,8 +390,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Client returns the host of an address, of IPv6 the network of 64 bits that
-// one customer has.
+// Client returns the host of an address; of IPv6 a customer's network, a /64.
 func Client(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -406,21 +400,20 @@ func Client(remote string) string {
 	if host.Is4() {
 		return host.String()
 	}
-	network, _ := host.Prefix(64) // a length that every address has
+	network, _ := host.Prefix(64) // every address has this length
 	return network.String()
 }
 
-// Refuse returns the body, JSON, of the answer with a status to a request that
-// net/http cannot read for a reason.
+// Refuse returns the JSON body of the answer to a request that net/http cannot
+// read, for the given reason.
 type Refuse func(status int, reason string) []byte
 
-// plainText is in what net/http answers, before there is a request, to a head
-// that it does not take. It has no hook for that, but writes each such answer
-// in one piece.
+// plainText is in net/http's answers to request heads that it rejects. It has
+// no hook for them, but writes each such answer in one piece.
 const plainText = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
 // inPlaceOf returns p, which net/http writes before there is a request, or the
-// refusal that the client gets in place of net/http's.
+// refusal that replaces net/http's.
 func (f Refuse) inPlaceOf(p []byte) []byte {
 	line, reason, refused := strings.Cut(string(p), plainText)
 	if !refused {
@@ -434,7 +427,7 @@ func (f Refuse) inPlaceOf(p []byte) []byte {
 	return f.answer(status, reason)
 }
 
-// answer returns the answer to a head that is refused.
+// answer returns the answer to a rejected head.
 func (f Refuse) answer(status int, reason string) []byte {
 	body := f(status, reason)
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",

@@ -10,25 +10,25 @@ import (
 )
 
 var (
-	// ErrNoRoom says that too much is held to hold this, too.
+	// ErrNoRoom says that the memory limit is reached.
 	ErrNoRoom = errors.New("too much is held for other requests")
-	// ErrTooLarge says that a body is larger than it may be.
+	// ErrTooLarge says that a body is larger than allowed.
 	ErrTooLarge = errors.New("the body is too large")
 	// ErrSlow says that a body comes too slowly to wait for.
 	ErrSlow = errors.New("the body comes slowly")
 )
 
 const (
-	// firstRead is the most that is set aside for a body before it is there.
+	// firstRead is the most that is reserved for a body before it arrives.
 	firstRead = 16 << 10
-	// leastRead is what is set aside where its length is not known.
+	// leastRead is what is reserved if its length is unknown.
 	leastRead = 4 << 10
 )
 
-// Read reads at most limit bytes of r, which is expected to have size; a
-// negative size says nothing. It takes the memory for what it reads of hold, as
-// that grows. With an error, [ErrNoRoom] where hold takes no more and
-// [ErrTooLarge] where there is more, it returns what was read before that.
+// Read reads at most limit bytes of r, whose expected size is size, negative
+// for unknown. It takes memory from hold as it reads. It returns [ErrNoRoom] if
+// hold takes no more and [ErrTooLarge] if there is more; with an error it also
+// returns what it has read.
 func Read(r io.Reader, hold *Hold, size, limit int64) (read []byte, err error) {
 	for {
 		if len(read) == cap(read) {
@@ -49,8 +49,8 @@ func Read(r io.Reader, hold *Hold, size, limit int64) (read []byte, err error) {
 	}
 }
 
-// grow returns read with twice the room, but not beyond what is expected and
-// the byte in which its end shows.
+// grow returns read with twice the room, but at most the expected size and one
+// byte to see the end.
 func grow(read []byte, hold *Hold, size, limit int64) ([]byte, error) {
 	had := int64(cap(read))
 	room := max(2*had, leastRead)
@@ -64,8 +64,8 @@ func grow(read []byte, hold *Hold, size, limit int64) ([]byte, error) {
 	return append(make([]byte, 0, room), read...), nil
 }
 
-// A Prefixed is a body of which the first bytes were read: they come first, and
-// their memory is given back with the last of them, or when it is closed.
+// A Prefixed is a body of which the first bytes were read. They come first, and
+// their memory is released with the last of them or on Close.
 type Prefixed struct {
 	io.Closer
 
@@ -74,7 +74,7 @@ type Prefixed struct {
 	rest  io.Reader
 }
 
-// Read reads.
+// Read reads the first bytes, then the rest.
 func (b *Prefixed) Read(p []byte) (int, error) {
 	if len(b.first) == 0 {
 		return b.rest.Read(p)
@@ -92,7 +92,7 @@ func (b *Prefixed) Close() error {
 	return b.Closer.Close()
 }
 
-// letGo lets go of the first bytes.
+// letGo releases the first bytes.
 func (b *Prefixed) letGo() {
 	b.first = nil
 	b.hold.Release()
@@ -101,8 +101,8 @@ func (b *Prefixed) letGo() {
 // A Gunzip decompresses. The zero Gunzip is ready for concurrent use.
 type Gunzip struct{ readers sync.Pool } // of *gzip.Reader
 
-// Read returns the content of a gzip stream, at most limit bytes, in memory of
-// hold, or [ErrNoRoom], [ErrTooLarge] or another error where it is broken.
+// Read decompresses gzip, at most limit bytes, in memory of hold. It returns
+// [ErrNoRoom], [ErrTooLarge], or another error if the stream is broken.
 func (g *Gunzip) Read(packed []byte, hold *Hold, limit int64) (plain []byte, err error) {
 	err = g.With(bytes.NewReader(packed), func(r io.Reader) (err error) {
 		plain, err = Read(r, hold, -1, limit)
@@ -114,14 +114,14 @@ func (g *Gunzip) Read(packed []byte, hold *Hold, limit int64) (plain []byte, err
 // emptyGzip is the header of a gzip stream (RFC 1952, section 2.3).
 const emptyGzip = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
-// With calls f with what a gzip stream decompresses to.
+// With calls f with a reader of the decompressed stream.
 func (g *Gunzip) With(packed io.Reader, f func(io.Reader) error) error {
 	gz, ok := g.readers.Get().(*gzip.Reader)
 	if !ok {
 		gz = new(gzip.Reader)
 	}
 	defer func() {
-		// It must not keep the stream alive, which takes another one with a good header.
+		// A reset with a good header keeps the reader from holding on to packed.
 		if gz.Reset(strings.NewReader(emptyGzip)) == nil {
 			g.readers.Put(gz)
 		}

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// bodyRate, in bytes a second, is how fast a body has to come over each grace.
+	// bodyRate, in bytes a second, is how fast a body must arrive over each grace.
 	bodyRate = 8 << 10
-	// BodyGrace is what a lost packet takes to be sent again.
+	// BodyGrace is enough for a lost packet to be sent again.
 	BodyGrace = time.Second
 )
 
-// A pace is what a client has to keep to: rate, over each stretch of time.
+// A pace is what a client must keep up: rate, over each stretch of time.
 type pace struct {
 	stretch time.Duration
 	rate    int64 // bytes a second
@@ -25,10 +25,10 @@ type pace struct {
 	bytes   int64
 }
 
-// until returns when the stretch ends.
+// until returns the end of the stretch.
 func (p *pace) until() time.Time { return p.since.Add(p.stretch) }
 
-// note notes n bytes more, at a time. It reports whether a new stretch begins.
+// note adds n bytes. It reports whether a new stretch begins.
 func (p *pace) note(n int, now time.Time) bool {
 	p.bytes += int64(n)
 	if p.bytes < int64(p.stretch)*p.rate/int64(time.Second) {
@@ -39,17 +39,17 @@ func (p *pace) note(n int, now time.Time) bool {
 }
 
 // An Arriving is the body of a request while the client sends it. While it is
-// awaited a read ends with [ErrSlow] where the body comes at less than
-// bodyRate; the next read goes on where that one left off. net/http would take
-// a read that fails at a deadline for the end of the client, so each read has a
-// goroutine, which ends with it, with the cut, or with the connection.
+// awaited, a read fails with [ErrSlow] if the body comes at less than bodyRate;
+// the next read continues there. Each read has its own goroutine, because
+// net/http would take a read that fails at a deadline for the end of the
+// client. The goroutine ends with the read, the cut-off, or the connection.
 type Arriving struct {
 	body    io.ReadCloser
 	awaited bool
-	patient pace // while it is awaited
-	// reading gives the result of the read in progress into buffer, nil for none;
-	// unread is what the last one has brought, and err its error. The body itself is
-	// gathered elsewhere: the read would keep its memory alive.
+	patient pace // while awaited
+	// reading returns the result of the read in progress into buffer; nil for
+	// none. unread is what the last read has brought, and err its error. The body
+	// is collected elsewhere, or the read would keep its memory alive.
 	reading chan arrived
 	buffer  []byte
 	unread  []byte
@@ -59,18 +59,18 @@ type Arriving struct {
 	conn    heldConnection
 }
 
-// arrived is what a read returned. It has the bytes themselves: the transport
-// may wait for it after the end of the handler, which has freed the buffer.
+// arrived is the result of a read. It has the bytes themselves: the transport
+// may still wait for it after the handler has freed the buffer.
 type arrived struct {
 	read []byte
 	err  error
 }
 
-// A connection is cut off where a body comes too slowly.
+// A heldConnection is cut off if its body comes too slowly.
 type heldConnection struct {
 	*http.ResponseController
 
-	pace     pace         // of no stretch for none
+	pace     pace         // no stretch means no cut-off
 	deadline atomic.Int64 // in Unix nanoseconds, 0 for never
 }
 
@@ -83,9 +83,9 @@ func NewArriving(w http.ResponseWriter, r *http.Request, grace, cut time.Duratio
 	return a
 }
 
-// cutAt sets the deadline, the zero time for none.
+// cutAt sets the deadline; the zero time removes it.
 func (c *heldConnection) cutAt(t time.Time) {
-	if c.SetReadDeadline(t) != nil { // no server's connection
+	if c.SetReadDeadline(t) != nil { // not a server's connection
 		return
 	}
 	at := int64(0)
@@ -95,7 +95,7 @@ func (c *heldConnection) cutAt(t time.Time) {
 	c.deadline.Store(at)
 }
 
-// IsLate reports whether the client was cut off. Of nil it is false.
+// IsLate reports whether the client was cut off; false for nil.
 func (a *Arriving) IsLate() bool {
 	if a == nil {
 		return false
@@ -105,8 +105,8 @@ func (a *Arriving) IsLate() bool {
 }
 
 // Take reads all of the body of r, at most limit bytes, into memory of hold.
-// With [ErrNoRoom], [ErrTooLarge] and [ErrSlow] the body of r is still whole;
-// with any other error it broke off.
+// After [ErrNoRoom], [ErrTooLarge] and [ErrSlow] the body of r is still
+// complete; after any other error it broke off.
 func (a *Arriving) Take(r *http.Request, hold *Hold, limit int64) ([]byte, error) {
 	raw, err := Read(a, hold, r.ContentLength, limit)
 	switch {
@@ -120,7 +120,7 @@ func (a *Arriving) Take(r *http.Request, hold *Hold, limit int64) ([]byte, error
 	return nil, err
 }
 
-// Free releases the buffer when nobody reads any more. Of nil it does nothing.
+// Free releases the buffer after the last read. On nil it does nothing.
 func (a *Arriving) Free() {
 	if a != nil {
 		a.buffer = nil
@@ -149,7 +149,7 @@ func (a *Arriving) Read(p []byte) (int, error) {
 	return n, a.err
 }
 
-// start starts a read of at most n bytes, false where there is no memory.
+// start starts a read of at most n bytes. It returns false without memory.
 func (a *Arriving) start(n int) bool {
 	if n = min(n, firstRead); cap(a.buffer) < n {
 		if !a.hold.Take(int64(n - cap(a.buffer))) {
@@ -160,7 +160,7 @@ func (a *Arriving) start(n int) bool {
 	reading, buffer := make(chan arrived, 1), a.buffer[:n]
 	a.reading = reading
 	go func() {
-		got := arrived{err: recovery.ErrPanic} // where it panics
+		got := arrived{err: recovery.ErrPanic} // if it panics
 		_ = a.guard.Do("reading a body", func() error {
 			n, err := a.body.Read(buffer)
 			got = arrived{buffer[:n], err}
@@ -171,7 +171,7 @@ func (a *Arriving) start(n int) bool {
 	return true
 }
 
-// wait waits for the read in progress, false where an awaited body is too slow.
+// wait waits for the read in progress; false means that the body is too slow.
 func (a *Arriving) wait() bool {
 	var enough <-chan time.Time
 	if a.awaited {
@@ -189,13 +189,13 @@ func (a *Arriving) wait() bool {
 	}
 }
 
-// note moves the deadlines after n bytes more.
+// note moves the deadlines after n more bytes.
 func (a *Arriving) note(n int, err error) {
 	now := time.Now()
 	a.patient.note(n, now)
 	switch {
 	case errors.Is(err, io.EOF):
-		a.conn.cutAt(time.Time{}) // the connection is used on
+		a.conn.cutAt(time.Time{}) // the connection will be reused
 	case err == nil && a.conn.pace.note(n, now):
 		a.conn.cutAt(a.conn.pace.until())
 	}

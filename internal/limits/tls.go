@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// TLS returns l with clients that have to speak TLS.
+// TLS returns a listener on l whose clients must use TLS.
 func TLS(l *Listener, c *tls.Config) net.Listener { return &tlsListener{l, c} }
 
 type tlsListener struct {
@@ -16,7 +16,7 @@ type tlsListener struct {
 	config *tls.Config
 }
 
-// Accept returns the next connection. Its handshake comes with the first read.
+// Accept returns the next connection. The first read does the handshake.
 func (l *tlsListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
@@ -25,20 +25,20 @@ func (l *tlsListener) Accept() (net.Conn, error) {
 	return &encrypted{tls.Server(conn, l.config)}, nil
 }
 
-// An encrypted connection is one with TLS, as net/http reads and writes it.
+// An encrypted connection is a TLS connection for net/http.
 type encrypted struct{ *tls.Conn }
 
-// Read is that of the connection.
+// Read tells a client that does not speak TLS so.
 func (c *encrypted) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if no, ok := errors.AsType[tls.RecordHeaderError](err); ok && no.Conn != nil {
 		below := of(c)
-		_, _ = below.Write(below.of.refuse.answer(http.StatusBadRequest, "the client does not speak TLS")) // it may speak no HTTP either
+		_, _ = below.Write(below.of.refuse.answer(http.StatusBadRequest, "the client does not speak TLS")) // the client may not speak HTTP either
 	}
 	return n, err
 }
 
-// Write is that of the connection.
+// Write writes p, or a refusal in place of net/http's.
 func (c *encrypted) Write(p []byte) (int, error) {
 	if _, err := c.Conn.Write(of(c).answered(p)); err != nil {
 		return 0, err

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestRetryBudgetAllowsAShareOfTheRequests(t *testing.T) {
@@ -29,9 +31,7 @@ func TestRetryBudgetSavesUpNoMoreThanItsLimit(t *testing.T) {
 	for b.allow(0) {
 		allowed++
 	}
-	if allowed != 50 {
-		t.Errorf("%d repetitions at once after quiet times, want 50", allowed)
-	}
+	check.Equal(t, 50, allowed)
 }
 
 func TestRetryBudgetIsExactUnderConcurrency(t *testing.T) {
@@ -49,9 +49,7 @@ func TestRetryBudgetIsExactUnderConcurrency(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if allowed.Load() != 10 {
-		t.Errorf("%d repetitions, want the 10 of the start", allowed.Load())
-	}
+	check.Equal(t, 10, allowed.Load())
 }
 
 // What is there at the start is for requests that were not answered.
@@ -64,9 +62,7 @@ func TestRetryBudgetOfAnOverloadIsTheShareFromTheStart(t *testing.T) {
 			allowed++
 		}
 	}
-	if allowed != 7 {
-		t.Errorf("%d repetitions of 60 requests, want 7", allowed)
-	}
+	check.Equal(t, 7, allowed)
 	for range 9 {
 		if !b.allow(0) {
 			t.Error("nothing is left for requests that were not answered")

@@ -13,60 +13,60 @@ import (
 )
 
 const (
-	// A node is down for minBackoff, twice as long after each failure, up to
+	// A node is down for minBackoff, then twice as long each time up to
 	// maxBackoff.
 	minBackoff = time.Second
 	maxBackoff = 30 * time.Second
-	// maxSilence is how long a node with requests in flight, which may be long
-	// ones, may answer nothing before it is pinged.
+	// maxSilence is how long a node with requests in flight, which may take long,
+	// may answer nothing before it is pinged.
 	maxSilence = time.Second
-	// A node is down after minFailures in a row within at least minFailing: clients
-	// can cause answers of 503, with searches in an index that has lost its shards,
-	// but not only these for a second. After enoughFailures it is pinged before.
+	// A node is down after minFailures in a row over at least minFailing: clients
+	// can cause 503 by searching an index that has lost its shards, but not only
+	// 503 for a second. After enoughFailures it is pinged earlier.
 	minFailures    = 3
 	minFailing     = time.Second
 	enoughFailures = 10
 )
 
-// A state says what a node gets.
+// A state is the state of a node.
 type state int
 
 const (
-	up         state = iota // it gets requests
-	down                    // it gets none until it answers a ping
-	recovering              // it has answered one: the next request tries it
-	onTrial                 // that request is in flight, and no other is sent
+	up         state = iota // gets requests
+	down                    // gets none until it answers a ping
+	recovering              // has answered a ping: the next request tries it
+	onTrial                 // that request is in flight; no other is sent
 )
 
-// A node is one node of the cluster and what is known of its health. What
-// becomes of requests and pings goes in; what it gets (state) and when it is to
-// be pinged (due) come out. It does no I/O, and the pool holds a lock for it.
+// A node is one node of the cluster and its health. Outcomes of requests and
+// pings go in; its state and the time of the next ping (due) come out. It does
+// no I/O, and the pool holds a lock for it.
 type node struct {
-	base     *url.URL // without a trailing slash
+	base     *url.URL // without trailing slash
 	name     string
 	log      *slog.Logger
 	failures *prometheus.CounterVec
 
 	state    state
 	inFlight int // requests without an answer
-	// cancels has those in flight that can be sent to another node.
+	// cancels has the requests in flight that can be sent to another node.
 	cancels map[*http.Request]context.CancelCauseFunc
 	// silentSince is the time of the last answer, or of the first request after it
-	// if none was in flight then; zero while nothing is to be answered.
+	// if none was in flight then; zero if no answer is due.
 	silentSince time.Time
 
-	failed       int           // in a row
-	failingSince time.Time     // the first of these
-	broken       bool          // one of them was a connection that broke off
+	failed       int           // failures in a row
+	failingSince time.Time     // time of the first of these
+	broken       bool          // one of them was a broken connection
 	backoff      time.Duration // how long it is down; 0 once it works
-	pingAt       time.Time     // when it is pinged because it fails or is down; zero for never
-	pingedAt     time.Time     // when such a ping began last
+	pingAt       time.Time     // next ping because it fails or is down; zero for never
+	pingedAt     time.Time     // when the last such ping began
 
 	changed chan struct{} // gets a value when due is before awaited
-	awaited time.Time     // what the next ping waits for; zero for changed only
+	awaited time.Time     // when the next ping is planned; zero to wait only for changed
 }
 
-// resolve returns the URL of asked, of which path and query count, at n.
+// resolve returns the URL of asked at n; path and query stay.
 func (n *node) resolve(asked *url.URL) *url.URL {
 	target := *asked
 	target.Scheme, target.Host = n.base.Scheme, n.base.Host
@@ -81,8 +81,7 @@ func (n *node) resolve(asked *url.URL) *url.URL {
 	return &target
 }
 
-// sent notes a request to n. What cancels it is nil if it cannot be sent to
-// another node.
+// sent records a request to n. cancel is nil if no other node can get it.
 func (n *node) sent(now time.Time, req *http.Request, cancel context.CancelCauseFunc) {
 	n.inFlight++
 	if cancel != nil {
@@ -94,7 +93,7 @@ func (n *node) sent(now time.Time, req *http.Request, cancel context.CancelCause
 	}
 }
 
-// heard notes a sign of life.
+// heard records a sign of life.
 func (n *node) heard(now time.Time) {
 	n.silentSince = now
 	if n.inFlight == 0 {
@@ -102,7 +101,7 @@ func (n *node) heard(now time.Time) {
 	}
 }
 
-// works notes that n does its work.
+// works records that n works.
 func (n *node) works() {
 	if n.state != up {
 		n.log.Info("node is up again", "node", n.name)
@@ -110,12 +109,11 @@ func (n *node) works() {
 	n.state, n.failed, n.broken, n.backoff, n.pingAt = up, 0, false, 0, time.Time{}
 }
 
-// fail notes a failure, which says nothing new of a node that is down.
+// fail records a failure, which says nothing new if the node is down.
 //
-// Engines drop a connection for an unknown method, or a gzip body that is
-// broken (seen with OpenSearch 2). That comes from a client and says nothing of
-// the node: where connections broke off, only a ping that fails, too, puts it
-// down.
+// Engines drop a connection for an unknown method, or a broken gzip body (seen
+// with OpenSearch 2). Clients cause that, so after broken connections only a
+// failed ping takes the node down.
 func (n *node) fail(now time.Time, kind string, err error) {
 	n.failures.WithLabelValues(n.name, kind).Inc()
 	if n.state == down {
@@ -132,22 +130,22 @@ func (n *node) fail(now time.Time, kind string, err error) {
 	case n.state == onTrial:
 		n.pingAt = now
 	case n.pingAt.IsZero() && (long || n.failed >= enoughFailures):
-		n.pingAt = n.pingedAt.Add(minFailing) // at once, unless that was done just now
+		n.pingAt = n.pingedAt.Add(minFailing) // at once, unless just done
 	}
 	n.plan()
 }
 
-// goDown puts n down, for twice as long as the last time.
+// goDown takes n down, for twice as long as the last time.
 func (n *node) goDown(now time.Time, cause string, err error) {
 	if n.backoff == 0 {
 		n.log.Warn("node is down", "node", n.name, "cause", cause, "err", err)
 	}
 	n.state, n.backoff = down, min(max(2*n.backoff, minBackoff), maxBackoff)
-	// Up to a tenth later, so that several processes do not ping at once.
+	// Up to a tenth later, so that several processes do not ping together.
 	n.pingAt = now.Add(n.backoff + rand.N(n.backoff/10)) //nolint:gosec // jitter, no secret
 }
 
-// due returns when n is to be pinged, zero for never.
+// due returns when n is to be pinged; zero for never.
 func (n *node) due() time.Time {
 	silent := n.silentSince.Add(maxSilence)
 	if n.state == down || n.silentSince.IsZero() || !n.pingAt.IsZero() && n.pingAt.Before(silent) {
@@ -156,7 +154,7 @@ func (n *node) due() time.Time {
 	return silent
 }
 
-// plan wakes whoever waits to ping n where that is due earlier than it was.
+// plan wakes the goroutine that pings n if that is due earlier than before.
 func (n *node) plan() {
 	due := n.due()
 	if due.IsZero() || !n.awaited.IsZero() && !due.Before(n.awaited) {
@@ -165,13 +163,12 @@ func (n *node) plan() {
 	n.awaited = due
 	select {
 	case n.changed <- struct{}{}:
-	default: // it is woken already
+	default: // already woken
 	}
 }
 
-// pinged notes the outcome of a ping that began at a time when n was as before,
-// and reports whether n hangs. An error says that the answer is none of a node
-// that does its work.
+// pinged records the outcome of a ping that began when n was as before, and
+// reports whether n hangs. An error means that the node does not work.
 func (n *node) pinged(before *node, began, now time.Time, answered bool, err error) (hangs bool) {
 	if answered {
 		n.heard(now)
@@ -202,7 +199,7 @@ func (n *node) pinged(before *node, began, now time.Time, answered bool, err err
 		default:
 			n.goDown(now, kindStatus, err)
 		}
-	case answered && n.state == onTrial: // by a long search, which was not refused at least
+	case answered && n.state == onTrial: // by a long search, which was not refused
 		n.works()
 	case !answered && n.silentSince.Equal(before.silentSince):
 		n.fail(now, kindHung, err)
@@ -211,7 +208,7 @@ func (n *node) pinged(before *node, began, now time.Time, answered bool, err err
 	return false
 }
 
-// sick returns an error for a status of a node that cannot do its work.
+// sick returns an error for the status of a node that cannot work.
 func sick(status int) error {
 	switch status {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

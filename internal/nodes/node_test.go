@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -92,13 +93,18 @@ func startCluster(t *testing.T) (*cluster, *Pool) {
 	c := &cluster{nodes: map[string]behavior{}, asked: map[string]int{}}
 	c.set("a", well)
 	c.set("b", well)
-	p, err := New(Options{URLs: []string{"http://a", "http://b"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testPool(t, "http://a", "http://b")
 	p.transport, p.traced = c, c
-	t.Cleanup(p.Close)
 	return c, p
+}
+
+// logOf returns what is logged of the nodes from now on.
+func logOf(p *Pool) *bytes.Buffer {
+	var logged bytes.Buffer
+	for _, n := range p.nodes {
+		n.log = slog.New(slog.NewTextHandler(&logged, nil))
+	}
+	return &logged
 }
 
 // stateOf returns the state of a node.
@@ -117,10 +123,7 @@ func setState(p *Pool, i int, s state) {
 
 // load sends one request after the other, each 10 ms after the last answer, for
 // a while.
-func load(t *testing.T, p *Pool, d time.Duration) {
-	t.Helper()
-	loadEach(t, p, d, 10*time.Millisecond)
-}
+func load(t *testing.T, p *Pool, d time.Duration) { t.Helper(); loadEach(t, p, d, 10*time.Millisecond) }
 
 // loadEach is load with another pause.
 func loadEach(t *testing.T, p *Pool, d, pause time.Duration) {
@@ -168,18 +171,14 @@ func TestOneNodeIsAskedWhereAllAreDown(t *testing.T) {
 		c.set("b", refuses)
 		do(p, write(t.Context(), ""))
 		for i := range p.nodes {
-			if stateOf(p, i) != down {
-				t.Errorf("node %d was not tried", i)
-			}
+			check.Equal(t, down, stateOf(p, i), i)
 		}
 		c.count("a")
 		c.count("b")
 		if _, err := do(p, write(t.Context(), "")); err == nil {
 			t.Fatal("a dead node answered")
 		}
-		if n := c.count("a") + c.count("b"); n != 1 {
-			t.Errorf("%d nodes were asked, want 1", n)
-		}
+		check.Equal(t, 1, c.count("a")+c.count("b"))
 		c.set("a", well)
 		c.set("b", well)
 		if _, err := do(p, write(t.Context(), "")); err != nil {
@@ -221,9 +220,7 @@ func TestHungNodeGetsNoRequests(t *testing.T) {
 		toB := c.count("b")
 		c.count("a")
 		load(t, p, time.Minute) // would not end if a request hung
-		if n := c.count("a"); n != 0 {
-			t.Errorf("the hung node got %d requests", n)
-		}
+		check.Equal(t, 0, c.count("a"))
 		if toB == 0 {
 			t.Error("the other node got nothing")
 		}
@@ -249,9 +246,7 @@ func TestHungNodeIsNoticedWhereClientsGiveUp(t *testing.T) {
 			cancel()
 			time.Sleep(100 * time.Millisecond)
 		}
-		if stateOf(p, 0) != down {
-			t.Error("the hung node is not down")
-		}
+		check.Equal(t, down, stateOf(p, 0))
 	})
 }
 
@@ -279,9 +274,7 @@ func TestHungSearchesAreRepeatedWithinTheBudget(t *testing.T) {
 func TestNodeWithALongSearchStaysUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)
-		var logged bytes.Buffer
-		p.nodes[0].log = slog.New(slog.NewTextHandler(&logged, nil))
-		p.nodes[1].log = p.nodes[0].log
+		logged := logOf(p)
 		c.set("a", slow(time.Minute))
 		c.set("b", slow(time.Minute))
 		for range 3 {
@@ -315,9 +308,7 @@ func TestNodeThatAnswers503ToAllIsDown(t *testing.T) {
 				}
 				c.set("a", well)
 				load(t, p, maxBackoff*11/10+time.Second)
-				if stateOf(p, 0) != up {
-					t.Error("the node is not back")
-				}
+				check.Equal(t, up, stateOf(p, 0))
 			})
 		})
 	}
@@ -334,9 +325,7 @@ func TestNodeThatAnswersOthersStaysUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, p := startCluster(t)
-				var logged bytes.Buffer
-				p.nodes[0].log = slog.New(slog.NewTextHandler(&logged, nil))
-				p.nodes[1].log = p.nodes[0].log
+				logged := logOf(p)
 				for _, host := range []string{"a", "b"} {
 					next := 0
 					c.set(host, func(*http.Request) (int, error) {
@@ -388,9 +377,7 @@ func TestConnectionsThatBreakOffPutANodeDownOnlyWithItsPing(t *testing.T) {
 				load(t, p, 500*time.Millisecond)
 				c.set("a", drops)
 				load(t, p, 2*time.Second)
-				if got := stateOf(p, 0); got != tt.want {
-					t.Errorf("after a trial the state is %d, want %d", got, tt.want)
-				}
+				check.Equal(t, tt.want, stateOf(p, 0))
 			})
 		})
 	}
@@ -413,8 +400,7 @@ func TestBrokenConnectionsAmong503PutANodeDownOnlyWithItsPing(t *testing.T) {
 			t.Run(fmt.Sprint(name, first, pause), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					c, p := startCluster(t)
-					var logged bytes.Buffer
-					p.nodes[0].log = slog.New(slog.NewTextHandler(&logged, nil))
+					logged := logOf(p)
 					requests := first
 					sick := func(req *http.Request) (int, error) {
 						if req.Method == http.MethodHead {
@@ -470,13 +456,9 @@ func TestNodeOnTrialGetsOneRequest(t *testing.T) {
 			waiting.Go(func() { do(p, write(t.Context(), "")) })
 		}
 		synctest.Wait()
-		if n := c.count("a"); n != 1 {
-			t.Errorf("%d requests were sent to the node on trial, want 1", n)
-		}
+		check.Equal(t, 1, c.count("a"))
 		waiting.Wait()
-		if stateOf(p, 0) != up {
-			t.Error("the node is not up after the trial")
-		}
+		check.Equal(t, up, stateOf(p, 0))
 	})
 }
 
@@ -511,9 +493,7 @@ func TestNodeWithFewerRequestsInFlightIsAsked(t *testing.T) {
 		for range 20 {
 			do(p, write(t.Context(), ""))
 		}
-		if n := c.count("b"); n != 20 {
-			t.Errorf("the idle node got %d of 20 requests", n)
-		}
+		check.Equal(t, 20, c.count("b"))
 		waiting.Wait()
 	})
 }
@@ -521,9 +501,7 @@ func TestNodeWithFewerRequestsInFlightIsAsked(t *testing.T) {
 func TestLogTellsWhenANodeIsDownAndUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)
-		var logged bytes.Buffer
-		p.nodes[0].log = slog.New(slog.NewTextHandler(&logged, nil))
-		p.nodes[1].log = p.nodes[0].log
+		logged := logOf(p)
 		c.set("a", refuses)
 		load(t, p, 10*time.Second)
 		c.set("a", well)
@@ -533,13 +511,9 @@ func TestLogTellsWhenANodeIsDownAndUp(t *testing.T) {
 			`level=WARN msg="node is down" node=http://a cause=connect err="connection refused"`,
 			`level=INFO msg="node is up again" node=http://a`,
 		} {
-			if strings.Count(got, want) != 1 {
-				t.Errorf("not once in the log: %s", want)
-			}
+			check.Equal(t, 1, strings.Count(got, want), want)
 		}
-		if strings.Count(got, "\n") != 2 {
-			t.Errorf("log:\n%s", got)
-		}
+		check.Equal(t, 2, strings.Count(got, "\n"), got)
 	})
 }
 
@@ -551,9 +525,7 @@ func TestNodeThatFailsFastIsDownBeforeTheSecondIsOver(t *testing.T) {
 			do(p, write(t.Context(), ""))
 			synctest.Wait() // in no time
 		}
-		if n := c.count("a"); n != enoughFailures {
-			t.Errorf("%d of 200 requests went to the node that fails, want %d", n, enoughFailures)
-		}
+		check.Equal(t, enoughFailures, c.count("a"))
 	})
 }
 

@@ -1,6 +1,6 @@
-// Package nodes sends requests to the nodes of a cluster: it chooses which node
-// is asked, notices which are not well, and repeats on another node what was
-// not answered where that is harmless.
+// Package nodes sends requests to the nodes of a cluster: it chooses the node,
+// tracks which nodes are down, and repeats unanswered requests on another node
+// if that is harmless.
 package nodes
 
 import (
@@ -30,54 +30,52 @@ import (
 const (
 	// pingTimeout is enough for an ordinary garbage collection.
 	pingTimeout = 2 * time.Second
-	// checking names what a panic in the work on nodes is counted as.
+	// checking is the operation that panics in pings are counted for.
 	checking = "checking nodes"
 )
 
 // errHung says that a request to a node that hangs was cancelled for a retry.
 var errHung = errors.New("the node does not answer")
 
-// Options say what [New] builds a pool from.
+// Options configure a [Pool].
 type Options struct {
-	// URLs are the base URLs of the nodes, at least one, http or https, with or
-	// without a path prefix, without credentials.
+	// URLs are the base URLs of the nodes, at least one: http or https, with or
+	// without path prefix, without credentials.
 	URLs []string
-	// TLS, not to be modified, is for https nodes; nil verifies by the system's
-	// roots.
+	// TLS is for https nodes, read-only; nil uses the system's roots.
 	TLS *tls.Config
-	// MaxIdle bounds idle connections to all nodes together; 0 is no bound.
+	// MaxIdle limits idle connections to all nodes together; 0 means no limit.
 	MaxIdle int
-	// Logger receives which nodes are down and up again; nil discards that.
+	// Logger gets nodes that go down or up; nil discards that.
 	Logger *slog.Logger
-	// Guard recovers what panics while nodes are pinged; nil only recovers.
+	// Guard recovers panics in pings; nil does not count or log them.
 	Guard *recovery.Guard
-	// Registerer receives the metrics; nil keeps them.
+	// Registerer registers the metrics; nil keeps them private.
 	Registerer prometheus.Registerer
 }
 
-// A Pool sends requests to the nodes of a cluster: of two drawn at random to
-// the one with fewer requests in flight. A node that cannot be connected to,
-// hangs, or fails for a while is down: it gets no requests until it answers
-// again. Where all are down they are asked all the same.
+// A Pool sends requests to the nodes of a cluster. It draws two nodes at random
+// and takes the one with fewer requests in flight. A node that cannot be
+// reached, hangs, or fails for a while is down: it gets no requests until it
+// answers again. If all are down, they still get requests.
 //
-// It is an [http.RoundTripper] that replaces the URL of a request, keeping path
+// It is an [http.RoundTripper] that replaces the URL of a request but for path
 // and query. Its methods may be called concurrently.
 type Pool struct {
-	transport http.RoundTripper // the connections; replaced by tests
+	transport http.RoundTripper // the connections; tests replace it
 	traced    http.RoundTripper // transport with spans
 	budget    *retryBudget
 	metrics   *metrics
 	guard     *recovery.Guard
-	stop      context.CancelFunc // ends the pings
-	running   sync.WaitGroup     // those who ping
+	stop      context.CancelFunc // stops the pings
+	running   sync.WaitGroup     // goroutines that ping
 
-	mu    sync.Mutex // held to look at what is known of the nodes, and to change that
+	mu    sync.Mutex // guards the nodes' states
 	nodes []*node
 }
 
-// New returns a pool, to be closed. It makes no call. Its errors do not show a
-// URL, which could hold a password. It panics where others have registered
-// metrics of these names.
+// New returns a pool; the caller closes it. It makes no call. Its errors hide
+// URLs, which may hold a password. It panics if the metrics' names are taken.
 func New(o Options) (*Pool, error) {
 	if len(o.URLs) == 0 {
 		return nil, errors.New("no URL of a cluster node")
@@ -112,7 +110,7 @@ func New(o Options) (*Pool, error) {
 	return p, nil
 }
 
-// measure makes the metrics of a node of p.
+// measure registers the metrics of a node of p.
 func (p *Pool) measure(registering promauto.Factory, n *node) {
 	for _, kind := range []string{kindConnect, kindTLS, kindHung, kindBroken, kindStatus} {
 		p.metrics.failures.WithLabelValues(n.name, kind)
@@ -144,11 +142,11 @@ func parseBase(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// CloseIdleConnections closes the connections that no request uses.
+// CloseIdleConnections closes connections that no request uses.
 func (p *Pool) CloseIdleConnections() { (&http.Client{Transport: p.transport}).CloseIdleConnections() }
 
-// Close ends the pings and waits for that. Requests can still be sent, but
-// nodes that are down stay so until they answer one.
+// Close stops the pings and waits for them. Requests can still be sent, but a
+// node that is down stays so until it answers one.
 func (p *Pool) Close() {
 	p.stop()
 	p.running.Wait()
@@ -158,8 +156,8 @@ func (p *Pool) Close() {
 // Several reports whether there is more than one node.
 func (p *Pool) Several() bool { return len(p.nodes) > 1 }
 
-// MayRepeat reports whether a request that an overloaded cluster has answered
-// may be sent again, within the budget, and counts that.
+// MayRepeat reports whether the retry budget allows sending a request again
+// that an overloaded cluster has answered, and takes from it.
 func (p *Pool) MayRepeat() bool { return p.budget.allow(spare) }
 
 type (
@@ -167,23 +165,23 @@ type (
 	repeatKey struct{}
 )
 
-// Repeated marks a request that [Pool.MayRepeat] allowed, or that stands for
-// another, for the budget.
+// Repeated marks a request that [Pool.MayRepeat] allowed, or that replaces
+// another, so that the budget does not count it.
 func Repeated(ctx context.Context) context.Context { return context.WithValue(ctx, repeatKey{}, true) }
 
-// Safe marks requests as harmless to send twice: they read, and leave nothing
-// behind. One that was not answered is sent to another node, once and within
-// the budget, if it has no body or a GetBody.
+// Safe marks requests as harmless to send twice: they only read, and leave
+// nothing behind. Unanswered, they are sent to another node, once and within
+// the budget, if they have no body or a GetBody.
 func Safe(ctx context.Context) context.Context { return context.WithValue(ctx, safeKey{}, true) }
 
-// RoundTrip sends req to a node, and to the next one where no connection comes
-// about. Only [Safe] requests are sent again later than that.
+// RoundTrip sends req to a node, and to the next one if there is no connection.
+// After that only [Safe] requests are sent again.
 func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Context().Value(repeatKey{}) == nil {
 		p.budget.note()
 	}
 	asked, replayable := req.URL, req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
-	own := *req // a RoundTripper leaves the request as it is: it may be sent again
+	own := *req // a RoundTripper must not change the request, which may be sent again
 	req = &own
 	safe := replayable && p.Several() && req.Context().Value(safeKey{}) != nil
 	if !replayable && p.Several() {
@@ -204,7 +202,7 @@ func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 		switch _, unsent := errors.AsType[*dialError](err); {
 		case unsent:
 			reason = retryUnsent
-		case errors.Is(err, errHung): // within the budget already
+		case errors.Is(err, errHung): // already within the budget
 			reason = retryHung
 		case !safe || !p.budget.allow(0):
 			return nil, err
@@ -219,7 +217,7 @@ func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// first returns the node that is asked first.
+// first returns the first node to ask.
 func (p *Pool) first() *node {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,21 +230,21 @@ func (p *Pool) first() *node {
 	if n := p.choose(func(n *node) bool { return n.state == up }); n != nil {
 		return n
 	}
-	// All are down. Those that are so for the shortest time are the likeliest to
-	// answer; an overload that puts all down must not be put on one.
+	// All are down. Those with the shortest back-off are most likely to answer; an
+	// overload that took all down must not go to a single one.
 	least := slices.MinFunc(p.nodes, func(a, b *node) int { return cmp.Compare(a.backoff, b.backoff) })
 	return p.choose(func(n *node) bool { return n.backoff == least.backoff })
 }
 
-// other returns a node that is up and was not tried, nil for none.
+// other returns a node that is up and was not tried, or nil.
 func (p *Pool) other(tried []*node) *node {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.choose(func(n *node) bool { return n.state == up && !slices.Contains(tried, n) })
 }
 
-// choose draws two nodes of those that may be asked, and returns the less busy
-// one, nil for none. The caller holds p.mu.
+// choose draws two of the allowed nodes and returns the less busy one, or nil.
+// The caller holds p.mu.
 func (p *Pool) choose(may func(*node) bool) *node {
 	var all []*node
 	for _, n := range p.nodes {
@@ -269,7 +267,7 @@ func (p *Pool) choose(may func(*node) bool) *node {
 func (p *Pool) send(n *node, req *http.Request, safe bool) (*http.Response, error) {
 	sent, cancel := req, context.CancelCauseFunc(nil)
 	if safe {
-		var ctx context.Context // it ends with that of req, when the answer was read
+		var ctx context.Context // ends with that of req, when the answer is read
 		ctx, cancel = context.WithCancelCause(req.Context())
 		sent = req.WithContext(ctx)
 	}
@@ -281,13 +279,13 @@ func (p *Pool) send(n *node, req *http.Request, safe bool) (*http.Response, erro
 		return res, err
 	}
 	if err == nil {
-		_ = res.Body.Close() // it comes too late
+		_ = res.Body.Close() // the answer comes too late
 	}
 	return nil, errHung
 }
 
-// ended notes what came of a request to n, and reports whether that counts: it
-// does not where the request was cancelled to be sent once more.
+// ended records the outcome of a request to n. It returns false if the request
+// was cancelled for a retry: then the outcome does not count.
 func (p *Pool) ended(n *node, sent *http.Request, safe bool, res *http.Response, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -306,7 +304,7 @@ func (p *Pool) ended(n *node, sent *http.Request, safe bool, res *http.Response,
 		} else {
 			n.works()
 		}
-	case sent.Context().Err() != nil: // the client did not wait, which says nothing of the node
+	case sent.Context().Err() != nil: // the client did not wait: nothing about the node
 		if n.state == onTrial {
 			n.state = recovering
 		}
@@ -318,12 +316,12 @@ func (p *Pool) ended(n *node, sent *http.Request, safe bool, res *http.Response,
 	return true
 }
 
-// watch pings n whenever that is due, until ctx ends.
+// watch pings n whenever due, until ctx ends.
 func (p *Pool) watch(ctx context.Context, n *node) {
 	for earliest := (time.Time{}); ; {
 		p.mu.Lock()
 		n.awaited = n.due()
-		var due <-chan time.Time // nil never comes
+		var due <-chan time.Time // a nil channel never delivers
 		if !n.awaited.IsZero() {
 			due = time.After(max(time.Until(n.awaited), time.Until(earliest)))
 		}
@@ -334,13 +332,13 @@ func (p *Pool) watch(ctx context.Context, n *node) {
 		case <-n.changed:
 		case <-due:
 			if err := p.guard.Do(checking, func() error { p.check(ctx, n); return nil }); err != nil {
-				earliest = time.Now().Add(maxBackoff) // a panic: else it would come again at once
+				earliest = time.Now().Add(maxBackoff) // a panic: it would come again at once
 			}
 		}
 	}
 }
 
-// check pings n if that is due.
+// check pings n if due.
 func (p *Pool) check(ctx context.Context, n *node) {
 	p.mu.Lock()
 	before, began := *n, time.Now()
@@ -356,8 +354,8 @@ func (p *Pool) check(ctx context.Context, n *node) {
 	}
 }
 
-// cancelToRetry cancels the requests in flight at n that another node can
-// answer, within the budget. The caller holds p.mu.
+// cancelToRetry cancels requests in flight at n that another node can answer,
+// within the budget. The caller holds p.mu.
 func (p *Pool) cancelToRetry(n *node) {
 	if p.choose(func(other *node) bool { return other.state == up && other != n }) == nil {
 		return
@@ -371,8 +369,8 @@ func (p *Pool) cancelToRetry(n *node) {
 	}
 }
 
-// ping sends n a HEAD of / without credentials, so that 401 is fine. An error
-// says that n is not well.
+// ping sends n a HEAD of / without credentials, so 401 is fine. An error means
+// that n does not work.
 func (p *Pool) ping(ctx context.Context, n *node) (answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
@@ -386,12 +384,11 @@ func (p *Pool) ping(ctx context.Context, n *node) (answered bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	_ = res.Body.Close() // it is empty
+	_ = res.Body.Close() // empty
 	return true, sick(res.StatusCode)
 }
 
-// Reach pings all nodes and returns nil as soon as one has answered anything,
-// else an error.
+// Reach pings all nodes and returns nil as soon as one answers anything.
 func (p *Pool) Reach(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -413,21 +410,21 @@ func (p *Pool) Reach(ctx context.Context) error {
 }
 
 const (
-	// retryShare is the share of the requests that may be sent once more, in
-	// thousandths so that it is an integer.
+	// retryShare is the share of requests that may be retried, in thousandths, so
+	// that it is an integer.
 	retryShare = 100
-	token      = 1000 // one retry
-	// firstTokens are there from the start.
+	token      = 1000 // for one retry
+	// firstTokens is the initial number.
 	firstTokens = 10 * token
-	// spare is kept back for requests that were not answered at all: repeating what
-	// an overloaded cluster refused must not use it up.
+	// spare is reserved for requests without any answer: repeating what an
+	// overloaded cluster refused must not use it up.
 	spare = firstTokens - token
-	// maxTokens are for a node that dies under load with dozens of searches.
+	// maxTokens is enough for a node that dies under load with dozens of searches.
 	maxTokens = 50 * token
 )
 
-// A retryBudget keeps retries to a share of the requests. It is a token bucket:
-// each request adds the share, each retry takes a token.
+// A retryBudget limits retries to a share of the requests. It is a token
+// bucket: each request adds the share, each retry takes a token.
 type retryBudget struct {
 	mu     sync.Mutex
 	share  int
@@ -436,15 +433,14 @@ type retryBudget struct {
 
 func newRetryBudget(share int) *retryBudget { return &retryBudget{share: share, tokens: firstTokens} }
 
-// note counts a request that is no retry.
+// note counts a request that is not a retry.
 func (b *retryBudget) note() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tokens = min(b.tokens+b.share, maxTokens)
 }
 
-// allow reports whether a retry may leave so many tokens or more, and takes one
-// for it.
+// allow takes a token for a retry, unless fewer than leave tokens would remain.
 func (b *retryBudget) allow(leave int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -21,17 +21,25 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
+
+// serve starts a node.
+func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s
+}
 
 // named returns a node that answers with its name and the body it got.
 func named(t *testing.T, name string) *httptest.Server {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		io.WriteString(w, name+string(body))
-	}))
-	t.Cleanup(s.Close)
-	return s
+	})
 }
 
 // deadURL returns the URL of a node that refuses connections.
@@ -45,21 +53,20 @@ func deadURL() string {
 func breaking(t *testing.T) (s *httptest.Server, arrived *atomic.Int32) {
 	t.Helper()
 	arrived = new(atomic.Int32)
-	s = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	s = serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		arrived.Add(1)
 		panic(http.ErrAbortHandler)
-	}))
-	t.Cleanup(s.Close)
+	})
 	return s, arrived
 }
 
-func testPool(t *testing.T, urls ...string) *Pool {
+func testPool(t *testing.T, urls ...string) *Pool { t.Helper(); return poolOf(t, Options{URLs: urls}) }
+
+func poolOf(t *testing.T, o Options) *Pool {
 	t.Helper()
-	p, err := New(Options{URLs: urls})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, err := New(o)
+	check.OK(t, err)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -135,9 +142,7 @@ func TestNodesShareTheRequests(t *testing.T) {
 	got := map[string]int{}
 	for range 300 {
 		answer, err := do(p, write(t.Context(), ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got[answer]++
 	}
 	for _, name := range []string{"a", "b", "c"} {
@@ -147,29 +152,27 @@ func TestNodesShareTheRequests(t *testing.T) {
 	}
 }
 
-func TestUnreachableNodeIsPassedOver(t *testing.T) {
-	p := testPool(t, deadURL(), named(t, "b").URL)
+// wantPassedOver wants writes to be answered by the node b until a is down.
+func wantPassedOver(t *testing.T, a string) *Pool {
+	t.Helper()
+	p := testPool(t, a, named(t, "b").URL)
 	for stateOf(p, 0) == up {
-		if got, err := do(p, write(t.Context(), "{}")); got != "b{}" || err != nil {
-			t.Fatalf("got %q, %v", got, err)
+		began := time.Now()
+		if got, err := do(p, write(t.Context(), "{}")); got != "b{}" || err != nil || time.Since(began) > 4*time.Second { // a second is meant
+			t.Fatalf("got %q, %v after %v", got, err, time.Since(began))
 		}
 	}
+	return p
 }
 
 // A SYN that is not answered costs a second, once.
 func TestNodeThatDropsConnectionsIsPassedOver(t *testing.T) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer syscall.Close(fd)
-	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0)))
 	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	addr := (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: name.(*syscall.SockaddrInet4).Port}).String()
 	full := false
 	for range 10 { // fills the queue of connections that nobody accepts
@@ -183,50 +186,21 @@ func TestNodeThatDropsConnectionsIsPassedOver(t *testing.T) {
 	if !full {
 		t.Skip("the system drops no SYN")
 	}
-	p := testPool(t, "http://"+addr, named(t, "b").URL)
-	for stateOf(p, 0) == up {
-		began := time.Now()
-		got, err := do(p, write(t.Context(), "{}"))
-		if took := time.Since(began); got != "b{}" || err != nil || took > 4*time.Second { // a second is meant
-			t.Fatalf("got %q, %v after %v", got, err, took)
-		}
-	}
+	wantPassedOver(t, "http://"+addr)
 }
 
-func TestNodeWithoutTLSIsPassedOverByWrites(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			conn.Read(make([]byte, 1)) // of the handshake
-			conn.Close()
-		}
-	}()
+func TestNodeThatCannotBeReachedIsPassedOverByWrites(t *testing.T) {
+	breaksOff := startNode(t, func(conn net.Conn) { conn.Read(make([]byte, 1)) }) // of the handshake
 	untrusted := httptest.NewUnstartedServer(nil)
 	untrusted.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	untrusted.StartTLS()
 	defer untrusted.Close()
-	for name, url := range map[string]string{
-		"breaks off":  "https://" + l.Addr().String(),
-		"speaks HTTP": strings.Replace(named(t, "plain").URL, "http:", "https:", 1),
-		"untrusted":   untrusted.URL,
+	for url, kind := range map[string]string{
+		deadURL(): "connect", untrusted.URL: "tls",
+		strings.Replace(breaksOff, "http:", "https:", 1):             "tls",
+		strings.Replace(named(t, "plain").URL, "http:", "https:", 1): "tls",
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := testPool(t, url, named(t, "b").URL)
-			for stateOf(p, 0) == up {
-				if got, err := do(p, write(t.Context(), "{}")); got != "b{}" || err != nil {
-					t.Fatalf("got %q, %v", got, err)
-				}
-			}
-			counted(t, p, `akin_node_failures_total{kind="tls",node="`+url+`"} 1`)
-		})
+		counted(t, wantPassedOver(t, url), `akin_node_failures_total{kind="`+kind+`",node="`+url+`"} 1`)
 	}
 }
 
@@ -254,9 +228,7 @@ func TestWhatIsRepeatedAfterANodeBrokeOff(t *testing.T) {
 			if got, err := do(p, tt.req(t.Context())); err == nil {
 				t.Fatalf("got %q, want an error", got)
 			}
-			if n := toA.Load() + toB.Load() + toC.Load(); n != tt.want {
-				t.Errorf("the request arrived %d times, want %d", n, tt.want)
-			}
+			check.Equal(t, tt.want, toA.Load()+toB.Load()+toC.Load())
 		})
 	}
 }
@@ -265,13 +237,12 @@ func TestWhatIsRepeatedAfterANodeBrokeOff(t *testing.T) {
 func TestSearchesOfANodeThatDiesAreAnsweredByAnother(t *testing.T) {
 	const searches = 8
 	arrived, kill := make(chan struct{}, searches), make(chan struct{})
-	dying := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	dying := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		arrived <- struct{}{}
 		<-kill
 		panic(http.ErrAbortHandler)
-	}))
-	defer dying.Close()
+	})
 	p := testPool(t, dying.URL, named(t, "b").URL)
 	setState(p, 1, down) // all go to the one that dies
 	var under sync.WaitGroup
@@ -320,10 +291,7 @@ func TestClientThatLeavesSaysNothingOfTheNode(t *testing.T) {
 // A node that sends headers without an end takes little memory.
 func TestHeadersOfAnAnswerAreBounded(t *testing.T) {
 	for size, want := range map[int]bool{maxAnswerHead / 2: true, 2 * maxAnswerHead: false} {
-		node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Warning", strings.Repeat("w", size))
-		}))
-		defer node.Close()
+		node := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Warning", strings.Repeat("w", size)) })
 		if _, err := do(testPool(t, node.URL), read(t.Context(), "")); (err == nil) != want {
 			t.Errorf("%d bytes: %v", size, err)
 		}
@@ -335,9 +303,7 @@ func TestHeadersOfAnAnswerAreBounded(t *testing.T) {
 func startNode(t *testing.T, serve func(conn net.Conn)) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -354,14 +320,8 @@ func startNode(t *testing.T, serve func(conn net.Conn)) (url string) {
 	return "http://" + l.Addr().String()
 }
 
-// startPicky returns a node that answers status to heads of more than limit
-// bytes and then, like Elasticsearch after its 400, ignores the connection
-// without closing it.
-func startPicky(t *testing.T, limit, status int) (url string) {
-	t.Helper()
-	return startNode(t, func(conn net.Conn) { serveHeads(conn, limit, status) })
-}
-
+// serveHeads answers status to heads of more than limit bytes and then, like
+// Elasticsearch after its 400, ignores the connection without closing it.
 func serveHeads(conn net.Conn, limit, status int) {
 	head, r := 0, bufio.NewReader(conn)
 	for {
@@ -390,13 +350,11 @@ func TestConnectionThatTheNodeIgnoresIsNotReused(t *testing.T) {
 		"more than a cluster with low limits":  {2 << 10, http.StatusRequestHeaderFieldsTooLarge, 3 << 10, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := testPool(t, startPicky(t, tt.limit, tt.status))
+			p := testPool(t, startNode(t, func(conn net.Conn) { serveHeads(conn, tt.limit, tt.status) }))
 			for i := range 20 {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://ignored/", http.NoBody)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				want := http.StatusOK
 				if i%2 == 0 {
 					want = tt.status
@@ -436,11 +394,7 @@ func TestConnectionsAreReused(t *testing.T) {
 			node.Start()
 		}
 		defer node.Close()
-		p, err := New(Options{URLs: []string{node.URL}, TLS: trusted})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
+		p := poolOf(t, Options{URLs: []string{node.URL}, TLS: trusted})
 		for _, size := range []int{0, 0, 3 << 10, 3 << 10, 0} {
 			req := write(t.Context(), "{}")
 			req.Header.Set("Authorization", strings.Repeat("x", size))
@@ -457,11 +411,7 @@ func TestConnectionsAreReused(t *testing.T) {
 func TestMetricsTellOfTheNodes(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	dead := deadURL()
-	p, err := New(Options{URLs: []string{dead, dead}, Registerer: registry})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := poolOf(t, Options{URLs: []string{dead, dead}, Registerer: registry})
 	do(p, write(t.Context(), ""))
 	text := metricsOf(t, registry)
 	for _, want := range []string{
@@ -477,50 +427,30 @@ func TestMetricsTellOfTheNodes(t *testing.T) {
 
 func TestReachIsContentWithOneAnswer(t *testing.T) {
 	hangs, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { hangs.Close() })
-	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
-	t.Cleanup(refuses.Close)
-	for name, urls := range map[string][]string{
-		"one answers":  {"http://" + hangs.Addr().String(), refuses.URL},
-		"none answers": {"http://" + hangs.Addr().String()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p, err := New(Options{URLs: urls})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(p.Close)
-			timeout := 20 * time.Second
-			if len(urls) == 1 {
-				timeout = 20 * time.Millisecond
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), timeout)
-			defer cancel()
-			if err := p.Reach(ctx); (err == nil) != (len(urls) == 2) {
-				t.Errorf("got %v", err)
-			}
-		})
+	refuses := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	hanging := "http://" + hangs.Addr().String()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	check.OK(t, testPool(t, hanging, refuses.URL).Reach(ctx))
+	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := testPool(t, hanging).Reach(soon); err == nil {
+		t.Error("nobody answers: no error")
 	}
 }
 
 // A 400 to a large head ends its connection, and no request but its own.
 func TestRefusedLargeHeadsEndNoOtherRequest(t *testing.T) {
-	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	node := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/bad" {
 			w.WriteHeader(http.StatusBadRequest)
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = io.WriteString(w, "{}")
-	}))
-	t.Cleanup(node.Close)
-	p, err := New(Options{URLs: []string{node.URL}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
+	})
+	p := poolOf(t, Options{URLs: []string{node.URL}})
 	send := func(path string, status int) error {
 		req := httptest.NewRequest(http.MethodPost, path, strings.NewReader("{}"))
 		req.Header.Set("Authorization", strings.Repeat("x", 1500))
@@ -586,14 +516,11 @@ func TestRefusalsOfLargeHeadsSayThatTheyAreTheLastAnswer(t *testing.T) {
 		"nothing comes":      {nil, ""},
 		"a 400 and its body": {[]string{"HTTP/1.1 400 Bad\r\n\r\nx", "y"}, "HTTP/1.1 400 Bad\r\nConnection: close\r\n\r\nxy"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			conn := newNodeConn(&trickle{pieces: c.pieces})
-			conn.large.Store(true)
-			got, err := io.ReadAll(conn)
-			if err != nil || string(got) != c.want {
-				t.Errorf("got %q, %v, want %q", got, err, c.want)
-			}
-		})
+		conn := newNodeConn(&trickle{pieces: c.pieces})
+		conn.large.Store(true)
+		if got, err := io.ReadAll(conn); err != nil || string(got) != c.want {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, c.want)
+		}
 	}
 }
 
@@ -607,26 +534,18 @@ func TestAnswersThatComeBeforeTheBodyIsSentCount(t *testing.T) {
 		}
 	})
 	registry := prometheus.NewRegistry()
-	p, err := New(Options{URLs: []string{node}, Registerer: registry})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := poolOf(t, Options{URLs: []string{node}, Registerer: registry})
 	for range 20 {
 		req := write(t.Context(), strings.Repeat("x", 8<<20))
 		res, err := p.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got, err := io.ReadAll(res.Body)
 		res.Body.Close()
 		if res.StatusCode != http.StatusRequestEntityTooLarge || string(got) != reason || err != nil {
 			t.Fatalf("got %s %q, %v", res.Status, got, err)
 		}
 	}
-	if p.nodes[0].failed != 0 {
-		t.Errorf("%d failures of the node are counted", p.nodes[0].failed)
-	}
+	check.Equal(t, 0, p.nodes[0].failed)
 }
 
 func TestNewRefusesUnusableURLs(t *testing.T) {
@@ -644,11 +563,8 @@ func TestNewRefusesUnusableURLs(t *testing.T) {
 		"query":       {[]string{"http://a/?b"}, first},
 	}
 	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			_, err := New(Options{URLs: tt.urls})
-			if err == nil || err.Error() != tt.want {
-				t.Errorf("New = %v, want %s", err, tt.want)
-			}
-		})
+		if _, err := New(Options{URLs: tt.urls}); err == nil || err.Error() != tt.want {
+			t.Errorf("%s: New = %v, want %s", name, err, tt.want)
+		}
 	}
 }

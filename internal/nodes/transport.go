@@ -18,44 +18,43 @@ import (
 
 // Limits of connections. Answers have none: clients decide how long they wait.
 const (
-	// dialTimeout lets a lost SYN be sent again.
+	// dialTimeout leaves time to resend a lost SYN.
 	dialTimeout      = time.Second
 	handshakeTimeout = 2 * time.Second
 	// expectTimeout is how long the body of a request with Expect: 100-continue
-	// waits for the node, which always answers. A busy one took more than a second
-	// to refuse a body, and got it.
+	// waits for the node, which always answers. A busy node took more than a
+	// second to refuse a body, and got it.
 	expectTimeout = 5 * time.Second
-	// idleConnTimeout is below the usual 60 s of load balancers: akin closes first.
+	// idleConnTimeout is below the 60 s of most load balancers: akin closes first.
 	idleConnTimeout = 50 * time.Second
-	// idleConnsPerNode is for as many clients; 2, the default, reconnects all the
-	// time.
+	// idleConnsPerNode is for as many clients; the default, 2, reconnects always.
 	idleConnsPerNode = 512
 )
 
-// Heads of requests in bytes. To one that is too large Elasticsearch answers
-// 400 and then ignores the connection, though it keeps it open: another request
-// on it would hang (seen with OpenSearch 2 and Elasticsearch 8). By default the
-// first line may have 4 KiB, the headers 8 KiB in OpenSearch and 16 in
-// Elasticsearch.
+// Sizes of request heads in bytes. Elasticsearch answers 400 to one that is too
+// large and then ignores the connection but keeps it open: another request on
+// it would hang (seen with OpenSearch 2 and Elasticsearch 8). The default
+// limits are 4 KiB for the first line and for headers 8 KiB in OpenSearch, 16
+// KiB in Elasticsearch.
 const (
-	// A request with more than half of these limits is the connection's last.
+	// A request above half of these limits is the connection's last.
 	maxLine    = 2 << 10
 	maxHeaders = 4 << 10
-	// smallHead is below any limit: after more, a 400 or 431 closes the connection.
+	// smallHead is below any limit: above it, a 400 or 431 closes the connection.
 	smallHead = 1 << 10
 )
 
-// maxAnswerHead bounds the headers of an answer, of which warnings can make
-// many kilobytes. net/http takes 10 MB for each connection.
+// maxAnswerHead limits the headers of an answer; warnings can take many
+// kilobytes. net/http allows 10 MB per connection.
 const maxAnswerHead = 1 << 20
 
-// A dialError says that no connection came about, so that nothing was sent.
+// A dialError says that there was no connection, so nothing was sent.
 type dialError struct {
 	kind string
 	error
 }
 
-// Unwrap returns what happened.
+// Unwrap returns the cause.
 func (e *dialError) Unwrap() error { return e.error }
 
 func newTransport(config *tls.Config) *http.Transport {
@@ -71,9 +70,9 @@ func newTransport(config *tls.Config) *http.Transport {
 		config = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	return &http.Transport{
-		// No Proxy: the environment's proxy is for the world outside.
+		// No Proxy: the environment's proxy is for outside addresses.
 		DialContext: dial,
-		// Not TLSClientConfig: its errors do not say whether the request was sent.
+		// Not TLSClientConfig: its errors do not show whether the request was sent.
 		DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dial(ctx, network, addr)
 			if err != nil {
@@ -93,26 +92,26 @@ func newTransport(config *tls.Config) *http.Transport {
 func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Config) (net.Conn, error) {
 	if config.ServerName == "" {
 		config = config.Clone()
-		config.ServerName, _, _ = net.SplitHostPort(addr) // net/http puts it together
+		config.ServerName, _, _ = net.SplitHostPort(addr) // net/http built addr
 	}
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	secure := tls.Client(conn, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = conn.Close() // the handshake failed, which is reported
+		_ = conn.Close() // the failed handshake is reported
 		return nil, &dialError{kindTLS, err}
 	}
 	return newNodeConn(secure), nil
 }
 
-// A transport does not use a connection again that the node may ignore.
+// A transport does not reuse connections that the node may ignore.
 type transport struct{ *http.Transport }
 
 // RoundTrip sends req.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	line, headers := headSize(req)
-	// net/http sends a body that the node has refused, unless the connection ends
-	// with the request.
+	// net/http sends a body even after the node has refused it, unless the request
+	// is the connection's last.
 	if line > maxLine || headers > maxHeaders || len(req.Header["Expect"]) > 0 {
 		req.Close = true
 	}
@@ -127,22 +126,22 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.Transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
 }
 
-// answerTimeout is how long an answer may take of which the node sent the
-// beginning before it stopped reading the request.
+// answerTimeout is how long an answer may take that the node began before it
+// stopped reading the request.
 const answerTimeout = time.Second
 
-// A nodeConn reports that a request cannot be sent after the answer was read: a
-// node may refuse a request and close the connection while the body is being
-// sent, and for net/http an error of writing is the end of the connection.
+// A nodeConn delays a write error until the answer was read: a node may refuse
+// a request and close the connection while the body is being sent, and for
+// net/http a write error is the end of the connection.
 //
-// It adds to a 400 or a 431 to a large head, as the node should, that
-// it is the last answer on the connection: net/http then does not keep that. To
-// close it later would hit the request that got it next.
+// To a 400 or 431 for a large head it adds Connection: close, as the node
+// should, so that net/http drops the connection. To close it later would hit
+// the next request on it.
 type nodeConn struct {
 	net.Conn
 
 	large atomic.Bool // the request in flight has a large head
-	rest  []byte      // of the answer to it, read and not yet given out
+	rest  []byte      // of its answer, read but not yet returned
 
 	end  sync.Once
 	over chan struct{} // closed when nothing more can be read
@@ -150,7 +149,7 @@ type nodeConn struct {
 
 func newNodeConn(conn net.Conn) *nodeConn { return &nodeConn{Conn: conn, over: make(chan struct{})} }
 
-// ended notes that nothing more can be read.
+// ended records that nothing more can be read.
 func (c *nodeConn) ended() { c.end.Do(func() { close(c.over) }) }
 
 // Close closes the connection.
@@ -159,7 +158,7 @@ func (c *nodeConn) Close() error {
 	return c.Conn.Close()
 }
 
-// Write writes. Where it fails it returns when all was read that the node sent.
+// Write writes. An error is returned only after the node's answer was read.
 func (c *nodeConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	if err != nil {
@@ -173,8 +172,8 @@ func (c *nodeConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Read reads, and keeps the status line of the answer to a large head until it
-// is whole. net/http reads idle connections, too: only then it is known.
+// Read reads. It holds back the answer to a large head until the status line is
+// complete. net/http reads idle connections, too: only then it is known.
 func (c *nodeConn) Read(p []byte) (n int, err error) {
 	defer func() {
 		if err != nil {
@@ -195,19 +194,19 @@ func (c *nodeConn) Read(p []byte) (n int, err error) {
 	}
 	n = copy(p, c.rest)
 	if c.rest = c.rest[n:]; len(c.rest) > 0 {
-		err = nil // the next Read that asks the connection has it
+		err = nil // the next Read from the connection returns it again
 	}
 	return n, err
 }
 
-// answered reports whether the status line is there, and adds the header.
+// answered reports whether the status line is complete, and adds the header.
 func (c *nodeConn) answered(answer *[]byte) bool {
 	const longest = 128 // bytes of a status line
 	end := bytes.Index(*answer, []byte("\r\n"))
 	if end < 0 {
 		return len(*answer) > longest
 	}
-	if bytes.HasPrefix(*answer, []byte("HTTP/1.1 1")) { // the answer itself is still to come
+	if bytes.HasPrefix(*answer, []byte("HTTP/1.1 1")) { // the final answer is still to come
 		return true
 	}
 	c.large.Store(false)
@@ -217,10 +216,10 @@ func (c *nodeConn) answered(answer *[]byte) bool {
 	return true
 }
 
-// headSize returns the lengths of the first line and of the headers.
+// headSize returns the sizes of the first line and of the headers.
 func headSize(r *http.Request) (line, headers int) {
 	line = len(r.Method) + len(r.URL.RawQuery) + len(r.URL.Opaque) + max(len(r.URL.RawPath), len(r.URL.Path)) + len("  HTTP/1.1")
-	if line > maxLine/3 { // escaping makes a path up to three times as long
+	if line > maxLine/3 { // escaping can triple a path
 		line = len(r.Method) + len(r.URL.RequestURI()) + len("  HTTP/1.1")
 	}
 	headers = len("Host: \r\n") + len(r.URL.Host)
@@ -236,19 +235,19 @@ func headSize(r *http.Request) (line, headers int) {
 const (
 	kindConnect = "connect" // no connection
 	kindTLS     = "tls"     // no TLS on the connection
-	kindHung    = "hung"    // nothing is answered, not even a ping
-	kindBroken  = "broken"  // the connection broke off before an answer
+	kindHung    = "hung"    // no answer, not even to a ping
+	kindBroken  = "broken"  // the connection broke before an answer
 	kindStatus  = "status"  // 502, 503 or 504
 )
 
-// Why a request is sent to another node, values of the label "reason".
+// Reasons to send a request to another node, values of the label "reason".
 const (
 	retryUnsent     = "unsent"
 	retryUnanswered = "unanswered"
 	retryHung       = "hung"
 )
 
-// metrics are what the pool counts. The label node is the base URL.
+// metrics are the pool's metrics. The label node is the base URL.
 type metrics struct{ failures, retries *prometheus.CounterVec }
 
 func newMetrics(registering promauto.Factory) *metrics {

@@ -1,5 +1,5 @@
-// Package recovery makes errors of panics, so that a mistake in the work for
-// one request ends neither the process nor the request.
+// Package recovery turns panics into errors, so that a bug in the work for one
+// request ends neither the process nor the request.
 package recovery
 
 import (
@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ErrPanic stands for a panic. What happened is in the log.
+// ErrPanic stands for a panic. The log has the details.
 var ErrPanic = errors.New("panic")
 
 // A Guard recovers, counts and logs panics. A nil Guard only recovers.
@@ -24,7 +24,7 @@ type Guard struct {
 	log    atomic.Pointer[slog.Logger]
 }
 
-// operations are those that [Guard.Do] is called for. Their series are there
+// operations are the names that [Guard.Do] is called with. Their series exist
 // from the start, so that an alert on panics sees the first one.
 func operations() []string {
 	return []string{
@@ -48,12 +48,12 @@ func New(log *slog.Logger, registry prometheus.Registerer) *Guard {
 	return g
 }
 
-// SetLogger has panics said to log from now on.
+// SetLogger sets the log for panics.
 func (g *Guard) SetLogger(log *slog.Logger) { g.log.Store(log) }
 
-// Do returns the error of f, [ErrPanic] where it panics. what is being done
-// labels the metric: a fixed word or two. A goroutine that works for a request
-// has to run inside of Do, for nobody above it could recover.
+// Do returns the error of f, or [ErrPanic] if it panics. what labels the
+// metric: a fixed word or two. A goroutine that works for a request must run
+// inside Do, because nobody above it could recover.
 func (g *Guard) Do(what string, f func() error) (err error) {
 	defer func() {
 		v := recover()
@@ -70,7 +70,7 @@ func (g *Guard) Do(what string, f func() error) (err error) {
 	return f()
 }
 
-// shown returns what a log may say of a panic: the value may hold the text of a
+// shown returns what the log may show of a panic: the value may hold text of a
 // query or a document.
 func shown(value any) string {
 	if e, ok := value.(runtime.Error); ok {
@@ -79,11 +79,11 @@ func shown(value any) string {
 	return fmt.Sprintf("%T", value)
 }
 
-// InParallel calls f for 0 to n-1, limit of them at the same time, and returns
-// the first error. A single call is made in this goroutine. A panic of a call
-// comes out of InParallel, so that a [Guard] above it meets it: in a goroutine
-// of its own it would end the process. Where only that call is to fail, f is
-// guarded itself.
+// InParallel calls f for 0 to n-1, at most limit at a time, and returns the
+// first error. A single call runs in this goroutine. If a call panics, so does
+// InParallel, so that a [Guard] above recovers it: in its own goroutine the
+// panic would end the process. If only that call is to fail, f must be guarded
+// itself.
 func InParallel(n, limit int, f func(i int) error) error {
 	if n == 1 {
 		return f(0)
@@ -110,8 +110,8 @@ func InParallel(n, limit int, f func(i int) error) error {
 	}
 }
 
-// A panicError is a panic with the stack of the goroutine that it began in, and
-// a [runtime.Error] because it is free of the search's words.
+// A panicError is a panic with the stack of its goroutine. It is a
+// [runtime.Error] because it has no words of a search.
 type panicError string
 
 func (p panicError) Error() string { return string(p) }

@@ -19,12 +19,29 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 )
 
+// newGuard returns a guard, its log, and what counts the panics of each operation.
+func newGuard(t *testing.T) (guard *recovery.Guard, log *bytes.Buffer, counted func() map[string]float64) {
+	t.Helper()
+	log, registry := &bytes.Buffer{}, prometheus.NewRegistry()
+	return recovery.New(slog.New(slog.NewTextHandler(log, nil)), registry), log, func() map[string]float64 {
+		families, err := registry.Gather()
+		if err != nil || len(families) != 1 || families[0].GetName() != "akin_panics_total" {
+			t.Fatalf("%v %v", families, err)
+		}
+		counted := map[string]float64{}
+		for _, m := range families[0].GetMetric() {
+			counted[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+		}
+		return counted
+	}
+}
+
+func panicking() { panic("about a secret car") }
+
 func TestPanicIsAnErrorThatIsCountedAndLoggedWithoutItsText(t *testing.T) {
-	var log bytes.Buffer
-	registry := prometheus.NewRegistry()
-	guard := recovery.New(slog.New(slog.NewTextHandler(&log, nil)), registry)
+	guard, log, counted := newGuard(t)
 	for name, f := range map[string]func() error{
-		"a value":    func() error { panic("about a secret car") },
+		"a value":    func() error { panicking(); return nil },
 		"of runtime": func() error { return []error{}[len(os.Args)] },
 	} {
 		log.Reset()
@@ -38,34 +55,22 @@ func TestPanicIsAnErrorThatIsCountedAndLoggedWithoutItsText(t *testing.T) {
 	if err := guard.Do("work", func() error { return io.EOF }); !errors.Is(err, io.EOF) {
 		t.Errorf("error %v, want that of the work", err)
 	}
-	families, err := registry.Gather()
-	if err != nil || len(families) != 1 || families[0].GetName() != "akin_panics_total" {
-		t.Fatalf("%v %v", families, err)
+	var none *recovery.Guard
+	if err := none.Do("work", func() error { panic(1) }); !errors.Is(err, recovery.ErrPanic) {
+		t.Errorf("no guard: error %v", err)
 	}
-	counted := map[string]float64{}
-	for _, m := range families[0].GetMetric() {
-		counted[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
-	}
-	if n, known := counted["expanding"]; counted["work"] != 2 || !known || n != 0 {
-		t.Errorf("panics are counted as %v, want 2 of work", counted)
+	if n := counted(); n["work"] != 2 || n["expanding"] != 0 {
+		t.Errorf("panics are counted as %v, want 2 of work", n)
 	}
 }
 
 func TestOperationsOfTheCodeHaveTheirSeriesFromTheStart(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	recovery.New(slog.New(slog.DiscardHandler), registry)
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	unused := map[string]bool{}
-	for _, m := range families[0].GetMetric() {
-		unused[m.GetLabel()[0].GetValue()] = true
-	}
+	_, _, counted := newGuard(t)
+	unused := counted()
 	known := maps.Clone(unused)
 	literal := regexp.MustCompile(`(?i:guard\.Do\(|(?:asking|fetching|checking|what) = |what: )"([a-z ]+)"`)
 	root := filepath.Join("..", "..")
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -73,7 +78,7 @@ func TestOperationsOfTheCodeHaveTheirSeriesFromTheStart(t *testing.T) {
 		for _, found := range literal.FindAllSubmatch(text, -1) {
 			what := string(found[1])
 			delete(unused, what)
-			if !known[what] && !strings.Contains(string(found[0]), "=") {
+			if _, isKnown := known[what]; !isKnown && !strings.Contains(string(found[0]), "=") {
 				t.Errorf("%s: no series for %q", path, what)
 			}
 		}
@@ -81,13 +86,6 @@ func TestOperationsOfTheCodeHaveTheirSeriesFromTheStart(t *testing.T) {
 	})
 	if err != nil || len(unused) > 0 {
 		t.Errorf("error %v, series of nothing: %v", err, unused)
-	}
-}
-
-func TestNilGuardRecovers(t *testing.T) {
-	var guard *recovery.Guard
-	if err := guard.Do("work", func() error { panic(1) }); !errors.Is(err, recovery.ErrPanic) {
-		t.Errorf("error %v", err)
 	}
 }
 
@@ -117,8 +115,7 @@ func TestInParallel(t *testing.T) {
 
 // The log has the stack of the goroutine that panics, and not the value.
 func TestPanicComesOutOfInParallel(t *testing.T) {
-	var log bytes.Buffer
-	guard := recovery.New(slog.New(slog.NewTextHandler(&log, nil)), prometheus.NewRegistry())
+	guard, log, _ := newGuard(t)
 	for _, n := range []int{1, 3} {
 		log.Reset()
 		err := guard.Do("work", func() error {
@@ -134,5 +131,3 @@ func TestPanicComesOutOfInParallel(t *testing.T) {
 		}
 	}
 }
-
-func panicking() { panic("about a secret car") }

@@ -1,15 +1,14 @@
-// Package redisurl reads the URLs that say where Redis is:
+// Package redisurl parses URLs of Redis:
 //
 //	redis://[user:password@]host[:port][/db]
 //	unix://[user:password@]/path/of/socket[?db=number]
 //	redis+sentinel://[user:password@]host[:port][,host[:port]...]/master[/db]
 //	redis+cluster://[user:password@]host[:port][,host[:port]...]
 //
-// with rediss in place of redis for TLS, also to the Sentinels. Forms with
-// several hosts are taken apart here, and each host is read by
-// [redis.ParseURL]: the library has no schemes for them, its ParseClusterURL
-// knows no skip_verify, and its ParseFailoverURL takes the login before the @
-// for that of the Sentinels.
+// with rediss instead of redis for TLS, also to the Sentinels. This package
+// splits several hosts and has [redis.ParseURL] parse each: the library has no
+// schemes for them, its ParseClusterURL has no skip_verify, and its
+// ParseFailoverURL takes the login before the @ for that of the Sentinels.
 package redisurl
 
 import (
@@ -23,8 +22,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What the errors say. They repeat nothing of the URL, which may hold a
-// password, while those of the library do.
+// Errors. Unlike the library's they do not repeat the URL, or its password.
 var (
 	errForm = errors.New("must be redis://host, rediss://host (TLS), unix:///socket, redis+sentinel://host,host/master or " +
 		"redis+cluster://host,host; a host may have a :port, a number of a database follows a /, and user:password@ or :password@ " +
@@ -36,14 +34,14 @@ var (
 
 var schemes = []string{"unix", "redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"}
 
-// isUnknown reports whether akin would ignore an option. The library has more.
+// isUnknown reports whether akin lacks an option that the library may have.
 func isUnknown(option string) bool {
 	return !slices.Contains([]string{"db", "skip_verify", "sentinel_username", "sentinel_password"}, option)
 }
 
-// Parse reads a URL. The options have a MasterName for Sentinels and
-// IsClusterMode for a cluster, and a TLSConfig where every connection uses TLS.
-// Errors repeat nothing of the URL.
+// Parse parses a URL. The options have a MasterName for Sentinels,
+// IsClusterMode for a cluster, and a TLSConfig for TLS. Errors do not repeat
+// the URL.
 func Parse(s string) (*redis.UniversalOptions, error) {
 	name, rest, _ := strings.Cut(s, "://")
 	name = strings.ToLower(name)
@@ -52,7 +50,7 @@ func Parse(s string) (*redis.UniversalOptions, error) {
 	authority, path, _ := strings.Cut(rest, "/")
 	at := strings.LastIndexByte(authority, '@') + 1
 	login, hosts := authority[:at], authority[at:]
-	// A # would end the URL, and an @ in the path be part of a password.
+	// A # would end the URL, and an @ in the path would be part of a password.
 	if !slices.Contains(schemes, name) || strings.Contains(s, "#") || strings.Contains(path, "@") ||
 		(scheme == "unix") != (hosts == "") || scheme == "unix" && path == "" {
 		return nil, errForm
@@ -72,14 +70,14 @@ func Parse(s string) (*redis.UniversalOptions, error) {
 		}
 		path = database
 	}
-	for host := range strings.SplitSeq(hosts, ",") { // "" for a socket
+	for host := range strings.SplitSeq(hosts, ",") { // hosts is "" for a socket
 		o, err := redis.ParseURL(scheme + "://" + login + host + "/" + path + "?" + q.Encode())
 		if err != nil {
 			return nil, errForm
 		}
 		if o.Network == "tcp" {
 			h := url.URL{Host: host}
-			if h.Hostname() == "" { // which is localhost to the library
+			if h.Hostname() == "" { // the library would take localhost
 				return nil, errForm
 			}
 			if u.MasterName != "" && h.Port() == "" {

@@ -22,14 +22,14 @@ import (
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
-// unauthorized reports whether the cluster refused a call of akin's own for its
-// credentials, and not for a block on an index, which is a 403, too.
+// unauthorized reports whether the cluster refused akin's own call for its
+// credentials. A 403 can also be for a block on an index.
 func unauthorized(e *esclient.Error) bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden && e.Type != "cluster_block_exception"
 }
 
-// matrices gives expand the versions that are active in a row store, of the
-// matrices of some names, or of all where names is nil.
+// matrices gives expand the active versions in a row store: of the named
+// matrices, or of all if names is nil.
 type matrices struct {
 	store   *store.Store
 	cluster *esclient.Cached
@@ -38,8 +38,7 @@ type matrices struct {
 
 func (m matrices) Pin() expand.Pinned { return pinned{m.store.Pin(), m.cluster, m.names} }
 
-// pinned answers from one snapshot of a row store, of the matrices or of the
-// weights.
+// pinned answers from one snapshot of a row store, of matrices or of weights.
 type pinned struct {
 	snapshot *store.Snapshot
 	cluster  *esclient.Cached
@@ -49,7 +48,7 @@ type pinned struct {
 func (p pinned) For(ctx context.Context, indices esclient.Indices, field string) (expand.Bound, error) {
 	m, err := p.match(ctx, indices, field)
 	bound := expand.Bound{Named: m.Named, Resolved: m.Resolved}
-	if m.Rows != nil { // else an interface that is not nil
+	if m.Rows != nil { // else bound.Rows would be a non-nil interface
 		bound.Rows = m.Rows
 	}
 	return bound, err
@@ -58,14 +57,13 @@ func (p pinned) For(ctx context.Context, indices esclient.Indices, field string)
 func (p pinned) Weights(ctx context.Context, indices esclient.Indices, field string) (expand.Weights, error) {
 	m, err := p.match(ctx, indices, field)
 	if err != nil || m.Rows == nil {
-		return nil, err // not a weights of nil
+		return nil, err // not a non-nil Weights with nil in it
 	}
 	return weights{m.Rows}, nil
 }
 
-// match finds what is bound to a field of the indices. Those that the cluster
-// says nothing of, such as remote ones, are matched by the names in the
-// expression.
+// match finds what is bound to a field of the indices. Indices about which the
+// cluster says nothing, such as remote ones, are matched by name.
 func (p pinned) match(ctx context.Context, indices esclient.Indices, field string) (store.Match, error) {
 	return p.snapshot.Match(indices.Expression, field, p.names, func() ([]string, error) {
 		names, err := p.cluster.Resolve(ctx, indices, field)
@@ -78,8 +76,8 @@ func (p pinned) match(ctx context.Context, indices esclient.Indices, field strin
 	})
 }
 
-// weightSource gives expand the weights that are active in a row store, and
-// what the indices have for the mode hard.
+// weightSource gives expand the active weights in a row store, and what the
+// indices have for the mode hard.
 type weightSource struct {
 	store   *store.Store
 	cluster *esclient.Cached
@@ -91,10 +89,10 @@ func (s weightSource) Linear(ctx context.Context, indices esclient.Indices, fiel
 	return s.cluster.Linear(ctx, indices, field, esclient.NormPath(field), esclient.NormWeightsPath(field), weights)
 }
 
-// weights are a matrix of which only the document frequencies are looked at.
+// weights is a matrix of which only document frequencies are used.
 type weights struct{ rows *store.Rows }
 
-// ID names the weights as documents do.
+// ID returns the name of the weights in documents.
 func (w weights) ID() string { return esclient.NormWeightsID(w.rows.Checksum()) }
 
 func (w weights) Docs() int64 { return w.rows.Docs() }
@@ -103,11 +101,11 @@ func (w weights) Rows(ctx context.Context, terms []string, rows []simmatrix.Row)
 	return w.rows.Rows(ctx, terms, rows)
 }
 
-// termVectors answers package soft from esclient.
+// termVectors adapts esclient to package soft.
 type termVectors struct{ documents.API }
 
-// maxNames is how many bytes of names of indices go in one request: the engines
-// take a request line of 4 KiB, in which a byte may take three.
+// maxNames limits the bytes of index names in one request: engines accept a
+// request line of 4 KiB, in which a byte can take three.
 const maxNames = 1000
 
 // UUIDs implements [soft.TermVectors].
@@ -134,7 +132,7 @@ func (v termVectors) UUIDs(ctx context.Context, indices, ids []string) error {
 	return nil
 }
 
-// Bounds of a model's file: its size in bytes, and the time to read it.
+// Limits of a model file: bytes and the time to read it.
 const maxModel, modelTime = 4 << 30, time.Minute
 
 func readModels(ctx context.Context, paths []string, log *slog.Logger) (models []*vectors.Model, err error) {
@@ -153,12 +151,12 @@ func readModels(ctx context.Context, paths []string, log *slog.Logger) (models [
 	return models, nil
 }
 
-// A vectorSource gives expand the models that documents have vectors by.
+// A vectorSource gives expand the models of documents' vectors.
 type vectorSource struct {
 	models  []*vectors.Model
 	cluster *esclient.Cached
 	log     *slog.Logger
-	logged  atomic.Int64 // when documents were last said to have other vectors, in Unix seconds
+	logged  atomic.Int64 // last log line about documents with other vectors, in Unix seconds
 }
 
 // Model implements [expand.VectorSource].

@@ -1,14 +1,11 @@
 package serve
 
 import (
-	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
@@ -24,25 +21,18 @@ import (
 // index of two texts.
 func newCluster(t *testing.T) *esclient.Cached {
 	t.Helper()
-	engine := httptest.NewServer(demo.NewEngine())
-	t.Cleanup(engine.Close)
-	client, err := esclient.New(esclient.Options{URL: engine.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
+	url := startNode(t, demo.NewEngine())
+	api := documents.API{Client: clientOf(t, url)}
 	const mappings = `{"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},` +
 		`"body":{"type":"text"}}}}`
-	if _, err := (documents.API{Client: client}).CreateIndex(t.Context(), "help", []byte(mappings)); err != nil {
+	if _, err := api.CreateIndex(t.Context(), "help", []byte(mappings)); err != nil {
 		t.Fatal(err)
 	}
 	docs := []documents.Document{{ID: "1", Source: map[string]string{"title": "running cars"}}}
-	if err := (documents.API{Client: client}).Index(t.Context(), "help", docs); err != nil {
+	if err := api.Index(t.Context(), "help", docs); err != nil {
 		t.Fatal(err)
 	}
-	cached := esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Minute})
-	t.Cleanup(cached.Close)
-	return cached
+	return cachedOf(t, url)
 }
 
 func TestClusterAnswersExpandOfTheEmbeddedEngine(t *testing.T) {
@@ -69,19 +59,11 @@ func TestClusterAnswersExpandOfTheEmbeddedEngine(t *testing.T) {
 }
 
 func TestWhatIsNoFailureOfTheClusterIsToldToExpand(t *testing.T) {
-	mixed := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	mixed := cachedOf(t, startNode(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"a":{"mappings":{"properties":{"f":{"type":"text"}}}},` +
 			`"b":{"mappings":{"properties":{"f":{"type":"text","analyzer":"english"}}}}}`))
-	}))
-	t.Cleanup(mixed.Close)
-	client, err := esclient.New(esclient.Options{URL: mixed.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	cached := esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Minute})
-	t.Cleanup(cached.Close)
+	})))
 	c := newCluster(t)
 	for _, tt := range []struct {
 		name    string
@@ -93,10 +75,10 @@ func TestWhatIsNoFailureOfTheClusterIsToldToExpand(t *testing.T) {
 		{"a keyword", c, "help", `{"match":{"title.raw":"x"}}`, reason.NotText},
 		{"a remote cluster", c, "x:help", `{"match":{"title":"x"}}`, reason.NotText},
 		{"a pattern on a remote cluster", c, "x:help", `{"multi_match":{"query":"x","fields":["t*"]}}`, reason.NotText},
-		{"indices that differ", cached, "a,b", `{"match":{"f":"x"}}`, reason.Mixed},
+		{"indices that differ", mixed, "a,b", `{"match":{"f":"x"}}`, reason.Mixed},
 		{"no such index", c, "gone", `{"match":{"title":"x"}}`, reason.UnknownToCluster},
 	} {
-		e := expand.New(tt.cluster, everywhere{}, expand.DefaultProfile())
+		e := expand.New(tt.cluster, oneRow{}, expand.DefaultProfile())
 		r, err := e.Expand(t.Context(), &expand.Request{Index: tt.index, Body: []byte(`{"query":` + tt.query + `}`)})
 		if err != nil || r.Reason != tt.want {
 			t.Errorf("%s: %+v, error %v, want %s", tt.name, r, err, tt.want)
@@ -108,31 +90,11 @@ func TestWhatIsNoFailureOfTheClusterIsToldToExpand(t *testing.T) {
 	}
 }
 
-// everywhere is a matrix without rows that is bound to every field.
-type everywhere struct{}
-
-func (e everywhere) Pin() expand.Pinned { return e }
-
-func (everywhere) Version() string { return "none@1" }
-
-func (everywhere) Docs() int64 { return 1 }
-
-func (everywhere) Power() float64 { return 1 }
-func (everywhere) Mixed() bool    { return false }
-
-func (everywhere) Nearest(string) ([]string, float32) { return nil, 0 }
-
-func (everywhere) Rows(context.Context, []string, []simmatrix.Row) error { return nil }
-
-func (e everywhere) For(context.Context, esclient.Indices, string) (expand.Bound, error) {
-	return expand.Bound{Rows: e, Named: true}, nil
-}
-
 // An index that the cluster tells nothing of is bound by its name or not at all;
 // when the cluster fails, nobody knows what is bound.
 func TestExpressionsThatTheClusterDoesNotResolve(t *testing.T) {
 	statuses := map[string]int{"/denied": http.StatusForbidden, "/unknown": http.StatusUnauthorized, "/lost": http.StatusNotFound, "/busy": http.StatusTooManyRequests}
-	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	cached := cachedOf(t, startNode(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if status := statuses[r.URL.Path]; status != 0 {
 			w.WriteHeader(status)
@@ -140,23 +102,10 @@ func TestExpressionsThatTheClusterDoesNotResolve(t *testing.T) {
 			return
 		}
 		_, _ = w.Write([]byte(`{"docs1":{"mappings":{"properties":{"body":{"type":"text"}}}}}`))
-	}))
-	t.Cleanup(engine.Close)
-	client, err := esclient.New(esclient.Options{URL: engine.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	cached := esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Minute})
-	t.Cleanup(cached.Close)
-	row := []simmatrix.TermRow{{Term: "car", DocFreq: 1}}
-	m, err := simmatrix.New(simmatrix.Meta{Docs: 10}, row)
-	if err != nil {
-		t.Fatal(err)
-	}
+	})))
 	store, err := store.Open(t.Context(), store.Options{
 		Bindings: []store.Binding{{Name: "m", Indices: []string{"docs*"}, Fields: []string{"body"}}},
-		Files:    map[string]store.Loader{"m": store.InMemory(m)}, CacheBytes: 1 << 20,
+		Files:    map[string]store.Loader{"m": store.InMemory(matrixOf(t, simmatrix.TermRow{Term: "car"}))}, CacheBytes: 1 << 20,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,10 +1,9 @@
-// Package serve is what "akin serve" runs: the proxy with all that the
-// configuration wires it to, its start, its state, and its reloads.
+// Package serve runs "akin serve": the proxy as one configuration wires it, its
+// start, its state and its reloads.
 //
-// app.go says what an App is, wire.go makes one of a configuration, with
-// adapters.go, which connects rooms that know nothing of each other. reload.go
-// serves it and replaces it, warm.go has the caches filled first, ready.go says
-// how it is.
+// app.go defines App. wire.go builds one from a configuration, with adapters.go
+// between packages that do not know each other. reload.go serves it and
+// replaces it, warm.go fills the caches first, ready.go reports its state.
 package serve
 
 import (
@@ -26,8 +25,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
-// An App is the proxy with all that one configuration wires it to. A reload
-// replaces it.
+// An App is the proxy as one configuration wires it. A reload replaces it.
 type App struct {
 	cfg     *configs.Config
 	log     *slog.Logger
@@ -35,49 +33,49 @@ type App struct {
 	server  *proxy.Server
 	tracer  *sdktrace.TracerProvider // nil for none
 
-	nodes   *nodes.Pool      // by which clients' requests reach the cluster
-	client  *esclient.Client // of akin's own calls
+	nodes   *nodes.Pool      // for clients' requests
+	client  *esclient.Client // for akin's own calls
 	cluster *esclient.Cached
 
-	store    *store.Store         // nil where no matrix is configured
-	weights  *store.Store         // nil where no weights are configured
-	expander *expand.Expander     // also where expansion is off; nil where no matrix is configured
-	metrics  *prometheus.Registry // end with the App
-	closers  []func()             // end what was started, the last one first
-	warm     atomic.Bool          // the first searches find what they need in the caches
+	store    *store.Store         // nil without matrices
+	weights  *store.Store         // nil without weights
+	expander *expand.Expander     // even if expansion is off; nil without matrices
+	metrics  *prometheus.Registry // of this App only
+	closers  []func()             // stop what was started, in reverse order
+	warm     atomic.Bool          // the caches are filled for the first searches
 }
 
 // A process is what outlives a reload.
 type process struct {
 	build        Build
-	stdout       io.Writer // gets the access log
+	stdout       io.Writer // for the access log
 	registry     *prometheus.Registry
-	shown        shownMetrics // those of the App in use, which the registry shows
+	shown        shownMetrics // those of the current App, for registry
 	guard        *recovery.Guard
-	memory       *limits.Budget // of what is kept for requests
-	reloadFailed atomic.Bool    // the configuration on disk could not be put to use
+	memory       *limits.Budget // for what requests keep
+	reloadFailed atomic.Bool    // the configuration on disk could not be loaded
 }
 
-// Options say what to serve.
+// Options configure [New].
 type Options struct {
 	Config *configs.Config
-	Files  map[string]store.Loader // matrices that do not come from the place configured, by name
+	Files  map[string]store.Loader // by name: matrices from elsewhere than configured
 	Log    *slog.Logger
-	Build  Build // which akin this is, for log and metrics
-	// Stdout gets the access log, if there is one; nil discards it.
+	Build  Build // for log and metrics
+	// Stdout gets the access log, if it is on; nil discards it.
 	Stdout io.Writer
 }
 
 func (a *App) onClose(f func()) { a.closers = append(a.closers, f) }
 
-// closing logs what goes wrong where something is closed.
+// closing logs an error of closing what.
 func (a *App) closing(what string, err error) {
 	if err != nil {
 		a.log.Warn("not closed in good order", "what", what, "err", err)
 	}
 }
 
-// Close ends what New started.
+// Close stops what New started.
 func (a *App) Close() {
 	for _, end := range slices.Backward(a.closers) {
 		end()

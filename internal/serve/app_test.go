@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,47 +17,22 @@ import (
 // the cluster learns of the client where that is configured.
 func TestNodesAndForwardedHeadersAreWired(t *testing.T) {
 	var forwardedFor string
-	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		forwardedFor = r.Header.Get("X-Forwarded-For")
-		w.WriteHeader(http.StatusOK)
-	}))
-	defer node.Close()
+	node := startNode(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { forwardedFor = r.Header.Get("X-Forwarded-For") }))
 	dead := httptest.NewServer(nil)
 	dead.Close()
-	for name, on := range map[string]bool{"on": true, "off": false} {
-		t.Run(name, func(t *testing.T) {
-			cfg := configs.Default()
-			cfg.Cluster.URLs = []string{dead.URL, node.URL}
+	for on, want := range map[bool]string{true: "192.0.2.1", false: ""} {
+		a, _ := startApp(t, node, func(cfg *configs.Config) {
+			cfg.Cluster.URLs = []string{dead.URL, node}
 			cfg.Listen.ForwardedHeaders = on
-			a, err := New(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer a.Close()
-			for range 8 {
-				if err := a.client.Ping(t.Context()); err != nil {
-					t.Errorf("a call of akin's own: %v", err)
-				}
-			}
-			server := httptest.NewServer(a.server.Handler())
-			defer server.Close()
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/i/_doc", http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
-			res, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			res.Body.Close()
-			want := ""
-			if on {
-				want = "127.0.0.1"
-			}
-			if res.StatusCode != http.StatusOK || forwardedFor != want {
-				t.Errorf("status %d, X-Forwarded-For %q, want %q", res.StatusCode, forwardedFor, want)
-			}
 		})
+		for range 8 {
+			if err := a.client.Ping(t.Context()); err != nil {
+				t.Errorf("a call of akin's own: %v", err)
+			}
+		}
+		if w := call(a.server.Handler(), http.MethodPost, "/i/_doc", ""); w.Code != http.StatusOK || forwardedFor != want {
+			t.Errorf("status %d, X-Forwarded-For %q, want %q", w.Code, forwardedFor, want)
+		}
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/proxy"
 )
 
 // newPair returns a certificate with this serial number, and its key, in PEM.
@@ -59,8 +58,7 @@ func writtenPair(t *testing.T, serial int64) configs.ServerTLS {
 // While a new pair is being written, a file at a time, clients are shown the old
 // one; the log says once that it cannot be used.
 func TestRenewedCertificateIsTakenUp(t *testing.T) {
-	dir := t.TempDir()
-	files := configs.ServerTLS{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
+	files, others := writtenPair(t, 1), writtenPair(t, 3)
 	modified := time.Now()
 	put := func(name string, content []byte) {
 		t.Helper()
@@ -72,42 +70,26 @@ func TestRenewedCertificateIsTakenUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cert, key := newPair(t, 1)
-	put(files.CertFile, cert)
-	put(files.KeyFile, key)
 	var log lockedBuffer
 	c, err := newCertificate(files, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", c.config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_ = conn.(*tls.Conn).HandshakeContext(t.Context())
-			conn.Close()
-		}
-	}()
 	shown := func() int64 {
 		t.Helper()
 		c.mu.Lock()
 		c.checked = time.Time{} // as if some seconds had gone by
 		c.mu.Unlock()
-		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: 10 * time.Second}, "tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true})
-		if err != nil {
+		near, far := net.Pipe()
+		defer near.Close()
+		go func() { _ = tls.Server(far, c.config()).HandshakeContext(t.Context()) }()
+		conn := tls.Client(near, &tls.Config{InsecureSkipVerify: true})
+		if err := conn.HandshakeContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 	}
-	cert, key = newPair(t, 2)
+	cert, key := newPair(t, 2)
 	for _, step := range []struct {
 		name string
 		do   func()
@@ -126,11 +108,7 @@ func TestRenewedCertificateIsTakenUp(t *testing.T) {
 			t.Errorf("%s: certificate %d is shown, want %d", step.name, got, step.want)
 		}
 	}
-	cert, key = newPair(t, 3)
-	files = configs.ServerTLS{CertFile: filepath.Join(dir, "cert-3.pem"), KeyFile: filepath.Join(dir, "key-3.pem")}
-	put(files.CertFile, cert)
-	put(files.KeyFile, key)
-	next, err := newCertificate(files, slog.New(slog.DiscardHandler))
+	next, err := newCertificate(others, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +121,7 @@ func TestRenewedCertificateIsTakenUp(t *testing.T) {
 }
 
 func TestReloadShowsTheCertificateOfTheFilesThatItNames(t *testing.T) {
-	node, file := refusingCluster(t, http.StatusOK), filepath.Join(t.TempDir(), "akin.yml")
+	node := refusingCluster(t, http.StatusOK)
 	first, second, broken := writtenPair(t, 1), writtenPair(t, 2), writtenPair(t, 3)
 	broken.KeyFile = first.KeyFile // of another certificate
 	shown, err := newCertificate(first, slog.New(slog.DiscardHandler))
@@ -151,10 +129,11 @@ func TestReloadShowsTheCertificateOfTheFilesThatItNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, log := startApp(t, node, func(cfg *configs.Config) { cfg.Listen.TLS = first })
-	r := newReloader(file, a, shown, proxy.NewFront(a.server, shown.config()), log)
+	r := reloaderOf(t, a, log, "")
+	r.shown = shown
 	for _, paths := range []configs.ServerTLS{second, broken} {
 		config := fmt.Sprintf("listen: {tls: {cert_file: '%s', key_file: '%s'}}\ncluster: {urls: ['%s']}\n", paths.CertFile, paths.KeyFile, node)
-		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		if err := os.WriteFile(r.file, []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		r.reload(t.Context())

@@ -13,10 +13,10 @@ import (
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
-// A Build says which akin this is; what is not known is empty.
+// A Build identifies an akin; what is unknown is empty.
 type Build struct{ Version, Commit, Go string }
 
-// String has what is known, separated by commas.
+// String returns what is known, separated by commas.
 func (b Build) String() string {
 	parts := []string{b.Version}
 	if b.Commit != "" {
@@ -28,32 +28,31 @@ func (b Build) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// shownMetrics are those of the App that is in use, which a reload replaces.
+// shownMetrics are those of the current App, which a reload replaces.
 type shownMetrics struct {
 	atomic.Pointer[prometheus.Registry]
 }
 
-// Describe sends nothing: the metrics of the next App may be others.
+// Describe sends nothing: the next App may have other metrics.
 func (*shownMetrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the values.
 func (s *shownMetrics) Collect(ch chan<- prometheus.Metric) { s.Load().Collect(ch) }
 
-// A collector reads the counters of the caches and the row stores when metrics
-// are asked for.
+// A collector reads the counters of caches and row stores on each scrape.
 type collector struct {
 	cluster *esclient.Cached
-	store   *store.Store // nil where there is none, as are the next two
+	store   *store.Store // nil for none, like the next two
 	weights *store.Store
 	rerank  *soft.Reranker
 	limits  func() []expand.Limit
 	memory  *limits.Budget
 }
 
-// Describe sends nothing: what there is depends on the configuration.
+// Describe sends nothing: the metrics depend on the configuration.
 func (*collector) Describe(chan<- *prometheus.Desc) {}
 
-// sender sends metrics to a channel. labels are names and values in turn.
+// sender sends metrics to a channel. labels alternate names and values.
 type sender chan<- prometheus.Metric
 
 func (s sender) gauge(name, help string, value float64, labels ...string) {
@@ -101,12 +100,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if c.store != nil {
 		to.store(c.store.Stats(), "rows", "akin_matrix", "akin_row_store", "matrix", "a matrix")
 	}
-	if c.weights != nil { // the same names as of matrices are told apart by those of the metrics
+	if c.weights != nil { // the metrics' names tell them apart from matrices of the same name
 		to.store(c.weights.Stats(), "weights", "akin_weights", "akin_weights_store", "weights", "term weights")
 	}
 }
 
-// limits sends the limits of the cluster that were learned, 0 for none.
+// limits sends the learned limits of the cluster, 0 for none.
 func (s sender) limits(all []expand.Limit) {
 	least, indices := map[expand.LimitKind]int64{}, map[expand.LimitKind]int{}
 	for _, limit := range all {
@@ -122,8 +121,8 @@ func (s sender) limits(all []expand.Limit) {
 	}
 }
 
-// store sends what a row store counts. The names of its metrics begin with of,
-// those of its source with from; label is for the name of a matrix.
+// store sends the metrics of a row store. of and from are prefixes of the names
+// of its own metrics and of its source's; label is for a matrix's name.
 func (s sender) store(stats store.Stats, cache, of, from, label, what string) {
 	s.cache(cache, stats.Cache.Hits, stats.Cache.Misses, stats.Cache.Bytes)
 	for _, m := range stats.Matrices {

@@ -1,9 +1,7 @@
 package serve
 
 import (
-	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/internal/demo"
-	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -27,32 +24,22 @@ type described struct {
 // files and from a Redis that does not answer, traces, and a trial.
 func startFully(t *testing.T) *App {
 	t.Helper()
-	cluster := httptest.NewServer(demo.NewEngine())
-	t.Cleanup(cluster.Close)
-	weights := filepath.Join(t.TempDir(), "weights.akin")
-	m, err := simmatrix.New(simmatrix.Meta{Source: "test", Docs: 3}, []simmatrix.TermRow{{Term: "car", DocFreq: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.Create(weights)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if err := simmatrix.Encode(file, m); err != nil {
+	cluster := startNode(t, demo.NewEngine())
+	var weights strings.Builder
+	if err := simmatrix.Encode(&weights, matrixOf(t, simmatrix.TermRow{Term: "car", DocFreq: 1})); err != nil {
 		t.Fatal(err)
 	}
 	all := []string{"*"}
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", cluster.URL)
-	a, _ := startApp(t, cluster.URL, func(cfg *configs.Config) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", cluster)
+	a, _ := startApp(t, cluster, func(cfg *configs.Config) {
 		cfg.Log.Access = true
 		cfg.Redis.URL = configs.NewSecret("redis://127.0.0.1:1")
 		cfg.Matrices = append(cfg.Matrices, configs.Matrix{Name: "remote", Indices: all, Fields: all})
-		cfg.Weights = []configs.Matrix{{Name: "main", Indices: all, Fields: all, File: weights}, {Name: "remote", Indices: all, Fields: all}}
+		cfg.Weights = []configs.Matrix{{Name: "main", Indices: all, Fields: all, File: written(t, "weights.akin", weights.String())}, {Name: "remote", Indices: all, Fields: all}}
 		cfg.Profiles = map[string]configs.Profile{"b": {Enabled: true, Profile: cfg.Expansion.Profile}}
 		cfg.Expansion.Trials = []configs.Trial{{Name: "t", Indices: all, Arms: []string{"off", "b"}, Share: 0.1}}
 	})
-	newReloader("", a, nil, proxy.NewFront(a.server, nil), t.Output())
+	newReloader("", a, nil, nil, t.Output()) // which has metrics of its own
 	return a
 }
 
@@ -92,8 +79,13 @@ func gathered(t *testing.T, a *App) (found map[string]described, values map[stri
 // no other: also before the first request.
 func TestThePageOfMetricsHasThoseOfTheProcess(t *testing.T) {
 	found, values := gathered(t, startFully(t))
-	if v := values["akin_build_info version"]; !slices.Equal(v, []string{"v1"}) {
-		t.Errorf("the version is %q", v)
+	for _, want := range [][2]string{
+		{"akin_build_info version", "v1"}, {"akin_cache_bytes cache", "rows"}, {"akin_cache_bytes cache", "weights"},
+		{"akin_matrix_terms matrix", "main"}, {"akin_weights_terms weights", "main"}, // which may have the same names
+	} {
+		if v := values[want[0]]; !slices.Contains(v, want[1]) {
+			t.Errorf("%s is %q, want %s", want[0], v, want[1])
+		}
 	}
 	page, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// setupTimeout bounds the questions what there is to choose from.
+	// setupTimeout limits each of the page's questions.
 	setupTimeout = 3 * time.Second
-	// shownNeighbors and shownVersions are how many the playground gets.
+	// shownNeighbors and shownVersions limit what the playground gets.
 	shownNeighbors, shownVersions = 200, 50
 )
 
-// playgroundMatrices tells the playground of the matrices of an App.
+// playgroundMatrices gives the playground the matrices of an App.
 type playgroundMatrices struct {
 	app   *App
-	redis *store.Admin // nil where no matrix comes from Redis
+	redis *store.Admin // nil if no matrix comes from Redis
 }
 
-// openPlayground returns what the playground asks, nil without matrices.
+// openPlayground returns the matrices for the playground.
 func (a *App) openPlayground() (playground.Matrices, error) {
 	m := playgroundMatrices{app: a}
 	if a.store == nil || a.cfg.Redis.URL.Reveal() == "" {
@@ -46,7 +46,7 @@ func (a *App) openPlayground() (playground.Matrices, error) {
 	return m, nil
 }
 
-// Setup implements [playground.Matrices]. What cannot be had is left out.
+// Setup implements [playground.Matrices]. It omits what is not available.
 func (m playgroundMatrices) Setup(ctx context.Context) (playground.Setup, error) {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
@@ -74,7 +74,7 @@ func (m playgroundMatrices) Setup(ctx context.Context) (playground.Setup, error)
 	return out, nil
 }
 
-// versions returns the versions of a matrix, of a file the one that is served.
+// versions returns the versions of a matrix; of a file only the served one.
 func (m playgroundMatrices) versions(ctx context.Context, s store.State) []playground.Version {
 	all := []playground.Version{}
 	if s.Source == store.SourceRedis && m.redis != nil {
@@ -142,9 +142,9 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 	return out, nil
 }
 
-// lookUp is [cli.LookUp] in a version in Redis. A word that is a term and is
-// written so is no form of another term, and only for other words all forms are
-// read. If that fails, the word stands for itself.
+// lookUp is [cli.LookUp] in a version in Redis. It reads all forms only if the
+// word is not a term that is written as it is. If that fails, the word stands
+// for itself.
 func (m playgroundMatrices) lookUp(ctx context.Context, matrix, version, word string) (term, nearest string) {
 	lower := strings.ToLower(word)
 	words := []string{word, lower}

@@ -15,48 +15,46 @@ import (
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
-// A FieldReport is what becomes of searches in a field of an index, an alias or
-// a data stream.
+// A FieldReport says how searches in a field are expanded. Index may be an
+// alias or a data stream.
 type FieldReport struct {
 	Index string `json:"index"`
 	Field string `json:"field"`
-	// Matrix names the matrix and version that is bound, "" for none.
+	// Matrix is the name and version of the bound matrix, or "".
 	Matrix string `json:"matrix,omitempty"`
-	// Effort, Form and Phase say how added terms are scored; all are "" where none
-	// was added.
+	// Effort, Form and Phase say how added terms are scored; "" if none was added.
 	Effort string `json:"effort,omitempty"`
 	Form   string `json:"form,omitempty"`
 	Phase  string `json:"phase,omitempty"`
-	// Reason says why nothing was added, or a simpler form was taken.
+	// Reason says why nothing was added, or why in a simpler form.
 	Reason reason.Reason `json:"reason,omitempty"`
-	// Segments says why the segments that are configured for the field are not
-	// searched, or not for related words.
+	// Segments says why the field's configured segments are not searched, or not
+	// for related words.
 	Segments reason.Reason `json:"segments,omitempty"`
-	// Texts is how many texts of documents were looked at; without any the name of
-	// the field stands for one.
+	// Texts is how many texts of documents were read; without any, the field's
+	// name is used as a text.
 	Texts int `json:"texts"`
-	// Added is how many terms were added to a few words of a document.
+	// Added is the number of terms added to a few words of a document.
 	Added int `json:"added"`
-	// LeftOut are related words that were not added to them, and why.
+	// LeftOut are related words that were not added, with the reasons.
 	LeftOut []expand.LeftOut `json:"left_out,omitempty"`
-	// Frequent is how many terms come more than once in the texts that were looked
-	// at, and Known of how many of them the matrix has a row.
+	// Frequent counts the terms that occur more than once in the texts; Known is
+	// how many of these have a row in the matrix.
 	Frequent int `json:"frequent_terms"`
 	Known    int `json:"known_terms"`
 	// Scripts reports whether the cluster runs inline scripts.
 	Scripts bool `json:"scripts"`
 }
 
-// ByVectors reports whether searches are scored by vectors of the documents.
+// ByVectors reports whether searches are scored by vectors of documents.
 func (s *FieldReport) ByVectors() bool { return s.Form == form.Vectors.String() }
 
-// previewTexts and previewWords are how many texts are looked at, and how
-// much of each; previewSearches how many of them are expanded until terms
-// are added.
+// previewTexts and previewWords limit the texts that are read, and the words of
+// each. previewSearches limits how many are expanded until terms are added.
 const previewTexts, previewWords, previewSearches = 20, 30, 3
 
-// Preview expands searches for texts that documents have in the field, as if a
-// client had sent them. None goes to the cluster.
+// Preview expands searches for texts of documents in the field, as if clients
+// had sent them. It does not send the expanded searches.
 func (a *App) Preview(ctx context.Context, index, field string) (FieldReport, error) {
 	s := FieldReport{Index: index, Field: field, Reason: reason.NoMatrix}
 	if a.expander == nil {
@@ -69,7 +67,7 @@ func (a *App) Preview(ctx context.Context, index, field string) (FieldReport, er
 	s.Texts = len(texts)
 	searches := texts[:min(len(texts), previewSearches)]
 	if len(searches) == 0 {
-		searches = []string{field} // some text: the field itself says why nothing is added
+		searches = []string{field} // any text will do: the field itself shows why nothing is added
 	}
 	for _, text := range searches {
 		words := strings.Fields(text)
@@ -87,8 +85,8 @@ func (a *App) Preview(ctx context.Context, index, field string) (FieldReport, er
 	return s, a.count(ctx, &s, strings.Join(texts, "\n"))
 }
 
-// preview returns what is done with a search for a text, and why nothing is
-// done with the segments of the field.
+// preview returns how a search for a text is expanded, and why the field's
+// segments are not used.
 func preview(ctx context.Context, expander *expand.Expander, index, field, text string) (found expand.Explanation, segments reason.Reason, err error) {
 	body, err := json.Marshal(map[string]any{"query": map[string]any{"match": map[string]any{field: text}}})
 	if err != nil {
@@ -110,7 +108,7 @@ func preview(ctx context.Context, expander *expand.Expander, index, field, text 
 	return found, segments, nil
 }
 
-// count counts the frequent terms of a text, and those that the matrix knows.
+// count counts the frequent terms of a text, and those with a row.
 func (a *App) count(ctx context.Context, s *FieldReport, text string) error {
 	indices := esclient.Indices{Expression: s.Index}
 	bound, err := matrices{a.store, a.cluster, nil}.Pin().For(ctx, indices, s.Field)
@@ -119,7 +117,7 @@ func (a *App) count(ctx context.Context, s *FieldReport, text string) error {
 	}
 	analysis, err := a.cluster.Analyze(ctx, indices, s.Field, "", text)
 	if errors.Is(err, mapping.ErrNotText) || errors.Is(err, mapping.ErrMixed) || esclient.IsUnknown(err) {
-		return nil // which the reason says
+		return nil // the reason says so
 	}
 	if err != nil {
 		return err
@@ -146,10 +144,10 @@ func (a *App) count(ctx context.Context, s *FieldReport, text string) error {
 	return err
 }
 
-// Client returns the client of akin's own calls, which Close closes.
+// Client returns the client for akin's own calls. Close closes it.
 func (a *App) Client() *esclient.Client { return a.client }
 
-// Served returns what is served of each matrix, and of the weights.
+// Served returns the served versions of matrices and weights.
 func (a *App) Served() (matrices, weights []store.State) {
 	if a.store != nil {
 		matrices = a.store.State()

@@ -2,5 +2,5 @@
 
 package serve
 
-// openFiles returns 0: no limit is known.
+// openFiles returns 0: the limit is unknown.
 func openFiles() uint64 { return 0 }

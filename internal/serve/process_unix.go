@@ -4,8 +4,7 @@ package serve
 
 import "syscall"
 
-// openFiles returns how many files the process may have open, 0 where that is
-// not known.
+// openFiles returns the process's limit of open files, or 0 if it is unknown.
 func openFiles() uint64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

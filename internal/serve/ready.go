@@ -30,7 +30,7 @@ func (a *App) incomplete() (all []report.Degradation) {
 	return slices.Concat(all, unsound(report.Matrix, "matrix", matrices), unsound(report.Weights, "weights", weights))
 }
 
-// unsound returns what is wrong with the matrices of a store.
+// unsound returns the problems of a store's matrices.
 func unsound(reason, what string, states []store.State) (all []report.Degradation) {
 	for _, s := range states {
 		served := "the last good version"
@@ -44,8 +44,8 @@ func unsound(reason, what string, states []store.State) (all []report.Degradatio
 	return all
 }
 
-// check returns the state of the process. It is ready where it forwards: where
-// some node answers, whatever that says to akin.
+// check returns the state of the process. It is ready if requests can be
+// forwarded, that is, if any node answers, whatever it answers to akin.
 func (a *App) check(ctx context.Context) (c report.Condition) {
 	pinged := make(chan error, 1)
 	go func() { // ends with ctx
@@ -69,7 +69,7 @@ func (a *App) check(ctx context.Context) (c report.Condition) {
 	return c
 }
 
-// degradation returns what an error of akin's own call means, false for none.
+// degradation returns what an error of akin's own call means, or false for nil.
 func degradation(err error) (d report.Degradation, ok bool) {
 	refused, ok := errors.AsType[*esclient.Error](err)
 	if !ok {
@@ -85,16 +85,15 @@ func degradation(err error) (d report.Degradation, ok bool) {
 	return d, true
 }
 
-// A failure is a cause of failing open: the name in the metrics, whether an
-// error is of it, and what an operator can do about it.
+// A failure is a cause of failing open: its name in the metrics, whether an
+// error has it, and a hint for operators.
 type failure struct {
 	cause string
 	is    bool
 	hint  string
 }
 
-// failures returns the causes that have errors of their own. The first one that
-// err is of counts.
+// failures returns the causes known by their errors. The first of err counts.
 func failures(err error) []failure {
 	is := func(target error) bool { return errors.Is(err, target) }
 	refusal, refused := errors.AsType[*esclient.Error](err)
@@ -134,7 +133,7 @@ func causes() map[string]string {
 	return hints
 }
 
-// cause names why a search was not expanded, for the metrics.
+// cause returns why a search was not expanded, for the metrics.
 func cause(err error) string {
 	for _, f := range failures(err) {
 		if f.is {

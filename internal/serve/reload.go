@@ -23,25 +23,25 @@ import (
 	"github.com/akin-search/akin/proxy"
 )
 
-// readyWithin is how long a new configuration may take to reach the cluster.
+// readyWithin is how long a new configuration has to reach the cluster.
 const readyWithin = 10 * time.Second
 
-// What became of a new configuration, values of the label "result".
+// Results of a reload, values of the label "result".
 const reloaded, notReloaded = "ok", "failed"
 
-// A reloader puts a new configuration to use while requests are served.
+// A reloader replaces the configuration while requests are served.
 type reloader struct {
 	file       string
 	stderr     io.Writer
 	front      *proxy.Front
 	shown      *certificate // nil for plain HTTP
-	app        *App         // what is in use
+	app        *App         // in use
 	reloads    *prometheus.CounterVec
 	successful prometheus.Gauge
-	retired    sync.WaitGroup // of the apps that are to be closed
+	retired    sync.WaitGroup // apps that are still to be closed
 }
 
-// newReloader returns a reloader of the file that a was made from.
+// newReloader returns a reloader for a, which was made from file.
 func newReloader(file string, a *App, shown *certificate, front *proxy.Front, stderr io.Writer) *reloader {
 	registering := promauto.With(a.process.registry)
 	r := &reloader{
@@ -72,14 +72,13 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal) {
 	}
 }
 
-// close closes what is in use, after what it has replaced.
+// close closes the current app, after those that it has replaced.
 func (r *reloader) close() {
 	r.retired.Wait()
 	r.app.Close()
 }
 
-// reload puts the configuration that is on disk now to use, or leaves all as it
-// is and says why.
+// reload loads the configuration on disk, or changes nothing and logs why.
 func (r *reloader) reload(ctx context.Context) {
 	var kept []string
 	err := r.app.process.guard.Do("reloading", func() (err error) {
@@ -87,7 +86,7 @@ func (r *reloader) reload(ctx context.Context) {
 		return err
 	})
 	if ctx.Err() != nil && err != nil {
-		return // the process is leaving
+		return // the process is shutting down
 	}
 	if err != nil {
 		r.reloads.WithLabelValues(notReloaded).Inc()
@@ -107,10 +106,10 @@ func (r *reloader) reload(ctx context.Context) {
 	r.app.announce(ctx, info, err)
 }
 
-// replace lets requests go to a new app of the configuration on disk, and
-// closes the old one later. It returns the keys that keep their values.
+// replace sends requests to a new app with the configuration on disk, and
+// closes the old one later. It returns the changed keys that need a restart.
 func (r *reloader) replace(ctx context.Context) (kept []string, err error) {
-	read, cancel := context.WithTimeoutCause(ctx, readyWithin, errors.New("it does not end")) // a pipe
+	read, cancel := context.WithTimeoutCause(ctx, readyWithin, errors.New("it does not end")) // a pipe never ends
 	defer cancel()
 	cfg, err := configs.Load(read, r.file)
 	if err != nil {
@@ -134,14 +133,14 @@ func (r *reloader) replace(ctx context.Context) (kept []string, err error) {
 		next.Close()
 		return nil, fmt.Errorf("not ready within %v: no node of the cluster answers: %w", readyWithin, err)
 	}
-	next.warmUp(ctx) // so that the first searches find what they need in the caches
+	next.warmUp(ctx) // fill the caches for the first searches
 	if shown != nil {
 		r.shown.replace(shown)
 	}
 	old := r.app
 	next.process.shown.Store(next.metrics)
 	next.process.guard.SetLogger(log)
-	next.process.memory.Resize(int64(cfg.Memory.InFlight)) // only now: a configuration that fails changes nothing
+	next.process.memory.Resize(int64(cfg.Memory.InFlight)) // not before: a configuration that fails changes nothing
 	r.front.Replace(next.server)
 	r.app = next
 	r.retired.Go(func() {
@@ -154,7 +153,7 @@ func (r *reloader) replace(ctx context.Context) (kept []string, err error) {
 }
 
 // keepFixed gives next the values of old that cannot change while the process
-// runs, and returns the keys of those that are different.
+// runs, and returns the keys that differ.
 func keepFixed(next, old *configs.Config) (kept []string) {
 	keep := func(key string, differ bool, take func()) {
 		if differ {
@@ -171,11 +170,10 @@ func keepFixed(next, old *configs.Config) (kept []string) {
 	return kept
 }
 
-// Run serves until ctx ends as the file says, which was read as cfg, and reads
-// it again at each SIGHUP. build is this akin; the log goes to stderr, the
-// access log to stdout.
+// Run serves until ctx ends, configured by cfg, read from file. It reloads file
+// at each SIGHUP. The log goes to stderr, the access log to stdout.
 func Run(ctx context.Context, file string, cfg *configs.Config, build Build, stdout, stderr io.Writer) error {
-	hangup := make(chan os.Signal, 1) // several that nobody has received yet are one
+	hangup := make(chan os.Signal, 1) // merges hangups that nobody has received yet
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	log := newLogger(cfg.Log, stderr)
@@ -210,7 +208,7 @@ func Run(ctx context.Context, file string, cfg *configs.Config, build Build, std
 	return front.Serve(ctx, listener, admin)
 }
 
-// Listen opens the listeners of clients and of operators, or none.
+// Listen opens the listeners for clients and operators, or neither.
 func Listen(ctx context.Context, cfg *configs.Config) (clients, admin net.Listener, err error) {
 	if clients, err = new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen.Address); err != nil {
 		return nil, nil, fmt.Errorf("listen: %w", err)
@@ -221,8 +219,8 @@ func Listen(ctx context.Context, cfg *configs.Config) (clients, admin net.Listen
 	return clients, admin, nil
 }
 
-// Serve answers on the two listeners until ctx ends. Requests are forwarded at
-// once; meanwhile the cluster is asked for what the first searches will need.
+// Serve serves both listeners until ctx ends. It forwards requests at once and
+// fills the caches meanwhile.
 func (a *App) Serve(ctx context.Context, clients, admin net.Listener) error {
 	starting, stop := context.WithCancel(ctx)
 	var started sync.WaitGroup
@@ -232,14 +230,14 @@ func (a *App) Serve(ctx context.Context, clients, admin net.Listener) error {
 	return proxy.NewFront(a.server, nil).Serve(ctx, clients, admin)
 }
 
-// start says what has been started, waits for the cluster and warms up.
+// start logs the start, waits for the cluster and warms up.
 func (a *App) start(ctx context.Context) {
 	info, err := a.ask(ctx)
 	a.announce(ctx, info, err)
 	if a.awaitNode(ctx) != nil {
 		return
 	}
-	if err != nil { // it may have been away
+	if err != nil { // it may have been down
 		if info, err = a.ask(ctx); err == nil {
 			a.log.InfoContext(ctx, "the cluster answers", "cluster", describe(info))
 		}
@@ -247,18 +245,18 @@ func (a *App) start(ctx context.Context) {
 	a.warmUp(ctx)
 }
 
-// certificateEvery is how often it is seen whether the files of a certificate
-// have changed, at most: a handshake costs more than that.
+// certificateEvery is the minimum pause between two checks for changed
+// certificate files; a handshake costs more than one.
 const certificateEvery = 3 * time.Second
 
-// A certificate is the one that clients are shown. It follows its files.
+// A certificate is shown to clients and follows changes of its files.
 type certificate struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
 	files   configs.ServerTLS
 	pair    *tls.Certificate
-	seen    [2]string // times and sizes of the files, when they were read
+	seen    [2]string // times and sizes of the files when last read
 	checked time.Time
 }
 
@@ -269,20 +267,20 @@ func newCertificate(paths configs.ServerTLS, log *slog.Logger) (*certificate, er
 	return c, err
 }
 
-// replace makes c what next is.
+// replace makes c a copy of next.
 func (c *certificate) replace(next *certificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.log, c.files, c.pair, c.seen, c.checked = next.log, next.files, next.pair, next.seen, next.checked
 }
 
-// config is that of a listener which shows the certificate.
+// config returns the TLS configuration of a listener with this certificate.
 func (c *certificate) config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
 }
 
-// get returns the pair that is in the files, or where they cannot be read, or
-// do not fit together, the last one that was.
+// get returns the pair in the files, or the last good one if they cannot be
+// read or do not fit together.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -295,7 +293,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return c.pair, nil
 	}
 	pair, err := readPair(c.files)
-	if err != nil { // once for each change, since the files are not read before the next one
+	if err != nil { // logged once per change: the files are not read again before the next one
 		c.log.Warn("the certificate for clients has changed and cannot be used, the old one stays", "err", err)
 		return c.pair, nil
 	}
@@ -312,7 +310,7 @@ func readPair(paths configs.ServerTLS) (*tls.Certificate, error) {
 	return pair, nil
 }
 
-// timesAndSizes tells whether one of the files has changed.
+// timesAndSizes shows whether one of the files has changed.
 func timesAndSizes(paths configs.ServerTLS) (all [2]string) {
 	for i, name := range []string{paths.CertFile, paths.KeyFile} {
 		if info, err := os.Stat(name); err == nil {

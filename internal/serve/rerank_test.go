@@ -1,14 +1,12 @@
 package serve
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -16,61 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/soft"
-	"github.com/akin-search/akin/internal/cache"
-	"github.com/akin-search/akin/simmatrix"
 )
-
-func TestCausesOfTheEnginesOrder(t *testing.T) {
-	for err, want := range map[error]string{
-		soft.ErrMissing: "missing", soft.ErrNoTerms: "no_terms", soft.ErrTooLarge: "too_large", cache.ErrBusy: "busy", context.DeadlineExceeded: "budget",
-		cache.ErrClosed: "error", &esclient.Error{Status: http.StatusNotFound}: "unknown_to_cluster",
-		// OpenSearch 2.19 and Elasticsearch 7.10 on a query of a nested field.
-		&esclient.Error{Status: http.StatusBadRequest, Type: "exception", Reason: "[joining] queries cannot be executed when 'search.allow_expensive_queries' is set to false."}: "expensive_queries_disabled",
-	} {
-		if got := cause(fmt.Errorf("hits: %w", err)); got != want || causes()[got] == "" {
-			t.Errorf("%v: %s, want %s", err, got, want)
-		}
-	}
-}
-
-func TestModeHardWithoutWeightsIsDegraded(t *testing.T) {
-	everywhere, profile := configs.Default(), configs.Default()
-	everywhere.Expansion.Mode = expand.ModeHard
-	profile.Profiles["p"] = configs.Profile{Profile: expand.Profile{Mode: expand.ModeHard}}
-	for _, tt := range []struct {
-		name string
-		cfg  *configs.Config
-		want int
-	}{{"no mode hard", configs.Default(), 0}, {"everywhere", everywhere, 1}, {"in a profile", profile, 1}} {
-		if got := (&App{cfg: tt.cfg}).incomplete(); len(got) != tt.want {
-			t.Errorf("%s: %v", tt.name, got)
-		}
-	}
-}
-
-// oneRow is S and W of a single term.
-type oneRow struct{}
-
-func (oneRow) Version() string { return "one@1" }
-
-func (oneRow) ID() string { return "one" }
-
-func (oneRow) Docs() int64 { return 10 }
-
-func (oneRow) Power() float64 { return 1 }
-func (oneRow) Mixed() bool    { return false }
-
-func (oneRow) Nearest(string) ([]string, float32) { return nil, 0 }
-
-func (oneRow) Rows(_ context.Context, _ []string, rows []simmatrix.Row) error {
-	clear(rows)
-	return nil
-}
 
 // A hit without an id is named first, by its sequence number.
 func TestHitsAreScoredByTheTermsOfTheCluster(t *testing.T) {
@@ -88,7 +35,7 @@ func TestHitsAreScoredByTheTermsOfTheCluster(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var asked []string
-			node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			client := clientOf(t, startNode(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/i/_settings" {
 					_, _ = io.WriteString(w, `{"i":{"settings":{"index":{"uuid":"u"}}}}`)
 					return
@@ -103,12 +50,7 @@ func TestHitsAreScoredByTheTermsOfTheCluster(t *testing.T) {
 				_, _ = io.WriteString(w, `{"docs":[
 					{"_index":"i","_id":"1","found":true,"_version":4,"term_vectors":{"body":{"field_statistics":{"doc_count":4,"sum_ttf":10},"terms":{"car":{"term_freq":3}}}}},
 					{"_index":"i","_id":"2","found":true,"_version":1,"term_vectors":{"body":{"field_statistics":{"doc_count":4,"sum_ttf":10},"terms":{"car":{"term_freq":1},"boat":{"term_freq":1}}}}}]}`)
-			}))
-			defer node.Close()
-			client, err := esclient.New(esclient.Options{URL: node.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
+			})))
 			r := soft.New(soft.Options{Vectors: termVectors{documents.API{Client: client}}, Bytes: 1 << 20})
 			defer r.Close()
 			by := &expand.Rerank{
@@ -135,7 +77,7 @@ func TestHitsAreScoredByTheTermsOfTheCluster(t *testing.T) {
 
 func TestVectorsOfTheCluster(t *testing.T) {
 	answer := ""
-	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	client := clientOf(t, startNode(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/i/_settings":
 			_, _ = io.WriteString(w, `{"i":{"settings":{"index":{"uuid":"ui"}}}}`)
@@ -146,12 +88,7 @@ func TestVectorsOfTheCluster(t *testing.T) {
 		default:
 			_, _ = io.WriteString(w, answer)
 		}
-	}))
-	defer node.Close()
-	client, err := esclient.New(esclient.Options{URL: node.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})))
 	v := termVectors{documents.API{Client: client}}
 	ids := make([]string, 2)
 	if err := v.UUIDs(t.Context(), []string{"i", "j"}, ids); err != nil || ids[0] != "ui" || ids[1] != "uj" {
@@ -188,19 +125,14 @@ func TestVectorsOfTheCluster(t *testing.T) {
 // A request line has its bounds.
 func TestManyIndicesAreAskedForInParts(t *testing.T) {
 	var longest, asked int
-	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	client := clientOf(t, startNode(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		longest, asked = max(longest, len(r.RequestURI)), asked+1
 		answer := map[string]any{}
 		for name := range strings.SplitSeq(strings.Trim(strings.TrimSuffix(r.URL.Path, "_settings"), "/"), ",") {
 			answer[name] = map[string]any{"settings": map[string]any{"index": map[string]any{"uuid": "of " + name}}}
 		}
 		_ = json.NewEncoder(w).Encode(answer)
-	}))
-	defer node.Close()
-	client, err := esclient.New(esclient.Options{URL: node.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})))
 	names := make([]string, 100)
 	for i := range names {
 		names[i] = fmt.Sprintf("%03d%s", i, strings.Repeat("ü", 20))

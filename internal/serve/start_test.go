@@ -1,12 +1,10 @@
 package serve
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -17,97 +15,24 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/e2e/freeport"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/proxy/report"
-	"github.com/akin-search/akin/simmatrix/learn"
-	"github.com/akin-search/akin/simmatrix/source"
-	"github.com/akin-search/akin/simmatrix/store"
 )
 
-// A lockedBuffer may be written and read at the same time.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// carMatrix relates two words.
-func carMatrix(t *testing.T) store.Loader {
-	t.Helper()
-	v, err := source.ReadVectors(strings.NewReader("car 1 0\nautomobile 0.9 0.1\n"), source.ReadVectorsOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := learn.FromVectors(t.Context(), v, learn.DefaultVectorOptions(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store.InMemory(m)
-}
-
-// startApp wires an akin before a cluster, with a matrix for all unless change
-// takes it away, and returns what it logs.
-func startApp(t *testing.T, url string, change func(cfg *configs.Config)) (*App, *lockedBuffer) {
-	t.Helper()
-	cfg := configs.Default()
-	cfg.Cluster.URLs = []string{url}
-	cfg.Matrices = []configs.Matrix{{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}}}
-	if change != nil {
-		change(cfg)
-	}
-	log := &lockedBuffer{}
-	a, err := New(t.Context(), Options{
-		Config: cfg, Files: map[string]store.Loader{"main": carMatrix(t)}, Log: slog.New(slog.NewJSONHandler(log, nil)), Build: Build{Version: "v1"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(a.Close)
-	return a, log
-}
-
-// refusingCluster answers every call with a status.
-func refusingCluster(t *testing.T, status int) string {
-	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
-	t.Cleanup(s.Close)
-	return s.URL
-}
-
-// readyz asks an akin for its state.
-func readyz(a *App) (status int, answer string) {
-	w := httptest.NewRecorder()
-	a.server.AdminHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-	return w.Code, w.Body.String()
-}
-
 func TestStartUpLineTellsWhatIsServedAndWhatIsMissing(t *testing.T) {
-	server := httptest.NewServer(demo.NewEngine())
-	t.Cleanup(server.Close)
-	engine := server.URL
+	engine := startNode(t, demo.NewEngine())
 	away := httptest.NewServer(nil)
 	away.Close()
 	for _, c := range []struct {
@@ -119,6 +44,9 @@ func TestStartUpLineTellsWhatIsServedAndWhatIsMissing(t *testing.T) {
 		{"nothing is missing", engine, nil, "INFO", nil},
 		{"no matrices", engine, func(cfg *configs.Config) { cfg.Matrices = nil }, "WARN", []string{"forwarded unexpanded"}},
 		{"hard without weights", engine, func(cfg *configs.Config) { cfg.Expansion.Mode = expand.ModeHard }, "WARN", []string{"hard without weights"}},
+		{"a profile that is hard without weights", engine, func(cfg *configs.Config) {
+			cfg.Profiles["p"] = configs.Profile{Profile: expand.Profile{Mode: expand.ModeHard}}
+		}, "WARN", []string{"hard without weights"}},
 		{"a matrix that is not there", engine, func(cfg *configs.Config) {
 			cfg.Matrices = append(cfg.Matrices, configs.Matrix{Name: "other", Indices: []string{"*"}, Fields: []string{"*"}, File: "/no/such/file"})
 		}, "WARN", []string{`matrix "other": no version`}},
@@ -216,71 +144,38 @@ func TestOneNodeOfSeveralIsEnough(t *testing.T) {
 // Requests are forwarded from the start; /readyz is red until a node answers
 // and the warm-up is over.
 func TestReadyOnceAClusterThatWasAwayAnswers(t *testing.T) {
-	port, err := freeport.Pick(t.Context()) // which no outgoing connection takes meanwhile
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := net.JoinHostPort("127.0.0.1", port)
-	a, log := startApp(t, "http://"+addr, nil)
-	started := make(chan struct{})
-	go func() { defer close(started); a.start(t.Context()) }()
+	var logged atomic.Pointer[lockedBuffer]
+	a, log := startApp(t, startNode(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if l := logged.Load(); l == nil || !strings.Contains(l.String(), `"msg":"started"`) {
+			panic(http.ErrAbortHandler)
+		}
+		answer := `{}`
+		if r.URL.Path == "/" {
+			answer = `{"version":{"number":"8.1.2"}}`
+		}
+		io.WriteString(w, answer)
+	})), nil)
+	logged.Store(log)
 	if code, answer := readyz(a); code != http.StatusServiceUnavailable || !strings.Contains(answer, "no node") || !strings.Contains(answer, "starting") {
 		t.Errorf("away: %d %s", code, answer)
 	}
-	for !strings.Contains(log.String(), `"msg":"started"`) && t.Context().Err() == nil {
-		time.Sleep(time.Millisecond)
-	}
-	l, err := net.Listen("tcp", addr)
-	for range 100 { // another test binary may look whether the port is free
-		if err == nil {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-		l, err = net.Listen("tcp", addr)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/" {
-			io.WriteString(w, `{"version":{"number":"8.1.2"}}`)
-			return
-		}
-		io.WriteString(w, `{}`)
-	}))
-	cluster.Listener.Close()
-	cluster.Listener = l
-	cluster.Start()
-	t.Cleanup(cluster.Close)
-	select {
-	case <-started:
-	case <-time.After(20 * time.Second):
-		t.Fatal("not started")
-	}
+	a.start(t.Context())
 	if code, answer := readyz(a); code != http.StatusOK {
 		t.Errorf("there: %d %s", code, answer)
 	}
-	for _, want := range []string{`"msg":"started"`, `"cluster":"unknown"`, `"msg":"the cluster answers","cluster":"elasticsearch 8.1.2"`, `"msg":"warmed up"`} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("no %s in\n%s", want, log.String())
-		}
-	}
+	log.has(t, `"msg":"started"`, `"cluster":"unknown"`, `"msg":"the cluster answers","cluster":"elasticsearch 8.1.2"`, `"msg":"warmed up"`)
 }
 
 func TestWarmUpEndsWithItsTimeAndSaysSo(t *testing.T) {
-	cluster := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	a, log := startApp(t, startNode(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" {
 			<-r.Context().Done()
 		}
-	}))
-	t.Cleanup(cluster.Close)
-	a, log := startApp(t, cluster.URL, nil)
+	})), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	a.warmUp(ctx)
-	if !strings.Contains(log.String(), `"level":"WARN","msg":"warm-up is not complete`) || !strings.Contains(log.String(), `"cause":"budget"`) {
-		t.Errorf("the log says\n%s", log.String())
-	}
+	log.has(t, `"level":"WARN","msg":"warm-up is not complete`, `"cause":"budget"`)
 }
 
 // The fields that are warmed up are those that have a matrix, one of each index
@@ -293,14 +188,13 @@ func TestWarmUpTakesTheBoundFieldsOfIndicesAndAliases(t *testing.T) {
 	indices := `{"docs":{"aliases":{"live":{}},"mappings":{"properties":{"a":{"type":"text"},"b":{"type":"text"},"n":{"type":"long"}}}},` +
 		`"other":{"mappings":{"properties":{"a":{"type":"text"}}}},".system":{"mappings":{"properties":{"a":{"type":"text"}}}}`
 	answer, asked := "", ""
-	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	cluster := startNode(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if asked == "" { // further questions are what single names stand for
 			asked = r.URL.Path
 		}
 		io.WriteString(w, answer)
 	}))
-	t.Cleanup(cluster.Close)
-	a, _ := startApp(t, cluster.URL, func(cfg *configs.Config) {
+	a, _ := startApp(t, cluster, func(cfg *configs.Config) {
 		cfg.Matrices = []configs.Matrix{
 			{Name: "main", Indices: []string{"docs", "live"}, Fields: []string{"*"}},
 			{Name: "main", Indices: []string{"many-*"}, Fields: []string{"f"}},
@@ -356,6 +250,12 @@ func TestEachCauseHasAHint(t *testing.T) {
 		{"out of time", stage(expand.StageRows, context.DeadlineExceeded), "budget"},
 		{"the client has gone", stage(expand.StageRows, context.Canceled), "client_gone"},
 		{"unexpected", io.EOF, "error"},
+		{"of the mode soft, a hit that is gone", fmt.Errorf("hits: %w", soft.ErrMissing), "missing"},
+		{"hits without terms", soft.ErrNoTerms, "no_terms"},
+		{"too many terms", soft.ErrTooLarge, "too_large"},
+		{"the end of akin", cache.ErrClosed, "error"},
+		// OpenSearch 2.19 and Elasticsearch 7.10 on a query of a nested field.
+		{"expensive queries", &esclient.Error{Status: 400, Type: "exception", Reason: "[joining] queries cannot be executed when 'search.allow_expensive_queries' is set to false."}, "expensive_queries_disabled"},
 		{"fields", stage(expand.StageFields, io.EOF), "fields"},
 		{"rows", stage(expand.StageRows, io.EOF), "rows"},
 		{"statistics", stage(expand.StageStatistics, io.EOF), "statistics"},
@@ -378,33 +278,26 @@ func TestEachCauseHasAHint(t *testing.T) {
 func TestPanicsOfTheStartAreCounted(t *testing.T) {
 	a, log := startApp(t, refusingCluster(t, http.StatusOK), nil)
 	a.warm.Store(true)
-	client := a.client
-	t.Cleanup(func() { a.client = client })
 	a.client = nil
 	if code, answer := readyz(a); code != http.StatusOK || !strings.Contains(answer, report.Calls) {
 		t.Errorf("%d %s", code, answer)
 	}
-	if a.warmUp(t.Context()); !strings.Contains(log.String(), `"cause":"panic"`) {
-		t.Errorf("warmed up without a client:\n%s", log.String())
-	}
-	if !strings.Contains(log.String(), `"operation":"asking for the state"`) {
-		t.Errorf("the log says\n%s", log.String())
-	}
+	a.warmUp(t.Context())
+	log.has(t, `"cause":"panic"`, `"operation":"asking for the state"`)
 }
 
 // Clients that the cluster does not let search say nothing of akin's own
 // credentials.
 func TestCredentialsOfClientsDoNotDegradeAkin(t *testing.T) {
-	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	cluster := startNode(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if user, _, _ := r.BasicAuth(); user != "akin" && r.Method != http.MethodHead {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
 		io.WriteString(w, `{}`)
 	}))
-	t.Cleanup(cluster.Close)
 	for name, templates := range map[string]bool{"searches": false, "templates": true} {
-		a, _ := startApp(t, cluster.URL, func(cfg *configs.Config) {
+		a, _ := startApp(t, cluster, func(cfg *configs.Config) {
 			cfg.Cluster.Auth.Username, cfg.Cluster.Auth.Password = "akin", configs.NewSecret("secret")
 			cfg.Expansion.Templates = templates
 		})
@@ -414,11 +307,8 @@ func TestCredentialsOfClientsDoNotDegradeAkin(t *testing.T) {
 			path, body = path+"/template", `{"source":`+body+`}`
 		}
 		for i := range 40 {
-			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
-			r.Header.Set("Content-Type", "application/json")
-			r.SetBasicAuth("client", strconv.Itoa(i%2))
-			w := httptest.NewRecorder()
-			if a.server.Handler().ServeHTTP(w, r); w.Code != http.StatusUnauthorized {
+			w := call(a.server.Handler(), http.MethodPost, path, body, func(r *http.Request) { r.SetBasicAuth("client", strconv.Itoa(i%2)) })
+			if w.Code != http.StatusUnauthorized {
 				t.Fatalf("%s: status %d", name, w.Code)
 			}
 		}
@@ -429,12 +319,8 @@ func TestCredentialsOfClientsDoNotDegradeAkin(t *testing.T) {
 }
 
 func TestNewConfigurationHasToReachTheCluster(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "akin.yml")
-	if err := os.WriteFile(file, []byte("cluster: {urls: ['http://127.0.0.1:1']}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	a, log := startApp(t, refusingCluster(t, http.StatusOK), nil)
-	r := newReloader(file, a, nil, proxy.NewFront(a.server, nil), log)
+	r := reloaderOf(t, a, log, "cluster: {urls: ['http://127.0.0.1:1']}")
 	ctx, cancel := context.WithTimeout(t.Context(), askAgain/2) // else it takes readyWithin
 	defer cancel()
 	if _, err := r.replace(ctx); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || r.app != a {
@@ -444,18 +330,13 @@ func TestNewConfigurationHasToReachTheCluster(t *testing.T) {
 
 func TestWhatAReloadReplacesIsClosedBehindItsLastRequest(t *testing.T) {
 	reached, gate := make(chan struct{}), make(chan struct{})
-	node := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	node := startNode(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
 			close(reached)
 			<-gate
 		}
 	}))
-	defer node.Close()
-	file := filepath.Join(t.TempDir(), "akin.yml")
-	if err := os.WriteFile(file, []byte("shutdown: {delay: 0s}\ncluster: {urls: ['"+node.URL+"']}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	a, log := startApp(t, node.URL, func(cfg *configs.Config) {
+	a, log := startApp(t, node, func(cfg *configs.Config) {
 		cfg.Listen.Address, cfg.Admin.Address, cfg.Shutdown.Delay = "127.0.0.1:0", "127.0.0.1:0", 0
 	})
 	closed := make(chan struct{})
@@ -464,29 +345,27 @@ func TestWhatAReloadReplacesIsClosedBehindItsLastRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := proxy.NewFront(a.server, nil)
-	r := newReloader(file, a, nil, front, log)
+	r := reloaderOf(t, a, log, "shutdown: {delay: 0s}\ncluster: {urls: ['"+node+"']}")
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	running.Go(func() { _ = front.Serve(ctx, clients, admin) })
+	running.Go(func() { _ = r.front.Serve(ctx, clients, admin) })
 	running.Go(func() {
-		res, err := http.Get("http://" + clients.Addr().String() + "/slow")
-		if err != nil {
+		if res, err := http.Get("http://" + clients.Addr().String() + "/slow"); err != nil {
 			t.Error(err)
-			return
+		} else {
+			_ = res.Body.Close()
 		}
-		_ = res.Body.Close()
 	})
 	<-reached
 	if r.reload(ctx); r.app == a {
-		t.Fatalf("nothing is replaced:\n%s", log.String())
+		t.Fatalf("nothing is replaced:\n%s", log)
 	}
 	select {
 	case <-closed:
 		t.Error("it is closed while a request is under way")
-	case <-time.After(100 * time.Millisecond):
+	case <-time.After(100 * time.Millisecond): // time for what must not happen
 	}
 	close(gate)
 	<-closed
@@ -495,56 +374,33 @@ func TestWhatAReloadReplacesIsClosedBehindItsLastRequest(t *testing.T) {
 
 // A panic in a reload leaves the old configuration in use.
 func TestAPanicInAReloadEndsNothing(t *testing.T) {
-	node, file := refusingCluster(t, http.StatusOK), filepath.Join(t.TempDir(), "akin.yml")
-	if err := os.WriteFile(file, []byte("cluster: {urls: ['"+node+"']}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	node := refusingCluster(t, http.StatusOK)
 	a, log := startApp(t, node, nil)
-	r := newReloader(file, a, nil, nil, log) // without a front to replace
+	r := reloaderOf(t, a, log, "cluster: {urls: ['"+node+"']}")
+	r.front = nil
 	if r.reload(t.Context()); r.app != a || !a.process.reloadFailed.Load() {
 		t.Error("the new configuration is in use")
 	}
-	if !strings.Contains(log.String(), `"operation":"reloading"`) {
-		t.Errorf("the log says\n%s", log.String())
-	}
+	log.has(t, `"operation":"reloading"`)
 }
 
 // What is held for requests under way counts for those of the new configuration,
 // too, and panics are said to its log.
 func TestReloadGoesOnWithTheMemoryBudgetAndTheGuard(t *testing.T) {
-	node, file := refusingCluster(t, http.StatusOK), filepath.Join(t.TempDir(), "akin.yml")
-	write := func(size string) {
-		config := "listen: {address: '127.0.0.1:0'}\nadmin: {address: '127.0.0.1:0'}\n" +
-			"cluster: {urls: ['" + node + "']}\nmemory: {in_flight: " + size + "}\n"
-		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("16MiB")
-	cfg, err := configs.Load(t.Context(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write("32MiB")
-	a, err := New(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := &lockedBuffer{}
-	r := newReloader(file, a, nil, proxy.NewFront(a.server, nil), log)
+	node, log := refusingCluster(t, http.StatusOK), &lockedBuffer{}
+	a, _ := startApp(t, node, func(cfg *configs.Config) { cfg.Memory.InFlight = 16 << 20 })
+	r := reloaderOf(t, a, log, "cluster: {urls: ['"+node+"']}\nmemory: {in_flight: 32MiB}")
 	defer r.close()
 	held := a.process.memory.Hold(limits.SearchBody, "client")
 	if !held.Take(8 << 20) {
 		t.Fatal("half of the budget is refused")
 	}
 	if r.reload(t.Context()); r.app == a || r.app.process.memory != a.process.memory {
-		t.Fatalf("another budget, or no reload:\n%s", log.String())
+		t.Fatalf("another budget, or no reload:\n%s", log)
 	}
 	if again := a.process.memory.Hold(limits.SearchBody, "client"); again.Take(8<<20+1) || !again.Take(8<<20) {
 		t.Error("what is held, or the new limit, does not count")
 	}
 	_ = r.app.process.guard.Do("work", func() error { panic(1) })
-	if !strings.Contains(log.String(), `"operation":"work"`) {
-		t.Errorf("the log of the new configuration says\n%s", log.String())
-	}
+	log.has(t, `"operation":"work"`)
 }

@@ -1,11 +1,8 @@
 package serve
 
 import (
-	"context"
 	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,15 +21,14 @@ import (
 func TestTraceOfASearchHasItsStages(t *testing.T) {
 	var carried atomic.Int64 // what akin asks at start may still be on its way
 	engine := demo.NewEngine()
-	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	node := startNode(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if parent := r.Header.Get("Traceparent"); parent != "" {
 			carried.Add(1)
 		}
 		engine.ServeHTTP(w, r)
 	}))
-	t.Cleanup(node.Close)
 	spans, credentials := make(chan *tracepb.Span, 1000), make(chan string, 100)
-	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	collector := startNode(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		batch := &collectorpb.ExportTraceServiceRequest{}
 		if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, batch) != nil {
@@ -47,23 +43,19 @@ func TestTraceOfASearchHasItsStages(t *testing.T) {
 			}
 		}
 	}))
-	t.Cleanup(collector.Close)
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector)
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=ApiKey%20secret")
 	t.Setenv("OTEL_TRACES_SAMPLER_ARG", "1")
-	a, _ := startApp(t, node.URL, func(cfg *configs.Config) {
+	a, _ := startApp(t, node, func(cfg *configs.Config) {
 		cfg.Expansion.Budget = configs.Duration(10 * time.Second)
 	})
-	engine.ServeHTTP(httptest.NewRecorder(), indexed(http.MethodPut, "", `{"mappings":{"properties":{"title":{"type":"text"}}}}`))
-	engine.ServeHTTP(httptest.NewRecorder(), indexed(http.MethodPost, "/_bulk", `{"index":{"_id":"1"}}
+	call(engine, http.MethodPut, "/books", `{"mappings":{"properties":{"title":{"type":"text"}}}}`)
+	call(engine, http.MethodPost, "/books/_bulk", `{"index":{"_id":"1"}}
 {"title":"an automobile"}
 {"index":{"_id":"2"}}
 {"title":"a car"}
-`))
-	w := httptest.NewRecorder()
-	r := httptest.NewRequest(http.MethodPost, "/books/_search", strings.NewReader(`{"query":{"match":{"title":"car"}}}`))
-	r.Header.Set("Content-Type", "application/json")
-	a.server.Handler().ServeHTTP(w, r.WithContext(context.WithoutCancel(t.Context())))
+`)
+	w := call(a.server.Handler(), http.MethodPost, "/books/_search", `{"query":{"match":{"title":"car"}}}`)
 	if !strings.Contains(w.Body.String(), "automobile") {
 		t.Fatalf("not expanded: %s", w.Body)
 	}
@@ -106,24 +98,12 @@ func TestTraceOfASearchHasItsStages(t *testing.T) {
 	}
 }
 
-// indexed is a request that writes to an index.
-func indexed(method, path, body string) *http.Request {
-	r := httptest.NewRequest(method, "/books"+path, strings.NewReader(body))
-	r.Header.Set("Content-Type", "application/json")
-	return r
-}
-
 func TestAccessLogGoesToStandardOutput(t *testing.T) {
-	cfg, stdout := configs.Default(), &lockedBuffer{}
-	cfg.Cluster.URLs = []string{refusingCluster(t, http.StatusTeapot)}
-	cfg.Log.Access = true
-	a, err := New(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler), Stdout: stdout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.server.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/books?q=secret", nil))
+	a, _ := startApp(t, refusingCluster(t, http.StatusTeapot), func(cfg *configs.Config) { cfg.Log.Access = true })
+	call(a.server.Handler(), http.MethodGet, "/books?q=secret", "")
 	a.Close() // which writes what waits
-	if got := stdout.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"path":"/books","protocol":"HTTP/1.1","status":418,`) {
+	got := a.process.stdout.(*lockedBuffer)
+	if got.has(t, `"path":"/books","protocol":"HTTP/1.1","status":418,`); strings.Count(got.String(), "\n") != 1 {
 		t.Errorf("standard output has %s", got)
 	}
 }

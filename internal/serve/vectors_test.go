@@ -4,8 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,10 +13,7 @@ import (
 
 // A reload keeps the configuration in use where the new one has such a file.
 func TestModelsThatCannotBeReadAreAnErrorOfTheConfiguration(t *testing.T) {
-	damaged := filepath.Join(t.TempDir(), "damaged")
-	if err := os.WriteFile(damaged, []byte("akin-V\r\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	damaged := written(t, "damaged", "akin-V\r\n")
 	for path, want := range map[string]error{damaged: vectors.ErrFormat, damaged + "-not": fs.ErrNotExist} {
 		cfg := configs.Default()
 		cfg.Vectors = []string{path}

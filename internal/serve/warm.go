@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	askTimeout = time.Second            // of the question what the cluster runs
-	askAgain   = 200 * time.Millisecond // until it is asked again where no node answers
-	warmLimit  = 5 * time.Second        // of the warm-up; then akin is ready all the same
-	maxWarm    = 32                     // fields of indices that are warmed up: a second or two on a cluster just started
-	sideBySide = 4                      // of them at a time
+	askTimeout = time.Second            // of asking the cluster what it is
+	askAgain   = 200 * time.Millisecond // pause between attempts while no node answers
+	warmLimit  = 5 * time.Second        // of the warm-up; after it akin is ready anyway
+	maxWarm    = 32                     // fields to warm up: a second or two on a cluster just started
+	sideBySide = 4                      // of them
 )
 
-// awaitNode waits until some node answers, whatever that is. Where ctx ends
-// before, it returns why none did.
+// awaitNode waits until some node answers, whatever the answer. If ctx ends
+// first, it returns the last error.
 func (a *App) awaitNode(ctx context.Context) error {
 	for {
 		asked, cancel := context.WithTimeout(ctx, askTimeout)
@@ -55,7 +55,7 @@ func (a *App) ask(ctx context.Context) (esclient.Info, error) {
 
 func describe(i esclient.Info) string { return i.Distribution + " " + i.Version }
 
-// binding is what the start-up line says of a matrix or of weights.
+// binding is a matrix, or weights, in the start-up line.
 type binding struct {
 	Name    string   `json:"name"`
 	Indices []string `json:"indices"`
@@ -65,8 +65,7 @@ type binding struct {
 	Terms   uint64   `json:"terms"`
 }
 
-// announce logs what was started, once, and what is missing for it to do what
-// it is there for.
+// announce logs the start, once, and what is missing for akin to do its work.
 func (a *App) announce(ctx context.Context, info esclient.Info, err error) {
 	cluster, level, missing := describe(info), slog.LevelInfo, []string{}
 	if a.store == nil {
@@ -80,7 +79,7 @@ func (a *App) announce(ctx context.Context, info esclient.Info, err error) {
 		missing = append(missing, d.Detail)
 	}
 	if len(missing) > 0 {
-		level = slog.LevelWarn // what is below is wanted so
+		level = slog.LevelWarn // what follows is configured so
 	}
 	e := &a.cfg.Expansion
 	if !e.Enabled {
@@ -112,13 +111,12 @@ func bindings(entries []configs.Matrix, store *store.Store) []binding {
 	return all
 }
 
-// boundField is a field of an index, or of an alias, that a matrix is bound to.
+// boundField is a field of an index or alias with a bound matrix.
 type boundField struct{ index, field string }
 
-// warmUp asks the cluster for what the first searches will need: mappings,
-// analyzers, statistics, whether scripts run. That fills the caches, opens
-// connections, and has the cluster load the code for such calls. After that
-// akin is ready.
+// warmUp asks the cluster for what the first searches need: mappings,
+// analyzers, statistics, and whether scripts run. That fills the caches, opens
+// connections, and makes the cluster load its code. Then akin is ready.
 func (a *App) warmUp(ctx context.Context) {
 	defer a.warm.Store(true)
 	if a.expander == nil {
@@ -141,7 +139,7 @@ func (a *App) warmUp(ctx context.Context) {
 		}
 		return err
 	})
-	if err = errors.Join(err, warmed); err != nil { // it may hold the text of a document: the cause is enough
+	if err = errors.Join(err, warmed); err != nil { // log only the cause: the error may hold text of a document
 		a.log.WarnContext(ctx, "warm-up is not complete: the first searches may fail open", "fields", done.Load(), "of", len(fields),
 			"took", time.Since(began), "cause", cause(err))
 		return
@@ -149,8 +147,7 @@ func (a *App) warmUp(ctx context.Context) {
 	a.log.InfoContext(ctx, "warmed up", "fields", done.Load(), "took", time.Since(began))
 }
 
-// boundFields returns the text fields that have a matrix, one of each index in
-// turn, at most so many.
+// boundFields returns text fields with a matrix, up to most, by index in turn.
 func (a *App) boundFields(ctx context.Context, most int) (fields []boundField, err error) {
 	indices, err := a.client.TextIndices(ctx, a.Expression())
 	if err != nil {
@@ -180,13 +177,13 @@ func (a *App) boundFields(ctx context.Context, most int) (fields []boundField, e
 	return fields, nil
 }
 
-// Expression returns an index expression for all that has a matrix.
+// Expression returns an index expression for everything with a matrix.
 func (a *App) Expression() string {
-	const maxExpression = 1000 // bytes in the line of a request
+	const maxExpression = 1000 // bytes, in a request line
 	var patterns []string
 	for _, m := range a.cfg.Matrices {
 		for _, pattern := range m.Indices {
-			if !strings.HasPrefix(pattern, "-") { // what one entry leaves out another may have
+			if !strings.HasPrefix(pattern, "-") { // another entry may include what this one excludes
 				patterns = append(patterns, pattern)
 			}
 		}
@@ -197,12 +194,12 @@ func (a *App) Expression() string {
 	return "*"
 }
 
-// warmField expands a search for a text that a document has in the field, as if
-// a client had sent it, and asks for the statistics of its words.
+// warmField expands a search for a text of a document in the field, as if a
+// client had sent it, and asks for the statistics of its words.
 func (a *App) warmField(ctx context.Context, f boundField) error {
 	text, err := a.client.SampleText(ctx, f.index, f.field)
 	if esclient.IsUnknown(err) || err == nil && text == "" {
-		return nil // an index that has gone or has no documents, another kind of field, the demo's engine
+		return nil // the index is gone or empty, the field of another type, or it is the demo's engine
 	}
 	if err != nil {
 		return err
@@ -210,11 +207,11 @@ func (a *App) warmField(ctx context.Context, f boundField) error {
 	if _, _, err := preview(ctx, a.expander, f.index, f.field, text); err != nil {
 		return err
 	}
-	// Where the words have no neighbors the search needed no statistics.
+	// If the words have no neighbors, the search asked for no statistics.
 	indices := esclient.Indices{Expression: f.index}
 	words, err := a.cluster.Analyze(ctx, indices, f.field, "", text)
 	if errors.Is(err, mapping.ErrNotText) || errors.Is(err, esclient.ErrRemote) || errors.Is(err, mapping.ErrMixed) {
-		return nil // it is left alone
+		return nil // the field is not expanded
 	}
 	if err != nil {
 		return err
@@ -224,22 +221,22 @@ func (a *App) warmField(ctx context.Context, f boundField) error {
 }
 
 const (
-	// warmHitsEvery is the pause between two readings of the terms of all
-	// documents: what is remembered costs the second no more than its numbers.
-	// warmHitsAgain is that after one that failed, or had nothing to read.
+	// warmHitsEvery is the pause between two readings of all documents' terms;
+	// what is cached costs the next one only its numbers. warmHitsAgain is the
+	// pause after a reading that failed or found nothing.
 	warmHitsEvery = time.Hour
 	warmHitsAgain = time.Minute
-	// Of the memory of terms the warmShare-th part is filled ahead: half of what
-	// it has for documents, so that reading on does not drive out what was read.
+	// A reading fills 1/warmShare of the memory for terms: half of the documents'
+	// part, so that it does not evict what it has read.
 	warmShare = 4
-	// warmFields bounds the fields whose terms are read.
+	// warmFields limits the fields whose terms are read.
 	warmFields = 1000
 )
 
-// errWarmEnough ends a reading when the memory is full enough.
+// errWarmEnough ends a reading when enough memory is filled.
 var errWarmEnough = errors.New("the memory is full enough")
 
-// keepHitsWarm calls warmHits again and again until ctx ends.
+// keepHitsWarm calls warmHits repeatedly until ctx ends.
 func (a *App) keepHitsWarm(ctx context.Context, hits *soft.Reranker) {
 	for wait := time.Second; ; {
 		select {
@@ -247,7 +244,7 @@ func (a *App) keepHitsWarm(ctx context.Context, hits *soft.Reranker) {
 			return
 		case <-time.After(wait):
 		}
-		if !a.warm.Load() { // a cluster that just starts has enough to do
+		if !a.warm.Load() { // a cluster that is starting has enough to do
 			continue
 		}
 		began, read := time.Now(), 0
@@ -271,11 +268,10 @@ func (a *App) keepHitsWarm(ctx context.Context, hits *soft.Reranker) {
 	}
 }
 
-// warmHits has the terms of documents remembered in the fields that have a
-// matrix, as searches name the documents, so that few have to ask for those
-// of their hits. It pauses as long as the cluster works, and returns how many
-// documents it has read. What goes wrong with an index does not keep it from
-// the others.
+// warmHits caches the terms of documents in all fields with a matrix, keyed as
+// searches name the documents, so that few searches must ask for them. It
+// pauses as long as the cluster works. It returns how many documents it has
+// read. A failing index does not stop the others.
 func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err error) {
 	bound, err := a.boundFields(ctx, warmFields)
 	if err != nil {
@@ -290,7 +286,7 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 		fields[f.index] = append(fields[f.index], f.field)
 	}
 	before := hits.Stats().Forgotten
-	done := map[string]string{} // by what name a concrete index was read first
+	done := map[string]string{} // by concrete index: the name under which it was read first
 	var failed []error
 	for _, index := range indices {
 		names := fields[index]
@@ -317,9 +313,9 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 				if _, err := hits.Terms(ctx, names, found); err != nil {
 					return err
 				}
-				// The lengths of the documents take longest, and do not depend on the text.
+				// Document lengths take longest and do not depend on the text.
 				for _, measure := range measures {
-					_, _ = hits.Scores(ctx, measure, found) // a document that has changed, or a field without terms, leaves these hits to searches
+					_, _ = hits.Scores(ctx, measure, found) // if a document has changed, or a field has no terms, searches ask for these hits
 				}
 			}
 			if s := hits.Stats(); s.Documents > a.cfg.Caches.Large()/warmShare || s.Forgotten != before {
@@ -342,7 +338,7 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 	return read, errors.Join(failed...)
 }
 
-// measuresOf returns the measure of any text in each of the fields of an index.
+// measuresOf returns a measure of any text in each of the fields of an index.
 func (a *App) measuresOf(ctx context.Context, index string, fields []string) (all []*expand.Rerank, err error) {
 	matrices, at := matrices{a.store, a.cluster, nil}.Pin(), esclient.Indices{Expression: index}
 	for _, name := range fields {
@@ -361,7 +357,7 @@ func (a *App) measuresOf(ctx context.Context, index string, fields []string) (al
 	return all, nil
 }
 
-// oneShard reports whether searches in fields of a concrete index name its
+// oneShard reports whether searches in the fields of a concrete index identify
 // documents by numbers alone.
 func (a *App) oneShard(ctx context.Context, index string, fields []string) bool {
 	return !slices.ContainsFunc(fields, func(field string) bool {

@@ -30,16 +30,16 @@ import (
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
-// flushTimeout bounds the sending of the spans that wait where an App ends.
+// flushTimeout limits the sending of waiting spans when an App closes.
 const flushTimeout = 3 * time.Second
 
 const (
-	otherFiles        = 128   // no client's: the admin port, Redis, akin's own calls to the cluster, matrix files
-	fewestConnections = 16    // served however few files there are
-	mostConnections   = 10000 // by default: they take about 200 MB while all are idle
+	otherFiles        = 128   // not for clients: admin port, Redis, akin's own calls, matrix files
+	fewestConnections = 16    // allowed however few files there are
+	mostConnections   = 10000 // by default: about 200 MB while all are idle
 )
 
-// New wires a proxy. Its error is one in the configuration.
+// New wires a proxy. Its errors are errors in the configuration.
 func New(ctx context.Context, o Options) (*App, error) {
 	if o.Stdout == nil {
 		o.Stdout = io.Discard
@@ -59,7 +59,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 	return a, nil
 }
 
-// newApp wires a proxy that is to replace previous, nil for none.
+// newApp wires a proxy that will replace previous; nil for none.
 func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) (a *App, err error) {
 	a = &App{cfg: o.Config, log: o.Log, process: p, metrics: prometheus.NewRegistry()}
 	defer func() {
@@ -70,7 +70,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	}()
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	running.Go(func() { p.memory.Trim(background) }) // gives memory back to the system after bursts
+	running.Go(func() { p.memory.Trim(background) }) // returns memory to the system after bursts
 	a.onClose(func() { stop(); running.Wait() })
 	if a.tracer, err = newTracer(ctx, a); err != nil {
 		return a, err
@@ -97,7 +97,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 		options.HitTerms, options.Forms = c.rerank, a.store.Forms
 		if cfg.Expansion.RerankWarmUp {
 			running.Go(func() { a.keepHitsWarm(background, c.rerank) })
-			a.onClose(func() { stop(); running.Wait() }) // before what it asks is closed
+			a.onClose(func() { stop(); running.Wait() }) // before its dependencies are closed
 		}
 	}
 	models, err := readModels(ctx, a.cfg.Vectors, a.log)
@@ -117,8 +117,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	return a, nil
 }
 
-// newTracer returns what makes the spans of an App, nil where there is no
-// collector.
+// newTracer returns the tracer of an App, or nil without a collector.
 func newTracer(ctx context.Context, a *App) (*sdktrace.TracerProvider, error) {
 	tracer, err := tracing.Export(ctx, a.process.build.Version)
 	if err != nil || tracer == nil {
@@ -130,12 +129,12 @@ func newTracer(ctx context.Context, a *App) (*sdktrace.TracerProvider, error) {
 	a.onClose(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 		defer cancel()
-		_ = tracer.Shutdown(ctx) // what it could not send is in the log
+		_ = tracer.Shutdown(ctx) // the log has what it could not send
 	})
 	return tracer, nil
 }
 
-// newAccessLog returns the access log of an App, nil where it has none.
+// newAccessLog returns the access log of an App, or nil if it is off.
 func newAccessLog(a *App) *slog.Logger {
 	if !a.cfg.Log.Access {
 		return nil
@@ -151,7 +150,7 @@ func newAccessLog(a *App) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, nil))
 }
 
-// openCluster makes what reaches the cluster.
+// openCluster opens connections and clients to the cluster.
 func (a *App) openCluster() (err error) {
 	cfg := &a.cfg.Cluster
 	clients, encrypted, err := cli.ClusterTLS(cfg.TLS)
@@ -167,8 +166,8 @@ func (a *App) openCluster() (err error) {
 	a.onClose(a.nodes.Close)
 	own := a.nodes
 	if encrypted != clients {
-		// Connections of their own: over one with akin's certificate the cluster would take
-		// a client's request without credentials for akin's.
+		// Separate connections: over one with akin's certificate, the cluster would
+		// take a client's request without credentials for akin's.
 		if own, err = nodes.New(nodes.Options{URLs: cfg.URLs, TLS: encrypted, Guard: a.process.guard}); err != nil {
 			return err
 		}
@@ -194,7 +193,7 @@ func (a *App) openCluster() (err error) {
 func (a *App) proxyOptions() proxy.Options {
 	cfg := a.cfg
 	host, _, err := net.SplitHostPort(cfg.Admin.Address)
-	must(err) // configs lets no other address through
+	must(err) // configs allows no other address
 	trials := make([]proxy.Trial, 0, len(cfg.Expansion.Trials))
 	for _, t := range cfg.Expansion.Trials {
 		trials = append(trials, proxy.Trial{
@@ -207,7 +206,7 @@ func (a *App) proxyOptions() proxy.Options {
 		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout),
 		Cause: cause, Causes: causes(), Check: a.check,
 		Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow, Trials: trials,
-		// Who has credentials for akin's own calls has a cluster that asks for them.
+		// A cluster for which akin has credentials asks for credentials.
 		Secured: cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "" || cfg.Cluster.TLS.Certificate != "",
 		Gate: proxy.Gate{
 			Hosts: append([]string{host}, cfg.Admin.Hosts...), Token: cfg.Admin.Token.Reveal(), Exposed: cfg.Admin.Exposed(),
@@ -222,7 +221,7 @@ func (a *App) proxyOptions() proxy.Options {
 	}
 }
 
-// must panics for an error that only a mistake in this program can cause.
+// must panics for errors that only a bug can cause.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -242,8 +241,8 @@ func wantsWords(cfg *configs.Config) bool {
 	return wanted(&cfg.Expansion.Profile) // of the preview, too
 }
 
-// openStore opens a store of the entries of one list, nil for none; words is
-// [store.Options.Words].
+// openStore opens a store of entries, or returns nil if there are none; words
+// is [store.Options.Words].
 func (a *App) openStore(
 	ctx context.Context, entries []configs.Matrix, loaders map[string]store.Loader, words bool, log *slog.Logger,
 ) (*store.Store, error) {
@@ -287,9 +286,9 @@ func (a *App) openStore(
 	return store, err
 }
 
-// connections returns how many clients may be connected: as configured or, for
-// 0, as many as there are files for, 0 if that is unknown. A client takes one
-// for itself, one for its request to the cluster, and one that is idle there.
+// connections returns how many clients may connect: as configured or, for 0, as
+// many as open files allow; files is 0 if unknown. A client takes one for
+// itself, one for its request to the cluster, and one that is idle there.
 func connections(configured int, files uint64) int {
 	switch {
 	case configured > 0:
@@ -302,12 +301,12 @@ func connections(configured int, files uint64) int {
 
 func newLogger(cfg configs.Log, w io.Writer) *slog.Logger {
 	var level slog.Level
-	must(level.UnmarshalText([]byte(cfg.Level))) // configs lets no other names through
+	must(level.UnmarshalText([]byte(cfg.Level))) // configs allows no other names
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
-// expanders sets what rewrites searches: as the configuration says for all, and
-// as each profile says. All know together what has been learned of the cluster.
+// expanders creates the expanders: the default one and one per profile. They
+// share what is learned of the cluster.
 func (a *App) expanders(options *proxy.Options, models []*vectors.Model) {
 	cfg := a.cfg
 	options.Profiles = make(map[string]proxy.Expander, len(cfg.Profiles))
@@ -345,9 +344,8 @@ func (a *App) expanders(options *proxy.Options, models []*vectors.Model) {
 	options.OnRefused = func(r *expand.Refusal) bool { return a.learn(r) }
 }
 
-// learn takes from a refusal what it teaches, and reports whether that was
-// news: a limit, about which the cluster is then asked, or that the indices
-// have changed.
+// learn reports whether a refusal taught something new: a limit, which is then
+// asked of the cluster, or that the indices have changed.
 func (a *App) learn(r *expand.Refusal) bool {
 	limit, ok := r.Limit()
 	if !ok {

@@ -1,5 +1,5 @@
-// Package tracing sets OpenTelemetry's own instrumentation up for akin: which
-// requests are traced, what their spans do not show, and where they are sent.
+// Package tracing sets up OpenTelemetry: which requests are traced, what their
+// spans hide, and where they are sent.
 package tracing
 
 import (
@@ -22,16 +22,16 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// The variables of the environment that [Export] reads, besides those that the
-// exporter itself does.
+// Environment variables that [Export] reads; the exporter reads more.
 const (
 	envEndpoint = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	envSample   = "OTEL_TRACES_SAMPLER_ARG"
 )
 
 // Export returns a provider that sends spans to /v1/traces below the endpoint
-// of the environment, nil where it has none: all of a trace that a client has
-// begun and samples, and a share of the others. Its Shutdown sends what waits.
+// in the environment, or nil if there is none. It samples all traces that a
+// client has begun and samples, and a share of the others. Its Shutdown sends
+// waiting spans.
 func Export(ctx context.Context, version string) (*sdk.TracerProvider, error) {
 	endpoint, sample := os.Getenv(envEndpoint), 0.01
 	if endpoint == "" {
@@ -58,16 +58,16 @@ func Export(ctx context.Context, version string) (*sdk.TracerProvider, error) {
 	return NewProvider(sample, sdk.WithBatcher(exporter), sdk.WithResource(origin)), nil
 }
 
-// NewProvider is [Export] with another way to export.
+// NewProvider is [Export] with another exporter.
 func NewProvider(sample float64, o ...sdk.TracerProviderOption) *sdk.TracerProvider {
 	return sdk.NewTracerProvider(append(o, sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(sample))),
 		sdk.WithRawSpanLimits(sdk.SpanLimits{AttributeValueLengthLimit: 1 << 10, AttributeCountLimit: 32}))...)
 }
 
-// Handler traces the requests to h; with a nil provider it is h. The handler of
-// otelhttp puts a body of its own into the request until h has returned, so it
-// gets a copy: net/http looks at the body when h sends the header, would not
-// see that it was not read to its end, and could take the rest for the next
+// Handler traces the requests to h; with a nil provider it returns h.
+// otelhttp's handler replaces the request's body until h returns, so it gets a
+// copy of the request: net/http checks the body when h sends the header, would
+// not see that it was not read to its end, and could take the rest for the next
 // request.
 func Handler(h http.Handler, p *sdk.TracerProvider) http.Handler {
 	if p == nil {
@@ -77,9 +77,9 @@ func Handler(h http.Handler, p *sdk.TracerProvider) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { traced.ServeHTTP(w, r.WithContext(r.Context())) })
 }
 
-// Transport is next with a span for each call of a traced request; what is not
-// traced keeps its headers byte for byte. Query strings can be searches, so
-// they are cut from what otelhttp has noted by the time that next is called.
+// Transport returns next with a span for each call of a traced request; the
+// headers of others stay byte for byte. Query strings can be searches, so it
+// removes them from the attributes that otelhttp has set.
 func Transport(next http.RoundTripper) http.RoundTripper {
 	return otelhttp.NewTransport(roundTrip(func(r *http.Request) (*http.Response, error) {
 		if span := trace.SpanFromContext(r.Context()); span.IsRecording() {
@@ -97,8 +97,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip calls the function.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Start begins the span of a stage of a traced request; of others it costs
-// nothing.
+// Start begins the span of a stage of a traced request, else it does nothing.
 func Start(ctx context.Context, stage string) (context.Context, trace.Span) {
 	of := trace.SpanFromContext(ctx)
 	if !of.SpanContext().IsSampled() {

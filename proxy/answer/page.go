@@ -17,31 +17,30 @@ import (
 )
 
 // A Frame is the answer to a search with [expand.Part.Rerank], or its part of
-// one: all but the hits that the client asked for.
+// an answer, without the hits of the client's page.
 type Frame struct {
-	// Rerank says which of the hits those are.
+	// Rerank says which hits are on the page.
 	Rerank *expand.Rerank
-	// Hits are the first, in the engine's order. They are not Named where one lacks
-	// its name or score, or where numbers name hits of several shards.
+	// Hits are the first ones, in the engine's order. Named is false if one has no
+	// name or score, or if sequence numbers name hits of several shards.
 	Hits  []expand.Hit
 	Named bool
 
-	engine         []float64     // the scores of the hits
-	maxScore, list jsonspan.Span // hits.max_score, zero where that is no number, and hits.hits
-	// scores are those of the hits on the client's page, and best is the largest
-	// in the window.
+	engine         []float64     // scores of the hits
+	maxScore, list jsonspan.Span // hits.max_score, zero if not a number, and hits.hits
+	// scores are those of the client's page; best is the largest in the window.
 	scores []float32
 	best   float32
-	// text, nil for none, is the answer that the client's page is in: the hits
-	// ordered, or where that is nil the list page in the engine's order.
+	// text is the answer with the client's page, or nil: the hits ordered, or, if
+	// that is nil, the list page in the engine's order.
 	text    []byte
 	page    jsonspan.Span
 	ordered []pageHit
 }
 
-// ReadFrames reads the answer to a request: a frame for each of its searches,
-// nil where reranks is nil or the search failed. It returns an error where that
-// is not such an answer, or names something twice that is to be changed.
+// ReadFrames reads the answer to a request. It returns a frame for each search,
+// nil if its rerank is nil or it failed. It returns an error if this is not
+// such an answer, or has something twice that is to be changed.
 func ReadFrames(answer []byte, endpoint expand.Endpoint, reranks []*expand.Rerank) (frames []*Frame, err error) {
 	var r jsonspan.Reader
 	r.Reset(answer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -79,7 +78,7 @@ func ReadFrames(answer []byte, endpoint expand.Endpoint, reranks []*expand.Reran
 	return frames, nil
 }
 
-// readFrame reads the answer to one search, nil for one that failed.
+// readFrame reads the answer to one search, nil if the search failed.
 func readFrame(r *jsonspan.Reader, answer []byte, rerank *expand.Rerank) (*Frame, error) {
 	f := &Frame{Rerank: rerank}
 	var shards struct {
@@ -112,7 +111,7 @@ func readFrame(r *jsonspan.Reader, answer []byte, rerank *expand.Rerank) (*Frame
 	return f, nil
 }
 
-// readList finds the places in the object that holds the list of hits.
+// readList finds the places in the object with the list of hits.
 func (f *Frame) readList(r *jsonspan.Reader) error {
 	return r.Object(func(name []byte) error {
 		kind := r.Kind()
@@ -135,7 +134,7 @@ func (f *Frame) readList(r *jsonspan.Reader) error {
 	})
 }
 
-// A namedHit is a hit of which only name and score came.
+// A namedHit is a hit with only its name and score.
 type namedHit struct {
 	Index       string   `json:"_index"`
 	ID          string   `json:"_id"`
@@ -149,7 +148,7 @@ type namedHit struct {
 	} `json:"fields"`
 }
 
-// hit returns the hit, which has a sequence number.
+// hit returns the hit. It must have a sequence number.
 func (h *namedHit) hit() expand.Hit {
 	hit := expand.Hit{Index: h.Index, ID: h.ID, Routing: h.Routing, SeqNo: *h.SeqNo, PrimaryTerm: h.PrimaryTerm}
 	if h.Version != nil {
@@ -158,7 +157,7 @@ func (h *namedHit) hit() expand.Hit {
 	return hit
 }
 
-// readHits reads a list of hits, and reports false where it is none.
+// readHits reads a list of hits, or returns false if list is none.
 func (f *Frame) readHits(list []byte) bool {
 	var hits []namedHit
 	if json.Unmarshal(list, &hits) != nil || len(hits) > f.Rerank.Asked() {
@@ -184,18 +183,17 @@ func (f *Frame) readHits(list []byte) bool {
 // Window returns the hits that are reranked.
 func (f *Frame) Window() []expand.Hit { return f.Hits[:min(len(f.Hits), f.Rerank.Window)] }
 
-// Order puts the hits in the order of their scores, one for each of the window,
-// and returns those on the client's page. It returns false where a score is no
-// finite number, or where one is missing.
+// Order sorts the hits by scores, one for each in the window, and returns those
+// of the client's page. It returns false if a score is missing or not finite.
 //
-// With w being [expand.Rerank.SoftWeight] and m the saturated sums, or the
-// engine's scores where there are none, the order is that of
+// Let w be [expand.Rerank.SoftWeight] and m the saturated sums, or without
+// those the engine's scores. The order is that of
 //
 //	b = (1 − w)·m/max(m) + w·soft/max(soft)
 //
-// and the scores are b·max(e) of the engine's scores e, which is at most
-// max(e), and at least min(e), as hits behind the window have no more than
-// that. At w = 1 order and scores are the measure's.
+// and the scores are b·max(e) for the engine's scores e, at most max(e) and at
+// least min(e), because hits behind the window have no more than that. For w =
+// 1 order and scores are the measure's.
 func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 	n := len(f.Window())
 	if len(scores) != n {
@@ -260,9 +258,8 @@ type pageHit struct {
 	at, score jsonspan.Span
 }
 
-// SetPage takes the hits of a page, which [Frame.Order] returned, out of the
-// answer to the search for them, which must not change any more. It returns
-// false where one is missing.
+// SetPage takes the hits of page, from [Frame.Order], out of the answer to the
+// search for them, which must not change. It returns false if one is missing.
 func (f *Frame) SetPage(page []expand.Hit, answer []byte) bool {
 	_, hits, ok := readPage(answer)
 	if !ok {
@@ -278,15 +275,15 @@ func (f *Frame) SetPage(page []expand.Hit, answer []byte) bool {
 		if i < 0 || hits[i].score.IsZero() {
 			return false
 		}
-		ordered[k], hits[i] = hits[i], pageHit{} // each once: hits of two routings may have the same id
+		ordered[k], hits[i] = hits[i], pageHit{} // each once: hits with two routings may have the same id
 	}
 	f.text, f.ordered = answer, ordered
 	return true
 }
 
 // SetInOrder takes the page in the engine's order out of the answer to the
-// search for that, which must not change any more. It returns false where that
-// is no such answer.
+// search for it, which must not change any more. It returns false if this is
+// not such an answer.
 func (f *Frame) SetInOrder(answer []byte) bool {
 	list, _, ok := readPage(answer)
 	if ok {
@@ -295,7 +292,7 @@ func (f *Frame) SetInOrder(answer []byte) bool {
 	return ok
 }
 
-// readPage finds the hits in the whole answer to a search.
+// readPage finds the hits in the complete answer to a search.
 func readPage(answer []byte) (list jsonspan.Span, hits []pageHit, ok bool) {
 	var r jsonspan.Reader
 	r.Reset(answer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -343,7 +340,7 @@ func readPage(answer []byte) (list jsonspan.Span, hits []pageHit, ok bool) {
 	return list, hits, err == nil && !list.IsZero() && r.End()
 }
 
-// member reads a member of a hit.
+// member reads one member of a hit.
 func (h *pageHit) member(r *jsonspan.Reader, name string, answer []byte) error {
 	kind := r.Kind()
 	at, err := r.Value()
@@ -367,8 +364,8 @@ func (h *pageHit) member(r *jsonspan.Reader, name string, answer []byte) error {
 	return err
 }
 
-// WriteFrames returns an answer with the client's page in the place of each
-// list of hits, nil where there is none for one; all other bytes stay.
+// WriteFrames returns an answer with the client's page in place of each list of
+// hits, all other bytes unchanged, or nil if a page is missing.
 func WriteFrames(answer []byte, frames []*Frame) []byte {
 	room := len(answer)
 	var edits []jsonspan.Edit
@@ -411,8 +408,7 @@ func (f *Frame) appendPage(out []byte) []byte {
 	return append(out, ']')
 }
 
-// scoreText writes a score like the engines: the shortest decimal, with a
-// point.
+// scoreText writes a score as the engines do: shortest decimal, with a point.
 func scoreText(score float32) string {
 	text := strconv.FormatFloat(float64(score), 'f', -1, 32)
 	if !strings.Contains(text, ".") {
@@ -421,18 +417,16 @@ func scoreText(score float32) string {
 	return text
 }
 
-// HitsPath is a filter_path of all that [ReadHits] reads: without inner hits.
+// HitsPath is the filter_path for what [ReadHits] reads, without inner hits.
 const HitsPath = "timed_out,_shards.failed,hits.hits._index,hits.hits._id,hits.hits._routing," +
 	"hits.hits._score,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version"
 
-// ErrPartial says that a search has not looked everywhere: its time was over,
-// or a shard failed.
+// ErrPartial says that a search was incomplete: time ran out or a shard failed.
 var ErrPartial = errors.New("some of the index was not searched")
 
-// ReadHits returns the hits of the answer to a search, of which it has most at
-// most, and their scores. It returns an error where that is not such an answer,
-// or where a hit is not named, and [ErrPartial] where other hits may be
-// missing.
+// ReadHits returns the hits in the answer to a search, at most most, and their
+// scores. It returns an error if this is not such an answer or a hit has no
+// name, and [ErrPartial] if hits may be missing.
 func ReadHits(answer []byte, most int) ([]expand.Hit, []float64, error) {
 	var page struct {
 		TimedOut bool `json:"timed_out"`

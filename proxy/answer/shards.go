@@ -12,13 +12,12 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// errSeen ends the look at an answer: what comes behind does not count.
+// errSeen stops reading: the rest does not matter.
 var errSeen = errors.New("seen")
 
-// ReadSearch returns what the beginning of the answer to a search or a count,
-// up to the end of "_shards", says of shards that failed, nil for none, and the
-// name of the scroll that it opens, "" for none. For filter_path see
-// [MakeVisible].
+// ReadSearch reads the answer to a search or a count up to the end of
+// "_shards". It returns the failure of shards, or nil, and the name of the
+// scroll that the answer opens, or "". For filter_path see [MakeVisible].
 func ReadSearch(beginning io.Reader) (refused *Failure, scroll string, err error) {
 	d := newDecoder(beginning)
 	var member func(name string) error
@@ -39,7 +38,7 @@ func ReadSearch(beginning io.Reader) (refused *Failure, scroll string, err error
 			return err
 		case name == "response" && kind == '{': // of an asynchronous search
 			return jsonspan.EachMember(d, member)
-		case name == "phase_took": // the one object that comes before, of OpenSearch
+		case name == "phase_took": // OpenSearch: the only object before "_shards"
 			return d.SkipValue()
 		case kind == '{' || kind == '[':
 			return errSeen
@@ -47,16 +46,15 @@ func ReadSearch(beginning io.Reader) (refused *Failure, scroll string, err error
 			return d.SkipValue()
 		}
 	}
-	// What breaks off behind a failure does not matter.
+	// If the answer breaks off behind a failure, that does not matter.
 	if err = jsonspan.EachMember(d, member); errors.Is(err, errSeen) || refused != nil {
 		err = nil
 	}
 	return refused, scroll, err
 }
 
-// shardFailures returns what the value of "_shards" that d is before says of
-// shards that failed, unless they would fail for the original, too. With an
-// error it is what stands before that.
+// shardFailures returns the failure in the value of "_shards" at d, unless the
+// original would fail, too. After an error it returns what it has read.
 func shardFailures(d *jsontext.Decoder) (refused *Failure, err error) {
 	counted, listed := false, 0
 	err = jsonspan.EachMember(d, func(name string) error {
@@ -80,8 +78,8 @@ func shardFailures(d *jsontext.Decoder) (refused *Failure, err error) {
 	return refused, err
 }
 
-// listedFailures returns how many failures are in the list that d is before,
-// and what those say that count: they are of a busy cluster where all are.
+// listedFailures returns the number of failures in the list at d, and those
+// that count; they are of a busy cluster if all are.
 func listedFailures(d *jsontext.Decoder) (listed int, refused *Failure, err error) {
 	causes := causeReader{d: d}
 	err = jsonspan.EachElement(d, func() error {
@@ -104,10 +102,10 @@ func listedFailures(d *jsontext.Decoder) (listed int, refused *Failure, err erro
 	return listed, refused, err
 }
 
-// ReadSeveral returns what a good answer to a request with several searches, or
-// to _validate, says of a rewritten search that failed, nil where none did.
-// rewrote reports whether the k-th search is another than the client's; it is
-// nil where filter_path removes items, so that the numbers are unknown.
+// ReadSeveral returns the first failure of a rewritten search in a good answer
+// to several searches or to _validate, or nil. rewrote reports whether the k-th
+// search differs from the client's; it is nil if filter_path removes items, so
+// that their numbers are unknown.
 func ReadSeveral(answer io.Reader, endpoint expand.Endpoint, rewrote func(k int) bool) (first *Failure, err error) {
 	d := newDecoder(answer)
 	err = jsonspan.EachMember(d, func(name string) (err error) {
@@ -130,7 +128,7 @@ func ReadSeveral(answer io.Reader, endpoint expand.Endpoint, rewrote func(k int)
 }
 
 // failedItem returns the first failure of a rewritten search in the list of
-// answers that d is before, one of a busy cluster only where there is no other.
+// answers at d; one of a busy cluster only if there is no other.
 func failedItem(d *jsontext.Decoder, rewrote func(k int) bool) (first *Failure, err error) {
 	k := -1
 	err = jsonspan.EachElement(d, func() error {
@@ -152,8 +150,8 @@ func failedItem(d *jsontext.Decoder, rewrote func(k int) bool) (first *Failure, 
 	return first, nil
 }
 
-// itemFailure returns the error of the search whose answer d is before, or the
-// failures of its shards, nil for none, or if the client may not search.
+// itemFailure returns the error of one search, whose answer is at d, or of its
+// shards. It returns nil for none, or if the client may not search.
 func itemFailure(d *jsontext.Decoder) (shards *Failure, err error) {
 	causes, failed, status := causeReader{d: d}, false, 0
 	err = jsonspan.EachMember(d, func(name string) (err error) {
@@ -184,8 +182,7 @@ func itemFailure(d *jsontext.Decoder) (shards *Failure, err error) {
 	}, err
 }
 
-// rankFailures returns the errors in an object by names of searches, nil for
-// none.
+// rankFailures returns the errors in an object keyed by search, or nil.
 func rankFailures(d *jsontext.Decoder) (r *Failure, err error) {
 	causes := causeReader{d: d}
 	err = jsonspan.EachMember(d, func(string) error {

@@ -12,14 +12,14 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A Total is what the answer to a search says of how much it finds.
+// A Total says how much a search finds.
 type Total struct {
-	Hits   int64 // -1 where it does not say
-	Failed bool  // the search failed, on a shard at least, or was out of time
+	Hits   int64 // -1 if the answer does not say
+	Failed bool  // the search failed, at least on one shard, or timed out
 }
 
-// ReadTotals returns the totals of the answer to a search, a count or several
-// searches. Of a single search it reads the beginning only.
+// ReadTotals returns the totals in the answer to a search, a count or several
+// searches. Of a single search it reads only the beginning.
 func ReadTotals(answer io.Reader, endpoint expand.Endpoint) (totals []Total, err error) {
 	d := newDecoder(answer)
 	if endpoint != expand.EndpointMultiSearch {
@@ -42,8 +42,8 @@ func ReadTotals(answer io.Reader, endpoint expand.Endpoint) (totals []Total, err
 	return totals, err
 }
 
-// readTotal reads the answer to a search that d comes to, and returns seen
-// behind its total.
+// readTotal reads the answer to one search at d. Behind its total it returns
+// seen.
 func readTotal(d *jsontext.Decoder, seen error) (t Total, err error) {
 	t.Hits = -1
 	number := func() (n int64, err error) {
@@ -75,7 +75,7 @@ func readTotal(d *jsontext.Decoder, seen error) (t Total, err error) {
 				switch kind := d.PeekKind(); {
 				case name == "total" && kind == '0':
 					t.Hits, err = number()
-				case name == "hits" && seen != nil: // the total stands before them
+				case name == "hits" && seen != nil: // the total comes before them
 				case name == "total" && kind == '{':
 					err = jsonspan.EachMember(d, func(name string) (err error) {
 						if name != "value" {
@@ -98,9 +98,8 @@ func readTotal(d *jsontext.Decoder, seen error) (t Total, err error) {
 	return t, err
 }
 
-// ReplaceSearches puts the answers in others, which are to some of several
-// searches, in the places of these in an answer. It returns nil where one of
-// the two is not such an answer.
+// ReplaceSearches replaces the answers to some of several searches by those in
+// others. It returns nil if one of the two is not such an answer.
 func ReplaceSearches(answer, others []byte, some []int) []byte {
 	at, by := answersAt(answer), answersAt(others)
 	if len(by) != len(some) || len(some) == 0 || some[len(some)-1] >= len(at) {
@@ -113,7 +112,7 @@ func ReplaceSearches(answer, others []byte, some []int) []byte {
 	return jsonspan.AppendEdited(make([]byte, 0, len(answer)+len(others)), answer, 0, len(answer), edits)
 }
 
-// answersAt returns where the answers to the searches of a request stand.
+// answersAt returns the places of the answers to the searches of a request.
 func answersAt(answer []byte) (at []jsonspan.Span) {
 	var r jsonspan.Reader
 	r.Reset(answer)

@@ -9,39 +9,38 @@ import (
 	"github.com/akin-search/akin/expand/dsl"
 )
 
-// partialParameter set to false has a search with failing shards rejected.
+// With partialParameter=false the cluster rejects a search with failing shards.
 const partialParameter = "allow_partial_search_results"
 
-// Why a search is not rewritten: its answer would not show that it failed.
+// Reasons not to rewrite a search because its answer would hide failures.
 const (
 	HiddenByFilter = "filter_path"
-	HiddenByFormat = "answer_format" // it would be reported in another format than JSON
+	HiddenByFormat = "answer_format" // failures would come in another format than JSON
 )
 
-// failurePaths lead to what answers have only where searches failed, so that
-// filter_path can name it, too.
+// failurePaths add to filter_path what answers have only if searches failed.
 var failurePaths = map[expand.Endpoint]string{
 	expand.EndpointMultiSearch: "responses.error.type,responses._shards.failures.reason.type",
 	expand.EndpointRankEval:    "failures.*.error.type",
 }
 
-// TellsInside reports whether a good answer can say that a search failed
-// elsewhere than in "_shards" at its beginning.
+// TellsInside reports whether a good answer can report failures elsewhere than
+// in "_shards" at its beginning.
 func TellsInside(endpoint expand.Endpoint) bool {
 	return failurePaths[endpoint] != "" || endpoint == expand.EndpointValidate
 }
 
-// Hidden returns why a search is not rewritten: its answer would not say that
-// it failed, and cannot be made to; "" where it can.
+// Hidden returns why a search is not rewritten, if its answer would hide
+// failures and cannot be made to show them, else "".
 func Hidden(endpoint expand.Endpoint, async bool, rawQuery string, h http.Header) (reason string) {
 	filter := FilterPath(rawQuery)
-	// "valid" is always there, and an exclusion would except what is added.
+	// "valid" is always there, and an exclusion would exclude what is added.
 	added := endpoint != expand.EndpointValidate && !strings.HasPrefix(filter, "-") && !strings.Contains(filter, ",-")
 	switch {
 	case !async && !TellsInside(endpoint):
 		return ""
 	case filter != "" && (async || !added):
-		// With partialParameter a late failure would take all from the client.
+		// With partialParameter a late failure would cost the client all hits.
 		return HiddenByFilter
 	case !AnswersJSON(rawQuery, h):
 		return HiddenByFormat
@@ -60,10 +59,10 @@ func ShowFailures(endpoint expand.Endpoint, rawQuery string) (changed string, fi
 }
 
 // MakeVisible changes a request so that its answer shows failures, or, if
-// strict, is one where a shard fails.
+// strict, so that the cluster rejects it when a shard fails.
 func MakeVisible(endpoint expand.Endpoint, out *http.Request) (strict bool) {
 	if endpoint == expand.EndpointExplain {
-		return false // its status says it
+		return false // its status tells
 	}
 	AskForGzip(out.Header)
 	query := out.URL.RawQuery
@@ -81,9 +80,8 @@ func MakeVisible(endpoint expand.Endpoint, out *http.Request) (strict bool) {
 // showsShards reports whether filter_path leaves failed shards in the answer.
 func showsShards(filter string) bool { return dsl.Keeps(filter, "_shards", "failed", "failures") }
 
-// searchParameters are the parameters of the URL that the search APIs of
-// Elasticsearch 7 to 9 and OpenSearch 2 and 3 have, by their REST
-// specifications, and akin's own.
+// searchParameters are the URL parameters of the search APIs of Elasticsearch 7
+// to 9 and OpenSearch 2 and 3, from their REST specifications, and akin's own.
 var searchParameters = func() map[string]bool {
 	known := map[string]bool{}
 	for name := range strings.FieldsSeq(`
@@ -102,9 +100,8 @@ var searchParameters = func() map[string]bool {
 	return known
 }()
 
-// Unknown returns the parameters of a raw query string that no search API has,
-// as they came: a cluster may know a client by them, such as by a token in the
-// URL. With none it is "".
+// Unknown returns the raw parameters that no search API has, or "": a cluster
+// may know a client by them, such as by a token in the URL.
 func Unknown(rawQuery string) string {
 	if rawQuery == "" {
 		return ""
@@ -112,8 +109,7 @@ func Unknown(rawQuery string) string {
 	return strings.Trim(CutParameters(rawQuery, func(name, _ string) bool { return name == "" || searchParameters[name] }), "&;")
 }
 
-// Known returns a raw query string without what [Unknown] returns: what may be
-// kept and shown.
+// Known returns a raw query string without those: it may be kept and shown.
 func Known(rawQuery string) string {
 	return CutParameters(rawQuery, func(name, _ string) bool { return !searchParameters[name] })
 }

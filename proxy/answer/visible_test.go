@@ -23,6 +23,104 @@ func TestShowsShards(t *testing.T) {
 	}
 }
 
+// A search whose answer would not show that shards failed is sent such that the
+// cluster refuses it then.
+func TestSearchWhoseFailuresAreHiddenIsStrict(t *testing.T) {
+	const (
+		search, strict = expand.EndpointSearch, "allow_partial_search_results=false"
+		yaml           = "application/yaml"
+	)
+	for _, tt := range []struct {
+		endpoint            expand.Endpoint
+		query, accept, want string
+	}{
+		{search, "", "application/json", ""},
+		{search, "", "application/cbor", strict},
+		{search, "pretty", "", "pretty"},
+		{search, "filter_path=_shards,hits", "", "filter_path=_shards,hits"},
+		{search, "filter_path=hits", "", "filter_path=hits&" + strict},
+		{search, "format=yaml&", "", "format=yaml&" + strict},
+		{search, "allow_partial_search_results=true&filter_path=hits", "", "allow_partial_search_results=true&filter_path=hits"},
+		{search, "filter_path=hits;allow%5Fpartial_search_results=false", "", "filter_path=hits;allow%5Fpartial_search_results=false"},
+		{expand.EndpointCount, "filter_path=count&format=yaml", "", "filter_path=count&format=yaml"},
+		{expand.EndpointExplain, "filter_path=matched", yaml, "filter_path=matched"},
+		{expand.EndpointMultiSearch, "filter_path=x", "", "filter_path=x"},
+	} {
+		out, err := http.NewRequest(http.MethodPost, "http://a/_search?"+tt.query, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Header.Set("Accept-Encoding", "deflate, gzip;q=0.5")
+		if tt.accept != "" {
+			out.Header.Set("Accept", tt.accept)
+		}
+		if is := MakeVisible(tt.endpoint, out); out.URL.RawQuery != tt.want || is != (tt.query != tt.want) {
+			t.Errorf("%q becomes %q, strict %v, want %q", tt.query, out.URL.RawQuery, is, tt.want)
+		}
+		if whole := out.Header.Get("Accept-Encoding") != "gzip"; whole != (tt.endpoint == expand.EndpointExplain) {
+			t.Errorf("%q accepts %s", tt.query, out.Header["Accept-Encoding"])
+		}
+	}
+}
+
+// filter_path must not hide what failed, nor show more than was asked for.
+func TestFilteredAnswersShowFailures(t *testing.T) {
+	const items = "%2Cresponses.error.type%2Cresponses._shards.failures.reason.type"
+	for _, tt := range []struct {
+		endpoint     expand.Endpoint
+		query, added string
+	}{
+		{expand.EndpointMultiSearch, "", ""},
+		{expand.EndpointMultiSearch, "filter_path=", ""},
+		{expand.EndpointMultiSearch, "filter_path=responses.hits,took", "&filter_path=responses.hits%2Ctook" + items},
+		{expand.EndpointMultiSearch, "filter_path=a&filter_path=responses.hits%2Etotal", "&filter_path=responses.hits.total" + items},
+		{expand.EndpointRankEval, "pretty&filter_path=metric_score", "&filter_path=metric_score%2Cfailures.%2A.error.type"},
+		{expand.EndpointSearch, "filter_path=hits", ""},
+		{expand.EndpointCount, "filter_path=-_shards", ""},
+	} {
+		if got, changed := ShowFailures(tt.endpoint, tt.query); got != tt.query+tt.added || changed != (tt.added != "") {
+			t.Errorf("%q becomes %q, %v", tt.query, got, changed)
+		}
+	}
+}
+
+// Searches whose failures stand inside of answers, and could not be read there,
+// are not rewritten.
+func TestWhatHidesFailures(t *testing.T) {
+	const (
+		search, multi  = expand.EndpointSearch, expand.EndpointMultiSearch
+		rank, validate = expand.EndpointRankEval, expand.EndpointValidate
+		yaml           = "application/yaml"
+	)
+	for _, tt := range []struct {
+		endpoint              expand.Endpoint
+		async                 bool
+		query, accept, reason string
+	}{
+		{search, false, "format=yaml&filter_path=hits", yaml, ""},
+		{multi, false, "format=yaml", "", HiddenByFormat},
+		{multi, false, "", yaml, HiddenByFormat},
+		{multi, false, "filter_path=-responses.error", "", HiddenByFilter},
+		{multi, false, "filter_path=responses.hits", "application/json", ""},
+		{rank, false, "", yaml, HiddenByFormat},
+		{rank, false, "filter_path=metric_score%2c-failures", "", HiddenByFilter},
+		{rank, false, "format=json", "", ""},
+		{validate, false, "format=cbor", "", HiddenByFormat},
+		{validate, false, "filter_path=_shards", "", HiddenByFilter},
+		{search, true, "", yaml, HiddenByFormat},
+		{search, true, "filter_path=response.hits", "", HiddenByFilter},
+		{search, true, "", "*/*", ""},
+	} {
+		h := http.Header{}
+		if tt.accept != "" {
+			h.Set("Accept", tt.accept)
+		}
+		if got := Hidden(tt.endpoint, tt.async, tt.query, h); got != tt.reason {
+			t.Errorf("%d?%s, %s: %q, want %q", tt.endpoint, tt.query, tt.accept, got, tt.reason)
+		}
+	}
+}
+
 // Whatever the query string and the headers, what is added stands at its end,
 // once, and never where the client has said it.
 func FuzzAskForFailures(f *testing.F) {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// CutParameters returns a raw query string without the parameters for whose
-// unescaped names and values take returns true. A semicolon is an ampersand, as
-// for the engines.
+// CutParameters returns a raw query string without the parameters for which
+// take, called with unescaped name and value, returns true. A semicolon
+// separates like an ampersand, as in the engines.
 func CutParameters(rawQuery string, take func(name, value string) bool) string {
 	kept := make([]byte, 0, len(rawQuery))
 	for rest := rawQuery; rest != ""; {
@@ -28,7 +28,7 @@ func CutParameters(rawQuery string, take func(name, value string) bool) string {
 	return string(kept)
 }
 
-// unescape returns a part of a query string as it is meant, or as it stands.
+// unescape returns a part of a query string unescaped, if it can be.
 func unescape(s string) string {
 	if plain, err := url.QueryUnescape(s); err == nil {
 		return plain
@@ -66,7 +66,7 @@ func FilterPath(rawQuery string) string {
 	return filter
 }
 
-// IsJSON reports whether Content-Type or Accept is one media type of JSON.
+// IsJSON reports whether Content-Type or Accept is a single JSON media type.
 func IsJSON(values []string) bool {
 	return isOne(values, "application/json", "application/vnd.elasticsearch+json")
 }
@@ -76,7 +76,7 @@ func IsLines(values []string) bool {
 	return isOne(values, "application/x-ndjson", "application/vnd.elasticsearch+x-ndjson")
 }
 
-// isOne reports whether values, of which engines take one, are type a or b.
+// isOne reports whether values is one media type (engines take one), a or b.
 func isOne(values []string, a, b string) bool {
 	if len(values) != 1 {
 		return false
@@ -86,7 +86,7 @@ func isOne(values []string, a, b string) bool {
 	return strings.EqualFold(mediaType, a) || strings.EqualFold(mediaType, b)
 }
 
-// ContentEncoding returns the coding, "" for none, and whether it is known.
+// ContentEncoding returns the coding, or "", and whether it is known.
 func ContentEncoding(h http.Header) (coding string, known bool) {
 	switch strings.ToLower(strings.TrimSpace(strings.Join(h["Content-Encoding"], ","))) {
 	case "", "identity":
@@ -97,9 +97,9 @@ func ContentEncoding(h http.Header) (coding string, known bool) {
 	return "", false
 }
 
-// AnswersJSON reports whether the cluster answers with JSON, for certain.
+// AnswersJSON reports whether the cluster is certain to answer with JSON.
 func AnswersJSON(rawQuery string, h http.Header) bool {
-	format, has := parameter(rawQuery, "format") // goes before the header
+	format, has := parameter(rawQuery, "format") // overrides the header
 	certain := !has || strings.EqualFold(format, "json")
 	for _, list := range h["Accept"] {
 		for one := range strings.SplitSeq(list, ",") {
@@ -114,7 +114,7 @@ func AnswersJSON(rawQuery string, h http.Header) bool {
 	return certain
 }
 
-// AskForGzip leaves gzip only in Accept-Encoding, to look at answers.
+// AskForGzip reduces Accept-Encoding to gzip, so that akin can read the answer.
 func AskForGzip(h http.Header) {
 	gzip, others := false, false
 	for _, list := range h["Accept-Encoding"] {
@@ -140,7 +140,7 @@ func AskForGzip(h http.Header) {
 	}
 }
 
-// isZero reports whether a parameter of a header is a weight of 0.
+// isZero reports whether a header parameter is a weight of 0.
 func isZero(weight string) bool {
 	name, value, _ := strings.Cut(strings.TrimSpace(weight), "=")
 	q, err := strconv.ParseFloat(value, 64)

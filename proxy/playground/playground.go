@@ -1,10 +1,10 @@
 // Package playground is a page on the admin port that shows what akin does to a
-// search: the hits without and with it, the terms that it adds, what they count
-// for, and where they come from. playground.html, .css and .js are the page,
-// this file serves it and what it asks for, and search.go searches.
+// search: the hits without and with it, and the terms that it adds, with their
+// weight and origin. This file serves the page (playground.html, .css and .js)
+// and its requests; search.go runs its searches.
 //
-// Its searches go the way of clients' searches, with the credentials that
-// somebody types into the page, and never with akin's own.
+// Its searches go the way of clients' searches, with the credentials typed into
+// the page, never with akin's own.
 package playground
 
 import (
@@ -25,26 +25,24 @@ import (
 //go:embed playground.html playground.css playground.js
 var files embed.FS
 
-// contentPolicy lets the page load its own script and styles, ask its own
-// server, and nothing else.
+// contentPolicy allows the page's own script, styles and server, nothing else.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Matrices are what the page shows of matrices and the fields that they are
-// bound to.
+// Matrices give the page matrices and the fields that they are bound to.
 type Matrices interface {
-	// Setup returns what there is to choose from.
+	// Setup returns what the page can choose from.
 	Setup(ctx context.Context) (Setup, error)
 	// Neighbors returns the neighbors of a word, as people write it or else as an
-	// index term, in a version of a matrix, "" for the one that is served.
-	// [ErrUnknown] is wrapped where there is none.
+	// index term, in a version of a matrix, "" for the active one. It wraps
+	// [ErrUnknown] if there is none.
 	Neighbors(ctx context.Context, matrix, version, word string) (Row, error)
 }
 
 // ErrUnknown says that there is no such matrix or version.
 var ErrUnknown = errors.New("unknown matrix or version")
 
-// A Setup is what there is to choose from.
+// A Setup is what the page can choose from.
 type Setup struct {
 	Indices  []Index  `json:"indices"`
 	Profiles []string `json:"profiles"`
@@ -59,7 +57,7 @@ type Index struct {
 	Fields []string `json:"fields"`
 }
 
-// A Matrix is one with its versions, the newest first.
+// A Matrix is one with its versions, newest first.
 type Matrix struct {
 	Name     string    `json:"name"`
 	Versions []Version `json:"versions"`
@@ -71,9 +69,9 @@ type Version struct {
 	Active bool   `json:"active"`
 }
 
-// A Row has the neighbors of a term, the most similar first. Word is how people
-// write the term, "" where that is the same or not known. Nearest is what is
-// spelled most like a word that stands for no term.
+// A Row has the neighbors of a term, most similar first. Word is how people
+// write the term, "" if that is the same or unknown. Nearest is the term
+// spelled most like a word that is not a term.
 type Row struct {
 	Version   string     `json:"version"`
 	Term      string     `json:"term"`
@@ -83,7 +81,7 @@ type Row struct {
 	Neighbors []Neighbor `json:"neighbors"`
 }
 
-// A Neighbor is one of them, and in how many documents it is.
+// A Neighbor is one neighbor, with the number of its documents.
 type Neighbor struct {
 	Term       string  `json:"term"`
 	Word       string  `json:"word,omitempty"`
@@ -91,30 +89,30 @@ type Neighbor struct {
 	DocFreq    uint32  `json:"doc_freq"`
 }
 
-// Options are what the page works with.
+// Options configure the page.
 type Options struct {
-	// Search answers requests as the cluster's clients send them.
+	// Search answers requests as clients of the cluster send them.
 	Search http.Handler
-	// Explained returns what became of a search, by the id that its answer names.
+	// Explained returns the explanation with the id that an answer names.
 	Explained func(ctx context.Context, id string) (report.Explanation, bool)
 	// Matrices may be nil.
 	Matrices Matrices
 }
 
-// Paths of the page, and before those of what it asks for.
+// Paths of the page, and the prefix of those of its requests.
 const (
 	Page     = "/playground"
 	endpoint = "/_akin/playground/"
 )
 
-// Routes returns the handlers by method and path, which their caller guards.
+// Routes returns the handlers by method and path. The caller guards them.
 func Routes(o Options) map[string]http.HandlerFunc {
 	s := &searcher{o.Search, o.Explained, limits.NewPlaces(maxSearches)}
 	return map[string]http.HandlerFunc{
 		"GET " + Page:          asset("playground.html", "text/html; charset=utf-8"),
 		"GET " + Page + ".js":  asset("playground.js", "text/javascript; charset=utf-8"),
 		"GET " + Page + ".css": asset("playground.css", "text/css; charset=utf-8"),
-		"GET " + endpoint + "setup": func(w http.ResponseWriter, r *http.Request) { // what there is to choose from
+		"GET " + endpoint + "setup": func(w http.ResponseWriter, r *http.Request) { // what to choose from
 			out, err := Setup{Indices: []Index{}, Profiles: []string{}, Matrices: []Matrix{}}, error(nil)
 			if o.Matrices != nil {
 				out, err = o.Matrices.Setup(r.Context())
@@ -136,11 +134,11 @@ func asset(name, contentType string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		GuardHeaders(w.Header())
 		w.Header().Set("Content-Type", contentType)
-		_, _ = w.Write(data) // nobody is left to tell
+		_, _ = w.Write(data) // on error the client is gone
 	}
 }
 
-// GuardHeaders sets what browsers are to keep to, and to keep nothing.
+// GuardHeaders sets the security headers of the page and forbids caching.
 func GuardHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", contentPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -148,11 +146,11 @@ func GuardHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// maxRequest is the most that the page sends.
+// maxRequest is the largest request of the page, in bytes.
 const maxRequest = 256 << 10
 
-// post reads the JSON of a request, which pages of other sites cannot send
-// without asking first, and answers with what f returns.
+// post decodes the JSON of a request and answers with what f returns. Pages of
+// other sites cannot send JSON without a CORS preflight.
 func post[T any](f func(r *http.Request, asked *T) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !answer.IsJSON(r.Header["Content-Type"]) {
@@ -179,7 +177,7 @@ func post[T any](f func(r *http.Request, asked *T) (any, error)) http.HandlerFun
 	}
 }
 
-// answer writes JSON, or the error.
+// writeJSON writes JSON, or the error.
 func writeJSON(w http.ResponseWriter, out any, err error) {
 	status := http.StatusOK
 	if err != nil {
@@ -199,7 +197,7 @@ func writeJSON(w http.ResponseWriter, out any, err error) {
 	GuardHeaders(w.Header())
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // nobody is left to tell
+	_, _ = w.Write(b.Bytes()) // on error the client is gone
 }
 
 // asksNeighbors asks for a row.

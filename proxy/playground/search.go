@@ -16,9 +16,9 @@ import (
 	"github.com/akin-search/akin/proxy/report"
 )
 
-// Bounds of what the page asks for, and of what it gets.
+// Limits of the page's requests and their answers.
 const (
-	maxSearches    = 4 // under way at a time, of two requests each
+	maxSearches    = 4 // in flight, of two requests each
 	maxAnswer      = 4 << 20
 	maxIndex       = 1000
 	maxTerm        = 512
@@ -28,7 +28,7 @@ const (
 	searchTimeout  = 10 * time.Second
 )
 
-// A refusal is an answer to a request that cannot be met.
+// A refusal is the answer to a bad request.
 type refusal struct {
 	Status int    `json:"-"`
 	Reason string `json:"error"`
@@ -40,21 +40,21 @@ func bad(format string, args ...any) error {
 	return &refusal{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }
 
-// A searcher asks the cluster what the page asks for.
+// A searcher sends the page's requests to the cluster.
 type searcher struct {
-	handler   http.Handler // answers requests as the cluster's clients send them
+	handler   http.Handler // answers requests as clients of the cluster send them
 	explained func(ctx context.Context, id string) (report.Explanation, bool)
-	places    *limits.Places // for searches under way
+	places    *limits.Places // of searches in flight
 }
 
-// asked is what each request of the page says that goes to the cluster.
+// asked is the part of each request of the page that goes to the cluster.
 type asked struct {
 	Index string `json:"index"`
-	// Authorization is the header of that name, "" for none.
+	// Authorization is the header of that name, or "".
 	Authorization string `json:"authorization"`
 }
 
-// check returns why that cannot be asked.
+// check returns why the request is refused.
 func (a *asked) check() error {
 	switch {
 	case a.Index == "" || a.Index[0] == '_' && a.Index != "_all" || len(a.Index) > maxIndex:
@@ -85,7 +85,7 @@ func (a *asksSearch) check() error {
 		return bad("more than %d terms are adjusted", maxAdjusted)
 	}
 	for _, t := range a.Adjusted {
-		if len(t.Term) > maxTerm || !(t.Factor >= 0 && t.Factor <= maxFactor) { // written so that NaN fails
+		if len(t.Term) > maxTerm || !(t.Factor >= 0 && t.Factor <= maxFactor) { // so written that NaN fails
 			return bad("a factor is not from 0 to %d, or a term longer than %d bytes", maxFactor, maxTerm)
 		}
 	}
@@ -99,11 +99,11 @@ type Found struct {
 	Answer json.RawMessage `json:"answer"`
 }
 
-// Compared is what a search finds without and with akin.
+// Compared has the hits of a search without and with akin.
 type Compared struct {
 	Direct Found `json:"direct"`
 	Akin   Found `json:"akin"`
-	// Explanation says what akin did, nil where it is not kept.
+	// Explanation says what akin did; nil if it was not kept.
 	Explanation *report.Explanation `json:"explanation"`
 }
 
@@ -132,9 +132,8 @@ func (s *searcher) search(r *http.Request, a *asksSearch) (any, error) {
 	return out, nil
 }
 
-// begin takes a place for what goes to the cluster, and bounds its time. The
-// error is checked, or says that all places are taken; otherwise end gives the
-// place back.
+// begin takes a place for a request to the cluster and limits its time; end
+// gives the place back. The error is checked, or says that no place is free.
 func (s *searcher) begin(parent context.Context, checked error) (ctx context.Context, end func(), err error) {
 	if checked != nil {
 		return nil, nil, checked
@@ -150,15 +149,13 @@ var errBusy = &refusal{http.StatusServiceUnavailable, fmt.Sprintf("%d searches o
 
 type adjustedKey struct{}
 
-// Adjusted returns what a search of a playground says of added terms, and
-// whether it is one.
+// Adjusted returns the adjusted terms of a playground's search, false for none.
 func Adjusted(ctx context.Context) (adjusted []expand.Adjustment, is bool) {
 	adjusted, is = ctx.Value(adjustedKey{}).([]expand.Adjustment)
 	return adjusted, is
 }
 
-// asksAnalysis asks which terms a field's analyzer makes of a text, and where
-// they stand in it.
+// asksAnalysis asks which terms, and where, a field's analyzer makes of a text.
 type asksAnalysis struct {
 	asked
 
@@ -180,8 +177,8 @@ func (s *searcher) analyze(r *http.Request, a *asksAnalysis) (any, error) {
 	return found, err
 }
 
-// ask sends a request the way of clients' requests. The page's own headers do
-// not go with it: they are for the admin port.
+// ask sends a request as a client would. It omits the page's own headers, which
+// are for the admin port.
 func (s *searcher) ask(ctx context.Context, r *http.Request, a *asked, what string, body []byte) (Found, http.Header, error) {
 	index := strings.ReplaceAll(url.PathEscape(a.Index), "%2C", ",")
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://akin/"+index+"/"+what, bytes.NewReader(body))
@@ -210,7 +207,7 @@ type keptAnswer struct {
 	body   bytes.Buffer
 }
 
-// take has h answer, and reports whether the answer is whole.
+// take has h answer, and reports whether the answer is complete.
 func (k *keptAnswer) take(h http.Handler, r *http.Request) (whole bool) {
 	defer func() {
 		if e := recover(); e != nil && e != http.ErrAbortHandler { //nolint:errorlint // net/http compares it, too
@@ -227,7 +224,7 @@ func (k *keptAnswer) Header() http.Header { return k.header }
 // WriteHeader keeps the last status.
 func (k *keptAnswer) WriteHeader(status int) { k.status = status }
 
-// Write keeps bytes of the body, as many as there is room for.
+// Write keeps bytes of the body, up to maxAnswer.
 func (k *keptAnswer) Write(b []byte) (int, error) {
 	if k.body.Len()+len(b) > maxAnswer {
 		return 0, errTooLarge

@@ -18,26 +18,25 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 )
 
-// maxLoggedText is how many bytes of a path, or of what else a client
-// sends, are in a record.
+// maxLoggedText limits each text of a client in a record, in bytes.
 const maxLoggedText = 1 << 10
 
-// An Exchange is a request that is followed, by one goroutine. A nil
-// Exchange is one that is not.
+// An Exchange is a request that one goroutine follows; nil follows nothing.
 type Exchange struct {
-	span   trace.Span   // without effect where the request is not traced
-	access *slog.Logger // gets a record of the request; nil is none
+	span   trace.Span   // does nothing if the request is not traced
+	access *slog.Logger // gets a record of the request; may be nil
 	began  time.Time
 
 	outcome, reason string
-	upstream        time.Duration // until the cluster's answer began or failed, 0 where it was not asked
+	upstream        time.Duration // until the cluster's answer began or failed; 0 if it was not asked
 }
 
-// PassedThrough is the outcome of requests that are not searches; [Rewritten],
-// [Unchanged] and [FailedOpen] are those of searches.
+// PassedThrough is the outcome of requests other than searches, which have
+// [Rewritten], [Unchanged] and [FailedOpen].
 const PassedThrough = "passed_through"
 
-// Follow begins to follow a request, nil where it is neither traced nor logged.
+// Follow begins to follow a request. It returns nil unless that is traced or
+// logged.
 func Follow(r *http.Request, traced bool, access *slog.Logger) *Exchange {
 	if !traced && access == nil {
 		return nil
@@ -53,17 +52,16 @@ func (x *Exchange) Name(method, shape string) {
 	}
 }
 
-// Note notes what became of a request, and why, and how long it took until the
-// cluster's answer began or failed. What failed stays failed.
+// Note sets outcome and reason of a request, and the time until the cluster's
+// answer began or failed. [FailedOpen] is never replaced.
 func (x *Exchange) Note(outcome, reason string, upstream time.Duration) {
 	if x != nil && x.outcome != FailedOpen {
 		x.outcome, x.reason, x.upstream = outcome, reason, upstream
 	}
 }
 
-// End ends the exchange of r, whose answer has that status, 0 where it did not
-// begin, and a body of so many bytes. An answer that is not complete was cut
-// off.
+// End ends the exchange of r, whose answer has the status (0 if it did not
+// begin) and size given. An answer that is not complete was cut off.
 func (x *Exchange) End(r *http.Request, status int, bytes int64, complete bool) {
 	if x == nil {
 		return
@@ -82,8 +80,8 @@ func (x *Exchange) End(r *http.Request, status int, bytes int64, complete bool) 
 	}
 }
 
-// record returns what the access log says of a request that has ended. The
-// query string is left out: it can be a search.
+// record returns the access log's record of a request. It omits the query
+// string, which can be a search.
 func (x *Exchange) record(r *http.Request, status int, bytes int64, complete bool) []slog.Attr {
 	client, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -113,8 +111,8 @@ func (x *Exchange) record(r *http.Request, status int, bytes int64, complete boo
 	return record
 }
 
-// traceID returns the trace of a request: that which akin has spans in, else
-// the client's, "" for none.
+// traceID returns the trace id of a request, akin's or else the client's, or
+// "".
 func traceID(r *http.Request) string {
 	of := trace.SpanContextFromContext(r.Context())
 	if !of.IsSampled() {
@@ -132,30 +130,30 @@ func bounded(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxLog
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 const (
-	// maxWaiting is how many lines wait to be written.
+	// maxWaiting limits the lines waiting to be written.
 	maxWaiting = 512
-	// closing is how long the last lines have.
+	// closing is how long Close waits for the last lines.
 	closing = time.Second
 )
 
-// What became of a line.
+// Outcomes of a line.
 const (
 	Written = "written"
 	Dropped = "dropped" // too many wait
 	Failed  = "failed"  // it could not be written
 )
 
-// A Writer takes lines. Its methods may be called at the same time.
+// A Writer writes lines in the background, for concurrent use.
 type Writer struct {
 	mu    sync.Mutex  // held to add and to close
-	lines chan []byte // nil once it is closed
+	lines chan []byte // nil after Close
 	ended chan struct{}
 	count func(result string)
 }
 
 // NewWriter returns a writer to an access log, which gets each line in one
-// Write; [Writer.Close] ends it. count is called with what became of each line,
-// by several goroutines.
+// Write. [Writer.Close] stops it. count is called with the outcome of each
+// line, by several goroutines.
 func NewWriter(to io.Writer, guard *recovery.Guard, count func(result string)) *Writer {
 	lines := make(chan []byte, maxWaiting)
 	w := &Writer{lines: lines, ended: make(chan struct{}), count: count}
@@ -178,8 +176,8 @@ func NewWriter(to io.Writer, guard *recovery.Guard, count func(result string)) *
 	return w
 }
 
-// Write has a line written, which ends with a line break, unless too many wait.
-// It returns no error.
+// Write queues a line, which ends with a line break, unless too many wait. It
+// returns no error.
 func (w *Writer) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,7 +189,7 @@ func (w *Writer) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Close writes what waits, for a second at most.
+// Close writes the waiting lines, for at most a second.
 func (w *Writer) Close() {
 	w.mu.Lock()
 	if w.lines != nil {
@@ -201,6 +199,6 @@ func (w *Writer) Close() {
 	w.mu.Unlock()
 	select {
 	case <-w.ended:
-	case <-time.After(closing): // the disk hangs, and with it that goroutine
+	case <-time.After(closing): // the disk hangs, and so does the goroutine
 	}
 }

@@ -16,49 +16,49 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 )
 
-// What became of a search.
+// Outcomes of a search.
 const (
-	Rewritten  = "rewritten"   // it was sent with added terms
-	Unchanged  = "unchanged"   // it was left alone
-	FailedOpen = "failed_open" // it was sent as it came, since something failed
+	Rewritten  = "rewritten"   // sent with added terms
+	Unchanged  = "unchanged"   // left alone
+	FailedOpen = "failed_open" // sent as it came, because something failed
 )
 
-// Bounds of what is kept.
+// Limits of what is kept.
 const (
 	// MaxKept is some seconds of searches on a busy proxy.
 	MaxKept = 1000
 	// maxBytes is what MaxKept searches of 2 KiB take, before and after.
 	maxBytes = 8 << 20
-	// maxBody is the largest body that is kept: one more would drive out hundreds
-	// of others.
+	// maxBody is the largest body that is kept: a larger one would drive out
+	// hundreds of others.
 	maxBody = 64 << 10
-	// entryBytes is the memory of an entry, its id and its rewritten message, and
-	// textBytes that of a text in a list, besides what they point to.
+	// entryBytes is the memory of an entry, its id and its rewritten message;
+	// textBytes that of a string in a list. What they point to comes on top.
 	entryBytes = 512
 	textBytes  = 16
 )
 
-// A Record is what an explanation says of a search.
+// A Record is the content of a search's explanation.
 type Record struct {
 	Endpoint expand.Endpoint
 	Index    string
 	Profile  string
-	Trial    string        // "" for none
+	Trial    string        // or ""
 	Arm      string        // of the trial
 	Took     time.Duration // of akin's own work
 	// Original is the search as it came; Packed says that its body is gzip.
 	Original Message
 	Packed   bool
-	// Result is nil where it failed open for Cause; Reason is why it is unchanged.
+	// Result is nil if it failed open because of Cause. Reason is why it is
+	// unchanged.
 	Result *expand.Result
 	Reason string
 	Cause  string
-	// AsItCame says that it is sent as it came: in a dry run, or in shadow mode.
+	// AsItCame says that it is sent as it came, in a dry run or shadow mode.
 	AsItCame bool
-	// Refused says that the cluster rejected the rewritten search. Reranked is what
-	// became of the hits of each search, "" where they were not to be reranked. Uncut
-	// says that there were no pages to put in for the client: it got the answer to
-	// the original.
+	// Refused says that the cluster rejected the rewritten search. Reranked has
+	// the outcome for each search, "" if it was not to be reranked. Uncut says
+	// that there was no page to put in: the client got the original's answer.
 	Refused  bool
 	Reranked []string
 	Uncut    bool
@@ -70,18 +70,18 @@ type Message struct {
 	Body     []byte
 }
 
-// An entry is what is kept of one search, its bodies as they were sent. It
-// never changes.
+// An entry is what is kept of one search, bodies as they were sent. It is
+// constant.
 type entry struct {
 	Explanation
 
 	packed bool // the original is gzip
-	size   int  // the memory that it takes, about
+	size   int  // its memory, approximately
 }
 
 func keepMessage(m Message) ShownMessage {
-	kept := ShownMessage{RawQuery: strings.Clone(m.RawQuery), Size: len(m.Body)} // it is a part of the request line
-	if cap(m.Body) <= maxBody {                                                  // what is behind the length is kept alive, too
+	kept := ShownMessage{RawQuery: strings.Clone(m.RawQuery), Size: len(m.Body)} // a copy: it is a part of the request line
+	if cap(m.Body) <= maxBody {                                                  // the bytes behind the length are kept alive, too
 		kept.Body = m.Body
 	}
 	return kept
@@ -98,7 +98,7 @@ func keep(s *Record) *entry {
 	texts := []string{e.Index, e.Profile, e.Cause, e.Reranked, e.Original.RawQuery}
 	if res := s.Result; res != nil {
 		e.AddedTerms = res.AddedTerms()
-		for _, failure := range res.Failures() { // of each of the searches of one request at most one
+		for _, failure := range res.Failures() { // at most one for each search of the request
 			e.Failures = append(e.Failures, strings.Clone(clipped(failure.Error())))
 		}
 		var size int
@@ -126,12 +126,11 @@ func keep(s *Record) *entry {
 // A Ring keeps the last searches. The zero Ring is ready for concurrent use.
 type Ring struct {
 	mu   sync.Mutex
-	kept []*entry // the oldest first
-	size int      // bytes of all
+	kept []*entry // oldest first
+	size int      // of all, in bytes
 }
 
-// Add keeps a search in the place of old ones. Its id is "" for a too large
-// one.
+// Add keeps a search in place of old ones. It returns "" if it is too large.
 func (x *Ring) Add(s *Record) (id string) {
 	e := keep(s)
 	if e.size > maxBytes {
@@ -149,7 +148,7 @@ func (x *Ring) Add(s *Record) (id string) {
 	return e.ID
 }
 
-// find returns the entry of an id, nil for none.
+// find returns the entry with an id, or nil.
 func (x *Ring) find(id string) *entry {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -161,7 +160,7 @@ func (x *Ring) find(id string) *entry {
 	return nil
 }
 
-// Last returns the last searches in short, at most n, the newest first.
+// Last returns summaries of the last searches, at most n, newest first.
 func (x *Ring) Last(n int) []Summary {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -175,7 +174,7 @@ func (x *Ring) Last(n int) []Summary {
 }
 
 // textOf returns the words of the first clause that has some, as they were
-// written where that is known.
+// written if that is known.
 func textOf(clauses []expand.Explanation) string {
 	for _, c := range clauses {
 		words := slices.Clone(c.Terms)
@@ -189,8 +188,8 @@ func textOf(clauses []expand.Explanation) string {
 	return ""
 }
 
-// Find returns all that is known of a search, false where it is not kept.
-// unpack decompresses gzip, to nil where it cannot.
+// Find returns the explanation of a search, or false if it is not kept. unpack
+// decompresses gzip, or returns nil.
 func (x *Ring) Find(id string, unpack func([]byte) []byte) (all Explanation, ok bool) {
 	e := x.find(id)
 	if e == nil {
@@ -209,8 +208,7 @@ func (x *Ring) Find(id string, unpack func([]byte) []byte) (all Explanation, ok 
 	return all, true
 }
 
-// rerankedOf returns what became of the hits of the searches of a request, as
-// [Summary.Reranked] has it.
+// rerankedOf returns [Summary.Reranked].
 func rerankedOf(s *Record) string {
 	var all []string
 	for k, result := range s.Reranked {
@@ -224,25 +222,26 @@ func rerankedOf(s *Record) string {
 	return strings.Join(all, ", ")
 }
 
-// Bounds of what is kept of clauses: a client can search for a word of a
+// Limits of what is kept of clauses: a client can search for a word of a
 // megabyte, or in thousands of fields.
 const (
-	// maxText is longer than words and names of fields are.
+	// maxText is longer than words and field names are.
 	maxText = 256
-	// maxClauseBytes: a clause with 30 added terms takes about 4 KiB.
+	// maxClauseBytes is for all; a clause with 30 added terms takes about 4 KiB.
 	maxClauseBytes = 68 << 10
-	// Memory of a clause, a term of its text and an added term, without the texts:
-	// the sizes of the structs, for a clause twice, since lists grow by up to that.
+	// Memory of a clause, of a term of its text and of an added term, without
+	// their texts: the sizes of the structs, for a clause twice, because lists
+	// grow by up to that.
 	clauseBytes = 624
 	termBytes   = 16
 	addedBytes  = 88
 
 	feedbackBytes = 72
-	// cutMark stands where the rest of a text was.
+	// cutMark replaces the rest of a text.
 	cutMark = "…"
 )
 
-// clipped returns the text that is kept of s.
+// clipped returns the part of s that is kept.
 func clipped(s string) string {
 	if len(s) <= maxText {
 		return s
@@ -250,7 +249,7 @@ func clipped(s string) string {
 	return strings.ToValidUTF8(s[:maxText-len(cutMark)], "") + cutMark
 }
 
-// eachText replaces each text of a clause by what f makes of it.
+// eachText replaces each text of a clause by f's result.
 func eachText(c *expand.Explanation, f func(s string) string) {
 	c.Path, c.Field, c.Matrix, c.Form, c.Phase = f(c.Path), f(c.Field), f(c.Matrix), f(c.Form), f(c.Phase)
 	c.Reason = reason.Reason(f(string(c.Reason)))
@@ -271,13 +270,13 @@ func eachText(c *expand.Explanation, f func(s string) string) {
 	}
 }
 
-// ownLists gives a clause its own lists of terms.
+// ownLists gives a clause copies of its lists of terms.
 func ownLists(c *expand.Explanation) {
 	c.Added, c.LeftOut, c.Feedback, c.Nearest = slices.Clone(c.Added), slices.Clone(c.LeftOut), slices.Clone(c.Feedback), slices.Clone(c.Nearest)
 }
 
-// keepClause returns a copy of a clause with lists of its own, its size and
-// that of its texts. Lists that take more than all clauses may are not copied.
+// keepClause returns a copy of a clause, its size and that of its texts. It
+// does not copy lists that are larger than all clauses may be.
 func keepClause(c expand.Explanation) (kept expand.Explanation, size, texts int) {
 	size = clauseBytes + termBytes*(len(c.Terms)+len(c.Written)+len(c.NoRow)+len(c.Indices)) + addedBytes*(len(c.Added)+len(c.LeftOut)+len(c.Nearest))
 	for k := range c.Feedback {
@@ -299,7 +298,7 @@ func keepClause(c expand.Explanation) (kept expand.Explanation, size, texts int)
 }
 
 // keepClauses returns copies of clauses that keep nothing else alive, their
-// size, at most maxClauseBytes, and how many are not there, or without terms.
+// size, at most maxClauseBytes, and how many are missing or without terms.
 func keepClauses(clauses []expand.Explanation) (kept []expand.Explanation, size, cut int) {
 	texts := 0
 	for i := range clauses {
@@ -317,7 +316,7 @@ func keepClauses(clauses []expand.Explanation) (kept []expand.Explanation, size,
 		texts += t
 		kept = append(kept, c)
 	}
-	var all strings.Builder // one piece of memory for all texts
+	var all strings.Builder // one allocation for all texts
 	all.Grow(texts)
 	for i := range kept {
 		eachText(&kept[i], func(s string) string {
@@ -329,11 +328,11 @@ func keepClauses(clauses []expand.Explanation) (kept []expand.Explanation, size,
 	return kept, size, cut
 }
 
-// Forms returns the words that people write for terms of a matrix, as a clause
-// names it, by term, those that differ.
+// Forms returns the words that people write for terms of a matrix, by term. It
+// omits terms that are written as they are.
 type Forms func(ctx context.Context, matrix string, terms []string) map[string]string
 
-// patience bounds the look-up of all words that are shown at once.
+// patience limits the look-up of all words that are shown at once.
 const patience = 2 * time.Second
 
 // Show returns clauses with the words of all their terms. Forms may be nil.
@@ -353,7 +352,7 @@ func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []expa
 		}
 		eachListed(&c, func(term, _, _ *string) { of[*term] = true })
 	}
-	delete(terms, "") // no matrix has these
+	delete(terms, "") // clauses without a matrix
 	if forms != nil {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
@@ -370,9 +369,9 @@ func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []expa
 	return shown
 }
 
-// eachListed calls f with each term that was added, left out, of the hits or
-// the nearest known one, the term of the text that it is there for, nil for a
-// term of the hits, and the place of its word.
+// eachListed calls f with each term that was added, left out, taken from hits
+// or is the nearest known one; with the term of the text it stands for, nil for
+// terms from hits; and with its word to set.
 func eachListed(c *expand.Explanation, f func(term, other, word *string)) {
 	for k := range c.Added {
 		f(&c.Added[k].Term, &c.Added[k].From, &c.Added[k].Word)
@@ -388,8 +387,8 @@ func eachListed(c *expand.Explanation, f func(term, other, word *string)) {
 	}
 }
 
-// wordsOfText returns the words of the terms of a clause's text, as they are
-// there or else those of people.
+// wordsOfText returns the words of the terms of a clause's text, as written
+// there or else as people write them.
 func wordsOfText(c *expand.Explanation, of map[string]string) map[string]string {
 	words := map[string]string{}
 	for k, term := range c.Terms {
@@ -404,7 +403,7 @@ func wordsOfText(c *expand.Explanation, of map[string]string) map[string]string 
 	return words
 }
 
-// endpoints are the endpoints as the admin port names them.
+// endpoints are the names of endpoints on the admin port.
 var endpoints = map[expand.Endpoint]string{
 	expand.EndpointSearch:      "search",
 	expand.EndpointMultiSearch: "msearch",
@@ -414,7 +413,7 @@ var endpoints = map[expand.Endpoint]string{
 	expand.EndpointRankEval:    "rank_eval",
 }
 
-// Endpoint returns the endpoint of a name, a search for "".
+// Endpoint returns the endpoint with a name; "" is a search.
 func Endpoint(name string) (expand.Endpoint, bool) {
 	for e, n := range endpoints {
 		if n == name {
@@ -436,7 +435,7 @@ type Summary struct {
 	Time     time.Time `json:"time"`
 	Endpoint string    `json:"endpoint"`
 	Index    string    `json:"index"`
-	// Text is that of the first clause that was analyzed, where searches are listed.
+	// Text is the text of the first analyzed clause; it is set only in lists.
 	Text       string  `json:"text,omitempty"`
 	Profile    string  `json:"profile,omitempty"`
 	Outcome    string  `json:"outcome"`
@@ -444,14 +443,14 @@ type Summary struct {
 	Cause      string  `json:"cause,omitempty"`
 	AddedTerms int     `json:"added_terms"`
 	TookMillis float64 `json:"took_ms"`
-	// Trial is the trial that the search was in, and Arm the arm that it got.
+	// Trial and Arm are the trial of the search and its arm.
 	Trial string `json:"trial,omitempty"`
 	Arm   string `json:"arm,omitempty"`
-	// Sent is what the client got the answer to: original or rewritten.
+	// Sent says to which search the client got the answer: original or rewritten.
 	Sent    string `json:"sent"`
 	Refused bool   `json:"rejected,omitempty"`
-	// Reranked is what became of the hits that were to be reranked, a result of the
-	// metric akin_reranked_total, or of several searches "[0] reranked, [2] budget".
+	// Reranked has the outcome of reranking, a result of the metric
+	// akin_reranked_total, or of several searches "[0] reranked, [2] budget".
 	Reranked string `json:"reranked,omitempty"`
 }
 
@@ -459,11 +458,11 @@ type Summary struct {
 type ShownMessage struct {
 	RawQuery string          `json:"raw_query"`
 	Body     json.RawMessage `json:"body,omitempty"`
-	// Size is the size of a body that is not here because it is too large.
+	// Size is the size of a body that was too large to keep.
 	Size int `json:"body_size,omitempty"`
 }
 
-// An Explanation is all that is known of a search.
+// An Explanation is all that is kept of a search.
 type Explanation struct {
 	Summary
 
@@ -471,7 +470,7 @@ type Explanation struct {
 	Rewritten *ShownMessage        `json:"rewritten,omitempty"`
 	Failures  []string             `json:"failures,omitempty"`
 	Clauses   []expand.Explanation `json:"clauses"`
-	// Cut is the number of clauses that are left out, or without their terms.
+	// Cut is the number of clauses that are missing or without their terms.
 	Cut int `json:"clauses_cut,omitempty"`
 }
 
@@ -483,7 +482,7 @@ func (m ShownMessage) shown() ShownMessage {
 	return m
 }
 
-// Body returns a body for an answer, as a text where it is no JSON.
+// Body returns a body for an answer, as a string if it is not JSON.
 func Body(body []byte) json.RawMessage {
 	if len(body) == 0 || json.Valid(body) {
 		return body

@@ -16,34 +16,34 @@ import (
 )
 
 const (
-	// failWindow is for the share of searches that failed open, between two log
-	// lines on one cause, and without a failure until the cause is over.
+	// failWindow is the time over which failing searches are counted, between two
+	// log lines on one cause, and without a failure until the cause is over.
 	failWindow = time.Minute
-	// The state is degraded where more than one in failShare fail, of failSearches.
+	// The state is degraded if more than one in failShare fail, of failSearches.
 	failShare    = 10
 	failSearches = 20
 )
 
-// The reasons of a [Degradation], values of the label of akin_degraded.
+// Reasons of a [Degradation], values of the label of akin_degraded.
 const (
 	Credentials = "credentials"   // the cluster refuses akin's own calls with 401 or 403
 	Throttled   = "throttled"     // it answers them with 429
 	Calls       = "cluster_calls" // they fail in another way
-	Matrix      = "matrix"        // a matrix has no version, or its source is not sound
-	Weights     = "weights"       // the same of term weights, or the mode hard has none
-	Reload      = "reload"        // the configuration could not be loaded again
+	Matrix      = "matrix"        // a matrix has no version, or its source has a problem
+	Weights     = "weights"       // the same for term weights, or the mode hard has none
+	Reload      = "reload"        // the configuration could not be reloaded
 	Paused      = "paused"        // the cluster refuses rewritten searches
 	FailingOpen = "failing_open"  // too many searches fail open
 )
 
-// degradations are all reasons of a [Degradation].
+// degradations are all of them.
 var degradations = []string{Credentials, Throttled, Calls, Matrix, Weights, Reload, Paused, FailingOpen}
 
 // A Degradation keeps akin from expanding searches as configured.
 type Degradation struct {
 	// Reason is one of the constants.
 	Reason string
-	// Detail is shown by log and /readyz: no secret and no text of a search.
+	// Detail is for log and /readyz. It has no secret and no text of a search.
 	Detail string
 }
 
@@ -55,10 +55,10 @@ type Condition struct {
 	Degraded []Degradation
 }
 
-// Health knows which requests failed open recently, and the state that was
-// reported last. Its methods may be called concurrently.
+// Health tracks which searches failed open recently, and the last reported
+// state. Its methods may be called concurrently.
 type Health struct {
-	log   atomic.Pointer[slog.Logger] // of the server in use
+	log   atomic.Pointer[slog.Logger] // of the current server
 	hints map[string]string           // by cause
 	gauge *prometheus.GaugeVec
 
@@ -67,26 +67,26 @@ type Health struct {
 	seconds [int(failWindow / time.Second)]second
 
 	reporting sync.Mutex
-	reported  map[string]bool // the reasons that the log knows of
+	reported  map[string]bool // the reasons already logged
 }
 
 // A failure is a way of failing open.
 type failure struct{ what, cause string }
 
-// failing is a failure that lasts; unlogged counts since the last log line.
+// failing is a failure that goes on; unlogged counts since the last log line.
 type failing struct {
 	since, last, logged time.Time
 	count, unlogged     int
 }
 
-// A second counts the searches that were to be rewritten in one second.
+// A second counts, for one second, the searches that were to be rewritten.
 type second struct {
 	unix           int64
 	searches, open int
 }
 
-// NewHealth returns a health that reports to log, with hints by cause. It
-// panics where another metric in registry has the name of its own.
+// NewHealth returns a health that logs to log, with hints by cause. It panics
+// if the registry has a metric of the same name.
 func NewHealth(registry prometheus.Registerer, log *slog.Logger, hints map[string]string) *Health {
 	h := &Health{
 		hints: hints, failing: map[failure]*failing{}, reported: map[string]bool{},
@@ -102,11 +102,11 @@ func NewHealth(registry prometheus.Registerer, log *slog.Logger, hints map[strin
 	return h
 }
 
-// SetLog has h report to the log of the server in use from now on.
+// SetLog sets the log, that of the current server.
 func (h *Health) SetLog(log *slog.Logger) { h.log.Store(log) }
 
-// FailedOpen notes a failure. The first one of a kind is logged at once, the
-// others as a number once in failWindow.
+// FailedOpen records a failure. The first of a kind is logged at once, the
+// others as a number once per failWindow.
 func (h *Health) FailedOpen(ctx context.Context, what, cause, index string) {
 	now, way := time.Now(), failure{what, cause}
 	h.mu.Lock()
@@ -141,7 +141,7 @@ func (h *Health) stillFailing(ctx context.Context, f failure, count int) {
 	}
 }
 
-// Over logs which failures have ended, and how many were not logged yet.
+// Over logs the failures that have ended, and counts not yet logged.
 func (h *Health) Over(ctx context.Context) {
 	now := time.Now()
 	last, ended := map[failure]int{}, map[failure]failing{}
@@ -179,8 +179,8 @@ func (h *Health) Searched(open bool) {
 	}
 }
 
-// degraded returns what the recent failures say: too many of all, or of a
-// cause that is a degradation by itself.
+// degraded returns what recent failures show: too many in all, or a cause that
+// is a degradation by itself.
 func (h *Health) degraded() (all []Degradation) {
 	now := time.Now()
 	searches, open := 0, 0
@@ -208,8 +208,8 @@ func (h *Health) degraded() (all []Degradation) {
 	return all
 }
 
-// Report adds what the recent failures say to all and sorts it by reason. It
-// sets the metric and logs what has changed since the last call.
+// Report adds recent failures to all and sorts it by reason. It sets the metric
+// and logs changes since the last call.
 func (h *Health) Report(ctx context.Context, all []Degradation) []Degradation {
 	all = append(all, h.degraded()...)
 	slices.SortStableFunc(all, func(a, b Degradation) int {

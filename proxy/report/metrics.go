@@ -1,9 +1,7 @@
-// Package report tells what became of requests: in metrics (metrics.go;
-// docs/metrics.md lists them), in the access log and in traces
-// (exchange.go, search.go), in the explanations of the last searches
-// (explanations.go), and in what keeps searches from being expanded right
-// now (health.go). Lines are written in the background, so that no request
-// waits for a log.
+// Package report reports what became of requests: in metrics (metrics.go;
+// docs/metrics.md lists them), access log and traces (exchange.go, search.go),
+// explanations of the last searches (explanations.go) and health (health.go).
+// The access log is written in the background, so that no request waits for it.
 package report
 
 import (
@@ -17,55 +15,53 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 )
 
-// What was too slow, values of the label "transfer".
+// Kinds of slow transfers, values of the label "transfer".
 const (
 	SlowBody     = "request_body"
 	SlowResponse = "response"
 )
 
-// Metrics are what the proxy counts. Counters of every request are looked up
-// once.
+// Metrics are the proxy's metrics. Series of every request are looked up once.
 type Metrics struct {
-	traffic // of all requests of clients
+	traffic // of all clients' requests
 
-	// What became of requests.
+	// Outcomes of requests.
 	requests, clauses *prometheus.CounterVec
 	PassedThrough     prometheus.Counter
 	AddedTerms, noRow prometheus.Counter
 	stages            *prometheus.HistogramVec // the time in akin and in the cluster
 
-	// What the cluster did.
+	// Of the cluster.
 	Errors, Unchecked     prometheus.Counter
 	Rejected, Authorizing *prometheus.CounterVec
 
-	// Of the hits that were to be reranked, or to add terms.
+	// Of hits to be reranked, or to add terms from.
 	Reranked, Feedback, FewHits *prometheus.CounterVec
 	RerankTook                  prometheus.Observer
 
-	// Of clients' connections and what is wrong with them.
+	// Of clients' connections and their problems.
 	Connections                      *prometheus.GaugeVec
 	ClosedIdle                       *prometheus.CounterVec
 	LargeHeads, SlowBodies, SlowRead prometheus.Counter
 
-	Trials *prometheus.CounterVec // of searches in trials, by its name and arm
+	Trials *prometheus.CounterVec // of searches in trials, by trial and arm
 	shadow shadows
 }
 
-// Values are those that labels are known to have. Their series are there from
-// the start, so that an alert on their increase sees the first one.
+// Values are the known values of labels. Their series exist from the start, so
+// that an alert on their increase sees the first one.
 type Values struct {
-	// Causes are those of failing open. Reasons are those to leave a search alone,
-	// besides those of package reason, which [NewMetrics] adds.
+	// Causes are those of failing open. Reasons are those not to rewrite a search;
+	// [NewMetrics] adds those of package reason.
 	Causes, Reasons []string
-	// Reranked and Feedback are the results that are no causes, and no
-	// reasons either. FewHits are those of searches that wait for the original.
+	// Reranked, Feedback and FewHits are the results that are not causes.
 	Reranked, Feedback, FewHits []string
-	// Originals are what the cluster says to the originals of rejected searches, and
-	// Authorizing what it says of a client.
+	// Originals are the results for originals of rejected searches, Authorizing
+	// those of access checks.
 	Originals, Authorizing []string
 }
 
-// NewMetrics registers the metrics. It panics where others have their names.
+// NewMetrics registers the metrics. It panics if their names are taken.
 func NewMetrics(registry prometheus.Registerer, known Values) *Metrics {
 	r := registering{promauto.With(registry)}
 	for _, why := range reason.All() {
@@ -99,7 +95,7 @@ func (m *Metrics) addSearches(r registering, known *Values) {
 	m.requests = r.counter("akin_requests_total",
 		"Requests by outcome; reason says why a search was not changed or what failed, effort what a rewritten one may cost.", "outcome", "reason", "effort")
 	m.PassedThrough = m.requests.WithLabelValues(PassedThrough, "", "")
-	m.requests.WithLabelValues(Rewritten, "", "") // where only hits are reranked
+	m.requests.WithLabelValues(Rewritten, "", "") // if only hits are reranked
 	for _, cause := range known.Causes {
 		m.requests.WithLabelValues(FailedOpen, cause, "")
 	}
@@ -148,22 +144,22 @@ const (
 	ShadowExpanded = "expanded"
 )
 
-// What became of a search to be shadowed, values of the label "outcome".
+// Outcomes of a search to be shadowed, values of the label "outcome".
 const (
 	ShadowCompared   = "compared"
-	ShadowDropped    = "dropped"     // all slots or all memory was taken, or the body is too long
-	ShadowClientGone = "client_gone" // the client did not read the original's answer to its end
-	ShadowUnchanged  = "unchanged"   // nothing would have been added
-	ShadowFailed     = "failed"      // the expansion failed, or took too long
-	ShadowRejected   = "rejected"    // the cluster refused the original or the shadow, wholly or on some shards
+	ShadowDropped    = "dropped"     // no slot or memory was free, or the body is too long
+	ShadowClientGone = "client_gone" // the client did not read all of the original's answer
+	ShadowUnchanged  = "unchanged"   // nothing was added
+	ShadowFailed     = "failed"      // the expansion failed or took too long
+	ShadowRejected   = "rejected"    // the cluster refused the original or the shadow, in whole or on some shards
 	ShadowUnanswered = "unanswered"  // no node answered, or not in time
-	ShadowUnreadable = "unreadable"  // an answer is too long, or shows no hits
+	ShadowUnreadable = "unreadable"  // an answer is too long or has no hits
 )
 
 // ShadowOutcomes are all of them.
 var ShadowOutcomes = []string{ShadowCompared, ShadowDropped, ShadowClientGone, ShadowUnchanged, ShadowFailed, ShadowRejected, ShadowUnanswered, ShadowUnreadable}
 
-// shadows tell how expanded searches differ from the original ones.
+// shadows compare expanded searches with the original ones.
 type shadows struct {
 	searches *prometheus.CounterVec // by outcome
 	// By search: original or expanded.
@@ -208,14 +204,14 @@ func (r registering) shadow() shadows {
 	}
 }
 
-// answered are answers by the first digit of their status, at 0 those that
-// broke off, and the time that they took.
+// answered counts answers by the first digit of their status, at 0 those that
+// broke off, and their time.
 type answered struct {
 	codes [6]prometheus.Counter
 	took  prometheus.Observer
 }
 
-// traffic counts requests of clients and their answers.
+// traffic counts clients' requests and the answers.
 type traffic struct {
 	inFlight      prometheus.Gauge
 	search, other answered
@@ -242,15 +238,13 @@ func (r registering) traffic() (t traffic) {
 	return t
 }
 
-// Begin counts a request that has come and returns the time. It is followed by
-// one call of End.
+// Begin counts a new request and returns the time. One call of End must follow.
 func (t *traffic) Begin() time.Time {
 	t.inFlight.Inc()
 	return time.Now()
 }
 
-// End counts the answer to a request that began at a time. status is 0 for one
-// that broke off.
+// End counts the answer to a request that began then, status 0 if it broke off.
 func (t *traffic) End(began time.Time, search bool, status int) {
 	t.inFlight.Dec()
 	a := &t.other
@@ -261,15 +255,14 @@ func (t *traffic) End(began time.Time, search bool, status int) {
 	a.took.Observe(time.Since(began).Seconds())
 }
 
-// A registering makes metrics and registers them. It panics where a name is
-// taken.
+// A registering creates and registers metrics. It panics if a name is taken.
 type registering struct{ promauto.Factory }
 
 func (r registering) counter(name, help string, labels ...string) *prometheus.CounterVec {
 	return r.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
-// by returns a counter with a label that has at least these values.
+// by returns a counter with one label and series for the given values.
 func (r registering) by(label string, values []string, name, help string) *prometheus.CounterVec {
 	c := r.counter(name, help, label)
 	for _, value := range values {
@@ -278,7 +271,7 @@ func (r registering) by(label string, values []string, name, help string) *prome
 	return c
 }
 
-// times returns a histogram of 14 buckets, each factor times the one before.
+// times returns a histogram of 14 buckets, from first up by factor.
 func (r registering) times(name, help string, first, factor float64, labels ...string) *prometheus.HistogramVec {
 	return r.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(first, factor, 14)}, labels)
 }

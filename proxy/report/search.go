@@ -8,78 +8,70 @@ import (
 	"github.com/akin-search/akin/expand"
 )
 
-// A Search is what became of a search. The goroutine that serves the search
-// fills it in, and tells it once: before the client gets the cluster's
-// answer, when the search ends where there is none, or as soon as a search
-// goes on whose client still sends the body. Metrics, access log, health and
-// explanation are made of it.
+// A Search is the outcome of a search. The goroutine that serves the search
+// fills it in and reports it once: before the client gets the cluster's answer,
+// when the search ends without one, or early if the client is still sending the
+// body. Metrics, access log, health and explanation are made from it.
 type Search struct {
-	// Record is what its explanation says; ID is that of the explanation once it
-	// was told, "" where none is kept.
+	// Record is the content of the explanation. ID is the explanation's after
+	// Tell; "" if none is kept.
 	Record
 	ID string
-	// Explain says whether there is a record: of what the expander made of the
-	// search, and of any other search whose client asks.
+	// Explain says that an explanation is kept: if the expander was asked, or the
+	// client wants one.
 	Explain bool
 
-	// Outcome is one of [Rewritten], [Unchanged] and [FailedOpen], Why the reason
-	// or the cause; "" counts no request. Parts are those of several searches that
-	// failed or were left alone, which count for themselves.
+	// Outcome is [Rewritten], [Unchanged] or [FailedOpen]; "" counts no request.
+	// Why is the reason or the cause. Parts are those of several searches that
+	// failed or stayed unchanged; they count for themselves.
 	Outcome, Why string
 	Parts        []Part
-	// Failures are what failed open, in its order.
+	// Failures are what failed open, in order.
 	Failures []Failure
 	// Sent says that the cluster got a rewritten search.
 	Sent bool
 
-	// Expanded says that an expander was asked; Took of the record is how long that
-	// took.
+	// Expanded says that an expander was asked; Record.Took is how long that took.
 	Expanded bool
-	// Feedback is what became of each first pass.
+	// Feedback has the outcome of each first pass.
 	Feedback []string
-	// FewHits is what became of each search that is expanded where the original
-	// finds few hits.
+	// FewHits has the outcome of each search expanded only if it finds few hits.
 	FewHits []string
-	// Shadow says how the answer to it expanded differs, where it is shadowed.
+	// Shadow compares the answer to the expanded search, if it is shadowed.
 	Shadow Shadow
-	// Unchecked says that the answer could not be looked at for failures.
+	// Unchecked says that the answer could not be checked for failures.
 	Unchecked bool
-	// Fallback is what the cluster said to the original of a rejected search, a
-	// value of the label "original"; "" where none was rejected.
+	// Fallback says what became of the original of a rejected search, a value of
+	// the label "original"; "" if none was rejected.
 	Fallback string
-	// RerankTook is the time in which its hits were reranked. What became of them is
-	// in the record.
+	// RerankTook is how long reranking took. Record.Reranked has the outcomes.
 	RerankTook time.Duration
 
-	// Upstream is how long the cluster took, with all that was sent again, until its
-	// answer began, or until it was clear that none comes; 0 where it was not asked,
-	// or the search was told before.
+	// Upstream is the time until the cluster's answer began or was known not to
+	// come, with retries; 0 if it was not asked or the search was reported before.
 	Upstream time.Duration
-	// Followed is what the access log and the trace say of the request; nil says
-	// nothing.
+	// Followed is for the access log and the trace; nil says nothing.
 	Followed *Exchange
 
 	told bool
 }
 
-// A Part is what became of one of several searches.
+// A Part is the outcome of one of several searches.
 type Part struct{ Outcome, Why string }
 
-// A Shadow is how the answer to an expanded search differs from that to the
-// original, which the client has.
+// A Shadow compares the answers to an expanded search and to its original.
 type Shadow struct {
-	// Outcome is one of [ShadowOutcomes]; "" counts no shadow. All else is there
-	// where it is [ShadowCompared].
+	// Outcome is one of [ShadowOutcomes]; "" counts no shadow. The rest is set
+	// only for [ShadowCompared].
 	Outcome            string
 	Original, Expanded ShadowAnswer
-	// Overlap is the share of the first hits that both have; Overlaps says that one
-	// of them has any.
+	// Overlap is the share of common first hits; Overlaps says that there are any.
 	Overlap  float64
 	Overlaps bool
 }
 
-// A ShadowAnswer is the time until an answer began, its total, and whether it
-// lists no hits.
+// A ShadowAnswer has the time until an answer began and its total; Empty is
+// true if it has no hits.
 type ShadowAnswer struct {
 	Took  time.Duration
 	Hits  int64
@@ -90,18 +82,18 @@ type ShadowAnswer struct {
 type Failure struct {
 	// What failed, and the cause.
 	What, Cause string
-	// Minor says that the search is rewritten all the same.
+	// Minor says that the search is still rewritten.
 	Minor bool
 }
 
-// Fail notes a failure, unless the client has gone: then that is the cause.
+// Fail adds a failure, unless the client has gone: then that is the cause.
 func (s *Search) Fail(ctx context.Context, f Failure) {
 	if ctx.Err() == nil {
 		s.Failures = append(s.Failures, f)
 	}
 }
 
-// effort returns that of a rewritten search, "" for any other.
+// effort returns the effort of a rewritten search, "" for any other.
 func (s *Search) effort() string {
 	if s.Outcome != Rewritten || s.Result == nil {
 		return ""
@@ -109,8 +101,8 @@ func (s *Search) effort() string {
 	return s.Result.Effort()
 }
 
-// Tell tells metrics, access log, health and explanations of the search; after
-// the first time it does nothing.
+// Tell reports the search to metrics, access log, health and explanations.
+// After the first call it does nothing.
 func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *Ring) {
 	if s.told {
 		return

@@ -7,37 +7,37 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A Difference says what changed from one matrix to another.
+// A Difference is what changed from one matrix to another.
 type Difference struct {
-	// Terms that only the second matrix has, only the first, in ascending byte order.
+	// Terms only in the second matrix, and only in the first, in byte order.
 	Added   []string `json:"added"`
 	Removed []string `json:"removed"`
-	// Terms of both, and those of them whose neighbors or similarities differ.
+	// Terms in both, and those of them with different neighbors or similarities.
 	Common          int     `json:"common"`
 	RowsChanged     int     `json:"rows_changed"`
-	DocFreqsChanged int     `json:"doc_freqs_changed"` // terms of both whose document frequency differs
-	MeanDistance    float64 `json:"mean_distance"`     // mean of [RowChange.Distance] over the terms of both; 0 without such terms
+	DocFreqsChanged int     `json:"doc_freqs_changed"` // terms in both with different document frequencies
+	MeanDistance    float64 `json:"mean_distance"`     // mean of [RowChange.Distance] over the terms in both; 0 if there are none
 	// Top are the rows that changed most: in descending distance, then document
 	// frequency in the second matrix, then by term.
 	Top []RowChange `json:"top"`
 }
 
-// A RowChange says how the row of a term changed from a to b.
+// A RowChange is how the row of a term changed from a to b.
 type RowChange struct {
 	Term string `json:"term"`
 	// Distance is the weighted Jaccard (Ruzicka) distance of the two rows,
 	//
 	//	1 - Σ_j min(a_ij, b_ij) / Σ_j max(a_ij, b_ij)
 	//
-	// over the neighbors j of either, above 0.
+	// over the neighbors j of either. It is positive.
 	Distance float64 `json:"distance"`
-	// Document frequencies of the term in the two.
+	// The term's document frequencies in a and b.
 	From uint32 `json:"from"`
 	To   uint32 `json:"to"`
-	// Neighbors that only b's row has, only a's, each in the order of its row.
+	// Neighbors only in b's row, and only in a's, in the order of the row.
 	Gained  []simmatrix.Neighbor `json:"gained"`
 	Lost    []simmatrix.Neighbor `json:"lost"`
-	Changed []NeighborChange     `json:"changed"` // neighbors of both rows whose similarities differ, in the order of b's row
+	Changed []NeighborChange     `json:"changed"` // neighbors in both with different similarities, in the order of b's row
 }
 
 // A NeighborChange is a neighbor whose similarity changed.
@@ -68,7 +68,7 @@ func Diff(older, newer *simmatrix.Matrix, top int) *Difference {
 		if a.DocFreqs[from] != b.DocFreqs[to] {
 			d.DocFreqsChanged++
 		}
-		var smaller, larger uint64 // sums of [RowChange.Distance]
+		var smaller, larger uint64 // the sums in [RowChange.Distance]
 		for _, n := range g.gather(i) {
 			smaller += uint64(min(n.units[0], n.units[1]))
 			larger += uint64(max(n.units[0], n.units[1]))
@@ -92,7 +92,7 @@ func Diff(older, newer *simmatrix.Matrix, top int) *Difference {
 	return d
 }
 
-// A rowChange is a row that differs: its places in the two matrices.
+// A rowChange is a row that differs, with its places in the two matrices.
 type rowChange struct {
 	from, to int
 	distance float64

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -45,9 +46,7 @@ van/1:`)
 			},
 		},
 	}
-	if diff := cmp.Diff(want, d, approximately()); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, d, approximately())
 }
 
 // approximately compares numbers to nine digits, similarities to a unit.

@@ -1,7 +1,6 @@
-// Package combine makes one matrix of several, by a rule or a fitted
-// regression, applies the overrides that people write by hand, leaves entries
-// out (sparsify.go, filter.go, project.go), and counts and compares what is in
-// matrices (inspect.go, diff.go).
+// Package combine combines matrices, by a rule or a fitted regression, applies
+// overrides written by hand, drops entries (sparsify.go, filter.go,
+// project.go), and inspects and compares matrices (inspect.go, diff.go).
 package combine
 
 import (
@@ -18,38 +17,37 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// A Rule is how [Combine] makes one similarity of several.
+// A Rule is how [Combine] computes a similarity from several.
 type Rule string
 
-// The rules of ensembles, with s_k the similarity that input k gives a pair, 0
-// where it has no such entry.
+// Rules of ensembles. s_k is the similarity of a pair in input k, or 0.
 const (
-	RuleAverage    Rule = "average"    // Σ_k s_k / K over the K inputs
-	RuleMinimum    Rule = "minimum"    // min_k s_k: only pairs that all inputs have are kept
+	RuleAverage    Rule = "average"    // Σ_k s_k / K over K inputs
+	RuleMinimum    Rule = "minimum"    // min_k s_k: keeps only pairs that all inputs have
 	RuleMaximum    Rule = "maximum"    // max_k s_k
-	RuleWeighted   Rule = "weighted"   // Σ_k w_k·s_k / Σ_k w_k with the weights of the inputs
-	RuleRegression Rule = "regression" // what a fitted [Regression] makes of them
+	RuleWeighted   Rule = "weighted"   // Σ_k w_k·s_k / Σ_k w_k with the inputs' weights
+	RuleRegression Rule = "regression" // the estimate of a fitted [Regression]
 )
 
 // Options are the settings of [Combine].
 type Options struct {
 	Source     string      // becomes Meta.Source
-	Rule       Rule        // makes one similarity of several
+	Rule       Rule        // computes a similarity from several
 	Neighbors  int         // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
-	Regression *Regression // of [RuleRegression], fitted to the same inputs in the same order
-	// Protect reports the pairs that come before all others in their row; nil
-	// is none. It is called by several goroutines at once.
+	Regression *Regression // for [RuleRegression], fitted to the same inputs in the same order
+	// Protect reports the pairs that come first in their row; may be nil. It is
+	// called concurrently.
 	Protect func(term, neighbor string) bool
 }
 
-// DefaultOptions returns the maximum . Over documents and edit distances it
-// ranked five judged collections better than either and than the average; a
+// DefaultOptions returns the maximum. Over documents and edit distances it
+// ranked five judged collections better than either, and than the average; a
 // regression ranked them better still.
 func DefaultOptions() Options {
 	return Options{Source: "ensemble", Rule: RuleMaximum, Neighbors: 200}
 }
 
-// Validate reports every setting that is out of range.
+// Validate returns all errors in the settings.
 func (o *Options) Validate() error {
 	errs := []error{settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors)}
 	switch o.Rule {
@@ -64,21 +62,20 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Combine makes one matrix of several by a rule (Novotný, Vector Space
+// Combine combines several matrices by a rule (Novotný, Vector Space
 // Representations in Information Retrieval, 2017, section 4.5.3).
 //
-// The candidates of a term are its neighbors in any input. Ordered by their
-// best rank in an input, ties by the combined similarity, then by term, the
-// first Neighbors of them become the row; protected pairs go first. A rank is
-// one plus the number of neighbors that are more similar. Pairs whose combined
-// similarity is 0 are no candidates.
+// The candidates of a term are its neighbors in any input. They are sorted by
+// their best rank in an input, ties by combined similarity, then by term, and
+// the first Neighbors become the row; protected pairs come first. A rank is one
+// plus the number of more similar neighbors. Pairs with a combined similarity
+// of 0 are not candidates.
 //
 // The terms are those of all inputs. Document frequencies and Meta.Docs are the
-// largest that an input has, the form of a term that of the first input with
-// one. The origins of an entry are the inputs that have the pair; their own
-// origins are dropped. The same inputs give the same bytes. Errors name every
-// bad setting and input, or are that of ctx. It takes about 14 bytes for each
-// entry of the result.
+// largest in any input; the form of a term is from the first input with one.
+// The origins of an entry are the inputs with the pair; their own origins are
+// dropped. Equal inputs give equal bytes. Errors name every bad setting and
+// input, or are that of ctx. It takes about 14 bytes per entry of the result.
 func Combine(ctx context.Context, inputs []Input, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	combine, err := opts.combiner(inputs)
 	if err := errors.Join(err, opts.Validate(), checkInputs(inputs)); err != nil {
@@ -115,10 +112,10 @@ func Combine(ctx context.Context, inputs []Input, opts Options, progress simmatr
 	return m.Matrix()
 }
 
-// A combiner makes one similarity in [0, 1] of those in each input, in units.
+// A combiner computes a similarity in [0, 1] from the inputs', in units.
 type combiner func(units []uint16) float64
 
-// combiner returns nil for a rule that Validate reports.
+// combiner returns nil for a rule that Validate rejects.
 func (o *Options) combiner(inputs []Input) (combiner, error) {
 	weights := slices.Repeat([]float64{1}, len(inputs))
 	switch o.Rule {
@@ -131,7 +128,7 @@ func (o *Options) combiner(inputs []Input) (combiner, error) {
 	case RuleWeighted:
 		var errs []error
 		for k, in := range inputs {
-			if weights[k] = in.Weight; !(in.Weight > 0) || math.IsInf(in.Weight, 1) { // written so that NaN fails
+			if weights[k] = in.Weight; !(in.Weight > 0) || math.IsInf(in.Weight, 1) { // so written that NaN fails
 				errs = append(errs, fmt.Errorf("input %q: weight %v is not above 0 and finite", in.Name, in.Weight))
 			}
 		}
@@ -148,8 +145,8 @@ func (o *Options) combiner(inputs []Input) (combiner, error) {
 	return nil, nil
 }
 
-// weightedMean returns the mean with weights above 0 and finite, which it
-// scales so that no sum is infinite.
+// weightedMean returns the mean by positive weights, scaled to keep sums
+// finite.
 func weightedMean(weights []float64) combiner {
 	total, largest := 0.0, slices.Max(append([]float64{0}, weights...))
 	for k := range weights {
@@ -185,7 +182,7 @@ func (o *Options) params(inputs []Input) map[string]string {
 	return params
 }
 
-// appendRow appends the entries of term i in the ensemble.
+// appendRow appends the ensemble's entries of term i.
 func (o *Options) appendRow(row []simmatrix.Entry, g *gatherer, i int, combine combiner) []simmatrix.Entry {
 	found := g.gather(i)
 	for k := range found {

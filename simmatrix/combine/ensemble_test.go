@@ -3,7 +3,6 @@ package combine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -16,6 +15,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -25,34 +25,14 @@ func mustCombine(t *testing.T, rule Rule, inputs ...Input) *simmatrix.Matrix {
 	opts := DefaultOptions()
 	opts.Rule = rule
 	m, err := Combine(t.Context(), inputs, opts, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return m
 }
 
-// newInput is an input with the rows of a few lines "term: neighbor=s …".
+// newInput is an input with the rows of a few lines as parse reads them.
 func newInput(t *testing.T, name string, lines ...string) Input {
 	t.Helper()
-	var rows []simmatrix.TermRow
-	for _, line := range lines {
-		term, rest, _ := strings.Cut(line, ":")
-		row := simmatrix.TermRow{Term: term}
-		for field := range strings.FieldsSeq(rest) {
-			var n simmatrix.Neighbor
-			neighbor, s, _ := strings.Cut(field, "=")
-			n.Term = neighbor
-			if _, err := fmt.Sscan(s, &n.Similarity); err != nil {
-				t.Fatal(err)
-			}
-			row.Neighbors = append(row.Neighbors, n)
-		}
-		rows = append(rows, row)
-	}
-	m, err := simmatrix.New(simmatrix.Meta{}, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := parse(t, strings.Join(lines, "\n"))
 	return Input{Name: name, Matrix: m, Weight: 1}
 }
 
@@ -63,21 +43,15 @@ func TestCombinedAndOverriddenMatricesKeepTheFirstForms(t *testing.T) {
 			rows = append(rows, simmatrix.TermRow{Term: term, Form: form})
 		}
 		m, err := simmatrix.New(simmatrix.Meta{}, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return Input{Name: name, Matrix: m, Weight: 1}
 	}
 	m := mustCombine(t, RuleMaximum,
 		input("one", map[string]string{"ga": "gas", "oil": "", "tank": ""}), input("two", map[string]string{"ga": "gases", "oil": "oils", "valv": "valves"}))
 	want := map[string]string{"ga": "gas", "oil": "oils", "valv": "valves"}
-	if diff := gocmp.Diff(want, maps.Collect(m.Forms())); diff != "" {
-		t.Errorf("combined (-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, maps.Collect(m.Forms()))
 	m, _, err := mustParseOverrides(t, "set ga petrol 0.5\n").Apply(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if diff := gocmp.Diff(want, maps.Collect(m.Forms())); diff != "" || m.Row("petrol").IsZero() {
 		t.Errorf("overridden (-want +got):\n%s", diff)
 	}
@@ -86,8 +60,8 @@ func TestCombinedAndOverriddenMatricesKeepTheFirstForms(t *testing.T) {
 // Worked out by hand: of "a", b has 0.8 and 0.4, c has 0.6 and nothing, d is
 // known only to the second input.
 func TestEnsembleRules(t *testing.T) {
-	x := newInput(t, "x", "a: b=0.8 c=0.6", "b:", "c:")
-	y := newInput(t, "y", "a: d=0.9 b=0.4", "b:", "c:", "d: a=1")
+	x := newInput(t, "x", "a: b 0.8 c 0.6", "b:", "c:")
+	y := newInput(t, "y", "a: d 0.9 b 0.4", "b:", "c:", "d: a 1")
 	x.Weight, y.Weight = 3, 1
 	for rule, want := range map[Rule][]string{
 		RuleAverage:  {"a/0: b=0.600(11) d=0.450(10) c=0.300(1)", "b/0:", "c/0:", "d/0: a=0.500(10)"},
@@ -97,9 +71,7 @@ func TestEnsembleRules(t *testing.T) {
 	} {
 		t.Run(string(rule), func(t *testing.T) {
 			m := mustCombine(t, rule, x, y)
-			if diff := gocmp.Diff(want, shown(m)); diff != "" {
-				t.Error(diff)
-			}
+			check.Equal(t, want, shown(m))
 			if origins := m.Meta().Origins; !slices.Equal(origins, []string{"x", "y"}) {
 				t.Errorf("origins %v", origins)
 			}
@@ -107,55 +79,34 @@ func TestEnsembleRules(t *testing.T) {
 	}
 }
 
-// The first neighbor of each input comes before one that has more similarity
-// together: an input is heard where its neighbors are nearest.
 func TestEnsembleKeepsTheBestRanks(t *testing.T) {
 	others := []string{"b:", "c:", "d:", "e:"}
-	x := newInput(t, "x", append(others, "a: b=0.9 c=0.8 d=0.1")...)
-	y := newInput(t, "y", append(others, "a: e=0.2 c=0.1 d=0.05")...)
-	opts := Options{Rule: RuleAverage, Neighbors: 2}
-	m, err := Combine(t.Context(), []Input{x, y}, opts, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := shown(m)[0], "a/0: b=0.450(1) e=0.100(10)"; got != want { // c would have 0.45
-		t.Errorf("row %q, want %q", got, want)
-	}
-	opts.Neighbors = 3
-	if m, err = Combine(t.Context(), []Input{x, y}, opts, nil); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := shown(m)[0], "a/0: b=0.450(1) c=0.450(11) e=0.100(10)"; got != want {
-		t.Errorf("row %q, want %q", got, want)
-	}
-}
-
-// As in a thesaurus, where all synonyms of a term are equally similar: the
-// place in the alphabet must not matter.
-func TestNeighborsOfOneSimilarityShareARank(t *testing.T) {
-	others := []string{"b:", "c:", "d:", "e:"}
-	thesaurus := newInput(t, "thesaurus", append(others, "a: b=1 c=1 d=1 e=1")...)
-	vectors := newInput(t, "vectors", append(others, "a: e=0.5 d=0.4")...)
-	m, err := Combine(t.Context(), []Input{thesaurus, vectors}, Options{Rule: RuleAverage, Neighbors: 2}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := shown(m)[0], "a/0: e=0.750(11) d=0.700(11)"; got != want {
-		t.Errorf("row %q, want %q", got, want)
+	for _, tt := range []struct {
+		name, x, y string
+		rule       Rule
+		neighbors  int
+		want       string
+	}{
+		// An input is heard where its neighbors are nearest: c would have 0.45.
+		{"the first of each input", "a: b 0.9 c 0.8 d 0.1", "a: e 0.2 c 0.1 d 0.05", RuleAverage, 2, "a/0: b=0.450(1) e=0.100(10)"},
+		{"more than the first", "a: b 0.9 c 0.8 d 0.1", "a: e 0.2 c 0.1 d 0.05", RuleAverage, 3, "a/0: b=0.450(1) c=0.450(11) e=0.100(10)"},
+		// As in a thesaurus: the place in the alphabet must not matter.
+		{"equals share a rank", "a: b 1 c 1 d 1 e 1", "a: e 0.5 d 0.4", RuleAverage, 2, "a/0: e=0.750(11) d=0.700(11)"},
+		{"what a rule drops takes no place", "a: b 0.9 d 0.1", "a: c 0.9 d 0.2", RuleMinimum, 1, "a/0: d=0.100(11)"},
+	} {
+		x, y := newInput(t, "x", append(others, tt.x)...), newInput(t, "y", append(others, tt.y)...)
+		m, err := Combine(t.Context(), []Input{x, y}, Options{Rule: tt.rule, Neighbors: tt.neighbors}, nil)
+		check.OK(t, err)
+		check.Equal(t, tt.want, shown(m)[0], tt.name)
 	}
 }
 
-func TestPairsThatARuleDropsTakeNoPlace(t *testing.T) {
-	others := []string{"b:", "c:", "d:"}
-	x := newInput(t, "x", append(others, "a: b=0.9 d=0.1")...)
-	y := newInput(t, "y", append(others, "a: c=0.9 d=0.2")...)
-	m, err := Combine(t.Context(), []Input{x, y}, Options{Rule: RuleMinimum, Neighbors: 1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := shown(m)[0], "a/0: d=0.100(11)"; got != want {
-		t.Errorf("row %q, want %q", got, want)
-	}
+func TestProtectedPairsHaveAPlaceInAnEnsemble(t *testing.T) {
+	a, opts := parse(t, "x: a 0.9 b 0.8 c 0.7\na:\nb:\nc:"), DefaultOptions()
+	opts.Neighbors, opts.Protect = 2, protecting("x c")
+	m, err := Combine(t.Context(), []Input{{Name: "a", Matrix: a}, {Name: "b", Matrix: a}}, opts, nil)
+	check.OK(t, err)
+	check.Equal(t, "x/0: a=0.900(11) c=0.700(11)", shown(m)[3])
 }
 
 func TestEnsembleRecordsItsInputs(t *testing.T) {
@@ -165,9 +116,7 @@ func TestEnsembleRecordsItsInputs(t *testing.T) {
 		{Term: "auto", DocFreq: 3},
 		{Term: "van"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	m := mustCombine(t, RuleWeighted, Input{"w2v", x, 2}, Input{"oewn", y, 0.5})
 	want := simmatrix.Meta{
 		Source: "ensemble", Docs: 12, Origins: []string{"w2v", "oewn"},
@@ -178,17 +127,13 @@ func TestEnsembleRecordsItsInputs(t *testing.T) {
 		},
 		Terms: 4, NonZeros: 4, MaxNeighbors: 3, Dominant: false, Symmetric: false,
 	}
-	if diff := gocmp.Diff(want, m.Meta()); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, m.Meta())
 	wantRows := []string{"auto/3:", "car/11: jaguar=0.640(1) van=0.400(1) auto=0.200(10)", "jaguar/4: car=0.640(1)", "van/7:"}
-	if diff := gocmp.Diff(wantRows, shown(m)); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, wantRows, shown(m))
 }
 
 func TestEnsemblesThatCannotBeAreRefused(t *testing.T) {
-	in := newInput(t, "x", "a: b=0.8", "b:")
+	in := newInput(t, "x", "a: b 0.8", "b:")
 	weightless := Input{Name: "y", Matrix: in.Matrix}
 	nine := make([]Input, 9)
 	for k := range nine {
@@ -211,17 +156,13 @@ func TestEnsemblesThatCannotBeAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := Combine(t.Context(), tt.inputs, tt.opts, nil)
 			for _, want := range tt.want {
-				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("%q is not in: %v", want, err)
-				}
+				check.Message(t, want, err)
 			}
 		})
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := Combine(ctx, []Input{in}, DefaultOptions(), nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("interrupted: %v", err)
-	}
+	check.Error(t, context.Canceled, check.ErrOf(Combine(ctx, []Input{in}, DefaultOptions(), nil)))
 }
 
 func TestEnsembleDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
@@ -233,17 +174,11 @@ func TestEnsembleDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
 		done := 0
 		m, err := Combine(t.Context(), inputs, Options{Rule: RuleAverage, Neighbors: 7}, func(_ string, d, _ int) { done = d })
 		runtime.GOMAXPROCS(before)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		sums = append(sums, m.Checksum())
-		if done != m.Len() {
-			t.Errorf("progress reported %d of %d rows", done, m.Len())
-		}
+		check.Equal(t, m.Len(), done)
 	}
-	if sums[0] != sums[1] {
-		t.Error("one processor gives other bytes than four")
-	}
+	check.Equal(t, sums[1], sums[0])
 }
 
 // combinedSlowly is the definition of an ensemble, over maps.
@@ -332,15 +267,11 @@ func FuzzCombine(f *testing.F) {
 		}
 		combine := func(inputs []Input, rule Rule, neighbors int) *simmatrix.Matrix {
 			m, err := Combine(t.Context(), inputs, Options{Rule: rule, Neighbors: neighbors}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			return m
 		}
 		for _, rule := range []Rule{RuleAverage, RuleMinimum, RuleMaximum} {
-			if diff := gocmp.Diff(combinedSlowly(inputs, rule, c), withoutDocFreqs(combine(inputs, rule, c))); diff != "" {
-				t.Errorf("%s: %s", rule, diff)
-			}
+			check.Equal(t, combinedSlowly(inputs, rule, c), withoutDocFreqs(combine(inputs, rule, c)), rule)
 		}
 		lowest, average, highest := similarities(combine(inputs, RuleMinimum, 99)), similarities(combine(inputs, RuleAverage, 99)),
 			similarities(combine(inputs, RuleMaximum, 99))
@@ -363,9 +294,7 @@ func FuzzCombine(f *testing.F) {
 			n.Origins = 0
 			twice[d] = n
 		}
-		if diff := gocmp.Diff(similarities(m), twice); diff != "" {
-			t.Errorf("average with itself: %s", diff)
-		}
+		check.Equal(t, similarities(m), twice)
 	})
 }
 
@@ -374,16 +303,12 @@ func TestHugeAndTinyWeightsAreWeights(t *testing.T) {
 		mean := weightedMean([]float64{w, w, w, w})
 		near(t, fmt.Sprint(w), mean([]uint16{65535, 0, 0, 65535}), 0.5, 1e-12)
 	}
-	in := newInput(t, "x", "a: b=0.5", "b:")
+	in := newInput(t, "x", "a: b 0.5", "b:")
 	in.Weight = math.Inf(1)
-	if _, err := Combine(t.Context(), []Input{in}, Options{Rule: RuleWeighted, Neighbors: 1}, nil); err == nil || !strings.Contains(err.Error(), "finite") {
-		t.Errorf("an infinite weight: %v", err)
-	}
+	check.Message(t, "finite", check.ErrOf(Combine(t.Context(), []Input{in}, Options{Rule: RuleWeighted, Neighbors: 1}, nil)))
 }
 
 func TestNoInputIsCalledAsOverridesAre(t *testing.T) {
-	in := newInput(t, simmatrix.OriginOverrides, "a: b=0.5", "b:")
-	if _, err := Combine(t.Context(), []Input{in}, DefaultOptions(), nil); err == nil || !strings.Contains(err.Error(), "another name") {
-		t.Errorf("%v", err)
-	}
+	in := newInput(t, simmatrix.OriginOverrides, "a: b 0.5", "b:")
+	check.Message(t, "another name", check.ErrOf(Combine(t.Context(), []Input{in}, DefaultOptions(), nil)))
 }

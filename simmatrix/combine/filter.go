@@ -10,15 +10,14 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// A TermFilter says which terms a matrix is to have; the zero value, every
-// term.
+// A TermFilter selects the terms of a matrix; the zero value selects all.
 type TermFilter struct {
-	MinDocFreq uint32         // the smallest document frequency
-	Drop       *regexp.Regexp // unless nil: none that it matches
+	MinDocFreq uint32         // smallest document frequency
+	Drop       *regexp.Regexp // may be nil; drop terms that it matches
 }
 
-// Match reports whether f keeps a term in docFreq of docs documents. With docs
-// 0, unknown, a docFreq of 0 is not too rare.
+// Match reports whether f keeps a term in docFreq of docs documents. If docs is
+// 0, unknown, a docFreq of 0 is not too small.
 func (f *TermFilter) Match(term string, docFreq uint32, docs uint64) bool {
 	if docFreq < f.MinDocFreq && (docFreq > 0 || docs > 0) {
 		return false
@@ -26,10 +25,9 @@ func (f *TermFilter) Match(term string, docFreq uint32, docs uint64) bool {
 	return f.Drop == nil || !f.Drop.MatchString(term)
 }
 
-// Apply returns m without the rows and columns of the terms that do not match,
-// and the number of these. Params of the result are those of m and the
-// settings, with "filter_" before the name. It returns
-// [simmatrix.ErrNoVocabulary] where no term matches.
+// Apply returns m without the rows and columns of terms that do not match, and
+// their number. The result's Params are those of m and the settings, prefixed
+// with "filter_". It returns [simmatrix.ErrNoVocabulary] if no term matches.
 func (f *TermFilter) Apply(matrix *simmatrix.Matrix) (filtered *simmatrix.Matrix, dropped int, err error) {
 	m := matrix.Table()
 	out := &simmatrix.Table{Meta: m.Meta, Entries: simmatrix.NewEntries(len(m.Terms), 0, m.Origins != nil)}
@@ -37,7 +35,7 @@ func (f *TermFilter) Apply(matrix *simmatrix.Matrix) (filtered *simmatrix.Matrix
 	if f.Drop != nil {
 		out.Meta.Params["filter_drop"] = f.Drop.String()
 	}
-	index := make([]uint32, len(m.Terms)) // of each term in out
+	index := make([]uint32, len(m.Terms)) // by term: its number in out
 	for i, term := range m.Terms {
 		index[i] = leftOut
 		if f.Match(term, m.DocFreqs[i], m.Meta.Docs) {

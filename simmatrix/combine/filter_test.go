@@ -8,8 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -33,9 +32,7 @@ func TestFilterMatchesByFrequencyAndShape(t *testing.T) {
 		{"not found by Drop", TermFilter{Drop: regexp.MustCompile(`-`)}, "car", 1, 9, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.filter.Match(tt.term, tt.docFreq, tt.docs); got != tt.want {
-				t.Errorf("Match(%q, %d, %d) = %v", tt.term, tt.docFreq, tt.docs, got)
-			}
+			check.Equal(t, tt.want, tt.filter.Match(tt.term, tt.docFreq, tt.docs), tt.term, tt.docFreq, tt.docs)
 		})
 	}
 }
@@ -44,9 +41,7 @@ func TestFilterDropsRowsAndColumns(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{Source: "by hand", Params: map[string]string{"power": "3"}, Docs: 20}, vehicles())
 	f := TermFilter{MinDocFreq: 3, Drop: regexp.MustCompile(`^[bc]`)}
 	got, dropped, err := f.Apply(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	// rental is too rare, car and bus are left out by their first letters.
 	want := "automobile:\nhire:\nlorry:\n"
 	if describeRows(got) != want || dropped != 3 {
@@ -58,9 +53,7 @@ func TestFilterDropsRowsAndColumns(t *testing.T) {
 			"power": "3", "filter_min_doc_freq": "3", "filter_drop": "^[bc]",
 		},
 	}
-	if diff := cmp.Diff(wantMeta, got.Meta()); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, wantMeta, got.Meta())
 	onlyBus := TermFilter{Drop: regexp.MustCompile(`^bus$`)}
 	got, dropped, err = onlyBus.Apply(m)
 	if err != nil || dropped != 1 || describeRows(got) != "automobile: car 0.50\ncar: automobile 0.50 lorry 0.25\nhire: rental 0.90\nlorry:\nrental:\n" {

@@ -27,16 +27,16 @@ import (
 // matrix made from a thesaurus.
 //
 // The sample is the entries (i, j) of the inputs whose terms both occur in
-// relations; they are related if relations has the entry. Pairs with a term of
-// those that a seeded hash holds out are for measuring. The regression is
-// logistic, with the penalty λ = 1, see [logit.Fit]:
+// relations; they are related if relations has the entry. Pairs with a term
+// held out by a seeded hash are for measuring. The regression is logistic, with
+// the penalty λ = 1, see [logit.Fit]:
 //
 //	p = 1/(1+exp(−β_0−Σ_k β_k·s_k))
 //
 // Similarities should fall towards 0 in each row, as the cube of a cosine does.
 //
-// Errors wrap [ErrRegression] where fitting or measuring lacks related or
-// unrelated pairs, or an input was made from the relations; they name bad
+// Errors wrap [ErrRegression] if there are no related or no unrelated pairs to
+// fit or measure, or if an input was made from the relations. Others name bad
 // inputs, or are that of ctx.
 func FitRegression(ctx context.Context, inputs []Input, relations *simmatrix.Matrix) (*Regression, error) {
 	if err := checkInputs(inputs); err != nil {
@@ -66,12 +66,12 @@ func FitRegression(ctx context.Context, inputs []Input, relations *simmatrix.Mat
 	return r, nil
 }
 
-// A sample is pairs of terms with their similarities and whether related.
+// A sample is pairs of terms with similarities, and whether they are related.
 type sample struct {
 	inputs   int
-	units    []uint16 // similarities in units of 1/65535, inputs for each pair
-	related  []bool   // one for each pair
-	positive int      // number of those
+	units    []uint16 // similarities in units of 1/65535, inputs per pair
+	related  []bool   // by pair
+	positive int      // number of related pairs
 }
 
 func (s *sample) pairs() int { return len(s.related) }
@@ -95,14 +95,14 @@ func (s *sample) check(purpose string) error {
 	return nil
 }
 
-// An input counts as a copy of the relations if it disagrees on at most one in
-// leakMistakes pairs of the rarer kind, if those are at least leakPairs.
+// An input counts as a copy of the relations if it is wrong on at most one in
+// leakMistakes pairs of the rarer kind, of which there are at least leakPairs.
 const leakMistakes, leakPairs = 100, 20
 
-// checkLeaks refuses an input that has the related pairs and no others.
+// checkLeaks rejects an input with all related pairs and no others.
 func checkLeaks(inputs []Input, samples ...*sample) error {
 	pairs, related := 0, 0
-	mistakes := make([]int, len(inputs)) // pairs that are related and not there, or the other way round
+	mistakes := make([]int, len(inputs)) // pairs that are related but missing, or the reverse
 	for _, s := range samples {
 		pairs, related = pairs+s.pairs(), related+s.positive
 		for p := range s.pairs() {
@@ -124,13 +124,13 @@ func checkLeaks(inputs []Input, samples ...*sample) error {
 	return nil
 }
 
-// rowsAtOnce is how many rows come between two checks of the context.
+// rowsAtOnce is the number of rows between checks of the context.
 const rowsAtOnce = 1 << 14
 
-// samplePairs returns the pairs to fit to, and those of a share of the terms to
-// measure on.
+// samplePairs returns pairs to fit to, and those of a share of terms to
+// measure.
 func samplePairs(ctx context.Context, u *union, relations *simmatrix.Matrix, share float64) (fitted, held *sample, err error) {
-	known := make([]int32, len(u.terms)) // the row of each term in relations, noRow where it has none
+	known := make([]int32, len(u.terms)) // by term: its row in relations, or noRow
 	out := make([]bool, len(u.terms))
 	for i, t := range u.terms {
 		known[i] = noRow
@@ -140,7 +140,7 @@ func samplePairs(ctx context.Context, u *union, relations *simmatrix.Matrix, sha
 	}
 	fitted, held = &sample{inputs: len(u.inputs)}, &sample{inputs: len(u.inputs)}
 	g := newGatherer(u)
-	related := make([]bool, relations.Len()) // to the current term; all false between two
+	related := make([]bool, relations.Len()) // to the current term; all false between two terms
 	for i := range u.terms {
 		if i%rowsAtOnce == 0 && ctx.Err() != nil {
 			return nil, nil, ctx.Err()
@@ -218,52 +218,52 @@ func (r *Regression) measure(s *sample) Evaluation {
 	return e
 }
 
-// ErrRegression is wrapped by errors about the data of inputs and relations.
+// ErrRegression is wrapped by errors in inputs and relations.
 var ErrRegression = errors.New("no regression can be fitted")
 
-// The settings of a regression.
+// Settings of a regression.
 const (
-	heldOutShare   = 0.2 // of the terms, whose pairs are for measuring and not for fitting
-	regressionSeed = 1   // chooses these terms
-	// ridge is λ, the penalty on coefficients. It keeps them finite where the
-	// inputs separate related from unrelated pairs without a mistake, and weighs
-	// less the more pairs there are.
+	heldOutShare   = 0.2 // of the terms; their pairs are for measuring, not for fitting
+	regressionSeed = 1   // selects these terms
+	// ridge is λ, the penalty on coefficients. It keeps them finite if the inputs
+	// separate related from unrelated pairs perfectly, and matters less the more
+	// pairs there are.
 	ridge           = 1.0
-	regressionPower = 3.0 // p of an ensemble's similarity, the default of learning from documents
+	regressionPower = 3.0 // p of an ensemble's similarity, the default for documents
 )
 
-// A Coefficient of a regression.
+// A Coefficient is a coefficient of a regression.
 type Coefficient struct {
 	Name          string  // of the input
-	Value         float64 // β: how much the log-odds of a relation grow as the similarity grows from 0 to 1
-	StandardError float64 // from the curvature of the likelihood; pairs are not independent, so it is rather too small
+	Value         float64 // β: how much the log-odds of a relation grow as the similarity goes from 0 to 1
+	StandardError float64 // from the curvature of the likelihood; rather too small, as pairs are not independent
 }
 
-// A Regression estimates how likely two terms are related from their
-// similarities in several matrices.
+// A Regression estimates from two terms' similarities in several matrices how
+// likely they are related.
 type Regression struct {
 	Intercept      Coefficient   // β_0, the log-odds of a pair with all similarities 0
-	Coefficients   []Coefficient // one for each input, in their order
-	Pairs, Related int           // that it was fitted to, and those of them that are related
+	Coefficients   []Coefficient // by input, in order
+	Pairs, Related int           // fitted to, and those that are related
 	HeldOut        Evaluation    // on pairs that it was not fitted to
 }
 
-// An Evaluation compares estimates with relations that they were not fitted to.
-// Constant is that of the share of related pairs fitted to.
+// An Evaluation compares estimates with relations that were not fitted to.
+// Constant is for the share of related pairs fitted to.
 type Evaluation struct {
 	Pairs, Related           int
-	LogLoss, ConstantLogLoss float64 // mean of −ln of the probability estimated for the truth, in nats, at least 0
-	Brier, ConstantBrier     float64 // mean square of the estimate's distance from 1 (related) or 0, in [0, 1]
-	AUC                      float64 // probability that a related pair is estimated above an unrelated one; a constant has 0.5
+	LogLoss, ConstantLogLoss float64 // mean of −ln of the truth's estimated probability, in nats, at least 0
+	Brier, ConstantBrier     float64 // mean squared distance of the estimate from 1 (related) or 0, in [0, 1]
+	AUC                      float64 // probability that a related pair's estimate is above an unrelated one's; 0.5 for a constant
 }
 
-// similarity returns an ensemble's similarity, in [0, 1], for a pair's
+// similarity returns an ensemble's similarity, in [0, 1], from a pair's
 // similarities in the inputs, in units of 1/65535:
 //
 //	s = (1/(1+exp(−z)))³,  z = ln(p/(1−p)) − ln(share/(1−share))
 //
 // with p the estimate and share the related part of the pairs fitted to,
-// without which all s would be small. It orders pairs as p does.
+// without which all s would be small. It orders pairs like p.
 func (r *Regression) similarity(units []uint16) float64 {
 	prior := math.Log(float64(r.Related) / float64(r.Pairs-r.Related))
 	return math.Pow(logit.Logistic(r.logOdds(units)-prior), regressionPower)
@@ -301,7 +301,7 @@ func (r *Regression) String() string {
 	for _, c := range append([]Coefficient{r.Intercept}, r.Coefficients...) {
 		fmt.Fprintf(w, "  %s\t%.4f\t%.4f\n", c.Name, c.Value, c.StandardError)
 	}
-	_ = w.Flush() // a strings.Builder takes everything
+	_ = w.Flush() // a strings.Builder never fails
 	fmt.Fprintf(&b, "held out: %d pairs, %d of them related\n", h.Pairs, h.Related)
 	fmt.Fprintln(w, "  measure\tregression\tconstant")
 	fmt.Fprintf(w, "  log loss\t%.4f\t%.4f\n", h.LogLoss, h.ConstantLogLoss)

@@ -9,42 +9,42 @@ import (
 )
 
 const (
-	topHubs    = 10 // terms that are neighbors of the most others
-	sampleRows = 5  // drawn of those that have neighbors
+	topHubs    = 10 // terms that are neighbors of most others
+	sampleRows = 5  // drawn from those with neighbors
 )
 
 // An Inspection describes a matrix.
 type Inspection struct {
-	Meta     simmatrix.Meta `json:"meta"` // what the header says
+	Meta     simmatrix.Meta `json:"meta"` // the header
 	Checksum string         `json:"checksum"`
-	// Density is (NonZeros + n) / n² of n terms, with the diagonal, in [0, 1];
-	// 0 without terms.
+	// Density is (NonZeros + n) / n² for n terms, including the diagonal, in [0,
+	// 1]; 0 without terms.
 	Density float64             `json:"density"`
 	Rows    RowCounts           `json:"rows"`
 	Entries EntryCounts         `json:"entries"`
 	Pairs   PairCounts          `json:"pairs"`
 	Hubs    Hubs                `json:"hubs"`
-	Samples []simmatrix.TermRow `json:"samples"` // rows drawn at random, in ascending byte order of the term
+	Samples []simmatrix.TermRow `json:"samples"` // random rows, in ascending byte order of the term
 }
 
 // RowCounts describe the rows of a matrix.
 type RowCounts struct {
-	Lengths        Distribution `json:"lengths"`          // of the number of neighbors of a term
+	Lengths        Distribution `json:"lengths"`          // of the number of a term's neighbors
 	Empty          int          `json:"empty"`            // terms without neighbors
 	NoDocFreq      int          `json:"no_doc_freq"`      // terms with a document frequency of 0
-	LargestSum     float64      `json:"largest_sum"`      // of a row's similarities, the diagonal not counted
-	LargestSumTerm string       `json:"largest_sum_term"` // the first term that has it; empty without entries
-	NotDominant    int          `json:"not_dominant"`     // rows whose sum is 1 or more
+	LargestSum     float64      `json:"largest_sum"`      // of a row's similarities, without the diagonal
+	LargestSumTerm string       `json:"largest_sum_term"` // the first term with it; empty without entries
+	NotDominant    int          `json:"not_dominant"`     // rows with a sum of 1 or more
 }
 
 // EntryCounts describe the entries off the diagonal.
 type EntryCounts struct {
 	Similarities Distribution  `json:"similarities"`
-	Origins      []OriginCount `json:"origins"` // entries by origin, one of two counted for both; empty where none is named
+	Origins      []OriginCount `json:"origins"` // by origin, an entry with two counts for both; empty without names
 }
 
-// PairCounts count the pairs of terms with an entry in either direction: OneWay
-// those with one only, Unequal those with two that differ.
+// PairCounts count pairs of terms with an entry in either direction: OneWay in
+// only one, Unequal in both with different similarities.
 type PairCounts struct {
 	All     uint64 `json:"all"`
 	OneWay  uint64 `json:"one_way"`
@@ -53,25 +53,25 @@ type PairCounts struct {
 
 // Hubs are terms that are neighbors of many others.
 type Hubs struct {
-	NeighborOf Distribution `json:"neighbor_of"` // of N_k, the number of rows that have a term as neighbor
-	Top        []Hub        `json:"top"`         // the terms with the largest, ties in ascending byte order
+	NeighborOf Distribution `json:"neighbor_of"` // of N_k, the number of rows with a term as neighbor
+	Top        []Hub        `json:"top"`         // terms with the largest N_k, ties in ascending byte order
 }
 
-// A Hub is a term that is a neighbor of many others: in so many rows.
+// A Hub is a term that is a neighbor in many rows.
 type Hub struct {
 	Term    string `json:"term"`
 	DocFreq uint32 `json:"doc_freq"`
 	Rows    int    `json:"rows"`
 }
 
-// An OriginCount is the number of entries with the origin Name.
+// An OriginCount is the number of entries with an origin.
 type OriginCount struct {
 	Name    string `json:"name"`
 	Entries uint64 `json:"entries"`
 }
 
-// A Distribution sums up numbers. Quantile q is the smallest of them that at
-// least q of them do not exceed. It is zero where there are none.
+// A Distribution summarizes numbers. Quantile q is the smallest number that at
+// least a share q of them do not exceed. It is zero for no numbers.
 type Distribution struct {
 	Min    float64 `json:"min"`
 	P10    float64 `json:"p10"`
@@ -84,7 +84,7 @@ type Distribution struct {
 	Mean   float64 `json:"mean"`
 }
 
-// Inspect reports on m. It takes 8 bytes an entry.
+// Inspect reports on m. It takes 8 bytes per entry.
 func Inspect(m *simmatrix.Matrix) *Inspection {
 	in := &inspector{m: m.Table(), columns: m.Table().ByColumn(), report: &Inspection{Meta: m.Meta(), Checksum: m.Checksum()}}
 	in.rows()
@@ -216,7 +216,7 @@ func (in *inspector) samples() {
 	}
 }
 
-// distributionOf sums up whole numbers, none of them large.
+// distributionOf summarizes whole numbers, none of them large.
 func distributionOf(values []int) Distribution {
 	counts := make([]uint64, slices.Max(append([]int{0}, values...))+1)
 	for _, v := range values {
@@ -225,7 +225,7 @@ func distributionOf(values []int) Distribution {
 	return distribution(counts, 1)
 }
 
-// distribution sums up the numbers v/unit of which there are counts[v].
+// distribution summarizes the numbers v/unit, each counts[v] times.
 func distribution(counts []uint64, unit float64) Distribution {
 	var total uint64
 	var sum float64

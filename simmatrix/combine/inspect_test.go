@@ -1,21 +1,15 @@
 package combine
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/binary"
-	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -38,9 +32,7 @@ func TestInspectByHand(t *testing.T) {
 	}
 	// Row lengths 0 2 2 2 3; nearest ranks of 5 numbers: 10 % is the 1st, 25 %
 	// the 2nd, 50 % the 3rd, 75 % the 4th, 90 % and 99 % the 5th.
-	if diff := gocmp.Diff(Distribution{Min: 0, P10: 0, P25: 2, Median: 2, P75: 2, P90: 3, P99: 3, Max: 3, Mean: 1.8}, r.Rows.Lengths); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, Distribution{Min: 0, P10: 0, P25: 2, Median: 2, P75: 2, P90: 3, P99: 3, Max: 3, Mean: 1.8}, r.Rows.Lengths)
 	// Sums: a 1.6, b 1.4, c 1.3, d 0.4.
 	if math.Abs(r.Rows.LargestSum-1.6) > 1e-4 || r.Rows.LargestSumTerm != "a" || r.Rows.NotDominant != 3 {
 		t.Errorf("largest sum %v of %q, %d rows not dominant", r.Rows.LargestSum, r.Rows.LargestSumTerm, r.Rows.NotDominant)
@@ -54,9 +46,7 @@ func TestInspectByHand(t *testing.T) {
 		t.Errorf("similarities %+v", s)
 	}
 	// c is in the rows of a, b and d; a of b and c; b of a; d of a and c; e of d.
-	if diff := gocmp.Diff([]Hub{{"c", 5, 3}, {"a", 9, 2}, {"d", 0, 2}, {"b", 3, 1}, {"e", 4, 1}}, r.Hubs.Top); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, []Hub{{"c", 5, 3}, {"a", 9, 2}, {"d", 0, 2}, {"b", 3, 1}, {"e", 4, 1}}, r.Hubs.Top)
 	if len(r.Samples) != 4 || len(r.Samples[0].Neighbors) != 3 { // e has no neighbors
 		t.Errorf("samples %+v", r.Samples)
 	}
@@ -76,9 +66,7 @@ func TestInspectOfAlmostNothing(t *testing.T) {
 func TestInspectCountsOrigins(t *testing.T) {
 	r := Inspect(parse(t, "a: b 0.75/1 c 0.50/110\nb: a 0.25/10\nc:"))
 	want := []OriginCount{{Name: "x", Entries: 1}, {Name: "y", Entries: 2}, {Name: "z", Entries: 1}}
-	if diff := gocmp.Diff(want, r.Entries.Origins); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, r.Entries.Origins)
 }
 
 func TestSamplesAreDistinctAndAlwaysTheSame(t *testing.T) {
@@ -86,9 +74,7 @@ func TestSamplesAreDistinctAndAlwaysTheSame(t *testing.T) {
 	draw := func() (terms []string) {
 		for _, row := range Inspect(m).Samples {
 			terms = append(terms, row.Term)
-			if diff := gocmp.Diff(matrixtest.Of(m.Row(row.Term)), row.Neighbors); diff != "" {
-				t.Error(diff)
-			}
+			check.Equal(t, matrixtest.Of(m.Row(row.Term)), row.Neighbors)
 		}
 		return terms
 	}
@@ -109,13 +95,13 @@ func FuzzInspect(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, terms uint8, symmetric bool) {
 		m := matrixtest.Random(t, rand.New(rand.NewPCG(seed, 2)), 1+int(terms)%40)
 		if symmetric {
-			m = sparsifyOrFail(t, m, SparsifyOptions{Symmetric: true, Neighbors: 1 + int(seed%9)})
+			m = mustSparsify(t, m, SparsifyOptions{Symmetric: true, Neighbors: 1 + int(seed%9)})
 		}
 		r := Inspect(m)
 		if !holds(r) {
 			t.Fatalf("%+v", r.Meta)
 		}
-		s := claimEntries(m)
+		s := entryMap(m)
 		var pairs, oneWay, unequal uint64
 		in, lengths := make([]float64, m.Len()), make([]float64, m.Len())
 		var sims []float64
@@ -123,13 +109,13 @@ func FuzzInspect(f *testing.F) {
 			back := s[[2]int{at[1], at[0]}]
 			in[at[1]]++
 			lengths[at[0]]++
-			sims = append(sims, float64(e)/simmatrix.UnitsOfOne)
-			if back == 0 {
+			sims = append(sims, float64(e.sim)/simmatrix.UnitsOfOne)
+			if back.sim == 0 {
 				oneWay++
 			}
-			if back == 0 || at[0] < at[1] {
+			if back.sim == 0 || at[0] < at[1] {
 				pairs++
-				if back > 0 && back != e {
+				if back.sim > 0 && back.sim != e.sim {
 					unequal++
 				}
 			}
@@ -167,45 +153,5 @@ func checkDistribution(t *testing.T, name string, values []float64, got Distribu
 	}
 	if got != want || math.Abs(got.Mean-stat.Mean(values, nil)) > 1e-9 {
 		t.Fatalf("%s: %+v, want %+v, mean %v", name, got, want, stat.Mean(values, nil))
-	}
-}
-
-func sparsifyOrFail(tb testing.TB, m *simmatrix.Matrix, opts SparsifyOptions) *simmatrix.Matrix {
-	tb.Helper()
-	out, err := Sparsify(m, opts)
-	if err != nil {
-		tb.Fatalf("%+v: %v", opts, err)
-	}
-	return out
-}
-
-// claimEntries returns the entries by row and column, in units.
-func claimEntries(m *simmatrix.Matrix) map[[2]int]uint16 {
-	out := map[[2]int]uint16{}
-	for i := range m.Len() {
-		cols, sims := m.Table().Row(i)
-		for k, j := range cols {
-			out[[2]int{i, int(j)}] = sims[k]
-		}
-	}
-	return out
-}
-
-func TestDecodeNamesTheFieldsOfTheHeaderThatDiffer(t *testing.T) {
-	var file bytes.Buffer
-	if err := simmatrix.Encode(&file, matrixtest.New(t, simmatrix.Meta{Source: "src", Params: map[string]string{"power": "3"}}, vehicles())); err != nil {
-		t.Fatal(err)
-	}
-	lie := bytes.Replace(file.Bytes(), []byte(`"dominant":false`), []byte(`"dominant":true`), 1)
-	if len(lie) == file.Len() {
-		lie = bytes.Replace(file.Bytes(), []byte(`"dominant":true`), []byte(`"dominant":false`), 1)
-	}
-	binary.LittleEndian.PutUint32(lie[12:], binary.LittleEndian.Uint32(lie[12:])+uint32(len(lie)-file.Len()))
-	body := lie[:len(lie)-sha256.Size]
-	sum := sha256.Sum256(body)
-	_, err := simmatrix.Decode(bytes.NewReader(append(bytes.Clone(body), sum[:]...)))
-	if !errors.Is(err, simmatrix.ErrFormat) || !strings.Contains(fmt.Sprint(err), "does not describe the matrix") || strings.Contains(fmt.Sprint(err), "src") ||
-		!strings.Contains(fmt.Sprint(err), "MaxNeighbors:3") || !strings.Contains(fmt.Sprint(err), "Dominant:true") || !strings.Contains(fmt.Sprint(err), "Dominant:false") {
-		t.Errorf("%v", err)
 	}
 }

@@ -20,19 +20,18 @@ type Action string
 
 // The actions of an override.
 const (
-	ActionSet Action = "set" // gives the pair a similarity, whatever the source has
-	ActionPin Action = "pin" // keeps the pair, with the source's similarity, where sparsification would drop it
+	ActionSet Action = "set" // sets the pair's similarity, whatever the source has
+	ActionPin Action = "pin" // keeps the pair, with the source's similarity, in spite of sparsification
 	ActionBan Action = "ban" // removes the pair
 )
 
-// An Override is one rule on the similarity of two terms: as people write them,
-// see [Overrides.Resolve], or index terms, which are what the field's analyzer
-// makes of words.
+// An Override is a rule on the similarity of two terms: as people write them,
+// see [Overrides.Resolve], or index terms, as made by the field's analyzer.
 type Override struct {
 	Action         Action
 	Term, Neighbor string
-	OneWay         bool    // only for Neighbor as a neighbor of Term
-	Similarity     float64 // in (0, 1] for [ActionSet], 0 for the others
+	OneWay         bool    // only Neighbor as a neighbor of Term
+	Similarity     float64 // in (0, 1] for [ActionSet], else 0
 }
 
 func (r *Override) check() error {
@@ -40,7 +39,7 @@ func (r *Override) check() error {
 		if r.Similarity == 0 {
 			return errors.New("similarity 0: use ban")
 		}
-		if !(r.Similarity > 0 && r.Similarity <= 1) { // written so that NaN fails
+		if !(r.Similarity > 0 && r.Similarity <= 1) { // so written that NaN fails
 			return fmt.Errorf("similarity %v not in (0, 1]", r.Similarity)
 		}
 	}
@@ -53,7 +52,7 @@ func (r *Override) check() error {
 	return simmatrix.CheckTerm(r.Neighbor)
 }
 
-// A direction identifies one entry: neighbor in the row of term.
+// A direction identifies an entry: neighbor in the row of term.
 type direction struct{ term, neighbor string }
 
 func (r *Override) directions() []direction {
@@ -64,21 +63,21 @@ func (r *Override) directions() []direction {
 	return []direction{there, {r.Neighbor, r.Term}}
 }
 
-// Overrides are the rules of a file that a person keeps with a matrix, at most
-// one for each entry. The zero value has none, and is ready for use. It must
-// not change while other goroutines use it.
+// Overrides are the rules in a file that a person keeps with a matrix, at most
+// one per entry. The zero value has none and is ready for use. It must not
+// change while other goroutines use it.
 type Overrides struct {
 	rules []Override
 	ruled map[direction]ruling
 }
 
-// A ruling is the rule on an entry, and the line that it stands in.
+// A ruling is the rule on an entry, and its line.
 type ruling struct {
 	rule *Override
 	line int
 }
 
-// All yields the rules in the order of the file.
+// All yields the rules in file order.
 func (o *Overrides) All() iter.Seq[Override] { return slices.Values(o.rules) }
 
 // Protects reports whether a rule sets or pins neighbor in the row of term.
@@ -87,8 +86,8 @@ func (o *Overrides) Protects(term, neighbor string) bool {
 	return r != nil && r.Action != ActionBan
 }
 
-// Add adds a rule. It returns an error, and changes nothing, for a rule that no
-// matrix can follow, and for a second one on an entry.
+// Add adds a rule. It returns an error, and changes nothing, if no matrix can
+// follow the rule or an entry already has one.
 func (o *Overrides) Add(r Override) error { return o.add(r, len(o.rules)+1) }
 
 // add adds the rule of a line.
@@ -111,20 +110,20 @@ func (o *Overrides) add(r Override, line int) error {
 	return nil
 }
 
-// maxOverrideBytes bounds a file of overrides, which is written by hand: larger
+// maxOverrideBytes limits a file of overrides, which is written by hand; larger
 // sources of pairs belong in a matrix of their own.
 const maxOverrideBytes = 32 << 20
 
-// maxProblems is how many bad lines are named at once.
+// maxProblems limits the bad lines named at once.
 const maxProblems = 100
 
-// oneWaySign is between the terms of a rule that goes one way.
+// oneWaySign is between the terms of a one-way rule.
 const oneWaySign = "->"
 
-// Resolve returns the rules with the index terms of a matrix in place of the
-// words that people write for them, see [simmatrix.Matrix.TermsOf], and the
-// words that the matrix does not know, ascending, which stay. It returns an
-// error where two rules are then about one entry.
+// Resolve returns the rules with a matrix's index terms in place of words that
+// people write for them, see [simmatrix.Matrix.TermsOf]. Words that the matrix
+// does not know stay; it returns them, ascending. It returns an error if two
+// rules then concern one entry.
 func (o *Overrides) Resolve(m *simmatrix.Matrix) (resolved *Overrides, unknown []string, err error) {
 	var words []string
 	for r := range o.All() {
@@ -150,10 +149,10 @@ func (o *Overrides) Resolve(m *simmatrix.Matrix) (resolved *Overrides, unknown [
 	return resolved, slices.Compact(unknown), nil
 }
 
-// ErrOverrides is wrapped by the errors of [ParseOverrides].
+// ErrOverrides is wrapped by errors of [ParseOverrides].
 var ErrOverrides = errors.New("bad overrides")
 
-// ParseOverrides reads a file of overrides, at most one rule a line:
+// ParseOverrides reads a file of overrides, at most one rule per line:
 //
 //	set car automobile 0.9       each is a neighbor of the other, at 0.9
 //	set car -> vehicle 0.5       vehicle is a neighbor of car, at 0.5
@@ -165,7 +164,7 @@ var ErrOverrides = errors.New("bad overrides")
 // comment. A term is quoted if it has blanks or control characters, begins with
 // # or a double quote, or is ->.
 //
-// The error wraps [ErrOverrides] and names the bad lines, at most a hundred; a
+// The error wraps [ErrOverrides] and names the bad lines, at most a hundred. A
 // file of more than [simmatrix.MaxOverrideLines] lines or 32 MiB is refused.
 func ParseOverrides(r io.Reader) (*Overrides, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxOverrideBytes+1))
@@ -209,7 +208,7 @@ func ParseOverrides(r io.Reader) (*Overrides, error) {
 
 const maxWords = 5 // of a rule
 
-// A word of a line, without its quotes.
+// A word of a line, unquoted.
 type word struct {
 	text   string
 	quoted bool
@@ -289,7 +288,7 @@ func overrideForm(a Action) string {
 	return form
 }
 
-// String returns the rule as a line of a file, without a line end.
+// String returns the rule as a line of a file, without line end.
 func (r *Override) String() string {
 	words := []string{string(r.Action), quoteTerm(r.Term)}
 	if r.OneWay {

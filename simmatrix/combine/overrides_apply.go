@@ -11,30 +11,30 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// OverrideCounts count entries: a rule both ways counts twice.
+// OverrideCounts count entries: a rule in both directions counts twice.
 type OverrideCounts struct {
-	Set    int // entries that were added or changed
-	Banned int // entries that were removed
-	Pinned int // pinned entries that exist
-	// Unmet are the pins of missing entries, each one way, ascending. A pin
-	// both ways is unmet if both directions are missing.
+	Set    int // added or changed entries
+	Banned int // removed entries
+	Pinned int // existing pinned entries
+	// Unmet are pins of missing entries, one direction each, ascending. A pin in
+	// both directions is unmet if both are missing.
 	Unmet []Override
-	// NoEffect is the number of entries that already were as a set or ban wants
-	// them, and of missing ones pinned both ways whose other direction exists.
+	// NoEffect counts entries that a set or ban does not change, and missing ones
+	// pinned in both directions whose other direction exists.
 	NoEffect   int
-	TermsAdded int // terms that got a row because an entry was set
+	TermsAdded int // terms with a new row for a set entry
 }
 
-// Apply returns m with the entries set and without the entries banned; for pins
-// see [Overrides.Protects].
+// Apply returns m with entries set and banned; for pins see
+// [Overrides.Protects].
 //
-// The only origin of an entry that is set is [simmatrix.OriginOverrides]. A
-// matrix without [simmatrix.Meta.Origins] gets that one and, for all other
-// entries, its Source; one with [simmatrix.MaxOrigins] others is an error. A
-// term without a row gets one, with document frequency 0, if an entry of it is
+// The only origin of a set entry is [simmatrix.OriginOverrides]. A matrix
+// without [simmatrix.Meta.Origins] gets that one and, for all other entries,
+// its Source; one with [simmatrix.MaxOrigins] others is an error. A term
+// without a row gets one, with document frequency 0, if one of its entries is
 // set. Meta.Params gets "overrides", the number of rules and the beginning of a
 // SHA-256 of their content, after those applied before. Apply returns m itself
-// where nothing changes. It does not undo an earlier application.
+// if nothing changes. It does not undo an earlier application.
 func (o *Overrides) Apply(m *simmatrix.Matrix) (*simmatrix.Matrix, OverrideCounts, error) {
 	t := m.Table()
 	p := o.plan(t)
@@ -59,8 +59,7 @@ func (o *Overrides) Apply(m *simmatrix.Matrix) (*simmatrix.Matrix, OverrideCount
 	return out, p.counts, nil
 }
 
-// overridesSeparator is between the descriptions of overrides applied one after
-// the other.
+// overridesSeparator separates descriptions of successively applied overrides.
 const overridesSeparator = "; "
 
 // addTo returns params with a description of the rules.
@@ -71,7 +70,7 @@ func (o *Overrides) addTo(params map[string]string) map[string]string {
 		r.Term, r.Neighbor, r.OneWay = d.term, d.neighbor, true
 		entries = append(entries, r.String())
 	}
-	slices.Sort(entries) // the order of the file and its comments do not matter
+	slices.Sort(entries) // order and comments of the file do not matter
 	sum := sha256.Sum256([]byte(strings.Join(entries, "\n")))
 	own := fmt.Sprintf("%d rules, sha256 %x", len(o.rules), sum[:6])
 	applied := params[simmatrix.OverridesParam]
@@ -106,8 +105,8 @@ func overriddenOrigins(meta *simmatrix.Meta) []string {
 
 type plan struct {
 	from    *simmatrix.Table
-	changes map[string]map[string]uint16 // units by term and neighbor; 0 removes the entry
-	added   []string                     // terms that have no row, ascending
+	changes map[string]map[string]uint16 // units by term and neighbor; 0 removes an entry
+	added   []string                     // terms without a row, ascending
 	counts  OverrideCounts
 }
 
@@ -120,7 +119,7 @@ func (p *plan) change(d direction, units uint16) {
 
 func (o *Overrides) plan(m *simmatrix.Table) *plan {
 	p := &plan{from: m, changes: map[string]map[string]uint16{}}
-	own := uint8(0) // origin of the entries that were set before
+	own := uint8(0) // origin of entries set before
 	if k := slices.Index(m.Meta.Origins, simmatrix.OriginOverrides); k >= 0 {
 		own = 1 << k
 	}
@@ -178,16 +177,16 @@ func entryOf(m *simmatrix.Table, d direction) (there bool, sim uint16, origins u
 	return true, sims[k], m.OriginsAt(i, k)
 }
 
-// matrix returns the matrix with the changes and with params. Entries that are
-// set have the origins own; the others keep theirs, or get the first of origins
-// where they had none and now need one.
+// matrix returns the matrix with changes and params. Set entries have the
+// origins own; others keep theirs, or get the first of origins if they had none
+// and need one.
 func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*simmatrix.Matrix, error) {
 	m := p.from
 	out := &simmatrix.Table{Meta: m.Meta, Terms: slices.Concat(m.Terms, p.added)}
 	out.Entries = simmatrix.NewEntries(len(out.Terms), len(m.Cols)+p.counts.Set, len(origins) > 0)
 	out.Meta.Origins, out.Meta.Params = origins, params
 	slices.Sort(out.Terms)
-	index := make([]uint32, len(m.Terms)) // of the terms of m in out
+	index := make([]uint32, len(m.Terms)) // by term of m: its number in out
 	out.DocFreqs = make([]uint32, len(out.Terms))
 	for i, at := 0, 0; i < len(m.Terms); at++ {
 		if out.Terms[at] == m.Terms[i] {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -23,9 +24,7 @@ func carMatrix(t *testing.T, meta simmatrix.Meta, origins uint8) *simmatrix.Matr
 		{Term: "jaguar", DocFreq: 4, Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 0.8, Origins: origins}}},
 		{Term: "van", DocFreq: 7},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return m
 }
 
@@ -56,25 +55,19 @@ pin car -> van
 pin boat ship
 `)
 	m, counts, err := o.Apply(carMatrix(t, simmatrix.Meta{Source: "vectors", Docs: 10}, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := []string{
 		"automobile/0: car=0.900(10)",
 		"car/9: automobile=0.900(10) van=0.500(1)",
 		"jaguar/4:",
 		"van/7: car=0.250(10)",
 	}
-	if diff := cmp.Diff(want, shown(m)); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, shown(m))
 	wantCounts := OverrideCounts{Set: 3, Banned: 2, Pinned: 1, NoEffect: 2, TermsAdded: 1, Unmet: []Override{
 		{Action: ActionPin, Term: "boat", Neighbor: "ship", OneWay: true},
 		{Action: ActionPin, Term: "ship", Neighbor: "boat", OneWay: true},
 	}}
-	if diff := cmp.Diff(wantCounts, counts); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, wantCounts, counts)
 	if meta := m.Meta(); meta.Source != "vectors" || meta.Docs != 10 || !slices.Equal(meta.Origins, []string{"vectors", "overrides"}) {
 		t.Errorf("%+v", meta)
 	}
@@ -113,15 +106,11 @@ func TestOriginsOfOverriddenEntries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, counts, err := set.Apply(carMatrix(t, tt.meta, tt.origins))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if diff := cmp.Diff(tt.want, m.Meta().Origins); diff != "" || counts.Set != 2 {
 				t.Errorf("%+v, %s", counts, diff)
 			}
-			if got := shown(m)[0]; got != tt.row {
-				t.Errorf("row %q, want %q", got, tt.row)
-			}
+			check.Equal(t, tt.row, shown(m)[0])
 			again, counts, err := set.Apply(m)
 			if err != nil || again != m || counts.NoEffect != 2 {
 				t.Errorf("applied twice: %+v, %v", counts, err)
@@ -139,22 +128,6 @@ func TestOverridesNeedAnOriginToMarkWhatTheySet(t *testing.T) {
 	got, _, err := mustParseOverrides(t, "ban car van").Apply(m)
 	if err != nil || got.Meta().NonZeros != 2 {
 		t.Errorf("a ban needs none: %v", err)
-	}
-}
-
-func TestARowThatOverridesMakeTooLongIsRefused(t *testing.T) {
-	rows := []simmatrix.TermRow{{Term: "a"}}
-	for i := range simmatrix.MaxNeighbors {
-		term := fmt.Sprintf("b%d", i)
-		rows[0].Neighbors = append(rows[0].Neighbors, simmatrix.Neighbor{Term: term, Similarity: 1})
-		rows = append(rows, simmatrix.TermRow{Term: term})
-	}
-	m, err := simmatrix.New(simmatrix.Meta{}, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := mustParseOverrides(t, "set a c 1").Apply(m); err == nil || !strings.Contains(err.Error(), `row of "a"`) {
-		t.Errorf("error %v", err)
 	}
 }
 
@@ -182,9 +155,7 @@ func randomMatrix(t *testing.T, r *rand.Rand, n, neighbors int, withOrigins bool
 		rows = append(rows, row)
 	}
 	m, err := simmatrix.New(meta, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return m
 }
 
@@ -217,9 +188,7 @@ func TestOverridesDoWhatTheySayToEveryEntry(t *testing.T) {
 			}
 		}
 		got, counts, err := o.Apply(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		want, ruled := similarities(m), entriesRuled(o)
 		for d, rule := range ruled {
 			switch rule.Action {
@@ -242,15 +211,9 @@ func TestOverridesDoWhatTheySayToEveryEntry(t *testing.T) {
 			n.Origins = want[d].Origins
 			entries[d] = n
 		}
-		if diff := cmp.Diff(want, entries); diff != "" {
-			t.Errorf("seed %d: %s", seed, diff)
-		}
-		if sum := counts.Set + counts.Banned + counts.Pinned + len(counts.Unmet) + counts.NoEffect; sum != len(ruled) {
-			t.Errorf("seed %d: %+v for %d entries", seed, counts, len(ruled))
-		}
-		if got.Len() != m.Len()+counts.TermsAdded {
-			t.Errorf("seed %d: %d terms, %+v", seed, got.Len(), counts)
-		}
+		check.Equal(t, want, entries, seed)
+		check.Equal(t, len(ruled), counts.Set+counts.Banned+counts.Pinned+len(counts.Unmet)+counts.NoEffect, seed, counts)
+		check.Equal(t, m.Len()+counts.TermsAdded, got.Len(), seed, counts)
 		if again, counts, err := o.Apply(got); err != nil || again != got || counts.Set+counts.Banned+counts.TermsAdded != 0 {
 			t.Errorf("seed %d: applied twice: %+v, %v", seed, counts, err)
 		}
@@ -268,9 +231,7 @@ func TestParamsNameTheOverridesApplied(t *testing.T) {
 	m := carMatrix(t, simmatrix.Meta{Source: "vectors", Params: map[string]string{"power": "3"}}, 0)
 	param := func(m *simmatrix.Matrix, file string) (*simmatrix.Matrix, string) {
 		out, _, err := mustParseOverrides(t, file).Apply(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if out.Meta().Params["power"] != "3" || m.Meta().Params["power"] != "3" {
 			t.Errorf("%q: %v", file, out.Meta().Params)
 		}
@@ -280,9 +241,7 @@ func TestParamsNameTheOverridesApplied(t *testing.T) {
 	if !strings.HasPrefix(first, "2 rules, sha256 ") || len(first) != len("2 rules, sha256 ")+12 {
 		t.Errorf("%q", first)
 	}
-	if m.Meta().Params["overrides"] != "" {
-		t.Error("the matrix itself was changed")
-	}
+	check.Equal(t, "", m.Meta().Params["overrides"])
 	if _, same := param(m, "# the same rules\nban jaguar car\nset bus car .50\n"); same != first {
 		t.Errorf("%q and %q", first, same)
 	}

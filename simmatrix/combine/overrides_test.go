@@ -12,15 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
 func mustParseOverrides(t *testing.T, file string) *Overrides {
 	t.Helper()
 	o, err := ParseOverrides(strings.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return o
 }
 
@@ -40,9 +39,7 @@ ban "\"" "->"
 		{Action: ActionBan, Term: "car", Neighbor: "station wagon", OneWay: true},
 		{Action: ActionBan, Term: `"`, Neighbor: "->"},
 	}
-	if diff := cmp.Diff(want, slices.Collect(o.All())); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, slices.Collect(o.All()))
 }
 
 func TestEveryProblemOfAnOverridesFileIsNamedWithItsLine(t *testing.T) {
@@ -54,6 +51,8 @@ func TestEveryProblemOfAnOverridesFileIsNamedWithItsLine(t *testing.T) {
 		"set car van 1.5",
 		"set car van NaN",
 		"set car van fast",
+		"set car van 0.1_0",
+		"set car van 0x1p-2",
 		"ban car van 0.5",
 		`pin car "car"`,
 		`ban "car van`,
@@ -78,22 +77,22 @@ func TestEveryProblemOfAnOverridesFileIsNamedWithItsLine(t *testing.T) {
 		"line 5: similarity 1.5 not in (0, 1]",
 		`line 6: similarity "NaN" is no decimal number`,
 		`line 7: similarity "fast" is no decimal number`,
-		"line 8: 4 words, want ban TERM [->] NEIGHBOR;",
-		`line 9: "car" is its own neighbor`,
-		`line 10: no word in double quotes: "\"car van"`,
-		`line 11: no word in double quotes`,
-		`line 12: term ""`,
-		`line 13: term "\xff"`,
-		`line 14: "car\u00a0van" has to stand in double quotes`,
-		"line 15: -> stands between the terms",
-		"line 16: automobile -> car has a rule in line 1: set car automobile 0.9",
-		"line 17: car -> automobile has a rule in line 1",
-		"line 20: more words than a rule has",
+		`line 8: similarity "0.1_0" is no decimal number`,
+		`line 9: similarity "0x1p-2" is no decimal number`,
+		"line 10: 4 words, want ban TERM [->] NEIGHBOR;",
+		`line 11: "car" is its own neighbor`,
+		`line 12: no word in double quotes: "\"car van"`,
+		`line 13: no word in double quotes`,
+		`line 14: term ""`,
+		`line 15: term "\xff"`,
+		`line 16: "car\u00a0van" has to stand in double quotes`,
+		"line 17: -> stands between the terms",
+		"line 18: automobile -> car has a rule in line 1: set car automobile 0.9",
+		"line 19: car -> automobile has a rule in line 1",
+		"line 22: more words than a rule has",
 	}
 	problems := strings.Split(err.Error(), "\n")[1:]
-	if len(problems) != len(want) {
-		t.Errorf("%d problems, want %d:\n%v", len(problems), len(want), err)
-	}
+	check.Equal(t, len(want), len(problems), err)
 	for k := range min(len(want), len(problems)) {
 		if !strings.HasPrefix(problems[k], want[k]) {
 			t.Errorf("problem %q, want %q", problems[k], want[k])
@@ -109,6 +108,7 @@ func TestOverridesFilesAreBounded(t *testing.T) {
 		"lines":    {strings.NewReader(strings.Repeat("\n", simmatrix.MaxOverrideLines+1)), "more than 100000 lines"},
 		"bytes":    {strings.NewReader(strings.Repeat("#", maxOverrideBytes+1)), "more than 33554432 bytes"},
 		"problems": {strings.NewReader(strings.Repeat("x\n", simmatrix.MaxOverrideLines)), "and more from line 101 on"},
+		"UTF-16":   {strings.NewReader("\xff\xfes\x00e\x00t\x00"), "UTF-16"},
 		"reading":  {iotest.ErrReader(io.ErrUnexpectedEOF), io.ErrUnexpectedEOF.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,9 +146,7 @@ func TestOverridesProtectWhatTheySetOrPin(t *testing.T) {
 	for d, want := range map[direction]bool{
 		{"a", "b"}: true, {"b", "a"}: true, {"a", "c"}: true, {"c", "a"}: false, {"a", "d"}: false, {"x", "y"}: false,
 	} {
-		if got := o.Protects(d.term, d.neighbor); got != want {
-			t.Errorf("Protects(%s, %s) = %t", d.term, d.neighbor, got)
-		}
+		check.Equal(t, want, o.Protects(d.term, d.neighbor), d.term, d.neighbor)
 	}
 	if (&Overrides{}).Protects("a", "b") {
 		t.Error("no rules protect something")
@@ -161,9 +159,7 @@ func FuzzParseOverrides(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file string) {
 		o, err := ParseOverrides(strings.NewReader(file))
 		if err != nil {
-			if !errors.Is(err, ErrOverrides) {
-				t.Errorf("error %v", err)
-			}
+			check.Error(t, ErrOverrides, err)
 			return
 		}
 		var canonical strings.Builder
@@ -174,9 +170,7 @@ func FuzzParseOverrides(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q: %v", canonical.String(), err)
 		}
-		if diff := cmp.Diff(slices.Collect(o.All()), slices.Collect(again.All())); diff != "" {
-			t.Error(diff)
-		}
+		check.Equal(t, slices.Collect(o.All()), slices.Collect(again.All()))
 	})
 }
 
@@ -189,25 +183,6 @@ func entriesRuled(o *Overrides) map[direction]Override {
 		}
 	}
 	return ruled
-}
-
-func TestSimilaritiesOfOverridesAreDecimal(t *testing.T) {
-	for text, want := range map[string]string{
-		"0.1_0": "no decimal", "0x1p-2": "no decimal", "Inf": "no decimal", "-1": "not in (0, 1]", "1e-1": "", ".5": "",
-	} {
-		_, err := ParseOverrides(strings.NewReader("set a b " + text))
-		if (err != nil) != (want != "") || !strings.Contains(fmt.Sprint(err), want) {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
-}
-
-func TestOverridesInUTF16AreNamedAsThat(t *testing.T) {
-	for _, file := range []string{"\xff\xfes\x00e\x00t\x00", "\xfe\xff\x00s\x00e\x00t", "\xff\xfe"} {
-		if _, err := ParseOverrides(strings.NewReader(file)); !errors.Is(err, ErrOverrides) || !strings.Contains(fmt.Sprint(err), "UTF-16") {
-			t.Errorf("%q: %v", file, err)
-		}
-	}
 }
 
 // Set, Pin and Ban add a rule.
@@ -231,14 +206,10 @@ func TestOverridesNameWordsAsPeopleWriteThem(t *testing.T) {
 		{Term: "oil", Form: "oils"},
 		{Term: "petrol"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	o := mustParseOverrides(t, "# by hand\nban kidney -> renal # no\nset gas petrol 0.9\npin ga oils\nset kidnay livers 0.5\n")
 	got, unknown, err := o.Resolve(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	written := func(o *Overrides) (rules []string) {
 		for r := range o.All() {
 			rules = append(rules, r.String())

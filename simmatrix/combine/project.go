@@ -12,29 +12,29 @@ import (
 
 // ProjectOptions are the settings of [Project].
 type ProjectOptions struct {
-	IndexTerms map[string][]string // the index terms that the field's analyzer makes of each word
-	// DocFreqs has the document frequency of each index term. A term that it
-	// lacks keeps its row and is no one's neighbor. Nil keeps all.
+	IndexTerms map[string][]string // by word: the index terms that the field's analyzer makes of it
+	// DocFreqs has the document frequency of each index term. A term not in it
+	// keeps its row and is nobody's neighbor. nil keeps all.
 	DocFreqs map[string]uint32
 	Docs     uint64 // N, the number of documents that DocFreqs was counted in
 }
 
-// ProjectCounts say what became of the words of a matrix in [Project].
+// ProjectCounts are what became of a matrix's words in [Project].
 type ProjectCounts struct {
-	Words      int // of the matrix: the sum of the next four
+	Words      int // in the matrix: the sum of the next four
 	Kept       int // they became a term of their own
-	Merged     int // they have the term of an earlier one
-	MultiToken int // left out because the analyzer makes more than one term of them
-	NoToken    int // left out because IndexTerms has no term for them, as of stop words
-	Unused     int // terms that no document has, 0 without DocFreqs
+	Merged     int // they have the term of an earlier word
+	MultiToken int // left out: the analyzer makes several terms of them
+	NoToken    int // left out: IndexTerms has no term for them, as for stop words
+	Unused     int // terms that no document has; 0 without DocFreqs
 }
 
 // Project turns a matrix over surface words into one over index terms:
 //
-//	s_tu = max s_ij over the words i with the term t and j with the term u, t ≠ u
+//	s_tu = max s_ij over words i with the term t and j with the term u, t ≠ u
 //
-// with at most as many neighbors in a row as the longest row of m. The form of
-// a term is its word that most documents have.
+// A row has at most as many neighbors as the longest row of m. The form of a
+// term is its word in most documents.
 func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, ProjectCounts, error) {
 	m := matrix.Table()
 	p, counts := newProjection(m, opts)
@@ -52,7 +52,7 @@ func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, 
 			counts.Unused++
 		}
 	}
-	best := make([]simmatrix.Entry, len(p.terms)) // s_tu of the current t by u
+	best := make([]simmatrix.Entry, len(p.terms)) // s_tu of the current t, by u
 	for t := range p.terms {
 		row := p.mergedRow(uint32(t), usable, best)
 		slices.SortFunc(row, simmatrix.CompareEntries)
@@ -60,7 +60,7 @@ func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, 
 	}
 	out.TakeForms(func(t int) (form string) {
 		docs := uint32(0)
-		for _, w := range p.words[t] { // ascending; the first of several counts
+		for _, w := range p.words[t] { // ascending; the first of equals counts
 			if df := m.DocFreqs[w]; df > docs {
 				form, docs = cmp.Or(m.Form(m.Terms[w]), m.Terms[w]), df
 			}
@@ -74,13 +74,13 @@ func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, 
 	return projected, counts, nil
 }
 
-// leftOut is the term of a word that gives none.
+// leftOut is the term of a word that has none.
 const leftOut = math.MaxUint32
 
 type projection struct {
 	from   *simmatrix.Table
 	terms  []string   // ascending
-	termOf []uint32   // by word, leftOut where it gives no term
+	termOf []uint32   // by word, or leftOut
 	words  [][]uint32 // by term
 }
 
@@ -115,7 +115,7 @@ func newProjection(m *simmatrix.Table, opts ProjectOptions) (*projection, Projec
 	return p, counts
 }
 
-// mergedRow returns the entries of term t in no order. best is all zero, before
+// mergedRow returns the entries of term t, unordered. best is all zero, before
 // and after. An entry has all origins of its pairs of words.
 func (p *projection) mergedRow(t uint32, usable []bool, best []simmatrix.Entry) []simmatrix.Entry {
 	var row []simmatrix.Entry

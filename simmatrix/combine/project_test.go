@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -40,21 +39,15 @@ func TestProjectMergesWords(t *testing.T) {
 	got, counts, err := Project(m, ProjectOptions{
 		IndexTerms: analysis(), DocFreqs: map[string]uint32{"car": 7, "bu": 3, "tram": 2}, Docs: 50,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := matrixtest.New(t, simmatrix.Meta{Source: "vectors", Params: map[string]string{"power": "3"}, Docs: 50}, []simmatrix.TermRow{
 		{Term: "bu", DocFreq: 3, Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 1}}},
 		{Term: "car", DocFreq: 7, Neighbors: []simmatrix.Neighbor{{Term: "bu", Similarity: 0.75}, {Term: "tram", Similarity: 0.5}}},
 		{Term: "tram", DocFreq: 2},
 	})
-	if diff := matrixtest.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "", matrixtest.Diff(want, got))
 	wantCounts := ProjectCounts{Words: 8, Kept: 3, Merged: 2, MultiToken: 1, NoToken: 2}
-	if diff := cmp.Diff(wantCounts, counts); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, wantCounts, counts)
 }
 
 func TestFormOfAProjectedTermIsItsWordInMostDocuments(t *testing.T) {
@@ -63,13 +56,9 @@ func TestFormOfAProjectedTermIsItsWordInMostDocuments(t *testing.T) {
 	})
 	analyzed := map[string][]string{"bu": {"bu"}, "bus": {"bu"}, "buses": {"bu"}, "car": {"car"}, "cars": {"car"}, "tram": {"tra"}}
 	got, _, err := Project(m, ProjectOptions{IndexTerms: analyzed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := map[string]string{"bu": "bus"} // "tra" may be any word: none is counted
-	if diff := cmp.Diff(want, maps.Collect(got.Forms())); diff != "" {
-		t.Errorf("forms (-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, maps.Collect(got.Forms()))
 }
 
 func TestShapedMatricesKeepTheirForms(t *testing.T) {
@@ -79,28 +68,18 @@ func TestShapedMatricesKeepTheirForms(t *testing.T) {
 		{Term: "pipe", DocFreq: 9},
 	})
 	filtered, _, err := (&TermFilter{MinDocFreq: 2}).Apply(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	sparse, err := Sparsify(m, SparsifyOptions{Neighbors: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	all := maps.Collect(m.Forms())
-	if diff := cmp.Diff(all, maps.Collect(sparse.Forms())); diff != "" {
-		t.Errorf("sparse (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]string{"ga": "gas"}, maps.Collect(filtered.Forms())); diff != "" {
-		t.Errorf("filtered (-want +got):\n%s", diff)
-	}
+	check.Equal(t, all, maps.Collect(sparse.Forms()))
+	check.Equal(t, map[string]string{"ga": "gas"}, maps.Collect(filtered.Forms()))
 }
 
 func TestProjectKeepsTermsWithoutDocumentsOutOfTheRowsOfOthers(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{}, surfaceWords())
 	got, counts, err := Project(m, ProjectOptions{IndexTerms: analysis(), DocFreqs: map[string]uint32{"car": 7, "tram": 2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if row := matrixtest.Of(got.Row("car")); len(row) != 1 || row[0].Term != "tram" {
 		t.Errorf("row of car: %v", row)
 	}
@@ -108,9 +87,7 @@ func TestProjectKeepsTermsWithoutDocumentsOutOfTheRowsOfOthers(t *testing.T) {
 		t.Errorf("row of bu: %v, %d unused", row, counts.Unused)
 	}
 	unknown, counts, err := Project(m, ProjectOptions{IndexTerms: analysis()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if row := unknown.Row("car"); row.Len() != 2 || row.DocFreq() != 0 || counts.Unused != 0 {
 		t.Errorf("without document frequencies: %v, %d unused", matrixtest.Of(row), counts.Unused)
 	}
@@ -122,25 +99,6 @@ func TestProjectRefusesTermsThatCannotHaveARow(t *testing.T) {
 		if _, _, err := Project(m, ProjectOptions{IndexTerms: map[string][]string{"car": {bad}}}); !errors.Is(err, simmatrix.ErrInvalid) {
 			t.Errorf("term %.10q: %v", bad, err)
 		}
-	}
-}
-
-// Both cars and car have bus or buses, which come from different things.
-func TestProjectedEntriesComeFromAllTheirWordsComeFrom(t *testing.T) {
-	m := matrixtest.New(t, simmatrix.Meta{Origins: []string{"vectors", "spelling", "by hand"}}, []simmatrix.TermRow{
-		{Term: "car", Neighbors: []simmatrix.Neighbor{{Term: "bus", Similarity: 0.25, Origins: 1}, {Term: "tram", Similarity: 0.5, Origins: 1}}},
-		{Term: "cars", Neighbors: []simmatrix.Neighbor{{Term: "buses", Similarity: 0.75, Origins: 4}, {Term: "car", Similarity: 1, Origins: 2}}},
-		{Term: "bus"},
-		{Term: "buses"},
-		{Term: "tram"},
-	})
-	got, _, err := Project(m, ProjectOptions{IndexTerms: analysis()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []simmatrix.Neighbor{{Term: "bu", Similarity: 49151.0 / 65535, Origins: 5}, {Term: "tram", Similarity: 32768.0 / 65535, Origins: 1}}
-	if diff := cmp.Diff(want, matrixtest.Of(got.Row("car"))); diff != "" || len(got.Meta().Origins) != 3 {
-		t.Errorf("origins %q\n%s", got.Meta().Origins, diff)
 	}
 }
 
@@ -163,9 +121,7 @@ func FuzzProject(f *testing.F) {
 			docFreqs = map[string]uint32{"i1": 3, "i2": 0, "i3": 9, "i5": 1, "i7": 2}
 		}
 		got, counts, err := Project(m, ProjectOptions{IndexTerms: indexTerms, DocFreqs: docFreqs, Docs: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if counts.Words != m.Len() || counts.Kept != got.Len() || counts.Words != counts.Kept+counts.Merged+counts.MultiToken+counts.NoToken {
 			t.Fatalf("counts %+v of %d words, %d terms", counts, m.Len(), got.Len())
 		}

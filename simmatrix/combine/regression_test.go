@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/logit"
 	"github.com/akin-search/akin/simmatrix/source"
@@ -34,9 +35,7 @@ func sampleOf(similarities [][]float64, related []bool) *sample {
 func fitTo(t *testing.T, s *sample, ridge float64) *Regression {
 	t.Helper()
 	r := &Regression{Coefficients: make([]Coefficient, s.inputs), Pairs: s.pairs(), Related: s.positive}
-	if err := r.fit(s, ridge); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, r.fit(s, ridge))
 	return r
 }
 
@@ -99,31 +98,6 @@ func TestOneYesOrNoInputGivesTheLogOddsRatio(t *testing.T) {
 	near(t, "similarity of nothing", r.Similarity([]float64{0}), none*none*none, 1e-6)
 }
 
-func TestRegressionRecoversTheCoefficientsOfGeneratedRelations(t *testing.T) {
-	truth := []float64{6, 0, -3}
-	for seed := range uint64(3) {
-		r := rand.New(rand.NewPCG(seed, 4))
-		var x [][]float64
-		var related []bool
-		for range 20_000 {
-			row := []float64{r.Float64(), math.Pow(r.Float64(), 3), r.Float64()}
-			z := -4.0
-			for k, v := range row {
-				z += truth[k] * v
-			}
-			x, related = append(x, row), append(related, r.Float64() < logit.Logistic(z))
-		}
-		fitted := fitTo(t, sampleOf(x, related), 1)
-		near(t, "intercept", fitted.Intercept.Value, -4, 4*fitted.Intercept.StandardError)
-		for k, c := range fitted.Coefficients {
-			near(t, fmt.Sprint("coefficient ", k), c.Value, truth[k], 4*c.StandardError)
-			if c.StandardError > 0.3 {
-				t.Errorf("standard error %v of %d", c.StandardError, k)
-			}
-		}
-	}
-}
-
 func TestRidgeTamesPerfectSeparation(t *testing.T) {
 	var x [][]float64
 	var related []bool
@@ -179,24 +153,18 @@ func planted(t *testing.T, seed uint64, n int) (inputs []Input, relations *simma
 	rows[2] = append(rows[2], simmatrix.TermRow{Term: "unknown", Neighbors: []simmatrix.Neighbor{{Term: "t000", Similarity: 1}}})  // to the inputs
 	for k, name := range []string{"telling", "noise"} {
 		m, err := simmatrix.New(simmatrix.Meta{Source: name}, rows[k])
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		inputs = append(inputs, Input{Name: name, Matrix: m})
 	}
 	relations, err := simmatrix.New(simmatrix.Meta{Source: "thesaurus"}, rows[2])
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return inputs, relations
 }
 
 func TestAnInformativeInputBeatsTheConstantOnHeldOutTerms(t *testing.T) {
 	inputs, relations := planted(t, 1, 60)
 	r, err := FitRegression(t.Context(), inputs, relations)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	h := r.HeldOut
 	if total := r.Pairs + h.Pairs; total != 60*59 { // all pairs, since one input has all; none of the stranger
 		t.Errorf("%d pairs in all", total)
@@ -227,9 +195,7 @@ func TestHeldOutPairsHaveAHeldOutTermAndTheOthersNone(t *testing.T) {
 			t.Fatalf("%d terms held out", terms)
 		}
 		fitted, _, err := samplePairs(t.Context(), newUnion(inputs), relations, share)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if kept := 50 - terms; fitted.pairs() != kept*(kept-1) {
 			t.Errorf("fitted to %d pairs of %d terms", fitted.pairs(), kept)
 		}
@@ -246,14 +212,10 @@ func TestHeldOutPairsHaveAHeldOutTermAndTheOthersNone(t *testing.T) {
 func TestRegressionIsARuleOfEnsembles(t *testing.T) {
 	inputs, relations := planted(t, 3, 40)
 	r, err := FitRegression(t.Context(), inputs, relations)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	opts := Options{Rule: RuleRegression, Neighbors: 100, Regression: r}
 	m, err := Combine(t.Context(), inputs, opts, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	first, second := similarities(inputs[0].Matrix), similarities(inputs[1].Matrix)
 	for d, n := range similarities(m) {
 		want := simmatrix.QuantizeSimilarity(r.Similarity([]float64{float64(first[d].Similarity), float64(second[d].Similarity)}))
@@ -275,14 +237,10 @@ func TestRegressionIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 		before := runtime.GOMAXPROCS(processors)
 		r, err := FitRegression(t.Context(), inputs, relations)
 		runtime.GOMAXPROCS(before)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		seen = append(seen, fmt.Sprintf("%+v", *r))
 	}
-	if seen[0] != seen[1] {
-		t.Errorf("%s\n%s", seen[0], seen[1])
-	}
+	check.Equal(t, seen[1], seen[0])
 }
 
 func TestRegressionsThatCannotBeAreRefused(t *testing.T) {
@@ -302,24 +260,16 @@ func TestRegressionsThatCannotBeAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := FitRegression(t.Context(), tt.inputs, tt.relations)
 			for _, want := range tt.want {
-				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("%q is not in: %v", want, err)
-				}
+				check.Message(t, want, err)
 			}
 		})
 	}
 	_, held, err := samplePairs(t.Context(), newUnion(inputs), relations, 1e-9)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := held.check("measure on"); err == nil || !strings.Contains(err.Error(), "of 0 pairs to measure on") {
-		t.Errorf("nothing held out: %v", err)
-	}
+	check.OK(t, err)
+	check.Message(t, "of 0 pairs to measure on", held.check("measure on"))
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := FitRegression(ctx, inputs, relations); !errors.Is(err, context.Canceled) {
-		t.Errorf("interrupted: %v", err)
-	}
+	check.Error(t, context.Canceled, check.ErrOf(FitRegression(ctx, inputs, relations)))
 }
 
 // An input made from the relations may have other similarities, more terms, and
@@ -329,9 +279,7 @@ func TestInputsMadeFromTheRelationsAreRefused(t *testing.T) {
 		opts := source.DefaultThesaurusOptions()
 		opts.Similarity = similarity
 		m, _, err := source.ReadThesaurus(strings.NewReader(file), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return m
 	}
 	var file strings.Builder
@@ -378,9 +326,7 @@ func TestFewPairsShowNoLeak(t *testing.T) {
 	if err := checkLeaks(in, s(12), s(7)); err != nil {
 		t.Errorf("19 of both: %v", err)
 	}
-	if err := checkLeaks(in, s(12), s(8)); !errors.Is(err, ErrRegression) {
-		t.Errorf("20 of both: %v", err)
-	}
+	check.Error(t, ErrRegression, checkLeaks(in, s(12), s(8)))
 }
 
 // Worked out by hand: related pairs at 0.8 and 0.3, unrelated ones at 0.3, 0.1
@@ -481,9 +427,7 @@ held out: 224969 pairs, 1175 of them related
   Brier score  0.0051      0.0052
   AUC          0.7177      0.5000
 `
-	if got := r.String(); got != want {
-		t.Errorf("got\n%s", got)
-	}
+	check.Equal(t, want, r.String())
 }
 
 // Probability returns the estimate, in (0, 1), for a pair's similarities.

@@ -14,20 +14,20 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// SparsifyOptions are the settings of [Sparsify]. Zero keeps every entry.
+// SparsifyOptions are the settings of [Sparsify]. The zero value keeps all.
 type SparsifyOptions struct {
-	Neighbors int     // C, the most entries in a row off the diagonal; 0 is [simmatrix.MaxNeighbors]
-	Threshold float64 // θ in [0, 1): entries s_ij <= θ go; rounded to a multiple of 1/65535
+	Neighbors int     // C, the most entries in a row off the diagonal; 0 means [simmatrix.MaxNeighbors]
+	Threshold float64 // θ in [0, 1): drops entries s_ij <= θ; rounded to a multiple of 1/65535
 	Symmetric bool    // makes s_ij = s_ji
-	// Dominant makes Σ_{j≠i} s_ij < 1 in every row i. Together with Symmetric
-	// the matrix is positive definite.
+	// Dominant makes Σ_{j≠i} s_ij < 1 in every row i. With Symmetric, the matrix
+	// is then positive definite.
 	Dominant bool
-	// Protect reports the entries to keep whatever would drop them; nil is
-	// none. With Symmetric, one direction protects both.
+	// Protect reports the entries to keep in any case; may be nil. With Symmetric,
+	// one direction protects both.
 	Protect func(term, neighbor string) bool
 }
 
-// Validate reports every setting that is out of range.
+// Validate returns all errors in the settings.
 func (o *SparsifyOptions) Validate() error {
 	var err error
 	if o.Neighbors < 0 || o.Neighbors > simmatrix.MaxNeighbors {
@@ -36,14 +36,14 @@ func (o *SparsifyOptions) Validate() error {
 	return errors.Join(err, settings.InUnit("threshold", o.Threshold, "[0, 1)"))
 }
 
-// Sparsify returns m with fewer entries. All terms keep their rows. The steps,
-// each on what the one before it has left:
+// Sparsify returns m with fewer entries. All terms keep their rows. Each step
+// works on the result of the one before:
 //
-//  1. Threshold: entries at or under θ go.
-//  2. Symmetric: s_ij and s_ji become the larger of the two. One of them is
-//     mostly missing because row j was cut to its nearest.
+//  1. Threshold: entries at or below θ go.
+//  2. Symmetric: s_ij and s_ji become the larger of the two. Often one is
+//     missing because row j was cut to its nearest.
 //  3. Neighbors and Dominant: a row takes its entries in descending
-//     similarity, ties in ascending byte order of the neighbor, but for those
+//     similarity, ties in ascending byte order of the neighbor, except those
 //     with which it would have more than C, or a sum of 1 or more. With
 //     Symmetric a pair enters both rows or neither, rows in order of
 //     increasing document frequency, ties by term, 0 last: the greedy strategy
@@ -51,14 +51,14 @@ func (o *SparsifyOptions) Validate() error {
 //     section 3).
 //
 // Sums are of the rounded similarities. Protected entries are taken first and
-// count in their row. Where they are more than C, or sum up to 1, the row has
-// nothing else. Doing it again changes nothing. A mirrored entry has the
-// origins of both directions. Params of the result are those of m and the
-// settings, with "sparsify_" before the name.
+// count in their row. If they are more than C, or add up to 1, the row has
+// nothing else. Repeating it changes nothing. A mirrored entry has the origins
+// of both directions. The result's Params are those of m and the settings,
+// prefixed with "sparsify_".
 //
 // It returns an error that names each option out of range, and one that wraps
-// [simmatrix.ErrInvalid] where Protect leaves a row more than
-// [simmatrix.MaxNeighbors] entries.
+// [simmatrix.ErrInvalid] if Protect leaves more than [simmatrix.MaxNeighbors]
+// entries in a row.
 func Sparsify(matrix *simmatrix.Matrix, opts SparsifyOptions) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -83,13 +83,13 @@ func Sparsify(matrix *simmatrix.Matrix, opts SparsifyOptions) (*simmatrix.Matrix
 	return out.Matrix()
 }
 
-// A sparsifier has the entries that are left.
+// A sparsifier has the remaining entries.
 type sparsifier struct {
 	simmatrix.Entries
 
 	from   *simmatrix.Table
 	opts   SparsifyOptions
-	chosen []bool // by the last step, one for each entry
+	chosen []bool // by the last step, for each entry
 }
 
 // protects reports whether s_ij is protected.
@@ -101,7 +101,7 @@ func (s *sparsifier) protects(i int, j uint32) bool {
 	return s.opts.Protect(term, neighbor) || (s.opts.Symmetric && s.opts.Protect(neighbor, term))
 }
 
-// entriesOf returns the entries to keep, of row i at the place at.
+// entriesOf returns the entries to keep; entry at is in row i.
 func (s *sparsifier) entriesOf(keep func(i, at int) bool) simmatrix.Entries {
 	kept := simmatrix.NewEntries(len(s.from.Terms), 0, s.Origins != nil)
 	for i := range s.from.Terms {
@@ -116,13 +116,13 @@ func (s *sparsifier) entriesOf(keep func(i, at int) bool) simmatrix.Entries {
 	return kept
 }
 
-// cut keeps what is above the threshold.
+// cut keeps entries above the threshold.
 func (s *sparsifier) cut() {
 	floor := uint16(math.Round(s.opts.Threshold * simmatrix.UnitsOfOne))
 	s.Entries = s.entriesOf(func(i, at int) bool { return s.Sims[at] > floor || s.protects(i, s.Cols[at]) })
 }
 
-// mirror makes both directions alike.
+// mirror makes both directions equal.
 func (s *sparsifier) mirror() {
 	n := len(s.from.Terms)
 	columns := s.ByColumn()
@@ -151,11 +151,11 @@ func (s *sparsifier) mirror() {
 	s.Entries = mirrored
 }
 
-// choose chooses the protected entries, and of the others those that fit.
+// choose takes protected entries, then others that fit.
 func (s *sparsifier) choose() {
 	n, room := len(s.from.Terms), cmp.Or(s.opts.Neighbors, simmatrix.MaxNeighbors)
 	s.chosen = make([]bool, len(s.Cols))
-	taken, sums := make([]int, n), make([]int, n) // of each row
+	taken, sums := make([]int, n), make([]int, n) // by row
 	take := func(i uint32, at int) {
 		s.chosen[at] = true
 		taken[i]++
@@ -174,7 +174,7 @@ func (s *sparsifier) choose() {
 			}
 		}
 	}
-	slices.SortFunc(order, func(a, b uint32) int { // by document frequency, 0 last, since 0 - 1 is the largest uint32
+	slices.SortFunc(order, func(a, b uint32) int { // by document frequency, 0 last: 0 - 1 is the largest uint32
 		return cmp.Or(cmp.Compare(s.from.DocFreqs[a]-1, s.from.DocFreqs[b]-1), cmp.Compare(a, b))
 	})
 	for _, i := range order {
@@ -182,11 +182,11 @@ func (s *sparsifier) choose() {
 			if s.chosen[at] || !fits(i, at) {
 				continue
 			}
-			if s.opts.Symmetric { // a pair that did not fit when its other row came does not fit now, either
+			if s.opts.Symmetric { // a pair that did not fit in its other row does not fit now
 				j := s.Cols[at]
 				k, _ := s.Find(int(j), i, s.Sims[at])
 				back := s.Offsets[j] + k
-				if !fits(j, back) { // row j may have more that are protected
+				if !fits(j, back) { // row j may have more protected entries
 					continue
 				}
 				take(j, back)

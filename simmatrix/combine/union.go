@@ -9,12 +9,12 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// An Input is one matrix of an ensemble.
+// An Input is a matrix of an ensemble.
 type Input struct {
-	// Name says in a word or two where the similarities come from. It becomes
-	// one of [simmatrix.Meta.Origins], and is not [simmatrix.OriginOverrides].
+	// Name says in a word or two where the similarities come from. It becomes one
+	// of [simmatrix.Meta.Origins] and must not be [simmatrix.OriginOverrides].
 	Name   string
-	Matrix *simmatrix.Matrix // over the same index terms as the others, or over some of them
+	Matrix *simmatrix.Matrix // over the same index terms as the others, or some of them
 	Weight float64           // w_k of [RuleWeighted], above 0 and finite
 }
 
@@ -44,9 +44,9 @@ const noRow = -1
 type union struct {
 	inputs   []Input
 	terms    []string   // ascending
-	docFreqs []uint32   // the largest of each
+	docFreqs []uint32   // the largest of each term
 	docs     uint64     // the largest
-	rows     [][]int32  // rows[k][i]: the row of term i in input k, noRow where it has none
+	rows     [][]int32  // rows[k][i]: the row of term i in input k, or noRow
 	cols     [][]uint32 // cols[k][j]: the term of column j of input k
 }
 
@@ -75,19 +75,19 @@ func newUnion(inputs []Input) *union {
 	return u
 }
 
-// A gathered neighbor is one that a term has in some input.
+// A gathered is a neighbor of a term in some input.
 type gathered struct {
 	col     uint32
-	rank    int32 // the best in an input, from 1
+	rank    int32 // the best in any input, from 1
 	origins uint8 // the inputs that have it
 	units   [simmatrix.MaxOrigins]uint16
 
-	combined uint16 // in the ensemble; 0 so far
+	combined uint16 // in the ensemble; 0 until computed
 }
 
 type gatherer struct {
 	*union
-	place []int32 // by term, where it is in row, plus 1; all 0 between two rows
+	place []int32 // by term: its place in row, plus 1; all 0 between two rows
 	row   []gathered
 }
 

@@ -9,32 +9,32 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// The settings of the approximate search.
+// Settings of the approximate search.
 const (
 	cellsPerRoot   = 2    // cells for each √n
-	trainedPerCell = 64   // vectors that the centers are fitted to, for each cell
+	trainedPerCell = 64   // vectors per cell that the centers are fitted to
 	trainingRounds = 8    // of k-means
 	recallSample   = 1000 // vectors that the recall is measured with
 )
 
-// A cellIndex groups vectors by nearness, as an inverted file does: a search
-// looks into the cells whose centers are nearest to the vector.
+// A cellIndex groups vectors by nearness, like an inverted file: a search looks
+// only into the cells with the nearest centers.
 type cellIndex struct {
-	centers *panels  // their ids are the numbers of the cells
+	centers *panels  // with the cells' numbers as ids
 	members *panels  // all vectors
-	shown   *panels  // the candidates; each cell begins a panel
-	first   []int    // the first panel of each cell in shown, and the number of panels
-	of      []uint32 // the cell of each vector
+	shown   *panels  // the candidates; each cell begins a new panel
+	first   []int    // first panel of each cell in shown, and the number of panels
+	of      []uint32 // by vector
 }
 
-// An approximation says how vectors were searched, and how well.
+// An approximation is how vectors were searched, and how well.
 type approximation struct {
 	cells, probes int
 	recall        float64
 }
 
 // nearestApproximately is nearest among the members of as few cells as find the
-// share target of a sample's neighbors. Another measures it.
+// share target of a sample's neighbors. A second sample measures the recall.
 func (p *panels) nearestApproximately(ctx context.Context, opts nearestOptions, target float64, progress simmatrix.Progress) (simmatrix.Entries, approximation, error) {
 	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // has to give the same numbers every time
 	drawn := make([]uint32, p.vectors)
@@ -43,7 +43,7 @@ func (p *panels) nearestApproximately(ctx context.Context, opts nearestOptions, 
 	}
 	random.Shuffle(len(drawn), func(i, j int) { drawn[i], drawn[j] = drawn[j], drawn[i] })
 	size := min(recallSample, len(drawn))
-	one := p.pick(drawn[len(drawn)-size:]) // the first ones are where the centers begin
+	one := p.pick(drawn[len(drawn)-size:]) // centers start at the first ones
 	other := p.pick(drawn[max(0, len(drawn)-2*size):][:size])
 
 	c, err := newCells(ctx, p, drawn, progress)
@@ -67,7 +67,7 @@ func (p *panels) nearestApproximately(ctx context.Context, opts nearestOptions, 
 }
 
 // newCells fits centers to the first drawn vectors by spherical k-means
-// (Dhillon and Modha, 2001) and puts all vectors of p into cells.
+// (Dhillon and Modha, 2001) and assigns all vectors of p to cells.
 func newCells(ctx context.Context, p *panels, drawn []uint32, progress simmatrix.Progress) (*cellIndex, error) {
 	count := min(int(math.Ceil(cellsPerRoot*math.Sqrt(float64(p.vectors)))), p.vectors)
 	training := p.pick(drawn[:min(trainedPerCell*count, len(drawn))])
@@ -96,7 +96,7 @@ func newCells(ctx context.Context, p *panels, drawn []uint32, progress simmatrix
 	return c, nil
 }
 
-// assign sets of, by id, to the nearest center of each vector of p.
+// assign sets of, by id, to the nearest center of each vector in p.
 func (p *panels) assign(ctx context.Context, centers *panels, of []uint32) error {
 	return p.search(ctx, 1, lowest, centers.showAll, func(id uint32, best []candidate) { of[id] = best[0].id() }, nil)
 }
@@ -144,15 +144,15 @@ func (c *cellIndex) gather(p *panels, chosen []uint32) (gathered *panels, first 
 			vector = p.appendVector(vector[:0], int(id))
 			gathered.add(id, vector)
 		}
-		gathered.next = len(gathered.ids) // the next cell begins a panel
+		gathered.next = len(gathered.ids) // the next cell begins a new panel
 	}
 	return gathered, first
 }
 
-// showNearest compares a vector with the members of the probes nearest cells.
+// showNearest compares vectors with the members of the probes nearest cells.
 func (c *cellIndex) showNearest(probes int) show {
 	guide := newSearcher(c.centers.dim, probes, lowest)
-	visitors := make([][]int, c.centers.vectors) // for each cell the vectors of the block that look into it
+	visitors := make([][]int, c.centers.vectors) // by cell: the vectors of the block that look into it
 	return func(s *searcher, lo, hi int) {
 		guide.begin(c.members, lo, hi)
 		guide.load(guide.all)
@@ -187,7 +187,7 @@ func (c *cellIndex) probesFor(ctx context.Context, sample *panels, opts nearestO
 	if err != nil {
 		return 0, err
 	}
-	ranks := make([][]int, sample.vectors) // of the cell of each neighbor
+	ranks := make([][]int, sample.vectors) // of each neighbor's cell
 	at := sample.places()
 	err = sample.search(ctx, c.centers.vectors, lowest, c.centers.showAll, func(id uint32, best []candidate) {
 		rankOf := make([]int, len(best))
@@ -215,7 +215,7 @@ func (c *cellIndex) recall(ctx context.Context, sample *panels, opts nearestOpti
 		return 0, err
 	}
 	hits, total := 0, 0
-	foundFor := make([]int, c.members.vectors) // the last row of the sample, from 1, that it was found for
+	foundFor := make([]int, c.members.vectors) // by vector: the last row of the sample, from 1, that found it
 	for k, row := range rows {
 		cols, _ := found.Row(int(sample.ids[k]))
 		for _, col := range cols {

@@ -9,11 +9,11 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -103,14 +103,9 @@ func TestMeasuredRecallIsTheRecall(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := tt.table.asPanels()
-			want, err := p.nearest(t.Context(), opts, simmatrix.NewStage(nil, "", 0))
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := exactly(t, p, opts)
 			got, how, err := p.nearestApproximately(t.Context(), opts, tt.target, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			recall := shareFound(t, &want, &got)
 			if math.Abs(how.recall-recall) > tt.tolerance {
 				t.Errorf("measured recall %v, true recall %v", how.recall, recall)
@@ -128,19 +123,11 @@ func TestMeasuredRecallIsTheRecall(t *testing.T) {
 func TestProbesAreTheFewestThatReachTheRecall(t *testing.T) {
 	p := clusteredVectors(rand.New(rand.NewPCG(22, 1)), recallSample, 16).asPanels()
 	opts := nearestOptions{neighbors: 30, power: 1}
-	c, err := newCells(t.Context(), p, allIDs(p), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := cellsOf(t, p)
 	recallOf := func(probes int) float64 {
-		found, err := c.members.nearestAmong(t.Context(), opts, func() show { return c.showNearest(probes) }, simmatrix.NewStage(nil, "", 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := c.among(t, opts, probes)
 		recall, err := c.recall(t.Context(), p, opts, &found)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return recall
 	}
 	last := 0.0
@@ -153,9 +140,7 @@ func TestProbesAreTheFewestThatReachTheRecall(t *testing.T) {
 	}
 	for _, target := range []float64{0.01, 0.3, 0.6, 0.8, 0.9, 0.97, 0.999} {
 		probes, err := c.probesFor(t.Context(), p, opts, target)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if recallOf(probes) < target || probes > 1 && recallOf(probes-1) >= target {
 			t.Errorf("target %v: %d probes give %v, one less %v", target, probes, recallOf(probes), recallOf(probes-1))
 		}
@@ -168,9 +153,7 @@ func TestRecallIsMeasuredWithOtherVectorsThanTheProbesAreChosenWith(t *testing.T
 	p := clusteredVectors(rand.New(rand.NewPCG(22, 2)), 3*recallSample, 12).asPanels()
 	for target := 0.8; target < 1; target += 0.01 {
 		_, how, err := p.nearestApproximately(t.Context(), nearestOptions{neighbors: 10, power: 1}, target, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if how.recall < target {
 			return
 		}
@@ -184,24 +167,33 @@ func TestProbingAllCellsIsExact(t *testing.T) {
 		unitVectors(rand.New(rand.NewPCG(23, 2)), 300, 40),
 		unitVectors(rand.New(rand.NewPCG(23, 3)), 2, 5),
 	} {
-		p := table.asPanels()
-		opts := nearestOptions{neighbors: 25, power: 2}
-		c, err := newCells(t.Context(), p, allIDs(p), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := c.members.nearestAmong(t.Context(), opts, func() show { return c.showNearest(c.centers.vectors) }, simmatrix.NewStage(nil, "", 0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := p.nearest(t.Context(), opts, simmatrix.NewStage(nil, "", 0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := gocmp.Diff(want, got, gocmp.AllowUnexported(simmatrix.Entries{})); diff != "" {
-			t.Error(diff)
-		}
+		p, opts := table.asPanels(), nearestOptions{neighbors: 25, power: 2}
+		c := cellsOf(t, p)
+		check.Equal(t, exactly(t, p, opts), c.among(t, opts, c.centers.vectors), gocmp.AllowUnexported(simmatrix.Entries{}))
 	}
+}
+
+// exactly returns what a search of all pairs finds.
+func exactly(tb testing.TB, p *panels, opts nearestOptions) simmatrix.Entries {
+	tb.Helper()
+	found, err := p.nearest(tb.Context(), opts, nil)
+	check.OK(tb, err)
+	return found
+}
+
+// among returns what a search of that many cells finds.
+func (c *cellIndex) among(tb testing.TB, opts nearestOptions, probes int) simmatrix.Entries {
+	tb.Helper()
+	found, err := c.members.nearestAmong(tb.Context(), opts, func() show { return c.showNearest(probes) }, nil)
+	check.OK(tb, err)
+	return found
+}
+
+func cellsOf(tb testing.TB, p *panels) *cellIndex {
+	tb.Helper()
+	c, err := newCells(tb.Context(), p, allIDs(p), nil)
+	check.OK(tb, err)
+	return c
 }
 
 // allIDs returns the ids of p in their order.
@@ -212,18 +204,13 @@ func allIDs(p *panels) []uint32 {
 func TestEveryVectorIsInTheCellOfItsNearestCenter(t *testing.T) {
 	table := clusteredVectors(rand.New(rand.NewPCG(24, 1)), 500, 12)
 	p := table.asPanels()
-	c, err := newCells(t.Context(), p, allIDs(p), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := cellsOf(t, p)
 	if got := slices.Sorted(slices.Values(allIDs(c.members))); !slices.Equal(got, allIDs(p)) {
 		t.Fatalf("members %v", got)
 	}
 	before, of := 0.0, make([]uint32, p.vectors) // with the centers that k-means begins with
 	start := p.pick(allIDs(p)[:c.centers.vectors])
-	if err := p.assign(t.Context(), start, of); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.assign(t.Context(), start, of))
 	after := 0.0
 	dot := func(a, b []float32) (sum float64) {
 		for d := range a {
@@ -256,34 +243,6 @@ func TestEveryVectorIsInTheCellOfItsNearestCenter(t *testing.T) {
 	}
 }
 
-// Each round of k-means puts the vectors closer to their centers.
-func TestMeansAreNearerThanTheCentersBefore(t *testing.T) {
-	p := clusteredVectors(rand.New(rand.NewPCG(25, 1)), 400, 8).asPanels()
-	centers := p.pick([]uint32{0, 1, 2, 3, 4, 5, 6, 7})
-	of := make([]uint32, p.vectors)
-	objective := func() (sum float64) {
-		if err := p.assign(t.Context(), centers, of); err != nil {
-			t.Fatal(err)
-		}
-		for place, id := range allIDs(p) {
-			center := centers.appendVector(nil, int(of[id]))
-			for d, x := range p.appendVector(nil, place) {
-				sum += float64(x) * float64(center[d])
-			}
-		}
-		return sum
-	}
-	last := objective()
-	for range 5 {
-		centers = p.means(centers, of)
-		sum := objective()
-		if sum < last-1e-4 {
-			t.Errorf("sum of cosines to the centers %v after %v", sum, last)
-		}
-		last = sum
-	}
-}
-
 func TestACellWithoutVectorsKeepsItsCenter(t *testing.T) {
 	p := unitVectors(rand.New(rand.NewPCG(26, 1)), 5, 3).asPanels()
 	centers := p.pick([]uint32{3, 4})
@@ -309,9 +268,7 @@ func TestApproximateSearchOfDegenerateVectors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, how, err := tt.table.asPanels().nearestApproximately(t.Context(), nearestOptions{neighbors: 7, power: 1}, 0.9, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			for i := range tt.table.rows {
 				if cols, _ := got.Row(i); len(cols) != tt.neighbors {
 					t.Errorf("row %d: %v", i, cols)
@@ -332,9 +289,7 @@ func TestApproximateSearchIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 		old := runtime.GOMAXPROCS(processors)
 		got, how, err := p.nearestApproximately(t.Context(), nearestOptions{neighbors: 9, power: 2}, 0.8, nil)
 		runtime.GOMAXPROCS(old)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if processors == 1 {
 			first, firstHow = got, how
 		}
@@ -372,9 +327,7 @@ func FuzzApproximateSearch(f *testing.F) {
 		p := table.asPanels()
 		opts := nearestOptions{neighbors: 1 + int(neighbors), power: 1}
 		got, how, err := p.nearestApproximately(t.Context(), opts, (float64(target)+1)/257, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for i := range table.rows {
 			cols, sims := got.Row(i)
 			for k, col := range cols {
@@ -383,10 +336,7 @@ func FuzzApproximateSearch(f *testing.F) {
 				}
 			}
 		}
-		exact, err := p.nearest(t.Context(), opts, simmatrix.NewStage(nil, "", 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		exact := exactly(t, p, opts)
 		// The recall is measured with all vectors. Of equal products at the end
 		// of a row the exact search takes that of the lower row, the other one
 		// that of the earlier cell.
@@ -415,14 +365,10 @@ func TestFromVectorsReportsTheRecallOfAnApproximateSearch(t *testing.T) {
 	}
 	opts := VectorOptions{Neighbors: 10, Power: 2, Recall: 0.9}
 	approximate, err := FromVectors(t.Context(), v, opts, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	opts.Recall = 0
 	exact, err := FromVectors(t.Context(), v, opts, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	params := approximate.Meta().Params
 	recall, err := strconv.ParseFloat(params["recall"], 64)
 	if found := shareFound(t, &exact.Table().Entries, &approximate.Table().Entries); err != nil || math.Abs(recall-found) > 0.03 {
@@ -441,8 +387,6 @@ func TestFromVectorsReportsTheRecallOfAnApproximateSearch(t *testing.T) {
 	}
 	for _, bad := range []float64{-0.1, 1, math.NaN()} {
 		opts.Recall = bad
-		if _, err := FromVectors(t.Context(), v, opts, nil); err == nil || !strings.Contains(err.Error(), "recall: ") {
-			t.Errorf("recall %v: %v", bad, err)
-		}
+		check.Message(t, "recall: ", check.ErrOf(FromVectors(t.Context(), v, opts, nil)), bad)
 	}
 }

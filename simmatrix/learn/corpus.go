@@ -12,35 +12,34 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// What a sequence has between the ids of terms, which are not negative.
+// Separators in a sequence; ids of terms are not negative.
 const (
 	endOfDocument = -1
-	endOfText     = -2 // within a document, between texts that have terms
+	endOfText     = -2 // in a document, between texts with terms
 )
 
-// absent is the index of a term that is not in the vocabulary.
+// absent is the index of a term outside the vocabulary.
 const absent = math.MinInt32
 
-// A Corpus is documents as sequences of index terms, at four bytes a term.
+// A Corpus is documents as sequences of index terms, four bytes per term.
 // [Texts.Corpus] makes it.
 type Corpus struct {
 	ids      map[string]int32
 	terms    []string // by id
 	docFreqs []uint32
-	lastDoc  []uint64 // the last document, from 1, that holds the term
-	sequence []int32  // ids, with endOfDocument before the first document and after each
+	lastDoc  []uint64 // last document with the term, from 1
+	sequence []int32  // ids, with endOfDocument before the first and after each document
 	docs     uint64
-	forms    map[string][]Form // in which people write terms, by term, the most frequent first
-	bytes    int64             // of the terms, with what is kept of each
+	forms    map[string][]Form // words that people write for terms, most frequent first
+	bytes    int64             // of the terms with all that is kept of each
 }
 
 func newCorpus() *Corpus {
 	return &Corpus{ids: make(map[string]int32), sequence: []int32{endOfDocument}}
 }
 
-// add adds one document: the ids of the index terms of each of its texts, such
-// as fields, in order. Terms of different texts share no window. Documents
-// without terms are skipped.
+// add adds a document: the term ids of each of its texts, such as fields, in
+// order. Windows do not cross texts. Documents without terms are skipped.
 func (c *Corpus) add(texts [][]int32) {
 	before := len(c.sequence)
 	for _, ids := range texts {
@@ -61,7 +60,7 @@ func (c *Corpus) add(texts [][]int32) {
 	}
 }
 
-// termIDs appends the ids of terms, without those that cannot have a row.
+// termIDs appends the ids of terms that can have a row.
 func (c *Corpus) termIDs(dst []int32, terms []string) []int32 {
 	for _, t := range terms {
 		id, ok := c.ids[t]
@@ -70,7 +69,7 @@ func (c *Corpus) termIDs(dst []int32, terms []string) []int32 {
 				continue
 			}
 			t = strings.Clone(t)
-			id = int32(min(len(c.terms), math.MaxInt32)) // FromCorpus refuses a corpus that is so large
+			id = int32(min(len(c.terms), math.MaxInt32)) // FromCorpus refuses a corpus that large
 			c.ids[t] = id
 			c.terms, c.docFreqs, c.lastDoc = append(c.terms, t), append(c.docFreqs, 0), append(c.lastDoc, 0)
 			c.bytes += stringBytes(t) + 12
@@ -80,7 +79,7 @@ func (c *Corpus) termIDs(dst []int32, terms []string) []int32 {
 	return dst
 }
 
-// TakeForms takes the forms of terms from another corpus.
+// TakeForms copies the forms of terms from another corpus.
 func (c *Corpus) TakeForms(other *Corpus) { c.setForms(other.forms) }
 
 func (c *Corpus) setForms(forms map[string][]Form) {
@@ -92,14 +91,14 @@ func (c *Corpus) setForms(forms map[string][]Form) {
 	}
 }
 
-// A Form is a word that people write for a term, in lower case, and how often.
+// A Form is a word that people write for a term, in lower case, and its count.
 type Form struct {
 	Text  string
 	Count int
 }
 
-// Forms returns the words that people write for a term, the most frequent
-// first: the term itself where none are known.
+// Forms returns the words that people write for a term, most frequent first, or
+// the term itself if none are known.
 func (c *Corpus) Forms(term string) []Form {
 	if forms := c.forms[term]; len(forms) > 0 {
 		return forms
@@ -107,7 +106,7 @@ func (c *Corpus) Forms(term string) []Form {
 	return []Form{{term, 1}}
 }
 
-// MeanLength returns how many index terms a document has on average.
+// MeanLength returns the mean number of index terms in a document.
 func (c *Corpus) MeanLength() float64 {
 	terms := 0
 	for _, id := range c.sequence {
@@ -118,16 +117,16 @@ func (c *Corpus) MeanLength() float64 {
 	return float64(terms) / float64(max(c.docs, 1))
 }
 
-// Bytes returns about how much memory the corpus takes.
+// Bytes returns the approximate memory of the corpus.
 func (c *Corpus) Bytes() int64 { return c.bytes + 4*int64(cap(c.sequence)) }
 
-// stringBytes is about what a string takes in a slice and as a key of a map.
+// stringBytes is about the size of a string in a slice and as a map key.
 func stringBytes(s string) int64 {
 	const inSlice, inMap = 16, 40 // a map is half full on average
 	return int64(len(s)) + inSlice + inMap
 }
 
-// DocFreq returns how many documents have a term.
+// DocFreq returns the number of documents with a term.
 func (c *Corpus) DocFreq(term string) uint32 {
 	id, ok := c.ids[term]
 	if !ok {
@@ -136,8 +135,8 @@ func (c *Corpus) DocFreq(term string) uint32 {
 	return c.docFreqs[id]
 }
 
-// occurrences returns where in the sequence each of n terms is, ascending. It
-// takes the term of each id, or absent.
+// occurrences returns the ascending places of each of n terms in the sequence.
+// terms has the term of each id, or absent.
 func (c *Corpus) occurrences(terms []int32, n int) [][]int32 {
 	counts, places := make([]int, n), make([][]int32, n)
 	for _, id := range c.sequence {
@@ -156,22 +155,22 @@ func (c *Corpus) occurrences(terms []int32, n int) [][]int32 {
 	return places
 }
 
-// A vocabulary is the part of a corpus that is learned from.
+// A vocabulary is the learned part of a corpus.
 type vocabulary struct {
 	corpus *Corpus
-	// terms are first the terms that get rows, in ascending byte order, then
-	// those that are only a context, in the same order.
+	// terms has first the terms with rows, in ascending byte order, then those
+	// that are only contexts, likewise.
 	terms    []string
-	rows     int // number of terms that get rows
+	rows     int // number of terms with rows
 	docFreqs []uint32
-	// sequence has indices into terms, as in [Corpus], of the documents that
-	// have any, sorted: it does not depend on the order of the documents.
+	// sequence is like that of [Corpus], with indices into terms and only the
+	// documents that have any, sorted, so that their order does not matter.
 	sequence []int32
-	docs     uint64  // of the whole corpus
-	indices  []int32 // into terms, or absent, by the id of the corpus
+	docs     uint64  // in the whole corpus
+	indices  []int32 // into terms, or absent, by corpus id
 }
 
-// vocabulary returns the terms that occur in minDocFreq documents.
+// vocabulary returns the terms in at least minDocFreq documents.
 func (c *Corpus) vocabulary(minDocFreq int) (*vocabulary, error) {
 	if len(c.sequence) > math.MaxInt32 {
 		return nil, fmt.Errorf("a corpus of %d terms, at most %d: leave documents out", len(c.sequence), math.MaxInt32)
@@ -210,12 +209,12 @@ func startsWithDigit(term string) bool {
 	return unicode.IsDigit(first)
 }
 
-// byFrequency orders ids: the most frequent first, ties by term.
+// byFrequency sorts ids: most frequent first, ties by term.
 func (c *Corpus) byFrequency(a, b int) int {
 	return cmp.Or(cmp.Compare(c.docFreqs[b], c.docFreqs[a]), cmp.Compare(c.terms[a], c.terms[b]))
 }
 
-// order sets the sequence to the documents with their ids replaced by indices.
+// order sets the sequence: the documents with indices in place of ids.
 func (v *vocabulary) order(sequence []int32) {
 	mapped := make([]int32, 0, len(sequence))
 	var documents [][]int32

@@ -17,29 +17,28 @@ import (
 // The randomized method of Halko, Martinsson and Tropp (2011), algorithm 4.4.
 // Three passes give the leading 100 singular values of text matrices to three
 // digits, but then a third of a term's 200 neighbors change with the seed, and
-// the gain in nDCG with them (deviation 0.39 points, not 0.13).
+// so does the gain in nDCG (deviation 0.39 points, not 0.13).
 const (
-	oversampling    = 20 // directions more than asked for
+	oversampling    = 20 // extra directions
 	powerIterations = 12
-	rankTolerance   = 1e-6 // share of the largest root that is a rounding error
+	rankTolerance   = 1e-6 // share of the largest root that is rounding error
 	// Products is how often [Leading] multiplies by the matrix.
 	Products = powerIterations + 1
 )
 
 var errNoConvergence = errors.New("the eigenvalue decomposition did not converge")
 
-// A Symmetric is a symmetric matrix A = BᵀB of size n and at most the given
-// rank.
+// A Symmetric is a symmetric matrix A = BᵀB of the given size and maximum rank.
 type Symmetric struct {
 	Size, Rank int
-	// Multiply sets dst = A·src, for which it has Size rows.
+	// Multiply sets dst = A·src. dst has Size rows.
 	Multiply func(ctx context.Context, dst, src blas64.General) error
 }
 
 // Leading returns the leading k eigenvectors of a as columns, and the square
 // roots of the eigenvalues, descending, which are the singular values of B;
-// fewer where the rank of a is less than k. It begins with random directions,
-// and stage counts the [Products] multiplications.
+// fewer if the rank of a is less than k. It starts with random directions.
+// stage counts the [Products] multiplications.
 func Leading(ctx context.Context, a Symmetric, k int, random *rand.Rand, stage *simmatrix.Stage) (blas64.General, []float64, error) {
 	width := min(k+oversampling, a.Rank, a.Size)
 	q, next := newDense(a.Size, width), newDense(a.Size, width)
@@ -62,7 +61,7 @@ func Leading(ctx context.Context, a Symmetric, k int, random *rand.Rand, stage *
 }
 
 // project returns the leading k eigenvectors and roots of a, given an
-// orthonormal basis q of about their span and aq = a·q.
+// orthonormal basis q of approximately their span, and aq = a·q.
 func project(ctx context.Context, q, aq blas64.General, k int) (blas64.General, []float64, error) {
 	cross, err := crossProduct(ctx, q, aq)
 	if err != nil {
@@ -106,12 +105,12 @@ func rowsOf(a blas64.General, lo, hi int) blas64.General {
 	return blas64.General{Rows: hi - lo, Cols: a.Cols, Stride: a.Stride, Data: a.Data[lo*a.Stride : (hi-1)*a.Stride+a.Cols]}
 }
 
-// denseRows is how many rows are multiplied at a time: few enough that the
-// multiplication starts no goroutines of its own.
+// denseRows is the number of rows multiplied at a time: few enough that the
+// multiplication starts no goroutines.
 const denseRows = 64
 
-// crossProduct returns aᵀb where it is symmetric. Rows are summed in a fixed
-// number of parts, so that the result is always the same.
+// crossProduct returns aᵀb if that is symmetric. It sums rows in a fixed number
+// of parts, so the result is always the same.
 func crossProduct(ctx context.Context, a, b blas64.General) (*mat.SymDense, error) {
 	const parts = 16
 	size := max((a.Rows+parts-1)/parts, 1)
@@ -141,7 +140,7 @@ func crossProduct(ctx context.Context, a, b blas64.General) (*mat.SymDense, erro
 	return total, nil
 }
 
-// timesSmall returns a·m for a tall a, in the memory of a where m is square.
+// timesSmall returns a·m for a tall a, in a's memory if m is square.
 func timesSmall(ctx context.Context, a, m blas64.General) (blas64.General, error) {
 	out := a
 	if m.Cols != a.Cols {
@@ -163,8 +162,8 @@ func timesSmall(ctx context.Context, a, m blas64.General) (blas64.General, error
 // Settings of orthonormalize.
 const (
 	machineEpsilon  = 0x1p-52 // from 1 to the next larger float64
-	wellConditioned = 0.1     // smallest eigenvalue with which one pass is enough
-	maxPasses       = 4       // one is the rule, two follow the first product
+	wellConditioned = 0.1     // smallest eigenvalue for which one pass is enough
+	maxPasses       = 4       // one is usual; the first product takes two
 )
 
 // orthonormalize replaces the columns of a by an orthonormal basis of their
@@ -226,7 +225,7 @@ func inverseRoot(cross *mat.SymDense) (blas64.General, float64, error) {
 	return vectors, values[0], nil
 }
 
-// eigen returns the eigenvalues of a, ascending, and vectors as columns.
+// eigen returns the eigenvalues of a, ascending, with eigenvectors as columns.
 func eigen(a *mat.SymDense) ([]float64, blas64.General, error) {
 	var e mat.EigenSym
 	if !e.Factorize(a, true) {
@@ -237,16 +236,16 @@ func eigen(a *mat.SymDense) ([]float64, blas64.General, error) {
 	return e.Values(nil), vectors.RawMatrix(), nil
 }
 
-// panelWidth is how many columns are multiplied at a time: one line of the
-// processor's cache, so that a panel of ten thousand rows stays in it.
+// panelWidth is the number of columns multiplied at a time: one cache line, so
+// that a panel of ten thousand rows fits into the cache.
 const panelWidth = 8
 
 // A PanelRow is a row of panelWidth columns.
 type PanelRow [panelWidth]float64
 
-// EachPanel sets dst = A·src by panels, each the work of one goroutine, so that
-// the result is always the same. newMultiply is called once for each processor;
-// what it returns sets out, which is zero before, to A·in.
+// EachPanel sets dst = A·src by panels, one goroutine each, so the result is
+// always the same. It calls newMultiply once per processor; the result sets
+// out, zero before, to A·in.
 func EachPanel(ctx context.Context, dst, src blas64.General, newMultiply func() func(out, in []PanelRow)) error {
 	panels := (src.Cols + panelWidth - 1) / panelWidth
 	return parallel.EachBlock(ctx, panels, 1, func() func(lo, hi int) {
@@ -271,8 +270,8 @@ func EachPanel(ctx context.Context, dst, src blas64.General, newMultiply func() 
 // lanczosSteps find the ends of the spectra of similarities to two digits.
 const lanczosSteps = 60
 
-// Smallest returns about the smallest eigenvalue of a symmetric matrix of size
-// n, and never less than it, by the method of Lanczos with each direction made
+// Smallest returns approximately the smallest eigenvalue of a symmetric matrix
+// of size n, never less, by the method of Lanczos, with each direction
 // orthogonal to all before. multiply sets dst = A·src.
 func Smallest(ctx context.Context, n int, multiply func(dst, src []float64), random *rand.Rand) (float64, error) {
 	q := make([]float64, n)
@@ -292,7 +291,7 @@ func Smallest(ctx context.Context, n int, multiply func(dst, src []float64), ran
 		next := make([]float64, n)
 		multiply(next, q)
 		diagonal = append(diagonal, blas64.Dot(vector(q), vector(next)))
-		for range 2 { // once leaves rounding errors, which come back as eigenvalues
+		for range 2 { // one pass leaves rounding errors that return as eigenvalues
 			for _, b := range basis {
 				blas64.Axpy(-blas64.Dot(vector(b), vector(next)), vector(b), vector(next))
 			}
@@ -319,7 +318,7 @@ func Smallest(ctx context.Context, n int, multiply func(dst, src []float64), ran
 func vector(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Inc: 1, Data: x} }
 
 // addPart appends the vectors of the columns of a, V·σ^sigmaPower of a =
-// U·σ·Vᵀ, each scaled to the length. It changes v.
+// U·σ·Vᵀ, each scaled to length. It changes v.
 func (t *vectorTable) addPart(v blas64.General, sigma []float64, sigmaPower, length float64) {
 	scales := make([]float64, len(sigma))
 	for j, s := range sigma {
@@ -340,10 +339,10 @@ func (t *vectorTable) addPart(v blas64.General, sigma []float64, sigmaPower, len
 	*t = wider
 }
 
-// shortest is the length under which a vector's direction is rounding error.
+// shortest is the length below which a vector's direction is rounding error.
 const shortest = 1e-9
 
-// scaleTo sets dst to src scaled to the given length, or to zero.
+// scaleTo sets dst to src scaled to length, or to zero.
 func scaleTo(dst []float32, src []float64, length float64) {
 	norm := blas64.Nrm2(blas64.Vector{N: len(src), Inc: 1, Data: src})
 	for j, x := range src {

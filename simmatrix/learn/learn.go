@@ -1,6 +1,6 @@
 // Package learn makes term-similarity matrices from a corpus, by co-occurrence
-// and latent semantic analysis, or from word vectors: each term's nearest
-// neighbors by the cosine, found by an exact or an approximate search.
+// and latent semantic analysis, or from word vectors. The neighbors of a term
+// are the nearest by cosine, found by an exact or an approximate search.
 package learn
 
 import (
@@ -16,22 +16,22 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// FromCorpus learns a matrix from documents. The vocabulary is the terms that
-// occur in MinDocFreq documents. Each has two vectors of unit length, from the
-// positive pointwise mutual information of co-occurrence in a window and from
-// the weighted term-document matrix (latent semantic analysis), both reduced by
-// a truncated singular value decomposition.
-// Terms that start with a digit are only a context for others. Rarer terms are
-// folded into the same spaces: they get rows, of neighbors that are learned,
-// and are nobody's neighbors. With cos the mean of the two cosines,
+// FromCorpus learns a matrix from documents. The vocabulary is the terms in at
+// least MinDocFreq documents. Each has two unit vectors: from the positive
+// pointwise mutual information of co-occurrence in a window, and from the
+// weighted term-document matrix (latent semantic analysis), both reduced by a
+// truncated singular value decomposition. Terms that begin with a digit are
+// only contexts of others. Rarer terms are folded into the same spaces: they
+// get rows with learned neighbors, but are nobody's neighbors. With cos the
+// mean of the two cosines,
 //
 //	s_ij = max(0, cos(i,j))^Power
 //
 // for the Neighbors nearest terms j of each term i, without those that round to
-// zero. With a Mix those of a language model are mixed in, see [panels.mixed].
-// Documents in any order, with the same options and on the same kind of
-// processor, give the same bytes. Errors are [simmatrix.ErrNoVocabulary],
-// [simmatrix.ErrMemory], one for all options out of range, and that of ctx.
+// zero. A Mix mixes in a language model, see [panels.mixed]. Documents in any
+// order, with the same options and kind of processor, give the same bytes.
+// Errors are [simmatrix.ErrNoVocabulary], [simmatrix.ErrMemory], one for all
+// options out of range, and that of ctx.
 func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	v, rare, room, err := c.prepare(&opts)
 	if err != nil {
@@ -75,8 +75,8 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 }
 
 // Vocabulary returns the terms that [FromCorpus] gives rows, in ascending byte
-// order. Its errors are those of that, [simmatrix.ErrMemory] for the Dim of a
-// Mix among them; it needs no Vector.
+// order, and the same errors, also [simmatrix.ErrMemory] for the Dim of a Mix.
+// It does not need the Mix's Vector.
 func (c *Corpus) Vocabulary(o *CorpusOptions) ([]string, error) {
 	v, rare, _, err := c.prepare(o)
 	if err != nil {
@@ -87,8 +87,8 @@ func (c *Corpus) Vocabulary(o *CorpusOptions) ([]string, error) {
 	return terms, nil
 }
 
-// prepare returns the terms that are learned, the rare ones, and how many bytes
-// the entries of the sparse matrices may take.
+// prepare returns the learned terms, the rare ones, and how many bytes the
+// entries of sparse matrices may take.
 func (c *Corpus) prepare(o *CorpusOptions) (v *vocabulary, rare *rareTerms, room int64, err error) {
 	if err = errors.Join(o.Validate(), c.checkMemory(o.MaxMemory)); err != nil {
 		return nil, nil, 0, err
@@ -105,7 +105,7 @@ func (c *Corpus) prepare(o *CorpusOptions) (v *vocabulary, rare *rareTerms, room
 // terms. The entries of a sparse matrix may take room bytes.
 func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int64, progress simmatrix.Progress) (*vectorTable, error) {
 	opts, table := rare.opts, &vectorTable{rows: len(v.terms)}
-	const length = math.Sqrt2 / 2 // so that the dot product is the mean of the two cosines
+	const length = math.Sqrt2 / 2 // makes the dot product the mean of the two cosines
 	for _, part := range []struct {
 		contexts       bool
 		entries, stage string
@@ -125,13 +125,13 @@ func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int6
 			return nil, explain(err, part.entries, opts.MaxMemory)
 		}
 		random := rand.New(rand.NewPCG(opts.Seed, part.stream)) //nolint:gosec // has to give the same numbers every time
-		// Its vectors are the right singular ones of a.
+		// The vectors are a's right singular vectors.
 		gram := Symmetric{Size: a.cols, Rank: a.rows, Multiply: a.gram}
 		axes, sigma, err := Leading(ctx, gram, opts.Dimensions, random, simmatrix.NewStage(progress, part.stage, Products))
 		if err != nil {
 			return nil, err
 		}
-		fill, space := rare.fillDocuments, axes // a document's row of a is made again
+		fill, space := rare.fillDocuments, axes // it makes a row of a for a document
 		if part.contexts && len(rare.terms) > 0 {
 			fill = rare.fillContexts
 			if space, err = a.times(ctx, axes); err != nil {
@@ -146,9 +146,9 @@ func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int6
 	return table, nil
 }
 
-// checkMemory reports whether the documents take more than limit, if any.
+// checkMemory returns an error if the documents take more than limit, unless 0.
 func (c *Corpus) checkMemory(limit int64) error {
-	const view = 24 // of a document, to sort them
+	const view = 24 // per document, to sort them
 	need := c.Bytes() + 2*4*int64(len(c.sequence)) + view*int64(min(c.docs, math.MaxInt32))
 	if limit == 0 || need <= limit {
 		return nil
@@ -156,8 +156,8 @@ func (c *Corpus) checkMemory(limit int64) error {
 	return fmt.Errorf("%w: %d documents take about %s of %s: lower the number of documents", simmatrix.ErrMemory, c.docs, megabytes(need), megabytes(limit))
 }
 
-// memoryRoom returns how many bytes the entries of the sparse matrices may
-// take, which are counted as they are made, by an estimate of all else.
+// memoryRoom returns how many bytes the entries of sparse matrices may take,
+// given an estimate of everything else. They are counted as they are made.
 func memoryRoom(c *Corpus, v *vocabulary, rareTerms int, o *CorpusOptions) (int64, error) {
 	if o.MaxMemory == 0 {
 		return math.MaxInt64, nil
@@ -165,17 +165,17 @@ func memoryRoom(c *Corpus, v *vocabulary, rareTerms int, o *CorpusOptions) (int6
 	const parts = 2 // of a vector
 	terms, rare, dim := int64(len(v.terms)), int64(rareTerms), int64(o.Dimensions)
 	rows := int64(v.rows) + rare
-	corpus := c.Bytes() + 2*4*int64(cap(v.sequence)) + 24*terms + 64*rare // with the places of the terms
-	// Two bases and the result in float64, the panels of each processor, and the vectors, old and wider.
+	corpus := c.Bytes() + 2*4*int64(cap(v.sequence)) + 24*terms + 64*rare // with the places of terms
+	// Two bases in float64, panels of each processor, and old and wider vectors.
 	width := dim + oversampling
 	processors := min(int64(runtime.GOMAXPROCS(0)), width/panelWidth+1)
 	decomposition := terms * (8*(2*width+dim) + processors*2*8*panelWidth + 4*(2*parts-1)*dim)
-	// The space and what is projected on it in float64, and the vectors.
+	// The space and what is projected onto it in float64, and the vectors.
 	folding := terms*(2*8*dim+4*parts*dim) + rare*(8*dim+4*(2*parts-1)*dim)
 	decomposition = max(decomposition, folding)
-	// The vectors, in rows and twice in panels, and the entries, with and without gaps.
+	// Vectors in rows and twice in panels, and entries with and without gaps.
 	search := terms*4*parts*dim + rows*(2*4*parts*dim+2*6*int64(o.Neighbors))
-	if o.Mix != nil { // the words' vectors, E, those of both, twice, and the neighbors as they are found and ranked
+	if o.Mix != nil { // word vectors, E, both twice, and the neighbors found and ranked
 		width := int64(o.Mix.Dim)
 		search += rows * (4*(3*width+width+2*(parts*dim+width)) + 28*int64(o.Neighbors))
 	}

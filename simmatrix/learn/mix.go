@@ -16,28 +16,27 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// commonComponents of the model's vectors are what all words have in common;
-// they are removed (Mu and Viswanath, "All-but-the-Top", 2018).
+// commonComponents of the model's vectors are common to all words and are
+// removed (Mu and Viswanath, "All-but-the-Top", 2018).
 const commonComponents = 3
 
-// mixedStrength is how much more a neighbor of a mixed matrix counts for than
-// one of the documents alone: more of them are right.
+// mixedStrength is the weight of a mixed matrix's neighbors relative to those
+// from documents alone: more of them are right.
 const mixedStrength = 1.4
 
-// mixed returns the neighbors by both the corpus and a language model. With
-// A the cosines of p, E the model's vectors of the terms, centered on the
-// vocabulary, without their largest principal components and of length 1,
+// mixed returns neighbors by both the corpus and a language model. Let A be the
+// cosines of p, and E the model's vectors of the terms, centered on the
+// vocabulary, without their largest principal components, at unit length. Then
 //
 //	C = max(0, EEᵀ),  M = (1 − α)·A + α·κ·C
 //
-// where κ brings the mean 30th-largest cosine of C to that of A. Each row
-// keeps the opts.neighbors largest of M. The k-th largest of all that are
-// kept then becomes the k-th largest of the similarities of the corpus
-// alone, which are own, times 1.4 and at most 1: what neighbors count for in
-// a search does not depend on the model.
+// where κ brings the mean 30th-largest cosine of C to that of A. Each row keeps
+// the opts.neighbors largest of M. The k-th largest of all that are kept then
+// becomes the k-th largest of own, the corpus's own similarities, times 1.4 and
+// at most 1, so that the weight of neighbors in a search does not depend on the
+// model.
 //
-// terms are those of the ids of p. It is a failure where the model knows too
-// few of them to compare.
+// terms are those of the ids of p. mixed fails if the model knows too few.
 func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own simmatrix.Entries, terms []string, progress simmatrix.Progress) (simmatrix.Entries, error) {
 	model, known, err := modelVectors(ctx, o, terms, progress)
 	if err != nil {
@@ -59,13 +58,13 @@ func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own sim
 		return simmatrix.Entries{}, err
 	}
 	kappa := usualOfCorpus / usualOfModel
-	if !(kappa > 0) || math.IsInf(kappa, 1) { // NaN too
+	if !(kappa > 0) || math.IsInf(kappa, 1) { // also NaN
 		return simmatrix.Entries{}, errors.New("the words are too few, or the model's vectors of them too much alike, to be compared")
 	}
 
-	// A dot product of these vectors is M where C is not negative before it is cut
-	// off, and less than M where it is; then M is (1 − α)·A. So the nearest in M are
-	// among the nearest by these and the nearest by A.
+	// The dot product of these vectors is M if C was not negative before it was
+	// cut off; otherwise it is less than M, which is (1 − α)·A. So the nearest in
+	// M are among the nearest by these and the nearest by A.
 	both := newPanels(p.dim+model.dim, p.vectors)
 	left, right := float32(math.Sqrt(1-o.Share)), float32(math.Sqrt(o.Share*kappa))
 	var vector []float32
@@ -118,18 +117,18 @@ func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own sim
 	return asSimilar(rows, own.Sims), nil
 }
 
-// A pair is the neighbor of a term, its M, and what that comes from.
+// A pair is a term's neighbor, its M, and the origins of that.
 type pair struct {
 	col     uint32
 	m       float32
 	origins uint8 // bits of mixOrigins
 }
 
-// mixOrigins name what an entry of a mixed matrix comes from.
+// mixOrigins are the origins of a mixed matrix's entries.
 var mixOrigins = []string{"documents", "model"}
 
-// asSimilar returns rows of M as entries, of which the k-th largest of all has
-// the k-th largest of sims, times mixedStrength.
+// asSimilar returns rows of M as entries. The k-th largest of all gets the k-th
+// largest of sims, times mixedStrength.
 func asSimilar(rows [][]pair, sims []uint16) simmatrix.Entries {
 	all := make([]float32, 0, len(sims))
 	for _, row := range rows {
@@ -160,9 +159,8 @@ func dot(a, b []float32) (sum float32) {
 	return sum
 }
 
-// byRank returns the function that gives the k-th largest of values the k-th
-// largest of units, and 0 beyond them. Equal values get the same. It sorts
-// values.
+// byRank returns a function that gives the k-th largest of values the k-th
+// largest of units, 0 beyond them, and equal values the same. It sorts values.
 func byRank(values []float32, units []uint16) func(v float32) uint16 {
 	units = slices.Clone(units)
 	slices.Sort(values)
@@ -176,8 +174,8 @@ func byRank(values []float32, units []uint16) func(v float32) uint16 {
 	}
 }
 
-// usualCosine returns the mean 30th-largest cosine of the vectors of ids with
-// those of candidates, nil for all, over the ids that have so many above 0.
+// usualCosine returns the mean 30th-largest cosine of the vectors in ids with
+// those in candidates, nil for all, over the ids with that many positive ones.
 func (p *panels) usualCosine(ctx context.Context, ids, candidates []uint32) (float64, error) {
 	cosines, err := p.cosines(ctx, ids, candidates)
 	sum, rows := 0.0, 0
@@ -189,16 +187,16 @@ func (p *panels) usualCosine(ctx context.Context, ids, candidates []uint32) (flo
 	return sum / float64(max(rows, 1)), err
 }
 
-// componentWords is how many words the principal components are of, evenly
-// spread over the vocabulary: a few directions need no more.
+// componentWords limits the words for principal components, spread evenly over
+// the vocabulary: a few directions need no more.
 const componentWords, componentBlock = 20_000, 256
 
-// leastSpread is the share of the squared lengths of vectors that lies in their
-// differences from the mean, below which these are rounding errors of float32.
+// leastSpread is the smallest share of the vectors' squared lengths in their
+// differences from the mean; smaller ones are float32 rounding errors.
 const leastSpread = 1e-9
 
-// modelVectors returns E, with zeros for the terms that the model does not
-// know, and the ids of the others.
+// modelVectors returns E, with zeros for terms that the model does not know,
+// and the ids of the others.
 func modelVectors(ctx context.Context, o *Mix, terms []string, progress simmatrix.Progress) (*panels, []uint32, error) {
 	var known []uint32
 	for id, term := range terms {
@@ -229,7 +227,7 @@ func modelVectors(ctx context.Context, o *Mix, terms []string, progress simmatri
 			spread, length = spread+x*x, length+(x+mean[d])*(x+mean[d])
 		}
 	}
-	if spread <= leastSpread*length { // also where both are 0
+	if spread <= leastSpread*length { // also if both are 0
 		return nil, nil, errors.New("the model's vectors of all words are alike but for rounding: look at its name and at how it is served, and delete the cache of them")
 	}
 	sample := known
@@ -239,7 +237,7 @@ func modelVectors(ctx context.Context, o *Mix, terms []string, progress simmatri
 			sample[k] = known[k*len(known)/componentWords]
 		}
 	}
-	// The leading eigenvectors of Σ (v − mean)(v − mean)ᵀ are the components.
+	// The components are the leading eigenvectors of Σ (v − mean)(v − mean)ᵀ.
 	product := func(ctx context.Context, dst, src blas64.General) error {
 		clear(dst.Data)
 		for block := range slices.Chunk(sample, componentBlock) {

@@ -12,6 +12,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -73,14 +74,10 @@ func compareMixed(t *testing.T, neighbors int) {
 		return row
 	}
 	own, err := p.nearest(t.Context(), search, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	mix := &Mix{Share: 0.35, Vector: vector, Dim: 8}
 	got, err := p.mixed(t.Context(), mix, search, own, terms, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 
 	var known []int
 	for i := range n {

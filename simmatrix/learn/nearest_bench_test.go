@@ -10,27 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
-
-	"github.com/akin-search/akin/simmatrix"
 )
-
-// BenchmarkFromCorpus learns from 12,000 documents of 100 words. It reports the
-// size of the vocabulary and the largest heap seen.
-func BenchmarkFromCorpus(b *testing.B) {
-	c := corpusOf(zipfDocuments(12_000, 100, 20_000)...)
-	for b.Loop() {
-		stop := make(chan struct{})
-		var largest atomic.Uint64
-		go watchHeap(&largest, stop)
-		m, err := FromCorpus(b.Context(), c, DefaultCorpusOptions(), nil)
-		close(stop)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportMetric(float64(m.Len()), "terms")
-		b.ReportMetric(float64(largest.Load())/(1<<20), "MB-peak")
-	}
-}
 
 func watchHeap(largest *atomic.Uint64, stop <-chan struct{}) {
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -53,9 +33,7 @@ func BenchmarkNearest(b *testing.B) {
 		b.Run(fmt.Sprintf("rows=%d/dim=%d", size.rows, size.dim), func(b *testing.B) {
 			p := clusteredVectors(rand.New(rand.NewPCG(1, 1)), size.rows, size.dim).asPanels()
 			for b.Loop() {
-				if _, err := p.nearest(b.Context(), nearestOptions{neighbors: 200, power: 3}, simmatrix.NewStage(nil, "", 0)); err != nil {
-					b.Fatal(err)
-				}
+				exactly(b, p, nearestOptions{neighbors: 200, power: 3})
 			}
 			pairs := float64(size.rows) * float64(size.rows) * float64(b.N)
 			b.ReportMetric(pairs*2*float64(size.dim)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
@@ -116,9 +94,7 @@ func BenchmarkApproximate(b *testing.B) {
 			var how approximation
 			for b.Loop() {
 				start := time.Now()
-				if _, err := p.nearest(b.Context(), opts, simmatrix.NewStage(nil, "", 0)); err != nil {
-					b.Fatal(err)
-				}
+				exactly(b, p, opts)
 				exact += time.Since(start)
 				start = time.Now()
 				var err error

@@ -2,18 +2,16 @@ package learn
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -50,15 +48,6 @@ func bruteForce(t *vectorTable, opts nearestOptions) simmatrix.Entries {
 	return out
 }
 
-// nearest compares all pairs: see [panels.nearestAmong].
-func (t *vectorTable) nearest(ctx context.Context, opts nearestOptions, st *simmatrix.Stage) (simmatrix.Entries, error) {
-	p := newPanels(t.dim, t.rows)
-	for i := range t.rows {
-		p.add(uint32(min(i, simmatrix.MaxTerms)), t.row(i))
-	}
-	return p.nearest(ctx, opts, st)
-}
-
 func TestNearestIsExact(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 11))
 	// Around the rows of a tile, of a panel and of a block.
@@ -71,14 +60,8 @@ func TestNearestIsExact(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%d rows %+v", rows, opts), func(t *testing.T) {
 				table := gridVectors(random, rows, 32)
-				got, err := table.nearest(t.Context(), opts, simmatrix.NewStage(nil, "", 0))
-				if err != nil {
-					t.Fatal(err)
-				}
-				want := bruteForce(table, opts)
-				if diff := gocmp.Diff(want, got, gocmp.AllowUnexported(simmatrix.Entries{}), cmpopts.EquateEmpty()); diff != "" {
-					t.Error(diff)
-				}
+				got := exactly(t, table.asPanels(), opts)
+				check.Equal(t, bruteForce(table, opts), got, cmpopts.EquateEmpty(), gocmp.AllowUnexported(simmatrix.Entries{}))
 			})
 		}
 	}
@@ -151,57 +134,16 @@ func FuzzNearest(f *testing.F) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		table := unitVectors(random, 1+int(rows)%500, 1+int(dim))
 		opts := nearestOptions{neighbors: 1 + int(neighbors), power: 0.5 + 3*random.Float64()}
-		got, err := table.nearest(t.Context(), opts, simmatrix.NewStage(nil, "", 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := exactly(t, table.asPanels(), opts)
 		checkNearest(t, table, opts, &got)
 	})
-}
-
-func TestNearestIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
-	table := unitVectors(rand.New(rand.NewPCG(2, 2)), 5*blockRows, 33)
-	opts := nearestOptions{neighbors: 20, power: 2}
-	var first simmatrix.Entries
-	for _, processors := range []int{1, 2, 7} {
-		old := runtime.GOMAXPROCS(processors)
-		got, err := table.nearest(t.Context(), opts, simmatrix.NewStage(nil, "", 0))
-		runtime.GOMAXPROCS(old)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if processors == 1 {
-			first = got
-		}
-		if diff := gocmp.Diff(first, got, gocmp.AllowUnexported(simmatrix.Entries{})); diff != "" {
-			t.Errorf("%d processors: %s", processors, diff)
-		}
-	}
-}
-
-// Vectors that are all the same are all as near, and the first of them count.
-func TestNearestOfEqualVectors(t *testing.T) {
-	table := &vectorTable{rows: 50, dim: 4, values: make([]float32, 50*4)}
-	for i := range table.values {
-		table.values[i] = 0.5
-	}
-	got, err := table.nearest(t.Context(), nearestOptions{neighbors: 3, power: 3}, simmatrix.NewStage(nil, "", 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range map[int][]uint32{0: {1, 2, 3}, 1: {0, 2, 3}, 2: {0, 1, 3}, 3: {0, 1, 2}, 49: {0, 1, 2}} {
-		if cols, sims := got.Row(i); !slices.Equal(cols, want) || sims[0] != 65535 {
-			t.Errorf("row %d: %v with %v, want %v", i, cols, sims, want)
-		}
-	}
 }
 
 func TestNearestOfVectorsWithoutDirection(t *testing.T) {
 	for _, dim := range []int{0, 3} { // a corpus without co-occurrence has no dimensions
 		zero := &vectorTable{rows: 70, dim: dim, values: make([]float32, 70*dim)}
-		got, err := zero.nearest(t.Context(), nearestOptions{neighbors: 5, power: 3}, simmatrix.NewStage(nil, "", 0))
-		if err != nil || len(got.Cols) != 0 || len(got.Offsets) != 71 {
-			t.Errorf("%d dimensions: %d neighbors, %v", dim, len(got.Cols), err)
+		if got := exactly(t, zero.asPanels(), nearestOptions{neighbors: 5, power: 3}); len(got.Cols) != 0 || len(got.Offsets) != 71 {
+			t.Errorf("%d dimensions: %d neighbors", dim, len(got.Cols))
 		}
 	}
 }
@@ -219,9 +161,7 @@ func TestUnitsOfACosine(t *testing.T) {
 		{0.01, 0}, // 1e-6·65535 rounds to 0
 		{float32(math.NaN()), 0},
 	} {
-		if got := (nearestOptions{power: 3}).units(tt.cos); got != tt.want {
-			t.Errorf("cos %v: %d units, want %d", tt.cos, got, tt.want)
-		}
+		check.Equal(t, tt.want, (nearestOptions{power: 3}).units(tt.cos), tt.cos)
 	}
 }
 
@@ -299,21 +239,5 @@ func TestAScanRaisesTheFloors(t *testing.T) {
 	s.scan(p, 0, p.len())
 	if floor := s.tiles[0].floors[0]; floor < 0.5 || floor != s.best[7].floor {
 		t.Errorf("floor %v of the tile, %v of the candidates", floor, s.best[7].floor)
-	}
-}
-
-func TestNearestHeedsTheContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	last := 0
-	st := simmatrix.NewStage(func(_ string, done, _ int) {
-		last = done
-		if done > 0 {
-			cancel()
-		}
-	}, "", 0)
-	table := gridVectors(rand.New(rand.NewPCG(1, 1)), 64*100, 8)
-	_, err := table.nearest(ctx, nearestOptions{neighbors: 3, power: 1}, st)
-	if !errors.Is(err, context.Canceled) || last > 64*50 {
-		t.Errorf("after %d rows: %v", last, err)
 	}
 }

@@ -9,48 +9,48 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// maxWindow bounds [CorpusOptions.Window], see windowUnits.
+// maxWindow limits [CorpusOptions.Window], see windowUnits.
 const maxWindow = 6
 
-// defaultContextPower keeps rare contexts from getting the largest associations
+// defaultContextPower keeps rare contexts from having the largest associations
 // (Levy, Goldberg and Dagan, 2015, section 3.1).
 const defaultContextPower = 0.75
 
 // CorpusOptions are the settings of [FromCorpus].
 type CorpusOptions struct {
-	Source     string // becomes Meta.Source: in words, where the documents come from
-	MinDocFreq int    // the smallest document frequency of a term that is learned and may be a neighbor, at least 1
-	// RareTerms gives rows to terms in fewer documents, too, up to twice as many
+	Source     string // becomes Meta.Source: in words, the origin of the documents
+	MinDocFreq int    // smallest document frequency of a term that is learned and may be a neighbor, at least 1
+	// RareTerms also gives rows to terms in fewer documents, up to twice as many
 	// as are learned, those in most documents first.
 	RareTerms    bool
 	Dimensions   int     // of each part of the term vectors, 1 to 1000
-	Window       int     // how many terms apart two terms may be to co-occur, 1 to 6
+	Window       int     // largest distance at which two terms co-occur, 1 to 6
 	ContextPower float64 // α, to which context frequencies are raised, in (0, 1]
 	Neighbors    int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
 	Power        float64 // p in s = max(0, cos)^p, above 0
 	Seed         uint64  // of the random projection of the singular value decomposition
-	// MaxMemory bounds in bytes, roughly, what the corpus and all learned from
-	// it take at once; 0 is no bound. It changes no result.
+	// MaxMemory limits, roughly and in bytes, the memory of the corpus and all
+	// learned from it; 0 means no limit. It does not change the result.
 	MaxMemory int64
-	Mix       *Mix // of a language model; nil is none
+	Mix       *Mix // of a language model; may be nil
 }
 
-// ModelShareParam names, in [simmatrix.Meta], the α of a matrix with a
+// ModelShareParam is the name, in [simmatrix.Meta], of the α of a matrix with a
 // language model mixed in, beside [simmatrix.ModelParam].
 const ModelShareParam = "model_share"
 
-// A Mix has the vectors that a language model gives the terms of a corpus.
+// A Mix has a language model's vectors for the terms of a corpus.
 type Mix struct {
-	Model string  // what the vectors are from, in words
-	Share float64 // α in (0, 1), what the model counts for
-	// Vector returns the vector of a term, of Dim numbers; nil where the model does
-	// not know the term. It is not modified.
+	Model string  // source of the vectors, in words
+	Share float64 // α in (0, 1), the weight of the model
+	// Vector returns the vector of a term, of length Dim, read-only; nil if the
+	// model does not know the term.
 	Vector func(term string) []float32
 	Dim    int
 }
 
-// DefaultCorpusOptions returns the settings that raised the ranking quality
-// most over five judged collections.
+// DefaultCorpusOptions returns the settings that improved ranking most over
+// five judged collections.
 func DefaultCorpusOptions() CorpusOptions {
 	return CorpusOptions{
 		Source: "documents", MinDocFreq: 3, RareTerms: true, Dimensions: 100, Window: 5, ContextPower: defaultContextPower,
@@ -58,7 +58,7 @@ func DefaultCorpusOptions() CorpusOptions {
 	}
 }
 
-// Validate reports every setting that is out of range.
+// Validate returns all errors in the settings.
 func (o *CorpusOptions) Validate() error {
 	var errs []error
 	if o.Mix != nil {

@@ -11,22 +11,21 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// rarePerTerm bounds the rare terms that get a row by the learned ones.
+// rarePerTerm limits the rare terms with rows, per learned term.
 const rarePerTerm = 2
 
-// rareTerms are terms in too few documents to be learned from. They get rows
-// and are nobody's neighbors: their vectors are folded into the spaces of the
-// learned terms.
+// rareTerms are terms in too few documents to learn from. They get rows but are
+// nobody's neighbors: their vectors are folded into the learned terms' spaces.
 type rareTerms struct {
 	learned *vocabulary
 	opts    *CorpusOptions
 	terms   []string  // ascending
-	places  [][]int32 // of each in the sequence of the corpus
+	places  [][]int32 // of each, in the sequence of the corpus
 	vectors vectorTable
 }
 
-// rareTerms returns the terms that occur in fewer than MinDocFreq documents:
-// the most frequent ones, if they are too many.
+// rareTerms returns the terms in fewer than MinDocFreq documents; if they are
+// too many, the most frequent ones.
 func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
 	r := &rareTerms{learned: v, opts: o}
 	if !o.RareTerms {
@@ -54,10 +53,10 @@ func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
 }
 
 // fold appends a part to the vectors of the rare terms. With a = U·σ·Vᵀ, a
-// learned term's vector is its column of a times U·σ^(sigmaPower−1), where
-// U = a·V·σ⁻¹, and a rare term's is the same of the column that it would have.
-// (Deerwester et al., 1990, fold in documents so.) Space is a·V where newFill
-// makes that column, and V where it makes aᵀ times it.
+// learned term's vector is its column of a times U·σ^(sigmaPower−1), where U =
+// a·V·σ⁻¹. A rare term's vector is the same of the column that it would have
+// (Deerwester et al., 1990, fold in documents in this way). space is a·V if
+// newFill makes that column, and V if it makes aᵀ times it.
 func (r *rareTerms) fold(
 	ctx context.Context, space blas64.General, newFill func() func() func(int, *sparseBlock), sigma []float64, sigmaPower, length float64,
 	room int64, progress simmatrix.Progress,
@@ -77,7 +76,7 @@ func (r *rareTerms) fold(
 	return nil
 }
 
-// fillContexts makes rows of the association of a rare term with its contexts.
+// fillContexts makes rows of a rare term's association with its contexts.
 func (r *rareTerms) fillContexts() func() func(int, *sparseBlock) {
 	shares := contextShares(r.learned.contextSums(r.opts.Window), r.opts.ContextPower)
 	return func() func(int, *sparseBlock) {
@@ -91,8 +90,8 @@ func (r *rareTerms) fillContexts() func() func(int, *sparseBlock) {
 	}
 }
 
-// fillDocuments makes rows of the sum of a rare term's documents, each as
-// termDocuments has it and as much as the term weighs in it.
+// fillDocuments makes rows of the sum of a rare term's documents, as in
+// termDocuments, each weighted by the term.
 func (r *rareTerms) fillDocuments() func() func(int, *sparseBlock) {
 	idf := r.learned.idf()
 	type weight struct {
@@ -115,7 +114,7 @@ func (r *rareTerms) fillDocuments() func() func(int, *sparseBlock) {
 					sum = append(sum, weight{i, one.value[n] * scale})
 				}
 			}
-			// In an order that does not depend on that of the documents.
+			// The order must not depend on that of the documents.
 			slices.SortFunc(sum, func(a, b weight) int { return cmp.Or(cmp.Compare(a.term, b.term), cmp.Compare(a.value, b.value)) })
 			for _, w := range sum {
 				b.add(w.term, w.value)
@@ -124,8 +123,8 @@ func (r *rareTerms) fillDocuments() func() func(int, *sparseBlock) {
 	}
 }
 
-// documentOf appends the learned terms of the document with the first of the
-// places of a rare term, and returns how many of the places are in it.
+// documentOf appends the learned terms of the document at the first of a rare
+// term's places, and returns how many of the places are in it.
 func (r *rareTerms) documentOf(doc, places []int32) (_ []int32, tf int) {
 	sequence, p := r.learned.corpus.sequence, int(places[0])
 	for sequence[p-1] != endOfDocument {

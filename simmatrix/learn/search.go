@@ -10,15 +10,14 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
-// blockRows is how many vectors a [searcher] has at a time: enough to use a
-// panel often while it is in the processor's cache, few enough to stay.
+// blockRows is the number of vectors in a [searcher]: enough to reuse a panel
+// often while it is in the cache, few enough to stay there.
 const blockRows = 192
 
-// A show compares the vectors that the searcher has begun with, those at the
-// places [lo, hi), with others.
+// A show compares the searcher's vectors, those at the places [lo, hi).
 type show func(s *searcher, lo, hi int)
 
-// showAll compares all with all vectors of p.
+// showAll compares vectors with all vectors of p.
 func (p *panels) showAll() show {
 	return func(s *searcher, _, _ int) {
 		s.load(s.all)
@@ -26,9 +25,9 @@ func (p *panels) showAll() show {
 	}
 }
 
-// search finds for each vector of p the room largest dot products above the
-// floor with the vectors that it is shown, itself included. It gives them to
-// found, best first, once for each id and by several goroutines at once.
+// search finds for each vector of p the room largest dot products above floor
+// with the vectors that it is shown, including itself. It passes them to found,
+// best first, once per id and concurrently.
 func (p *panels) search(ctx context.Context, room int, floor float32, newShow func() show,
 	found func(id uint32, best []candidate), st *simmatrix.Stage,
 ) error {
@@ -48,12 +47,12 @@ func (p *panels) search(ctx context.Context, room int, floor float32, newShow fu
 type searcher struct {
 	multiply multiply
 	dim      int
-	ids      []uint32     // of the vectors of the block
-	vectors  []float32    // one after the other
+	ids      []uint32     // of the block's vectors
+	vectors  []float32    // one after another
 	best     []candidates // of each
 	all      []int        // 0, 1, ... for each
 
-	// The vectors that are compared now, in groups of tileRows.
+	// The vectors being compared, in groups of tileRows.
 	loaded []int // their places in the block
 	packed []float32
 	tiles  []tile
@@ -130,13 +129,13 @@ func (s *searcher) take(t int, ids []uint32) {
 	}
 }
 
-// A candidate is a dot product and the id of its vector in one number that is
-// larger for a larger product, then for a lower id.
+// A candidate is a dot product and its vector's id in one number, which sorts
+// by larger product, then by lower id.
 type candidate uint64
 
 func newCandidate(cos float32, id uint32) candidate {
 	b := math.Float32bits(cos)
-	if b>>31 == 1 { // negative: more bits are less
+	if b>>31 == 1 { // negative: more bits mean less
 		b = ^b
 	} else {
 		b |= 1 << 31
@@ -154,7 +153,7 @@ func (c candidate) cos() float32 {
 	return math.Float32frombits(^b)
 }
 
-// candidates are the best so far and, until sortOut, as many worse ones.
+// candidates are the best so far and, until sortOut, as many others.
 type candidates struct {
 	room  int
 	least float32 // only larger products are taken
@@ -166,7 +165,7 @@ func (c *candidates) reset() {
 	c.seen, c.floor = c.seen[:0], c.least
 }
 
-// add may miss one with the floor's product, of many in descending id.
+// add may miss a product equal to the floor, of many in descending id.
 func (c *candidates) add(one candidate) {
 	c.seen = append(c.seen, one)
 	if len(c.seen) >= 2*c.room {
@@ -174,7 +173,7 @@ func (c *candidates) add(one candidate) {
 	}
 }
 
-// sortOut keeps the room best, and raises the floor if there are so many.
+// sortOut keeps the room best, and raises the floor if there are that many.
 func (c *candidates) sortOut() {
 	if len(c.seen) >= c.room {
 		selectLargest(c.seen, c.room)
@@ -191,8 +190,8 @@ func (c *candidates) ranked() []candidate {
 	return c.seen
 }
 
-// selectLargest moves the k largest, 1 to all, to the front, the least of them
-// to k-1, by Hoare's algorithm with the median of three.
+// selectLargest moves the k largest, 1 <= k <= all, to the front, the smallest
+// of them to k-1, by Hoare's algorithm with the median of three.
 func selectLargest(all []candidate, k int) {
 	lo, hi := 0, len(all)-1
 	for lo < hi {
@@ -223,7 +222,7 @@ func selectLargest(all []candidate, k int) {
 	}
 }
 
-// A vectorTable holds one vector a row.
+// A vectorTable holds one vector per row.
 type vectorTable struct {
 	rows, dim int
 	values    []float32
@@ -234,10 +233,10 @@ func (t *vectorTable) row(i int) []float32 { return t.values[i*t.dim : (i+1)*t.d
 type nearestOptions struct {
 	neighbors  int
 	power      float64
-	candidates []uint32 // ascending ids of those that may be neighbors; nil is all
+	candidates []uint32 // ascending ids of possible neighbors; nil means all
 }
 
-// units returns max(0, cos)^power in 1/65535.
+// units returns max(0, cos)^power in units of 1/65535.
 func (o nearestOptions) units(cos float32) uint16 {
 	if !(cos > 0) {
 		return 0
@@ -245,7 +244,7 @@ func (o nearestOptions) units(cos float32) uint16 {
 	return uint16(math.Round(math.Pow(min(float64(cos), 1), o.power) * simmatrix.UnitsOfOne))
 }
 
-// row returns the entries that candidates, best first, give the vector id.
+// row returns the entries of vector id from candidates, best first.
 func (o nearestOptions) row(id uint32, best []candidate) []simmatrix.Entry {
 	row := make([]simmatrix.Entry, 0, len(best))
 	for _, c := range best {
@@ -262,19 +261,19 @@ func (o nearestOptions) row(id uint32, best []candidate) []simmatrix.Entry {
 	return row
 }
 
-// nearest compares all with all candidates.
+// nearest compares all vectors with all candidates.
 func (p *panels) nearest(ctx context.Context, opts nearestOptions, st *simmatrix.Stage) (simmatrix.Entries, error) {
 	return p.nearestAmong(ctx, opts, p.among(opts.candidates).showAll, st)
 }
 
-// nearestAmong returns for every vector of p, whose ids are the rows, the
-// neighbors largest dot products with those that show compares it with, as
-// similarities, ties by lower id.
+// nearestAmong returns, for every vector of p, whose ids are the rows, the
+// largest dot products with the vectors that show compares it with, at most
+// neighbors, as similarities, ties by lower id.
 func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow func() show, st *simmatrix.Stage) (simmatrix.Entries, error) {
-	room := max(0, min(opts.neighbors, p.vectors-1)) // for each row
+	room := max(0, min(opts.neighbors, p.vectors-1)) // per row
 	found := simmatrix.Entries{Cols: make([]uint32, room*p.vectors), Sims: make([]uint16, room*p.vectors)}
 	lengths := make([]int, p.vectors)
-	// A vector is compared with itself, too, and may take one place.
+	// A vector is also compared with itself, which may take one place.
 	err := p.search(ctx, room+1, 0, newShow, func(id uint32, best []candidate) {
 		row := opts.row(id, best)
 		from := int(id) * room
@@ -294,7 +293,7 @@ func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow 
 		at += l
 		found.Offsets = append(found.Offsets, at)
 	}
-	if at < len(found.Cols) { // a matrix lives long: free what is unused
+	if at < len(found.Cols) { // a matrix lives long: free unused memory
 		found.Cols = append(make([]uint32, 0, at), found.Cols[:at]...)
 		found.Sims = append(make([]uint16, 0, at), found.Sims[:at]...)
 	}
@@ -303,14 +302,14 @@ func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow 
 
 const noVector = math.MaxUint32
 
-// panels are vectors as a [multiply] reads them: tileCols of them next to each
-// other, dimension by dimension. Empty places have zeros.
+// panels are vectors in the layout of a [multiply]: tileCols side by side,
+// dimension by dimension. Empty places are zero.
 type panels struct {
 	dim     int
 	vectors int
-	ids     []uint32  // of every place
-	values  []float32 // tileCols·dim of every panel
-	next    int       // the place of the next vector
+	ids     []uint32  // by place
+	values  []float32 // tileCols·dim per panel
+	next    int       // place of the next vector
 }
 
 func newPanels(dim, vectors int) *panels {
@@ -361,7 +360,7 @@ func (p *panels) pick(ids []uint32) *panels {
 	return picked
 }
 
-// among is [panels.pick], and all vectors for nil.
+// among is [panels.pick]; nil means all vectors.
 func (p *panels) among(ids []uint32) *panels {
 	if ids == nil {
 		return p

@@ -14,15 +14,15 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
-// A sparse matrix keeps the blocks of rows in which it was made: joining them
-// would take twice the memory.
+// A sparse matrix keeps the blocks of rows in which it was made, because
+// joining them would take twice the memory.
 type sparse struct {
 	rows, cols int
 	blocks     []sparseBlock
 }
 
-// A sparseBlock has rows in compressed form: lengths[0] ascending columns and
-// their values, then those of the second row.
+// A sparseBlock has compressed rows: lengths[0] ascending columns with values,
+// then those of the second row, and so on.
 type sparseBlock struct {
 	lengths []int32
 	index   []int32
@@ -39,16 +39,16 @@ func (b *sparseBlock) add(column int32, value float32) {
 	b.value = append(b.value, value)
 }
 
-// makeSparse makes a matrix on all processors. newFill is called once for each;
-// what it returns appends the entries of a row to a block. Where they come to
-// more than room bytes, it returns an [*oversize].
+// makeSparse makes a matrix on all processors. It calls newFill once for each;
+// the result appends the entries of a row to a block. If they take more than
+// room bytes, it returns an [*oversize].
 func makeSparse(
 	ctx context.Context, rows, cols int, room int64, newFill func() func(row int, b *sparseBlock), st *simmatrix.Stage,
 ) (*sparse, error) {
 	s := &sparse{rows: rows, cols: cols, blocks: make([]sparseBlock, (rows+rowsPerBlock-1)/rowsPerBlock)}
 	limited, giveUp := context.WithCancel(ctx)
 	defer giveUp()
-	var finished, held atomic.Int64 // rows, and bytes of their entries
+	var finished, held atomic.Int64 // rows, and bytes of entries
 	err := parallel.EachBlock(limited, rows, rowsPerBlock, func() func(lo, hi int) {
 		fill := newFill()
 		var scratch sparseBlock
@@ -58,7 +58,7 @@ func makeSparse(
 			for i := lo; i < hi; i++ {
 				before := len(scratch.index)
 				fill(i, &scratch)
-				lengths[i-lo] = int32(len(scratch.index) - before) //nolint:gosec // at most cols, which are indexed by int32
+				lengths[i-lo] = int32(len(scratch.index) - before) //nolint:gosec // at most cols, which int32 indexes
 			}
 			s.blocks[lo/rowsPerBlock] = sparseBlock{lengths, slices.Clone(scratch.index), slices.Clone(scratch.value)}
 			finished.Add(int64(hi - lo))
@@ -78,7 +78,7 @@ func makeSparse(
 	return s, nil
 }
 
-// An oversize is an error of entries for which there is no room.
+// An oversize is the error of entries without room.
 type oversize struct{ need, room int64 }
 
 // Error implements error.
@@ -88,8 +88,7 @@ func (o *oversize) Error() string {
 
 func megabytes(n int64) string { return fmt.Sprintf("%d MB", max(n, 0)>>20) }
 
-// explain turns an oversize of the named entries into a [simmatrix.ErrMemory]
-// of a limit.
+// explain turns an oversize of the named entries into a [simmatrix.ErrMemory].
 func explain(err error, entries string, limit int64) error {
 	o, ok := errors.AsType[*oversize](err)
 	if !ok {
@@ -164,18 +163,18 @@ func gramRow(out, in []PanelRow, index []int32, value []float32) {
 	}
 }
 
-// windowUnits is the weight of two neighboring terms. Terms k apart weigh
-// windowUnits/k, a whole number up to maxWindow, so that counts are exact.
+// windowUnits is the weight of adjacent terms. Terms k apart weigh
+// windowUnits/k, an integer up to maxWindow, so that counts are exact.
 const windowUnits = 60
 
 // ppmi returns the positive pointwise mutual information of contexts and terms,
 //
 //	max(0, ln(c_ij / (c_i · q_j))),  q_j = c_j^α / Σ_k c_k^α
 //
-// for context j and term i, where c_ij = Σ 1/distance over all pairs at most
-// window apart in a text, both ways, c_i = Σ_j c_ij, and α is the context
-// power. Terms outside the vocabulary do not count in the distance. For room
-// see makeSparse.
+// for context j and term i. c_ij = Σ 1/distance over all pairs at most window
+// apart in a text, in both directions, c_i = Σ_j c_ij, and α is the context
+// power. Terms outside the vocabulary do not count in distances. For room see
+// makeSparse.
 func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st *simmatrix.Stage) (*sparse, error) {
 	n := len(v.terms)
 	sums := v.contextSums(o.Window)
@@ -192,8 +191,8 @@ func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st 
 	}, st)
 }
 
-// associate adds the association of a term and a context that met so often to
-// a column of b, if it is positive.
+// associate adds the association of a term and a context that co-occurred in
+// units to a column of b, if it is positive.
 func associate(b *sparseBlock, column int32, units, sum int, context float64) {
 	if pmi := math.Log(float64(units) / (float64(sum) * context)); pmi > 0 {
 		b.add(column, float32(pmi))
@@ -207,7 +206,7 @@ func contextShares(sums []int, power float64) []float64 {
 		shares[j] = math.Pow(float64(c), power)
 		total += shares[j]
 	}
-	if total > 0 { // else no two terms ever meet
+	if total > 0 { // else no two terms co-occur
 		for j := range shares {
 			shares[j] /= total
 		}
@@ -262,14 +261,15 @@ func (c *contextCounter) count(v *vocabulary, places []int32, window int) (sum i
 	return sum
 }
 
-// termDocuments returns the document-term matrix (documents are rows) with
+// termDocuments returns the document-term matrix, a document per row, with
+// weights
 //
 //	ln(1 + tf) · ln(1 + (N − df + 0.5)/(df + 0.5))
 //
-// as the weight, and every document scaled to unit length.
+// and every document scaled to unit length.
 func (v *vocabulary) termDocuments(ctx context.Context, room int64, st *simmatrix.Stage) (*sparse, error) {
 	idf := v.idf()
-	starts := []int{1} // of the documents
+	starts := []int{1} // of documents
 	for p, i := range v.sequence[1:] {
 		if i == endOfDocument {
 			starts = append(starts, p+2)
@@ -297,8 +297,8 @@ func (v *vocabulary) idf() []float64 {
 	return idf
 }
 
-// weigh adds a document, the terms of which it sorts, to b, at unit length. It
-// returns the length before.
+// weigh adds a document, whose terms it sorts, to b at unit length. It returns
+// the length before.
 func weigh(doc []int32, idf []float64, b *sparseBlock) float32 {
 	slices.Sort(doc)
 	start, squares := len(b.value), 0.0
@@ -312,7 +312,7 @@ func weigh(doc []int32, idf []float64, b *sparseBlock) float32 {
 		b.add(doc[from], float32(weight))
 		from = to
 	}
-	length := float32(math.Sqrt(squares)) // above 0: no idf is 0
+	length := float32(math.Sqrt(squares)) // positive: no idf is 0
 	for k := start; k < len(b.value); k++ {
 		b.value[k] /= length
 	}

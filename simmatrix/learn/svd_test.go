@@ -2,7 +2,6 @@ package learn
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -12,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -84,9 +84,7 @@ func TestTruncatedSVDAgreesWithTheFullOne(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a := randomSparse(random, tt.rows, tt.cols, tt.share, tt.decay)
 			v, sigma, err := Leading(t.Context(), gramOf(a), tt.k, rand.New(rand.NewPCG(1, 1)), simmatrix.NewStage(nil, "", 0))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			var full mat.SVD
 			if !full.Factorize(dense(a), mat.SVDThin) {
 				t.Fatal("gonum's SVD failed")
@@ -150,9 +148,7 @@ func TestTruncatedSVDHeedsTheContext(t *testing.T) {
 			}
 		}, "", Products)
 		_, _, err := Leading(ctx, gramOf(randomSparse(rand.New(rand.NewPCG(1, 1)), 20, 20, 0.5, 1)), 3, rand.New(rand.NewPCG(1, 1)), st)
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("ended after %d products: %v", product, err)
-		}
+		check.Error(t, context.Canceled, err, product)
 	}
 }
 
@@ -166,24 +162,13 @@ func TestGramProduct(t *testing.T) {
 		}
 		got := newDense(17, width)
 		got.Data[0] = math.NaN() // what was there before must not matter
-		if err := a.gram(t.Context(), got, b); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, a.gram(t.Context(), got, b))
 		var half, want mat.Dense
 		half.Mul(dense(a), mat.NewDense(17, width, b.Data))
 		want.Mul(dense(a).T(), &half)
 		if !mat.EqualApprox(&want, mat.NewDense(17, width, got.Data), 1e-12) {
 			t.Errorf("width %d: the product is wrong", width)
 		}
-	}
-}
-
-func TestGramProductHeedsTheContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	a := randomSparse(rand.New(rand.NewPCG(1, 1)), 100, 1000, 0.1, 1)
-	if err := a.gram(ctx, newDense(1000, 10), newDense(1000, 10)); !errors.Is(err, context.Canceled) {
-		t.Errorf("gram: %v", err)
 	}
 }
 

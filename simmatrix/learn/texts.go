@@ -17,28 +17,28 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// maxWordBytes is the longest word that [Texts.Add] takes in. Lucene's standard
+// maxWordBytes is the longest word that [Texts.Add] takes. Lucene's standard
 // tokenizer cuts at 255 characters; nothing that long is a word.
 const maxWordBytes = 255
 
 // Texts collects documents as sequences of surface words, so that an analyzer
-// sees each distinct word once. It is not safe for use by several goroutines.
+// sees each distinct word once. It is not safe for concurrent use.
 type Texts struct {
 	ids   map[string]int32
 	words []string
-	// sequence has ids, endOfText between the texts of a document and
-	// endOfDocument after each document. No text and no document is empty.
+	// sequence has ids, endOfText between the texts of a document, and
+	// endOfDocument after each document. No text or document is empty.
 	sequence []int32
 	docs     int
-	bytes    int64 // of the words, with what is kept of each
+	bytes    int64 // of the words with all that is kept of each
 }
 
-// NewTexts returns no texts.
+// NewTexts returns empty Texts.
 func NewTexts() *Texts { return &Texts{ids: make(map[string]int32)} }
 
-// Add adds one document, given as the values of its fields, in order. It splits
-// them at Unicode's word boundaries (UAX #29), as Lucene's standard tokenizer
-// does, and keeps words with a letter or digit.
+// Add adds a document, given as the values of its fields, in order. It splits
+// at Unicode's word boundaries (UAX #29), like Lucene's standard tokenizer, and
+// keeps words with a letter or digit.
 func (t *Texts) Add(texts ...string) {
 	isWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 	t.add(len(texts), func(k int) {
@@ -50,8 +50,8 @@ func (t *Texts) Add(texts ...string) {
 	})
 }
 
-// AddTerms is Add for texts that are index terms already. Terms that are empty
-// or longer than [simmatrix.MaxTermBytes] are skipped.
+// AddTerms is Add for texts of index terms. It skips terms that are empty or
+// longer than [simmatrix.MaxTermBytes].
 func (t *Texts) AddTerms(texts ...[]string) {
 	t.add(len(texts), func(k int) {
 		for _, term := range texts[k] {
@@ -62,7 +62,7 @@ func (t *Texts) AddTerms(texts ...[]string) {
 	})
 }
 
-// add adds a document of texts whose words the function appends.
+// add adds a document of texts whose words appendWords appends.
 func (t *Texts) add(texts int, appendWords func(k int)) {
 	start, end := len(t.sequence), len(t.sequence) // end of the last text with a word
 	for k := range texts {
@@ -84,7 +84,7 @@ func (t *Texts) add(texts int, appendWords func(k int)) {
 func (t *Texts) id(word string) int32 {
 	id, ok := t.ids[word]
 	if !ok {
-		word = strings.Clone(word)                   // else it would keep the whole text alive
+		word = strings.Clone(word)                   // else the whole text would stay in memory
 		id = int32(min(len(t.words), math.MaxInt32)) // memory ends long before
 		t.ids[word] = id
 		t.words = append(t.words, word)
@@ -93,16 +93,16 @@ func (t *Texts) id(word string) int32 {
 	return id
 }
 
-// Words returns the distinct words in order of appearance, not to be modified.
+// Words returns the distinct words in order of appearance, read-only.
 func (t *Texts) Words() []string { return t.words }
 
 // Docs returns the number of documents with at least one word.
 func (t *Texts) Docs() int { return t.docs }
 
-// Bytes returns about how much memory the texts take.
+// Bytes returns the approximate memory of the texts.
 func (t *Texts) Bytes() int64 { return t.bytes + 4*int64(cap(t.sequence)) }
 
-// Append adds the documents of other after those of t.
+// Append appends the documents of other.
 func (t *Texts) Append(other *Texts) {
 	ids := make([]int32, len(other.words))
 	for k, word := range other.words {
@@ -118,17 +118,17 @@ func (t *Texts) Append(other *Texts) {
 	t.docs += other.docs
 }
 
-// Limit keeps at most docs documents, a random choice that depends on the
-// documents and not on their order. Words stay.
+// Limit keeps at most docs documents, chosen pseudo-randomly by their content,
+// not their order. Words stay.
 func (t *Texts) Limit(docs int) {
 	if docs < 0 || t.docs <= docs {
 		return
 	}
 	hashes := t.hashes()
 	sorted := slices.Sorted(slices.Values(hashes))
-	first := sorted[docs] // the lowest of those that go
+	first := sorted[docs] // the lowest hash that is dropped
 	below, _ := slices.BinarySearch(sorted, first)
-	equal := docs - below // documents of one hash are the same: the first of them stay
+	equal := docs - below // documents with one hash are the same: the first of them stay
 	kept, start, doc := 0, 0, 0
 	for p, id := range t.sequence {
 		if id != endOfDocument {
@@ -165,7 +165,7 @@ func (t *Texts) hashes() []uint64 {
 		case id == endOfText:
 			h *= prime
 		default:
-			// Spread the bits as SplitMix64 does (Steele, Lea and Flood, 2014).
+			// Spread the bits as in SplitMix64 (Steele, Lea and Flood, 2014).
 			h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 			h = (h ^ h>>27) * 0x94d049bb133111eb
 			hashes, h = append(hashes, h^h>>31), offset
@@ -174,9 +174,9 @@ func (t *Texts) hashes() []uint64 {
 	return hashes
 }
 
-// Corpus returns the documents as sequences of index terms, where terms[k] are
-// the analyzer's terms of Words()[k], and with the most frequent form of each
-// term. With nil every word is its own term.
+// Corpus returns the documents as sequences of index terms, with the most
+// frequent forms of each term. terms[k] are the analyzer's terms of Words()[k];
+// nil means that every word is its own term.
 func (t *Texts) Corpus(terms [][]string) *Corpus {
 	c := newCorpus()
 	known := make([][]int32, len(t.words)) // ids in c of the words seen so far
@@ -207,11 +207,11 @@ func (t *Texts) Corpus(terms [][]string) *Corpus {
 	return c
 }
 
-// maxForms is how many forms of a term are kept.
+// maxForms limits the forms kept for a term.
 const maxForms = 3
 
-// forms returns by term the most frequent of the words, in lower case, that the
-// analyzer makes only that term of, at most maxForms, ties by the alphabet.
+// forms returns, by term, the most frequent lower-case words that the analyzer
+// maps to only that term, at most maxForms, ties in alphabetical order.
 func (t *Texts) forms(terms [][]string) map[string][]Form {
 	counts := make([]int, len(t.words))
 	for _, id := range t.sequence {
@@ -219,7 +219,7 @@ func (t *Texts) forms(terms [][]string) map[string][]Form {
 			counts[id]++
 		}
 	}
-	var single []int32 // words that are one term, by term and form
+	var single []int32 // words with a single term, by term and form
 	for k := range t.words {
 		if counts[k] > 0 && len(terms[k]) == 1 && simmatrix.CheckForm(strings.ToLower(t.words[k])) == nil {
 			single = append(single, int32(k))
@@ -230,7 +230,7 @@ func (t *Texts) forms(terms [][]string) map[string][]Form {
 		return cmp.Or(cmp.Compare(terms[a][0], terms[b][0]), cmp.Compare(lower(a), lower(b)))
 	})
 	forms := make(map[string][]Form)
-	var all []Form // of a term
+	var all []Form // of one term
 	for len(single) > 0 {
 		term := terms[single[0]][0]
 		all = all[:0]
@@ -248,14 +248,14 @@ func (t *Texts) forms(terms [][]string) map[string][]Form {
 	return forms
 }
 
-// ErrTexts says that the input is no file of texts, cut short, or damaged.
+// ErrTexts says that the input is not a complete and sound file of texts.
 var ErrTexts = errors.New("not a whole file of texts")
 
-// EncodeTexts writes t to w, compressed by gzip, whose checksum it has: for
-// each document a line of JSON, an array of the arrays of the words of its
-// texts. The same texts always give the same bytes.
+// EncodeTexts writes t to w, gzip-compressed and so with a checksum: a line of
+// JSON per document, an array of the arrays of words of its texts. Equal texts
+// give equal bytes.
 func EncodeTexts(w io.Writer, t *Texts) error {
-	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // which is a level
+	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // fails only for unknown levels
 	lines := json.NewEncoder(z)
 	document, text := [][]string(nil), []string(nil)
 	for _, id := range t.sequence {
@@ -300,7 +300,7 @@ func DecodeTexts(r io.Reader) (*Texts, error) {
 	return t, nil
 }
 
-// A watchedReader keeps an error of its own, not that of what is in the file.
+// A watchedReader keeps its own read error, apart from errors in the content.
 type watchedReader struct {
 	io.Reader
 

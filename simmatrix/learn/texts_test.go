@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -33,9 +34,7 @@ func TestTextsSplitAtWordBoundaries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			texts := NewTexts()
 			texts.Add(tt.text)
-			if diff := cmp.Diff(tt.want, texts.Words()); diff != "" {
-				t.Errorf("words (-want +got):\n%s", diff)
-			}
+			check.Equal(t, tt.want, texts.Words())
 			if want := min(len(tt.want), 1); texts.Docs() != want {
 				t.Errorf("%d documents, want %d", texts.Docs(), want)
 			}
@@ -60,16 +59,12 @@ func TestTextsBecomeSequencesOfIndexTerms(t *testing.T) {
 	want.addDocument(nil)
 	want.addDocument([]string{"car", "wi", "wireless", "fi"})
 	want.setForms(map[string][]Form{"car": {{"car", 2}, {"cars", 1}}})
-	if diff := cmp.Diff(want, texts.Corpus(terms), unexported); diff != "" {
-		t.Errorf("corpus (-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, texts.Corpus(terms), unexported)
 	words := newCorpus()
 	words.addDocument([]string{"The", "cars"}, []string{"of", "the", "car"}, []string{"the"})
 	words.addDocument([]string{"of", "the"})
 	words.addDocument([]string{"car", "Wi", "Fi"})
-	if diff := cmp.Diff(words, texts.Corpus(nil), unexported); diff != "" {
-		t.Errorf("corpus of the words themselves (-want +got):\n%s", diff)
-	}
+	check.Equal(t, words, texts.Corpus(nil), unexported)
 }
 
 func TestFormOfATermIsItsMostFrequentWord(t *testing.T) {
@@ -91,9 +86,7 @@ func TestFormOfATermIsItsMostFrequentWord(t *testing.T) {
 		"valv": {{"valve", 1}, {"valves", 1}}, "caf": {{"cafés", 1}},
 	}
 	c := texts.Corpus(terms)
-	if diff := cmp.Diff(want, c.forms); diff != "" {
-		t.Errorf("forms (-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, c.forms)
 	if c := texts.Corpus(nil); c.forms != nil {
 		t.Errorf("words as terms have the forms %v", c.forms)
 	}
@@ -109,12 +102,8 @@ func TestTermsAreTakenAsTheyAre(t *testing.T) {
 	texts.AddTerms(nil, []string{""})
 	want := newCorpus()
 	want.addDocument([]string{"new york", "3.5", "—"}, []string{"3.5"})
-	if diff := cmp.Diff(want, texts.Corpus(nil), unexported); diff != "" {
-		t.Errorf("corpus (-want +got):\n%s", diff)
-	}
-	if texts.Docs() != 1 {
-		t.Errorf("%d documents, want 1", texts.Docs())
-	}
+	check.Equal(t, want, texts.Corpus(nil), unexported)
+	check.Equal(t, 1, texts.Docs())
 }
 
 // randomTexts returns documents of letters; equal seeds give equal ones.
@@ -144,9 +133,7 @@ func TestAppendedTextsAreThoseOfBoth(t *testing.T) {
 		}
 	}
 	first.Append(second)
-	if diff := cmp.Diff(want, first, unexported); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, first, unexported)
 }
 
 // documentsOfTexts returns the words of every text of every document.
@@ -191,9 +178,7 @@ func TestLimitDependsOnlyOnTheDocuments(t *testing.T) {
 	}
 	smaller := sample(10)
 	for _, limit := range []int{0, 1, 10, 100, 1000} {
-		if diff := cmp.Diff(sample(limit), sample(limit)); diff != "" {
-			t.Errorf("limit %d: %s", limit, diff)
-		}
+		check.Equal(t, sample(limit), sample(limit), limit)
 	}
 	for _, d := range smaller {
 		if !slices.Contains(sample(100), d) {
@@ -224,9 +209,7 @@ func TestLimitIsAsGoodAsRandom(t *testing.T) {
 func encodedTexts(tb testing.TB, t *Texts) []byte {
 	tb.Helper()
 	var b bytes.Buffer
-	if err := EncodeTexts(&b, t); err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, EncodeTexts(&b, t))
 	return b.Bytes()
 }
 
@@ -243,12 +226,8 @@ func TestTextsSurviveWritingAndReading(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := encodedTexts(t, texts)
 			got, err := DecodeTexts(iotest.HalfReader(bytes.NewReader(file)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(texts, got, unexported); diff != "" {
-				t.Error(diff)
-			}
+			check.OK(t, err)
+			check.Equal(t, texts, got, unexported)
 			if !bytes.Equal(encodedTexts(t, got), file) {
 				t.Error("other bytes the second time")
 			}
@@ -261,9 +240,7 @@ func TestDamagedTextsAreRefused(t *testing.T) {
 	file := encodedTexts(t, texts)
 	refused := func(what string, b []byte) {
 		t.Helper()
-		if _, err := DecodeTexts(bytes.NewReader(b)); !errors.Is(err, ErrTexts) {
-			t.Errorf("%s: error %v", what, err)
-		}
+		check.Error(t, ErrTexts, check.ErrOf(DecodeTexts(bytes.NewReader(b))), what)
 	}
 	for n := range file {
 		refused(fmt.Sprintf("cut to %d bytes", n), file[:n])
@@ -287,9 +264,7 @@ func TestErrorsOfReadingAndWritingTextsArePassedOn(t *testing.T) {
 	file := encodedTexts(t, randomTexts(7, 10))
 	for n := range file {
 		r := io.MultiReader(bytes.NewReader(file[:n]), iotest.ErrReader(broken))
-		if _, err := DecodeTexts(r); !errors.Is(err, broken) {
-			t.Errorf("after %d bytes: %v", n, err)
-		}
+		check.Error(t, broken, check.ErrOf(DecodeTexts(r)), n)
 	}
 	for n := range 3 {
 		if err := EncodeTexts(&shortWriter{after: n * 20, err: broken}, randomTexts(7, 10)); !errors.Is(err, broken) {
@@ -331,9 +306,7 @@ func FuzzDecodeTexts(f *testing.F) {
 			return
 		}
 		again, err := DecodeTexts(bytes.NewReader(encodedTexts(t, texts)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if diff := cmp.Diff(texts, again, unexported); diff != "" {
 			t.Fatal(diff)
 		}

@@ -6,8 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas32"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // multiplies are the implementations that this processor can run.
@@ -75,57 +74,7 @@ func TestMultiplyGivesDotProductsAndWhichAreAboveTheFloor(t *testing.T) {
 					want = want || above
 				}
 			}
-			if some != want {
-				t.Errorf("%s, %d dimensions: %v, want %v", name, dim, some, want)
-			}
-		}
-	}
-}
-
-func TestWhatEqualsTheFloorIsNotAboveIt(t *testing.T) {
-	const dim = 5
-	ones := slices.Repeat([]float32{1}, tileCols*dim)
-	for name, multiply := range multiplies() {
-		for _, tt := range []struct {
-			floor float32
-			above uint16
-		}{{dim, 0}, {math.Nextafter32(dim, 0), 0xffff}, {float32(math.Inf(1)), 0}, {float32(math.NaN()), 0}} {
-			var tile tile
-			for i := range tile.floors {
-				tile.floors[i] = tt.floor
-			}
-			if some := multiply(&tile, ones[:tileRows*dim], ones); some != (tt.above > 0) {
-				t.Errorf("%s: something above %v: %v", name, tt.floor, some)
-			}
-			for i, above := range tile.above {
-				if above != tt.above {
-					t.Errorf("%s: row %d, %016b above %v, want %016b", name, i, above, tt.floor, tt.above)
-				}
-			}
-		}
-	}
-}
-
-func TestMultiplyAgreesWithGonum(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 6))
-	for _, dim := range []int{1, 3, 64, 65, 200} {
-		c := newTileCase(random, dim)
-		var want [tileRows * tileCols]float32
-		blas32.Gemm(blas.Trans, blas.NoTrans, 1,
-			blas32.General{Rows: dim, Cols: tileRows, Stride: tileRows, Data: c.rows},
-			blas32.General{Rows: dim, Cols: tileCols, Stride: tileCols, Data: c.panel},
-			0, blas32.General{Rows: tileRows, Cols: tileCols, Stride: tileCols, Data: want[:]})
-		for name, multiply := range multiplies() {
-			var tile tile
-			multiply(&tile, c.rows, c.panel)
-			for i, dots := range tile.dots {
-				for k, dot := range dots {
-					_, bound := c.exact(i, k)
-					if w := want[i*tileCols+k]; math.Abs(float64(dot-w)) > 2*bound {
-						t.Errorf("%s, %d dimensions: dot %d·%d is %v, gonum's %v", name, dim, i, k, dot, w)
-					}
-				}
-			}
+			check.Equal(t, want, some, name, dim)
 		}
 	}
 }
@@ -164,15 +113,11 @@ func TestMultiplyDependsOnlyOnTheTwoVectors(t *testing.T) {
 			first := dots([]int{0, 1, 2, 3, 4, 5}, 0)
 			for i := range first {
 				for k := range first {
-					if first[i][k] != first[k][i] {
-						t.Errorf("%s: %d·%d = %v, %d·%d = %v", name, i, k, first[i][k], k, i, first[k][i])
-					}
+					check.Equal(t, first[k][i], first[i][k], name, i, k, k, i)
 				}
 			}
 			for shift := range tileCols {
-				if got := dots(random.Perm(tileRows), shift); got != first {
-					t.Errorf("%s: other dot products in another place: %v, %v", name, got, first)
-				}
+				check.Equal(t, first, dots(random.Perm(tileRows), shift), name)
 			}
 		}
 	}
@@ -181,6 +126,9 @@ func TestMultiplyDependsOnlyOnTheTwoVectors(t *testing.T) {
 func FuzzMultiply(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8}, uint8(3), float32(0))
 	f.Add([]byte{0x80, 0x7f}, uint8(17), float32(-1))
+	for _, floor := range []float32{5, math.Nextafter32(5, 0), float32(math.Inf(1)), float32(math.NaN())} { // of dots of 5
+		f.Add([]byte{1}, uint8(5), floor)
+	}
 	f.Fuzz(func(t *testing.T, content []byte, dim uint8, floor float32) {
 		if len(content) == 0 {
 			return
@@ -208,9 +156,7 @@ func FuzzMultiply(f *testing.F) {
 		for name, multiply := range multiplies() {
 			got := tile{floors: want.floors}
 			some := multiply(&got, c.rows, c.panel)
-			if some != slices.ContainsFunc(want.above[:], func(above uint16) bool { return above != 0 }) {
-				t.Errorf("%s: %v", name, some)
-			}
+			check.Equal(t, slices.ContainsFunc(want.above[:], func(above uint16) bool { return above != 0 }), some, name)
 			if math.IsNaN(float64(floor)) {
 				got.floors = want.floors // never equal to themselves
 				if got.dots != want.dots || got.above != want.above {

@@ -15,24 +15,24 @@ import (
 
 // VectorOptions are the settings of [FromVectors].
 type VectorOptions struct {
-	Source    string  // becomes Meta.Source: in words, where the vectors come from
+	Source    string  // becomes Meta.Source: in words, the origin of the vectors
 	Neighbors int     // C, the most neighbors of a word, 1 to [simmatrix.MaxNeighbors]
-	Power     float64 // p in s = max(0, cos)^p; 0 chooses it by the vectors
-	// Recall is the share of the nearest words that an approximate search has
-	// to find, in (0, 1); 0 is the exact search.
+	Power     float64 // p in s = max(0, cos)^p; 0 chooses it from the vectors
+	// Recall is the share of nearest words that an approximate search must find,
+	// in (0, 1); 0 means exact search.
 	Recall float64
-	// Keep reports whether a word gets a row, Candidate whether it may be the
-	// neighbor of others; nil is all.
+	// Keep reports whether a word gets a row, Candidate whether it may be a
+	// neighbor; nil means all.
 	Keep, Candidate func(word string) bool
 }
 
-// DefaultVectorOptions returns Neighbors 200, which go with
-// [DefaultCorpusOptions], a chosen power and the exact search.
+// DefaultVectorOptions returns 200 Neighbors, which match
+// [DefaultCorpusOptions], a chosen power and exact search.
 func DefaultVectorOptions() VectorOptions {
 	return VectorOptions{Source: "vectors", Neighbors: 200}
 }
 
-// Validate reports every setting that is out of range.
+// Validate returns all errors in the settings.
 func (o *VectorOptions) Validate() error {
 	var power error
 	if o.Power != 0 {
@@ -43,11 +43,11 @@ func (o *VectorOptions) Validate() error {
 		settings.InUnit("recall", o.Recall, "[0, 1)"))
 }
 
-// vectorSet are words with their vectors, all of one dimension.
+// vectorSet is words with their vectors of equal length.
 type vectorSet interface {
 	Words() []string
 	Dim() int
-	Vector(k int) []float32 // of word k, not to be modified
+	Vector(k int) []float32 // of word k, read-only
 }
 
 // FromVectors returns the matrix of the words of v with
@@ -57,16 +57,16 @@ type vectorSet interface {
 // for the Neighbors nearest candidates j of each word i, without those that
 // round to zero. Document frequencies are unknown.
 //
-// A Power of 0 becomes the whole number, 3 to 100, with which the 30th neighbor
-// of a word has about the similarity 0.005, by the mean cosine of a sample: how
-// near words are depends on the vectors, and small ones crowd them.
+// A Power of 0 becomes the integer, 3 to 100, for which the 30th neighbor of a
+// word has a similarity of about 0.005, by the mean cosine of a sample: how
+// near words are depends on the vectors, and small vectors crowd them.
 //
-// With Recall the vectors are put into 2√n cells by k-means, and each is
-// compared with the members of as many nearest cells as find that share of the
-// true neighbors of 1,000 words. Params then has "recall", the share found for
-// 1,000 other words, "cells" and "probes", the cells searched for each word.
+// With Recall the vectors are put into 2√n cells by k-means. Each is compared
+// with the members of as many nearest cells as find that share of the true
+// neighbors of 1,000 words. Params then has "recall", the share found for 1,000
+// other words, "cells", and "probes", the cells searched for each word.
 //
-// The same input gives the same bytes on a kind of processor. Errors are
+// The same input gives the same bytes on the same kind of processor. Errors are
 // [simmatrix.ErrNoVocabulary], one for all bad options, and that of ctx.
 func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
@@ -124,17 +124,16 @@ func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress 
 	return m.Matrix()
 }
 
-// LargestCrowd is the [Crowd] above which searches got worse on judged
-// collections.
+// LargestCrowd is the [Crowd] above which judged collections ranked worse.
 const LargestCrowd = 0.1
 
-// How a power is chosen.
+// Constants for choosing a power.
 const (
 	crowdPlace   = 30    // as many terms as a search adds
-	usualCrowd   = 0.005 // with which four sets of vectors ranked best, or nearly so
+	usualCrowd   = 0.005 // four sets of vectors ranked best with it, or nearly so
 	crowdSample  = 1000  // words
-	nearest      = 0.99  // a larger mean cosine counts as this one
-	leastPower   = 3.0   // that of matrices learned from documents
+	nearest      = 0.99  // limit of the mean cosine
+	leastPower   = 3.0   // as for matrices learned from documents
 	largestPower = 100.0
 )
 
@@ -149,13 +148,13 @@ func (p *panels) power(ctx context.Context, candidates []uint32) (float64, error
 	for _, cos := range cosines {
 		mean += cos / float64(len(ids))
 	}
-	power := math.Round(math.Log(usualCrowd) / math.Log(min(mean, nearest))) // 0 for a mean of 0
+	power := math.Round(math.Log(usualCrowd) / math.Log(min(mean, nearest))) // 0 if the mean is 0
 	return min(max(power, leastPower), largestPower), err
 }
 
-// cosines returns the 30th-largest cosine of each vector of ids with the others
-// of candidates, nil for all, and 0 where fewer are above 0. They are by id, so
-// that they are added up in one order.
+// cosines returns, by id, the 30th-largest cosine of each vector in ids with
+// those in candidates, nil for all, or 0 if fewer are positive. By id, so that
+// sums always have the same order.
 func (p *panels) cosines(ctx context.Context, ids, candidates []uint32) ([]float64, error) {
 	cosines := make([]float64, p.vectors)
 	err := p.among(ids).search(ctx, crowdPlace+1, 0, p.among(candidates).showAll, func(id uint32, best []candidate) {
@@ -167,8 +166,8 @@ func (p *panels) cosines(ctx context.Context, ids, candidates []uint32) ([]float
 	return cosines, err
 }
 
-// Crowd returns the mean similarity of the 30th neighbors of m, 0 where a term
-// has fewer. Above [LargestCrowd] searches drown in neighbors.
+// Crowd returns the mean similarity of the 30th neighbors in m, counting 0 for
+// terms with fewer. Above [LargestCrowd] searches drown in neighbors.
 func Crowd(m *simmatrix.Matrix) float64 {
 	sum := 0.0
 	for i := range m.Len() {
@@ -179,7 +178,7 @@ func Crowd(m *simmatrix.Matrix) float64 {
 	return sum / float64(m.Len())
 }
 
-// directions returns unit vectors of the words to keep, with places as ids.
+// directions returns unit vectors of the kept words, with their places as ids.
 func directions(v vectorSet, kept []int) *panels {
 	p := newPanels(v.Dim(), len(kept))
 	wide, unit := make([]float64, v.Dim()), make([]float32, v.Dim())

@@ -11,8 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/source"
 )
@@ -22,9 +21,7 @@ func TestFromVectorsOfAHandComputedToy(t *testing.T) {
 	v := mustRead(t, "east 2 0\nnortheast 0.5 0.8660254\nnorth 0 1e30\nwest -1e-30 0\nnowhere 0 0\n")
 	o := DefaultVectorOptions()
 	m, err := FromVectors(t.Context(), v, o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	s30, s60 := simmatrix.QuantizeSimilarity(math.Pow(math.Sqrt(3)/2, 3)), simmatrix.QuantizeSimilarity(0.125)
 	want := map[string][]simmatrix.Neighbor{
 		"east":      {{Term: "northeast", Similarity: s60}},
@@ -37,55 +34,37 @@ func TestFromVectorsOfAHandComputedToy(t *testing.T) {
 	for term, row := range m.Rows() {
 		got[term] = slices.Collect(row.All())
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, got)
 	meta := m.Meta()
 	meta.Terms, meta.NonZeros = 0, 0
 	wantMeta := simmatrix.Meta{
 		Source: "vectors", MaxNeighbors: 2, Symmetric: true, Dominant: true,
 		Params: map[string]string{"dimensions": "2", "neighbors": "200", "power": "3", "threshold": "0"},
 	}
-	if diff := cmp.Diff(wantMeta, meta); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, wantMeta, meta)
 }
 
 func TestFromVectorsOptions(t *testing.T) {
 	v := mustRead(t, "a 1 0\nb 0.8 0.6\nc 0.6 0.8\n2d 1 0\n") // cosines ab .8, ac .6, bc .96
-	neighbors := func(o VectorOptions) map[string]string {
-		t.Helper()
-		m, err := FromVectors(t.Context(), v, o, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := map[string]string{}
-		for term, row := range m.Rows() {
-			out[term] = ""
-			for n := range row.All() {
-				out[term] += n.Term
-			}
-		}
-		return out
-	}
 	letters := func(w string) bool { return w[0] > '9' }
-	base := VectorOptions{Neighbors: 200, Power: 1, Keep: letters}
-	short := base
-	short.Neighbors = 1
-	for _, tt := range []struct {
-		name string
+	for name, tt := range map[string]struct {
 		opts VectorOptions
 		want map[string]string
 	}{
-		{"kept words", base, map[string]string{"a": "bc", "b": "ca", "c": "ba"}},
-		{"one neighbor", short, map[string]string{"a": "b", "b": "c", "c": "b"}},
-		{"all words", VectorOptions{Neighbors: 1, Power: 1}, map[string]string{"a": "2d", "b": "c", "c": "b", "2d": "a"}},
+		"kept words":   {VectorOptions{Neighbors: 200, Power: 1, Keep: letters}, map[string]string{"a": "bc", "b": "ca", "c": "ba"}},
+		"one neighbor": {VectorOptions{Neighbors: 1, Power: 1, Keep: letters}, map[string]string{"a": "b", "b": "c", "c": "b"}},
+		"all words":    {VectorOptions{Neighbors: 1, Power: 1}, map[string]string{"a": "2d", "b": "c", "c": "b", "2d": "a"}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, neighbors(tt.opts)); diff != "" {
-				t.Error(diff)
+		m, err := FromVectors(t.Context(), v, tt.opts, nil)
+		check.OK(t, err)
+		got := map[string]string{}
+		for term, row := range m.Rows() {
+			got[term] = ""
+			for n := range row.All() {
+				got[term] += n.Term
 			}
-		})
+		}
+		check.Equal(t, tt.want, got, name)
 	}
 }
 
@@ -121,9 +100,7 @@ func TestPowerIsChosenByHowNearTheWordsAre(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			v, opts := crowded(t, 1500, tt.dim, tt.common), DefaultVectorOptions()
 			m, err := FromVectors(t.Context(), v, opts, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			power, err := strconv.ParseFloat(m.Meta().Params["power"], 64)
 			if err != nil || power < tt.least || power > tt.most || power < before {
 				t.Errorf("power %v, want %v to %v, and not under %v", power, tt.least, tt.most, before)
@@ -147,14 +124,10 @@ func TestFromVectorsRefuses(t *testing.T) {
 	v := mustRead(t, "a 1\nb 1\n")
 	none := DefaultVectorOptions()
 	none.Keep = func(string) bool { return false }
-	if _, err := FromVectors(t.Context(), v, none, nil); !errors.Is(err, simmatrix.ErrNoVocabulary) {
-		t.Errorf("no word kept: %v", err)
-	}
+	check.Error(t, simmatrix.ErrNoVocabulary, check.ErrOf(FromVectors(t.Context(), v, none, nil)))
 	_, err := FromVectors(t.Context(), v, VectorOptions{Recall: 1, Power: -1}, nil)
 	for _, name := range []string{"neighbors: 0", "power: -1", "recall: 1"} {
-		if err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("error %v does not name %s", err, name)
-		}
+		check.Message(t, name, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -166,8 +139,6 @@ func TestFromVectorsRefuses(t *testing.T) {
 func mustRead(tb testing.TB, text string) *source.Vectors {
 	tb.Helper()
 	v, err := source.ReadVectors(strings.NewReader(text), source.ReadVectorsOptions{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return v
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // propertyCases is how many random cases a property is tried on.
@@ -52,18 +54,14 @@ func mustSimilarities(tb testing.TB, n int, entries map[[2]int32]float64) *Simil
 			}
 		}
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return s
 }
 
 func mustSpace(tb testing.TB, weights []float64, s *Similarities) *Space {
 	tb.Helper()
 	sp, err := NewSpace(weights, s)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return sp
 }
 

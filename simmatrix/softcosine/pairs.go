@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// A Phi2 maps vectors over n terms to vectors over the n + nnz pairs of terms
-// (i, j) that are similar, in which the cosine needs no S. They are numbered
-// row by row, (i, i) before the others of row i. The feature of a pair is
+// A Phi2 maps vectors over n terms to vectors over the n + nnz pairs of similar
+// terms (i, j), in which the cosine needs no S. Pairs are numbered row by row,
+// (i, i) before the others of row i. The feature of a pair is
 //
 //	x_ij = √k_ij · (w_i·x_i + w_j·x_j) / 2
 //
@@ -16,16 +16,16 @@ import (
 type Phi2 struct {
 	sp       *Space
 	diagonal []float64 // √k_ii
-	entries  []float64 // √k_ij by the place of s_ij in S
+	entries  []float64 // √k_ij, by the place of s_ij in S
 }
 
 // NewPhi2 returns the corrected features, Sidorov, eq. 18 to 20, thesis, 4.4:
 //
 //	k_ij = 2·c_ij,  c_ii = (1 − Σ_{k≠i} s_ik) / 2,  c_ij = s_ij for i ≠ j
 //
-// for which x'ᵀy' = ⟨x, y⟩, so that the cosine is the soft cosine measure. S
-// has to be symmetric, not negative, and weakly diagonally dominant,
-// Σ_{k≠i} s_ik ≤ 1. The error wraps [ErrPairs], and perhaps [ErrNotSymmetric].
+// for which x'ᵀy' = ⟨x, y⟩, so that their cosine is the soft cosine measure. S
+// must be symmetric, not negative, and weakly diagonally dominant, Σ_{k≠i} s_ik
+// ≤ 1. The error wraps [ErrPairs], and perhaps [ErrNotSymmetric].
 func NewPhi2(sp *Space) (*Phi2, error) {
 	s := sp.s
 	if !s.Symmetric() {
@@ -56,8 +56,8 @@ func NewPhi2(sp *Space) (*Phi2, error) {
 }
 
 // Map returns the features of x, in O(m·C·log(m·C)) for m coordinates and C
-// entries in a row of S. It panics where a coordinate of Wx or of the result
-// is not finite.
+// entries in a row of S. It panics if a coordinate of Wx or of the result is
+// not finite.
 func (p *Phi2) Map(x Vector) Vector {
 	s, wx := p.sp.s, p.sp.Weighted(x)
 	features := make(map[int32]float64, 4*wx.Len())

@@ -2,29 +2,19 @@ package softcosine
 
 import (
 	"errors"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
-)
 
-// dense returns Wx with its zeros.
-func dense(sp *Space, x Vector) []float64 {
-	v := make([]float64, sp.Len())
-	for i := range v {
-		v[i] = sp.Weight(int32(i)) * x.At(int32(i))
-	}
-	return v
-}
+	"github.com/akin-search/akin/e2e/check"
+)
 
 func TestPhi2MakesDotProductsOfInnerProducts(t *testing.T) {
 	eachCase(t, func(t *testing.T, rng *rand.Rand) {
 		t.Helper()
 		sp := randomSpace(t, rng, form{symmetric: true, dominant: true})
 		phi, err := NewPhi2(sp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		x, y := randomDocument(rng, sp.Len()), randomDocument(rng, sp.Len())
 		if got, want := phi.Map(x).Dot(phi.Map(y)), byDefinition(sp, x, y); !near(got, want, 1e-12) {
 			t.Errorf("dot product %v, inner product %v", got, want)
@@ -32,37 +22,6 @@ func TestPhi2MakesDotProductsOfInnerProducts(t *testing.T) {
 		a, b := phi.Map(x), phi.Map(y)
 		if got, want := quotient(a.Dot(b), a.Norm(), b.Norm()), softByDefinition(sp, x, y); !near(got, want, 1e-12) {
 			t.Errorf("cosine %v, soft cosine %v", got, want)
-		}
-	})
-}
-
-func TestPairsHaveAFeatureForEachSimilarity(t *testing.T) {
-	eachCase(t, func(t *testing.T, rng *rand.Rand) {
-		t.Helper()
-		sp := randomSpace(t, rng, form{symmetric: true, dominant: true})
-		phi, err := NewPhi2(sp)
-		if err != nil {
-			t.Fatal(err)
-		}
-		x := randomDocument(rng, sp.Len())
-		a, features := dense(sp, x), phi.Map(x)
-		feature := int32(0) // (i, i) before the others of row i
-		compare := func(i, j int, k float64) {
-			if want := math.Sqrt(k) * (a[i] + a[j]) / 2; !near(features.At(feature), want, 1e-14) {
-				t.Errorf("feature of (%d, %d) is %v, want %v", i, j, features.At(feature), want)
-			}
-			feature++
-		}
-		for i := range sp.Len() {
-			cols, sims := sp.s.Row(i)
-			sum := 0.0
-			for _, sim := range sims {
-				sum += sim
-			}
-			compare(i, i, 1-sum)
-			for l, j := range cols {
-				compare(i, int(j), 2*sims[l])
-			}
 		}
 	})
 }

@@ -2,34 +2,33 @@ package softcosine
 
 import "slices"
 
-// A Matrix is M_uv: a row for each nugget of the query document, in it a score
+// A Matrix is M_uv: a row for each nugget of the query document, with a score
 // for each nugget of the result document.
 type Matrix struct {
 	Scores        [][]float64
-	query, result []float64 // the lengths of the nuggets, in tokens
+	query, result []float64 // lengths of the nuggets, in tokens
 }
 
-// Features returns x_uv, the rows of the matrix behind each other, for a
-// [Logistic].
+// Features returns x_uv, the concatenated rows of the matrix, for a [Logistic].
 func (m Matrix) Features() []float64 { return slices.Concat(m.Scores...) }
 
-// An Operator makes one score of those of a document's nuggets (the thesis,
-// 3.3.3 and 3.4.2): the least, the largest, their mean, or their weighted mean
+// An Operator combines the scores of a document's nuggets (the thesis, 3.3.3
+// and 3.4.2): minimum, maximum, mean, or weighted mean
 //
 //	wavg(x) = Σ_i w_i·x_i / Σ_i w_i
 type Operator string
 
-// The operators, with the weights w_i of a nugget i. A mean is 0 where all
-// weights are.
+// The operators, with the weight w_i of nugget i. A mean is 0 if all weights
+// are.
 const (
 	Min        Operator = "min"
 	Max        Operator = "max"
 	Avg        Operator = "avg"
-	WavgLength Operator = "wavg length" // the number of tokens
-	WavgGodwin Operator = "wavg Godwin" // 1/i, as later comments are less likely to be to the point
+	WavgLength Operator = "wavg length" // number of tokens
+	WavgGodwin Operator = "wavg Godwin" // 1/i, because later comments are less likely to be relevant
 )
 
-// over returns the value of the operator for scores of nuggets with lengths.
+// over returns the operator's value for scores of nuggets with lengths.
 func (op Operator) over(scores, lengths []float64) float64 {
 	switch {
 	case len(scores) == 0:
@@ -47,7 +46,7 @@ func (op Operator) over(scores, lengths []float64) float64 {
 			w = lengths[i]
 		case WavgGodwin:
 			w = 1 / float64(i+1)
-		case Min, Max, Avg: // every nugget counts the same
+		case Min, Max, Avg: // all nuggets count the same
 		}
 		weighted, sum = weighted+w*score, sum+w
 	}
@@ -63,13 +62,13 @@ func (op Operator) over(scores, lengths []float64) float64 {
 //	S'(u, v) = ⊕_i ⊖_j m_ij     result first
 //	S'(u, v) = ⊖_j ⊕_i m_ij     query first
 //
-// Where both are means, the order makes no difference.
+// If both are means, the order makes no difference.
 type Aggregate struct {
 	Result, Query Operator // ⊖ and ⊕
 	QueryFirst    bool
 }
 
-// Score returns S'(u, v), 0 where a document has no nuggets.
+// Score returns S'(u, v), 0 if a document has no nuggets.
 func (a Aggregate) Score(m Matrix) float64 {
 	rows, last, first, lastLengths, firstLengths := m.Scores, a.Query, a.Result, m.query, m.result
 	if a.QueryFirst {

@@ -8,7 +8,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/logit"
 )
 
-// ErrLogistic is wrapped by the errors of [FitLogistic].
+// ErrLogistic is wrapped by errors of [FitLogistic].
 var ErrLogistic = logit.ErrFit
 
 // A Logistic estimates from the scores of all pairs of nuggets whether a result
@@ -16,7 +16,7 @@ var ErrLogistic = logit.ErrFit
 //
 //	P(relevant | x) = 1 / (1 + exp(−β_0 − βᵀx))
 //
-// All matrices have to have as many rows, and as many columns, as each other.
+// All matrices must have the same numbers of rows and columns.
 type Logistic struct {
 	Intercept    float64   // β_0
 	Coefficients []float64 // β
@@ -32,7 +32,7 @@ func (l Logistic) Probability(x []float64) float64 {
 }
 
 // FitLogistic fits β to examples with the penalty 1, see [logit.Fit]. Errors
-// wrap [ErrLogistic]: examples of one kind only, of different lengths, or with
+// wrap [ErrLogistic]: examples of only one kind, of different lengths, or with
 // features that are not finite.
 func FitLogistic(examples [][]float64, relevant []bool) (Logistic, error) {
 	if len(relevant) != len(examples) || len(examples) == 0 {

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// A Scorer scores nuggets of a query against nuggets of a result, each as a
-// vector, by the similarities S of terms:
+// A Scorer scores nuggets of a query against nuggets of a result, as vectors,
+// by the similarities S of terms:
 //
 //	S(i, j) = v_iᵀ·S·v_j
 //
-// S is the identity in the thesis (3.3.2), where only equal terms meet.
+// In the thesis (3.3.2) S is the identity: only equal terms match.
 type Scorer struct {
 	space         *Space
 	query, result vectorizer
@@ -19,16 +19,16 @@ type Scorer struct {
 // A vectorizer makes the vector of a nugget of a document.
 type vectorizer func(Document, Nugget) (Vector, error)
 
-// NewStandard returns the scorer of the standard model, "bfx.nfx" for instance:
-// the vector of a nugget is
+// NewStandard returns the scorer of the standard model, such as "bfx.nfx". The
+// vector of a nugget is
 //
 //	v = (t ∘ e ∘ d) / m
 //
 // with t, d and m of the SMART letters and the supplementary weights e. For
 // letter c, m = √(wᵀSw) of w = t ∘ e ∘ d, so that with c on both sides S(i, j)
-// is the soft cosine measure; S has to be symmetric there, and with no negative
-// wᵀSw. Errors are those of [NewSpace], or wrap [ErrWeighting] where letters
-// need a statistic that is out of range.
+// is the soft cosine measure; then S must be symmetric, and no wᵀSw negative.
+// Errors are those of [NewSpace], or wrap [ErrWeighting] if letters need a
+// statistic that is out of range.
 func NewStandard(result, query Weighting, st *Statistics, s *Similarities) (*Scorer, error) {
 	space, err := unweighted(st, s)
 	if err != nil {
@@ -42,7 +42,7 @@ func NewStandard(result, query Weighting, st *Statistics, s *Similarities) (*Sco
 	return scorer, err
 }
 
-// unweighted returns the space of S with W = I, as the vectors have weights.
+// unweighted returns the space of S with W = I, because vectors are weighted.
 func unweighted(st *Statistics, s *Similarities) (*Space, error) {
 	return NewSpace(slices.Repeat([]float64{1}, len(st.DocFreqs)), s)
 }
@@ -78,9 +78,9 @@ func standard(w Weighting, st *Statistics, space *Space) (vectorizer, error) {
 //
 //	S(i, j) = Σ_t idf_t · (k1 + 1)·f_jt / (k1·((1 − b) + b·l_j/avg l) + f_jt) · (k3 + 1)·f_it / (k3 + f_it)
 //
-// with idf_t = ln((N − n_t + 0.5) / (n_t + 0.5)) and l_j tokens in j. Its
-// vectors have √|idf_t| on each side, the query's with the sign of idf_t, so
-// that S weighs a pair of different terms by both.
+// with idf_t = ln((N − n_t + 0.5) / (n_t + 0.5)) and l_j tokens in j. Vectors
+// have √|idf_t| on each side, the query's with the sign of idf_t, so that S
+// weights a pair of different terms by both.
 func NewOkapi(p OkapiParameters, st *Statistics, s *Similarities) (*Scorer, error) {
 	space, err := unweighted(st, s)
 	if err != nil {
@@ -103,8 +103,8 @@ func NewOkapi(p OkapiParameters, st *Statistics, s *Similarities) (*Scorer, erro
 	}, nil
 }
 
-// Unsegmented returns S(u, v) of the whole documents, each as one nugget, 0
-// where one has no terms.
+// Unsegmented returns S(u, v) of whole documents, each as one nugget; 0 if one
+// has no terms.
 func (s *Scorer) Unsegmented(u, v Document) (float64, error) {
 	x, err := s.query(u, u.joined())
 	if err != nil {

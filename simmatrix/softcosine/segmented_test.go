@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
@@ -22,9 +22,7 @@ var identity = softcosine.Identity(terms)
 func weighting(tb testing.TB, letters string, e softcosine.TermWeights) softcosine.Weighting {
 	tb.Helper()
 	smart, err := softcosine.ParseSMART(letters)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return softcosine.Weighting{Letters: smart, Terms: e}
 }
 
@@ -32,9 +30,7 @@ func weighting(tb testing.TB, letters string, e softcosine.TermWeights) softcosi
 func standard(tb testing.TB, result, query softcosine.Weighting, st *softcosine.Statistics, s *softcosine.Similarities) *softcosine.Scorer {
 	tb.Helper()
 	scorer, err := softcosine.NewStandard(result, query, st, s)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return scorer
 }
 
@@ -42,9 +38,7 @@ func standard(tb testing.TB, result, query softcosine.Weighting, st *softcosine.
 func matrix(tb testing.TB, s *softcosine.Scorer, u, v softcosine.Document) softcosine.Matrix {
 	tb.Helper()
 	m, err := s.Matrix(u, v)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return m
 }
 
@@ -130,13 +124,9 @@ func TestEqualOperatorsAreOneOverAllScores(t *testing.T) {
 func TestOrderOfDifferentOperatorsMatters(t *testing.T) {
 	m := softcosine.Matrix{Scores: [][]float64{{1, 0}, {0, 1}}}
 	minMax := softcosine.Aggregate{Result: softcosine.Min, Query: softcosine.Max}
-	if got := minMax.Score(m); got != 0 {
-		t.Errorf("the largest of the least of rows is %v, want 0", got)
-	}
+	check.Equal(t, 0, minMax.Score(m))
 	minMax.QueryFirst = true
-	if got := minMax.Score(m); got != 1 {
-		t.Errorf("the least of the largest of columns is %v, want 1", got)
-	}
+	check.Equal(t, 1, minMax.Score(m))
 }
 
 func TestGodwinTermsScoreAsOneTokenNuggets(t *testing.T) {
@@ -149,9 +139,7 @@ func TestGodwinTermsScoreAsOneTokenNuggets(t *testing.T) {
 		for range 100 {
 			u, v := randomDocument(random), randomDocument(random)
 			unsegmented, err := whole.Unsegmented(u, v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			// The whole query has its tokens' sum, the operator their mean.
 			perToken := operators.Score(matrix(t, cut, tokens(u), tokens(v))) * float64(len(tokens(u)))
 			if !near(unsegmented, perToken) {
@@ -171,9 +159,7 @@ func similar(tb testing.TB) *softcosine.Similarities {
 			}
 		}
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return s
 }
 
@@ -186,16 +172,12 @@ func TestNormsByScoreAreSoftCosines(t *testing.T) {
 		weights[k] = math.Log(float64(st.Docs) / float64(max(1, st.DocFreqs[k])))
 	}
 	space, err := softcosine.NewSpace(weights, similar(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	scorer := standard(t, letters, letters, st, similar(t))
 	for range 50 {
 		u, v := randomDocument(random)[:1], randomDocument(random)[:1]
 		want, err := space.Soft(frequencies(u[0]), frequencies(v[0]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if got := matrix(t, scorer, u, v).Scores[0][0]; !near(got, want) {
 			t.Fatalf("score %v, soft cosine %v", got, want)
 		}
@@ -217,9 +199,7 @@ func TestOkapiByHand(t *testing.T) {
 	st := &softcosine.Statistics{Docs: 10, DocFreqs: []int64{2, 9}, MeanTokens: 3}
 	p := softcosine.OkapiParameters{K1: 1.2, K3: 7, B: 0.75}
 	scorer, err := softcosine.NewOkapi(p, st, softcosine.Identity(2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	u := softcosine.Document{{Terms: []int32{0, 0, 1}}}
 	v := softcosine.Document{{Terms: []int32{0, 1, 0, 1, 0, 1}}}
 	want := math.Log(8.5/2.5)*(2.2*3/(1.2*(0.25+0.75*6/3)+3))*(8*2/(7+2.0)) +
@@ -234,9 +214,7 @@ func TestOkapiScoresBySimilarTerms(t *testing.T) {
 	st := statistics(random)
 	p := softcosine.OkapiParameters{K1: 1.2, B: 0.75}
 	scorer, err := softcosine.NewOkapi(p, st, similar(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	u, v := softcosine.Document{{Terms: []int32{3}}}, softcosine.Document{{Terms: []int32{4}}}
 	idf := func(t int) float64 {
 		n, holders := float64(st.Docs), float64(st.DocFreqs[t])
@@ -255,9 +233,7 @@ func TestMurataWeighsTitlesAndEarlyTerms(t *testing.T) {
 		k1, k2  float64
 	}{"A": {softcosine.MurataA, 1.35, 0.125}, "B": {softcosine.MurataB, 1.3, 0.15}} {
 		want := map[int32]float64{2: test.k1, 3: 1 + test.k2*(8-2*2)/8, 4: 1 + test.k2*(8-2*7)/8}
-		if diff := gocmp.Diff(want, test.weights(d, d[2]), cmpopts.EquateApprox(0, 1e-12)); diff != "" {
-			t.Errorf("system %s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, want, test.weights(d, d[2]), cmpopts.EquateApprox(0, 1e-12), name)
 	}
 }
 
@@ -279,20 +255,14 @@ func TestFilters(t *testing.T) {
 		{"BestSentence 4", softcosine.BestSentence(4), d[:1]},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := gocmp.Diff(test.want, test.filter(d)); diff != "" {
-				t.Errorf("nuggets (-want +got):\n%s", diff)
-			}
+			check.Equal(t, test.want, test.filter(d))
 			if got := test.filter(nil); len(got) != 0 {
 				t.Errorf("nuggets of nothing: %v", got)
 			}
-			if diff := gocmp.Diff(d[:1], test.filter(d[:1])); diff != "" {
-				t.Errorf("only a title (-want +got):\n%s", diff)
-			}
+			check.Equal(t, d[:1], test.filter(d[:1]))
 		})
 	}
-	if diff := gocmp.Diff(title, d[0]); diff != "" {
-		t.Errorf("filters changed the document (-want +got):\n%s", diff)
-	}
+	check.Equal(t, title, d[0])
 }
 
 func nugget(of ...int32) softcosine.Nugget { return softcosine.Nugget{Terms: of} }
@@ -322,46 +292,6 @@ func TestNuggetsWithoutTermsScoreNothing(t *testing.T) {
 	}
 }
 
-func TestLogisticSeparatesRelevantExamples(t *testing.T) {
-	random := rand.New(rand.NewPCG(8, 1))
-	var examples [][]float64
-	var relevant []bool
-	for range 2000 {
-		x := []float64{100 * random.NormFloat64(), random.NormFloat64(), 3} // the last says nothing
-		p := 1 / (1 + math.Exp(-(0.5 + 0.02*x[0] - 1*x[1])))
-		examples, relevant = append(examples, x), append(relevant, random.Float64() < p)
-	}
-	l, err := softcosine.FitLogistic(examples, relevant)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := softcosine.Logistic{Intercept: 0.5, Coefficients: []float64{0.02, -1, 0}}
-	if diff := gocmp.Diff(want, l, cmpopts.EquateApprox(0.15, 0.2)); diff != "" {
-		t.Errorf("coefficients (-want +got):\n%s", diff)
-	}
-	// At the minimum the mean estimate is the share of relevant examples.
-	estimated, positive := 0.0, 0.0
-	for i, x := range examples {
-		estimated += l.Probability(x)
-		if relevant[i] {
-			positive++
-		}
-	}
-	if math.Abs(estimated-positive) > 0.01 {
-		t.Errorf("estimates add up to %v, relevant are %v", estimated, positive)
-	}
-}
-
-func TestLogisticKeepsFiniteWhereExamplesSeparate(t *testing.T) {
-	l, err := softcosine.FitLogistic([][]float64{{0}, {1}, {2}, {3}}, []bool{false, false, true, true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !(l.Probability([]float64{0}) < 0.3 && l.Probability([]float64{3}) > 0.7) {
-		t.Errorf("estimates of %+v do not separate the examples", l)
-	}
-}
-
 func TestLogisticRefusesWhatHasNoMinimum(t *testing.T) {
 	for name, test := range map[string]struct {
 		examples [][]float64
@@ -377,5 +307,32 @@ func TestLogisticRefusesWhatHasNoMinimum(t *testing.T) {
 		if l, err := softcosine.FitLogistic(test.examples, test.relevant); !errors.Is(err, softcosine.ErrLogistic) {
 			t.Errorf("%s: %+v, error %v", name, l, err)
 		}
+	}
+}
+
+// The coefficient of an example that is 0 or 1 is the logarithm of the odds
+// ratio, here of 30 in 40 against 20 in 100, but for the ridge.
+func TestLogisticFindsTheLogOddsRatio(t *testing.T) {
+	var examples [][]float64
+	var relevant []bool
+	for value, counts := range [][2]int{{20, 80}, {30, 10}} {
+		for k := range counts[0] + counts[1] {
+			examples, relevant = append(examples, []float64{float64(value), 3}), append(relevant, k < counts[0]) // the last says nothing
+		}
+	}
+	l, err := softcosine.FitLogistic(examples, relevant)
+	check.OK(t, err)
+	want := softcosine.Logistic{Intercept: math.Log(0.25), Coefficients: []float64{math.Log(12), 0}}
+	check.Equal(t, want, l, cmpopts.EquateApprox(0, 0.2))
+	if one, none := l.Probability([]float64{1, 3}), l.Probability([]float64{0, 3}); math.Abs(one-0.75) > 0.03 || math.Abs(none-0.2) > 0.03 {
+		t.Errorf("estimates %v and %v", one, none)
+	}
+}
+
+func TestLogisticKeepsFiniteWhereExamplesSeparate(t *testing.T) {
+	l, err := softcosine.FitLogistic([][]float64{{0}, {1}, {2}, {3}}, []bool{false, false, true, true})
+	check.OK(t, err)
+	if !(l.Probability([]float64{0}) < 0.3 && l.Probability([]float64{3}) > 0.7) {
+		t.Errorf("estimates of %+v do not separate the examples", l)
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// ErrSimilarities is wrapped by the errors of [NewSimilarities].
+// ErrSimilarities is wrapped by errors of [NewSimilarities].
 var ErrSimilarities = errors.New("bad similarities")
 
 // Similarities is the n×n matrix S of term similarities, s_ij = ⟨β_i, β_j⟩ for
-// the basis vectors β of the terms (the notes, definition 3.1). Its diagonal is
-// 1 and not stored. The rest is in compressed rows, 12 bytes an entry, and may
+// the basis vectors β of the terms (the notes, definition 3.1). The diagonal is
+// 1 and not stored. The rest is in compressed rows, 12 bytes per entry, and may
 // be any finite number. It need not be symmetric.
 type Similarities struct {
 	offsets []int // row i is at [offsets[i], offsets[i+1])
@@ -31,9 +31,9 @@ type cell struct {
 }
 
 // NewSimilarities returns the n×n matrix S with the given entries s_ij by [i,
-// j], in any order; what is not given is 0, and the diagonal 1. The error wraps
-// [ErrSimilarities] and names the place where n, i or j is out of range, s_ij
-// is not finite or repeated, or s_ii is given and is not 1.
+// j], in any order; others are 0, and the diagonal is 1. The error wraps
+// [ErrSimilarities] and names the place if n, i or j is out of range, s_ij is
+// not finite or repeated, or s_ii is given and not 1.
 func NewSimilarities(n int, entries iter.Seq2[[2]int32, float64]) (*Similarities, error) {
 	if n < 0 || n > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: %d terms, not in [0, %d]", ErrSimilarities, n, math.MaxInt32)
@@ -62,7 +62,7 @@ func NewSimilarities(n int, entries iter.Seq2[[2]int32, float64]) (*Similarities
 }
 
 // Identity returns the n×n matrix of terms that are similar only to themselves.
-// It panics where n is negative or above 2³¹-1.
+// It panics if n is negative or above 2³¹-1.
 func Identity(n int) *Similarities {
 	if n < 0 || n > math.MaxInt32 {
 		panic(panicTerm)
@@ -74,8 +74,8 @@ func compareCells(a, b cell) int {
 	return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.col, b.col))
 }
 
-// ofCells returns the matrix of cells off the diagonal, which it sorts. Those
-// of one place are added up.
+// ofCells returns the matrix of cells off the diagonal, which it sorts. It adds
+// up cells at the same place.
 func ofCells(n int, cells []cell) *Similarities {
 	s := &Similarities{offsets: make([]int, n+1)}
 	slices.SortFunc(cells, compareCells)
@@ -89,7 +89,7 @@ func ofCells(n int, cells []cell) *Similarities {
 		}
 		s.offsets[c.row+1] = len(s.cols)
 	}
-	for i := range n { // rows without cells end where the one before does
+	for i := range n { // rows without cells end where the previous one does
 		s.offsets[i+1] = max(s.offsets[i+1], s.offsets[i])
 	}
 	return s
@@ -101,8 +101,8 @@ func (s *Similarities) Len() int { return len(s.offsets) - 1 }
 // NonZeros returns the number of entries off the diagonal that are not 0.
 func (s *Similarities) NonZeros() int { return len(s.cols) }
 
-// Density returns the share of the n² entries that are not 0, with the
-// diagonal, in (0, 1]; 0 for n = 0.
+// Density returns the share of the n² entries that are not 0, including the
+// diagonal, in (0, 1]; 0 if n = 0.
 func (s *Similarities) Density() float64 {
 	n := float64(s.Len())
 	if n == 0 {
@@ -112,7 +112,7 @@ func (s *Similarities) Density() float64 {
 }
 
 // Row returns the entries of row i off the diagonal that are not 0, in
-// ascending columns, not to be modified. It panics unless 0 <= i < n.
+// ascending columns, read-only. It panics unless 0 <= i < n.
 func (s *Similarities) Row(i int) (cols []int32, sims []float64) {
 	lo, hi := s.offsets[i], s.offsets[i+1]
 	return s.cols[lo:hi:hi], s.sims[lo:hi:hi]
@@ -155,8 +155,8 @@ func (s *Similarities) mirrored(cells []cell, share float64) []cell {
 	return cells
 }
 
-// Symmetrized returns ½(S + Sᵀ); S itself where it is symmetric. It leaves
-// every ⟨x, x⟩ as it is, and of ⟨x, y⟩ and ⟨y, x⟩ makes the mean.
+// Symmetrized returns ½(S + Sᵀ), S itself if it is symmetric. It keeps every
+// ⟨x, x⟩, and replaces ⟨x, y⟩ and ⟨y, x⟩ by their mean.
 func (s *Similarities) Symmetrized() *Similarities {
 	t := s.Transposed()
 	if slices.Equal(s.cols, t.cols) && slices.Equal(s.sims, t.sims) && slices.Equal(s.offsets, t.offsets) {
@@ -171,8 +171,8 @@ type Vocabulary struct {
 	numbers map[string]int32
 }
 
-// NewVocabulary numbers the terms from 0 in their order; a repeated one keeps
-// its first number. It panics at more than [simmatrix.MaxTerms].
+// NewVocabulary numbers the terms from 0 in order; a repeated one keeps its
+// first number. It panics for more than [simmatrix.MaxTerms].
 func NewVocabulary(terms ...string) *Vocabulary {
 	v := &Vocabulary{numbers: make(map[string]int32, len(terms))}
 	for _, term := range terms {
@@ -188,7 +188,7 @@ func NewVocabulary(terms ...string) *Vocabulary {
 	return v
 }
 
-// Number returns the number of term, and whether there is one.
+// Number returns the number of term, or false if there is none.
 func (v *Vocabulary) Number(term string) (int32, bool) {
 	number, ok := v.numbers[term]
 	return number, ok
@@ -200,8 +200,8 @@ func (v *Vocabulary) Term(i int32) string { return v.terms[i] }
 // Len returns n, the number of terms.
 func (v *Vocabulary) Len() int { return len(v.terms) }
 
-// FromMatrix returns S as m has it and the numbers of its terms: those of m in
-// ascending byte order, then the others of extra.
+// FromMatrix returns the S of m and its terms' numbers: the terms of m in
+// ascending byte order, then the others in extra.
 func FromMatrix(m *simmatrix.Matrix, extra ...string) (*Vocabulary, *Similarities) {
 	v := NewVocabulary(append(slices.Collect(m.Terms()), extra...)...)
 	var cells []cell

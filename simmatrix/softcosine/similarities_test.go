@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestSimilaritiesHoldWhatTheyAreGiven(t *testing.T) {
@@ -22,9 +24,7 @@ func TestSimilaritiesHoldWhatTheyAreGiven(t *testing.T) {
 		i, j int
 		want float64
 	}{{0, 1, -2}, {1, 0, 0}, {2, 0, 0.5}, {2, 2, 1}, {3, 3, 1}} {
-		if got := s.At(e.i, e.j); got != e.want {
-			t.Errorf("s(%d, %d) = %v, want %v", e.i, e.j, got, e.want)
-		}
+		check.Equal(t, e.want, s.At(e.i, e.j), e.i, e.j)
 	}
 	if s.NonNegative() || !Identity(3).NonNegative() {
 		t.Error("NonNegative")
@@ -75,9 +75,7 @@ func TestTransposedAndSymmetrizedAreWhatTheySay(t *testing.T) {
 		for i := range n {
 			for j := range n {
 				symmetric = symmetric && s.At(i, j) == s.At(j, i)
-				if transposed.At(i, j) != s.At(j, i) {
-					t.Errorf("transposed(%d, %d) = %v", i, j, transposed.At(i, j))
-				}
+				check.Equal(t, s.At(j, i), transposed.At(i, j), i, j)
 				if want := s.At(i, j)/2 + s.At(j, i)/2; symmetrized.At(i, j) != want {
 					t.Errorf("symmetrized(%d, %d) = %v, want %v", i, j, symmetrized.At(i, j), want)
 				}

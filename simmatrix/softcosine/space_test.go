@@ -1,13 +1,12 @@
 package softcosine
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
 
-	"gonum.org/v1/gonum/mat"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // The example of the notes, section 1, and of the thesis, section 4.1:
@@ -78,14 +77,6 @@ func TestTheCaesarExampleHasTheValuesOfThePapers(t *testing.T) {
 	}
 }
 
-func TestTwoFeaturesOfSimilarityOneAreOne(t *testing.T) {
-	sp := mustSpace(t, ones(2), mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: 1, {1, 0}: 1}))
-	soft, err := sp.Soft(NewVector(map[int32]float64{0: 3}), NewVector(map[int32]float64{1: 2}))
-	if err != nil || soft != 1 {
-		t.Errorf("%v, %v; want 1", soft, err)
-	}
-}
-
 func TestTheDocumentsOfSidorov(t *testing.T) {
 	// Section 2.1, eq. 5 and 6: 2 + 1 + 2 + 1 = 6 in common, ‖a‖² = 14, ‖b‖² = 8.
 	vector := func(values ...float64) Vector {
@@ -146,44 +137,6 @@ func TestTheMeasuresAreTheirDefinitions(t *testing.T) {
 	})
 }
 
-func TestTheInnerProductTakesAnySimilarities(t *testing.T) {
-	eachCase(t, func(t *testing.T, rng *rand.Rand) {
-		t.Helper()
-		sp := randomSpace(t, rng, form{negative: true})
-		x, y := randomDocument(rng, sp.Len()), randomDocument(rng, sp.Len())
-		want := byDefinition(sp, x, y)
-		if got := sp.InnerProduct(x, y); !near(got, want, 1e-12) {
-			t.Errorf("%v, want %v", got, want)
-		}
-		back := mustSpace(t, sp.weights, sp.s.Transposed())
-		mean := mustSpace(t, sp.weights, sp.s.Symmetrized())
-		if got := back.InnerProduct(y, x); !near(got, want, 1e-12) {
-			t.Errorf("with the transposed S, turned around: %v, want %v", got, want)
-		}
-		if got := mean.InnerProduct(x, y); !near(got, (want+sp.InnerProduct(y, x))/2, 1e-12) {
-			t.Errorf("with the symmetrized S: %v, not the mean of both ways", got)
-		}
-		if got := mean.InnerProduct(x, x); !near(got, sp.InnerProduct(x, x), 1e-12) {
-			t.Errorf("⟨x, x⟩ with the symmetrized S: %v, want %v", got, sp.InnerProduct(x, x))
-		}
-	})
-}
-
-func TestTheSoftCosineOfAMetricStaysUnderOne(t *testing.T) {
-	eachCase(t, func(t *testing.T, rng *rand.Rand) {
-		t.Helper()
-		sp := randomSpace(t, rng, form{symmetric: true, negative: true, dominant: true})
-		x, y := randomDocument(rng, sp.Len()), randomDocument(rng, sp.Len())
-		soft, err := sp.Soft(x, y)
-		if err != nil || math.Abs(soft) > 1+1e-12 {
-			t.Errorf("%v, %v", soft, err)
-		}
-		if self, err := sp.Soft(x, x); err != nil || (sp.HardNorm(x) > 0 && !near(self, 1, 1e-12)) {
-			t.Errorf("with itself %v, %v", self, err)
-		}
-	})
-}
-
 func TestWithoutAMetricTheSoftCosineMayExceedOne(t *testing.T) {
 	// S is symmetric and not negative, its determinant 1 - 1 - 1 is: x = e₁ and
 	// y = e₂ + e₃ have 2/(√1·√2).
@@ -199,9 +152,7 @@ func TestANormThatIsNotRealIsAnError(t *testing.T) {
 	sp := mustSpace(t, ones(2), mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: -2, {1, 0}: -2}))
 	bad, good := NewVector(map[int32]float64{0: 1, 1: 1}), NewVector(map[int32]float64{0: 1})
 	for name, pair := range map[string][2]Vector{"left": {bad, good}, "right": {good, bad}} {
-		if _, err := sp.Soft(pair[0], pair[1]); !errors.Is(err, ErrNotReal) {
-			t.Errorf("%s: error %v", name, err)
-		}
+		check.Error(t, ErrNotReal, check.ErrOf(sp.Soft(pair[0], pair[1])), name)
 	}
 	if soft, err := sp.Soft(good, good); err != nil || soft != 1 {
 		t.Errorf("of vectors whose norm is real: %v, %v", soft, err)
@@ -239,16 +190,12 @@ func TestASpaceRefusesWhatIsNoWeight(t *testing.T) {
 	for name, weights := range map[string][]float64{
 		"too few": {1}, "negative": {1, -1}, "NaN": {math.NaN(), 1}, "infinite": {1, math.Inf(1)},
 	} {
-		if _, err := NewSpace(weights, Identity(2)); !errors.Is(err, ErrWeights) {
-			t.Errorf("%s: error %v", name, err)
-		}
+		check.Error(t, ErrWeights, check.ErrOf(NewSpace(weights, Identity(2))), name)
 	}
 	weights := ones(2)
 	sp := mustSpace(t, weights, Identity(2))
 	weights[0] = 7
-	if sp.Weight(0) != 1 {
-		t.Error("the weights are those of the caller")
-	}
+	check.Equal(t, 1, sp.Weight(0))
 }
 
 func TestATermOutsideOfTheSpacePanicsAndLeavesNoTrace(t *testing.T) {
@@ -267,9 +214,7 @@ func TestATermOutsideOfTheSpacePanicsAndLeavesNoTrace(t *testing.T) {
 				}()
 				call()
 			}()
-			if got := sp.InnerProduct(inside, NewVector(map[int32]float64{1: 1})); got != 1 {
-				t.Errorf("after it, the inner product is %v, want 1", got)
-			}
+			check.Equal(t, 1, sp.InnerProduct(inside, NewVector(map[int32]float64{1: 1})))
 		}
 	}
 }
@@ -292,31 +237,4 @@ func TestASpaceIsSharedByGoroutines(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-func TestInnerProductsAreTheMatrixProduct(t *testing.T) {
-	// (WX)ᵀ·S·(WY) by dense matrices, as the remark to theorem 3.4 writes it.
-	rng := rand.New(rand.NewPCG(5, 6))
-	sp := mustSpace(t, []float64{1, 2, 0.5, 3, 1, 1}, randomSimilarities(t, rng, 6, form{}))
-	x, y := randomDocuments(rng, 6, 5), randomDocuments(rng, 6, 7)
-	weighted := func(docs []Vector) *mat.Dense {
-		m := mat.NewDense(6, len(docs), nil)
-		for k, d := range docs {
-			for i := range int32(6) {
-				m.Set(int(i), k, sp.Weight(i)*d.At(i))
-			}
-		}
-		return m
-	}
-	s := mat.NewDense(6, 6, nil)
-	s.Apply(func(i, j int, _ float64) float64 { return sp.s.At(i, j) }, s)
-	var want mat.Dense
-	want.Product(weighted(x).T(), s, weighted(y))
-	for i := range x {
-		for k := range y {
-			if got := sp.InnerProduct(x[i], y[k]); !near(got, want.At(i, k), 1e-12) {
-				t.Errorf("(%d, %d): %v, want %v", i, k, got, want.At(i, k))
-			}
-		}
-	}
 }

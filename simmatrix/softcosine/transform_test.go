@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestTheorem41DotProductsAreInnerProducts(t *testing.T) {
@@ -32,9 +34,7 @@ func TestTheorem42DotProductsOrderAsTheSoftCosine(t *testing.T) {
 		var got, want []float64
 		for _, y := range docs {
 			stored, err := sp.DotDocument(y)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			got, want = append(got, query.Dot(stored)), append(want, softByDefinition(sp, x, y))
 		}
 		_, square := normsByDefinition(sp, x)
@@ -58,15 +58,11 @@ func TestTheorem43CosinesOrderAsTheSoftCosine(t *testing.T) {
 		if sp.HardNorm(x) > 0 && !near(query.Norm(), 1, 1e-12) {
 			t.Errorf("the query has length %v", query.Norm())
 		}
-		if query.At(int32(sp.Len())) != 0 {
-			t.Errorf("the query has the added coordinate %v", query.At(int32(sp.Len())))
-		}
+		check.Equal(t, 0, query.At(int32(sp.Len())))
 		var got, want []float64
 		for _, y := range docs {
 			stored, err := sp.CosineDocument(y)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if !near(stored.Norm(), 1, 1e-12) {
 				t.Errorf("a document has length %v", stored.Norm())
 			}
@@ -126,9 +122,7 @@ func TestExpandAddsWhatTheFormulaSays(t *testing.T) {
 func TestStoresRefuseWhatBreaksTheirTheorem(t *testing.T) {
 	negative := mustSpace(t, ones(2), mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: -2, {1, 0}: -2}))
 	x := NewVector(map[int32]float64{0: 1, 1: 1})
-	if _, err := negative.DotDocument(x); !errors.Is(err, ErrNotReal) {
-		t.Errorf("theorem 4.2 with ⟨y, y⟩ < 0: error %v", err)
-	}
+	check.Error(t, ErrNotReal, check.ErrOf(negative.DotDocument(x)))
 	if _, err := negative.CosineDocument(x); !errors.Is(err, ErrNegative) || !strings.Contains(err.Error(), "in S") {
 		t.Errorf("theorem 4.3 with a negative S: error %v", err)
 	}
@@ -157,9 +151,7 @@ func TestVectorsThatWouldNotBeFinitePanic(t *testing.T) {
 	sp := mustSpace(t, []float64{1e200, 1}, s)
 	x := NewVector(map[int32]float64{0: 1e200, 1: 1})
 	pairs, err := NewPhi2(sp)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for name, call := range map[string]func(){
 		"Weighted": func() { sp.Weighted(x) },
 		"DotQuery": func() { sp.DotQuery(x) },
@@ -168,9 +160,7 @@ func TestVectorsThatWouldNotBeFinitePanic(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
-				if got := recover(); got != panicFinite {
-					t.Errorf("recovered %v", got)
-				}
+				check.Equal(t, panicFinite, recover())
 			}()
 			call()
 		})

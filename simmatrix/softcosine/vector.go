@@ -6,16 +6,15 @@ import (
 	"slices"
 )
 
-// A Vector is a sparse vector: Values[k] is its coordinate of the term
-// Terms[k]. Terms ascend, and no value is 0 or not finite; [NewVector] ensures
-// it.
+// A Vector is a sparse vector: Values[k] is the coordinate of term Terms[k].
+// Terms ascend, and values are finite and not 0, as [NewVector] ensures.
 type Vector struct {
 	Terms  []int32
 	Values []float64
 }
 
-// NewVector returns the vector of the given coordinates without zeros. It
-// panics where a term is negative or a coordinate is not finite.
+// NewVector returns the vector of the given coordinates, without zeros. It
+// panics if a term is negative or a coordinate is not finite.
 func NewVector(values map[int32]float64) Vector {
 	var v Vector
 	for _, term := range slices.Sorted(maps.Keys(values)) {
@@ -32,7 +31,7 @@ func NewVector(values map[int32]float64) Vector {
 	return v
 }
 
-// The messages of panics.
+// Messages of panics.
 const (
 	panicTerm   = "softcosine: term out of range"
 	panicFinite = "softcosine: coordinate not finite"
@@ -41,7 +40,7 @@ const (
 // Len returns the number of coordinates that are not 0.
 func (x Vector) Len() int { return len(x.Terms) }
 
-// At returns the coordinate of term, 0 where there is none, in O(log m).
+// At returns the coordinate of term, or 0, in O(log m).
 func (x Vector) At(term int32) float64 {
 	k, ok := slices.BinarySearch(x.Terms, term)
 	if !ok {
@@ -70,7 +69,7 @@ func (x Vector) Dot(y Vector) float64 {
 // Norm returns ‖x‖ = √(xᵀx).
 func (x Vector) Norm() float64 { return math.Sqrt(x.Dot(x)) }
 
-// mapped returns the vector of fn's values, without its zeros.
+// mapped returns the vector of fn's values, without zeros.
 func (x Vector) mapped(fn func(term int32, value float64) float64) Vector {
 	out := Vector{Terms: make([]int32, 0, len(x.Terms)), Values: make([]float64, 0, len(x.Terms))}
 	for k, term := range x.Terms {
@@ -83,7 +82,7 @@ func (x Vector) mapped(fn func(term int32, value float64) float64) Vector {
 
 func notFinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
-// checked returns x. It panics where a coordinate is not finite.
+// checked returns x. It panics if a coordinate is not finite.
 func (x Vector) checked() Vector {
 	if slices.ContainsFunc(x.Values, notFinite) {
 		panic(panicFinite)

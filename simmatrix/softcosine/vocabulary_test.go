@@ -3,6 +3,7 @@ package softcosine
 import (
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -13,9 +14,7 @@ func testMatrix(t *testing.T) *simmatrix.Matrix {
 		{Term: "dead", DocFreq: 3, Neighbors: []simmatrix.Neighbor{{Term: "killed", Similarity: 1}}},
 		{Term: "found", DocFreq: 2},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return m
 }
 
@@ -34,8 +33,6 @@ func TestFromMatrixNumbersTermsAndThenTheExtraOnes(t *testing.T) {
 		i, j int
 		want float32
 	}{{0, 2, 1}, {2, 0, simmatrix.QuantizeSimilarity(0.5)}, {2, 1, simmatrix.QuantizeSimilarity(0.75)}, {1, 2, 0}, {3, 0, 0}} {
-		if got := s.At(e.i, e.j); got != float64(e.want) {
-			t.Errorf("s(%d, %d) = %v, want %v", e.i, e.j, got, e.want)
-		}
+		check.Equal(t, float64(e.want), s.At(e.i, e.j), e.i, e.j, e.want)
 	}
 }

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// The letters that [ParseSMART] knows, by place.
+// The letters of [ParseSMART], by place.
 const (
 	termFreqLetters = "bntalLd"
 	docFreqLetters  = "xnftp"
 	normLetters     = "xncub"
 )
 
-// A SMART is a term weighting in the notation of that name, three letters that
-// say how the vector v of a document is made from its term frequencies f, the
-// collection's size N and the document frequencies n_t,
+// A SMART is a term weighting in SMART notation. Three letters say how the
+// vector v of a document is made from its term frequencies f, the collection's
+// size N and the document frequencies n_t:
 //
 //	v = (t ∘ d) / m
 //
-// The first letter is the term frequency factor t, for terms with f_t > 0;
-// the others stay 0, whatever the formula would give:
+// The first letter is the term frequency factor t for terms with f_t > 0; for
+// others it is 0, whatever the formula gives:
 //
 //	b     1
 //	n, t  f
@@ -40,18 +40,18 @@ const (
 //
 //	x, n  1
 //	c     √(wᵀw)
-//	u     1 − s + s·u / avg u               u: the number of different terms
+//	u     1 − s + s·u / avg u               u: the number of distinct terms
 //	b     1 − s + s·b / avg b               b: the length in bytes
 //
 // with the slope s of [Statistics] and averages over the collection.
 //
-// This is table 3.1 of the thesis, with two exceptions. Its p is negative for a
-// term of more than half of the documents, and its L averages over the
-// collection; here they are as in Manning, Raghavan and Schütze, Introduction
+// This is table 3.1 of the thesis, with two exceptions: its p is negative for a
+// term in more than half of the documents, and its L averages over the
+// collection. Here they are as in Manning, Raghavan and Schütze, Introduction
 // to Information Retrieval, 2008 (figure 6.15).
 type SMART string
 
-// ParseSMART returns the weighting of three letters, "ltc" for instance.
+// ParseSMART parses three letters, such as "ltc".
 func ParseSMART(letters string) (SMART, error) {
 	for i, known := range []string{termFreqLetters, docFreqLetters, normLetters} {
 		if len(letters) != 3 || strings.IndexByte(known, letters[i]) < 0 {
@@ -62,8 +62,8 @@ func ParseSMART(letters string) (SMART, error) {
 	return SMART(letters), nil
 }
 
-// ParseSMARTPair returns the weightings of a pair "ddd.qqq", of documents and
-// of queries; three letters are for both.
+// ParseSMARTPair parses a pair "ddd.qqq", for documents and for queries; three
+// letters are for both.
 func ParseSMARTPair(pair string) (document, query SMART, err error) {
 	first, second, isPair := strings.Cut(pair, ".")
 	if document, err = ParseSMART(first); err != nil || !isPair {
@@ -73,7 +73,7 @@ func ParseSMARTPair(pair string) (document, query SMART, err error) {
 	return document, query, err
 }
 
-// check returns an error that wraps [ErrWeighting] where the letters need a
+// check returns an error that wraps [ErrWeighting] if the letters need a
 // statistic that is out of range.
 func (w SMART) check(st *Statistics) error {
 	mean, unit := 1.0, ""
@@ -86,7 +86,7 @@ func (w SMART) check(st *Statistics) error {
 	switch {
 	case strings.IndexByte("ftp", w[1]) >= 0 && st.Docs < 1:
 		return fmt.Errorf("%w %v: %d documents", ErrWeighting, w, st.Docs)
-	case unit != "" && !(st.Slope >= 0 && st.Slope <= 1): // written so that NaN fails
+	case unit != "" && !(st.Slope >= 0 && st.Slope <= 1): // so written that NaN fails
 		return fmt.Errorf("%w %v: slope %v is not in [0, 1]", ErrWeighting, w, st.Slope)
 	case !(mean > 0) || math.IsInf(mean, 0):
 		return fmt.Errorf("%w %v: a mean length of %v %s", ErrWeighting, w, mean, unit)
@@ -94,7 +94,7 @@ func (w SMART) check(st *Statistics) error {
 	return nil
 }
 
-// termFreqFactors returns t for the frequencies f of the terms of a nugget.
+// termFreqFactors returns t for the term frequencies f of a nugget.
 func (w SMART) termFreqFactors(f Vector) Vector {
 	sum, largest := 0.0, 0.0
 	for _, value := range f.Values {
@@ -119,8 +119,8 @@ func (w SMART) termFreqFactors(f Vector) Vector {
 	})
 }
 
-// docFreqFactor returns d of term t, at least 0. A term that no document has
-// is taken for one that a single document has.
+// docFreqFactor returns d of term t, at least 0. A term in no document counts
+// as one in a single document.
 func (w SMART) docFreqFactor(st *Statistics, t int32) float64 {
 	docs, holders := float64(st.Docs), float64(max(st.DocFreqs[t], 1))
 	switch w[1] {
@@ -135,8 +135,8 @@ func (w SMART) docFreqFactor(st *Statistics, t int32) float64 {
 	}
 }
 
-// pivot returns the m of u or b for the frequencies f of a nugget's terms and
-// its length in bytes, and 1 for the other letters.
+// pivot returns the m of u or b for a nugget's term frequencies f and length in
+// bytes; for other letters it is 1.
 func (w SMART) pivot(f Vector, bytes int64, st *Statistics) float64 {
 	switch w[2] {
 	case 'u':

@@ -8,15 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func mustSMART(tb testing.TB, letters string) SMART {
 	tb.Helper()
 	w, err := ParseSMART(letters)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return w
 }
 
@@ -25,17 +23,13 @@ func apply(tb testing.TB, letters string, f Vector, bytes int64, st *Statistics)
 	tb.Helper()
 	sp := mustSpace(tb, ones(10), Identity(10))
 	of, err := standard(Weighting{Letters: mustSMART(tb, letters)}, st, sp)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	n := Nugget{Bytes: bytes}
 	for k, term := range f.Terms {
 		n.Terms = append(n.Terms, slices.Repeat([]int32{term}, int(f.Values[k]))...)
 	}
 	v, err := of(nil, n)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return v
 }
 
@@ -122,12 +116,8 @@ func TestAWeightingFromTheTextbook(t *testing.T) {
 func TestStatisticsAreCounted(t *testing.T) {
 	nuggets := []Nugget{{Terms: []int32{0, 0, 0, 2}, Bytes: 30}, {}, {Terms: []int32{2, 2}, Bytes: 15}}
 	want := &Statistics{Docs: 2, DocFreqs: []int64{1, 0, 2, 0}, MeanTerms: 1.5, MeanBytes: 22.5, MeanTokens: 3}
-	if diff := gocmp.Diff(want, Count(4, nuggets)); diff != "" {
-		t.Errorf("statistics (-want +got):\n%s", diff)
-	}
-	if diff := gocmp.Diff(&Statistics{DocFreqs: []int64{0}}, Count(1, nil)); diff != "" {
-		t.Errorf("of no nuggets (-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, Count(4, nuggets))
+	check.Equal(t, &Statistics{DocFreqs: []int64{0}}, Count(1, nil))
 }
 
 func TestUnknownLettersAreRefusedWithThoseThatAreKnown(t *testing.T) {
@@ -170,9 +160,7 @@ func TestWeightingsRefuseStatisticsOutOfRange(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.change(st)
-			if _, err := NewStandard(w, w, st, Identity(2)); !errors.Is(err, ErrWeighting) {
-				t.Errorf("error %v", err)
-			}
+			check.Error(t, ErrWeighting, check.ErrOf(NewStandard(w, w, st, Identity(2))))
 		})
 	}
 }

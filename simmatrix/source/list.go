@@ -16,15 +16,15 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/lines"
 )
 
-// diagonalTolerance is how far a term's similarity to itself may be from 1: the
-// rounding error of 16-bit floats.
+// diagonalTolerance is the allowed difference of a term's similarity to itself
+// from 1: the rounding error of 16-bit floats.
 const diagonalTolerance = 1e-3
 
-// similarityDigits are the decimals of a written similarity, enough to
-// distinguish all multiples of 1/65535.
+// similarityDigits are the decimals of a written similarity, enough for all
+// multiples of 1/65535.
 const similarityDigits = 6
 
-// add adds the similarity of a line. One of a term to itself has to be about 1.
+// add adds the similarity of a line. That of a term to itself must be about 1.
 func (p *pairs) add(row, col uint32, s float64) error {
 	switch {
 	case row == col && math.Abs(s-1) > diagonalTolerance:
@@ -42,8 +42,7 @@ func (p *pairs) add(row, col uint32, s float64) error {
 	return nil
 }
 
-// units returns a similarity in units of 1/65535, rounded to the nearest, which
-// may be 0.
+// units returns a similarity in units of 1/65535, or 0.
 func units(s float64) uint16 { return uint16(math.Round(s * simmatrix.UnitsOfOne)) }
 
 func checkPlain(term string) error {
@@ -53,17 +52,17 @@ func checkPlain(term string) error {
 	return nil
 }
 
-// ReadTSV reads a list of similarities, plain or compressed by gzip: lines of
+// ReadTSV reads a list of similarities, plain or gzip-compressed: lines of
 //
 //	term TAB neighbor TAB similarity
 //
 // in UTF-8, in any order. Every term gets a row. The similarity is a decimal
 // number in [0, 1]; one that rounds to 0 units of 1/65535 makes no entry, nor
-// does a term's similarity to itself, which has to be 1, within 0.001. A pair
-// may come again with the same similarity. Empty lines and a byte order mark
-// are ignored. Document frequencies are unknown. A row keeps its largest
-// [simmatrix.MaxNeighbors]. The source becomes Meta.Source: in words, where the
-// matrix comes from.
+// does a term's similarity to itself, which must be 1, within 0.001. A pair may
+// be repeated with the same similarity. Empty lines and a byte order mark are
+// ignored. Document frequencies are unknown. A row keeps its largest
+// [simmatrix.MaxNeighbors]. The source becomes Meta.Source: in words, the
+// origin of the matrix.
 //
 // Errors wrap [ErrList] and name the line, or are [simmatrix.ErrNoVocabulary].
 func ReadTSV(r io.Reader, source string) (*simmatrix.Matrix, error) {
@@ -108,10 +107,10 @@ func (p *pairs) addLine(line []byte) error {
 	return p.add(ids[0], ids[1], s)
 }
 
-// WriteTSV writes m as [ReadTSV] reads it, terms ascending, with six decimals,
-// so that reading gives the same rows again. Terms without any neighbor either
-// way, document frequencies, origins and Meta are lost. The error wraps
-// [ErrList] for a term with a tab or an end of line.
+// WriteTSV writes m for [ReadTSV], terms ascending, with six decimals, so that
+// reading restores the rows. It loses terms without neighbors in either
+// direction, document frequencies, origins and Meta. The error wraps [ErrList]
+// for a term with a tab or an end of line.
 func WriteTSV(w io.Writer, matrix *simmatrix.Matrix) error {
 	m, b := matrix.Table(), bufio.NewWriter(w)
 	for _, term := range m.Terms {
@@ -138,12 +137,12 @@ func WriteTSV(w io.Writer, matrix *simmatrix.Matrix) error {
 type pairs struct {
 	ids   map[string]uint32
 	terms []string            // by id
-	rows  []map[uint32]uint16 // s_ij in units by the ids of i and j; nil is none
+	rows  []map[uint32]uint16 // s_ij in units, by the ids of i and j; nil for none
 }
 
 func newPairs() *pairs { return &pairs{ids: make(map[string]uint32)} }
 
-// keep keeps s_ij of two terms, of several the largest. 0 units make no entry.
+// keep keeps s_ij of two terms, of several the largest. 0 makes no entry.
 func (p *pairs) keep(i, j uint32, units uint16) {
 	if p.rows[i] == nil {
 		p.rows[i] = make(map[uint32]uint16)
@@ -170,7 +169,7 @@ func (p *pairs) term(t string) (uint32, error) {
 	return id, nil
 }
 
-// matrix returns the matrix of the terms and pairs, which are used up. A row
+// matrix returns the matrix of the terms and pairs, which it consumes. A row
 // keeps its neighbors largest entries, ties in ascending byte order of the
 // term.
 func (p *pairs) matrix(meta simmatrix.Meta, neighbors int) (*simmatrix.Matrix, error) {

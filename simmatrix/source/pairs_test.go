@@ -1,12 +1,10 @@
 package source
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -16,9 +14,7 @@ func TestPairsBecomeSortedRows(t *testing.T) {
 	id := func(term string) uint32 {
 		t.Helper()
 		id, err := p.term(term)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return id
 	}
 	rental, car, hire := id("rental"), id("car"), id("hire")
@@ -28,16 +24,12 @@ func TestPairsBecomeSortedRows(t *testing.T) {
 	p.keep(car, rental, 600)
 	p.keep(hire, car, 0) // no entry
 	m, err := p.matrix(simmatrix.Meta{Source: "pairs"}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := []simmatrix.Neighbor{
 		{Term: "hire", Similarity: 900.0 / 65535},
 		{Term: "rental", Similarity: 700.0 / 65535},
 	}
-	if diff := cmp.Diff(want, matrixtest.Of(m.Row("car"))); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, matrixtest.Of(m.Row("car")))
 	if meta := m.Meta(); meta.Terms != 3 || meta.NonZeros != 2 {
 		t.Errorf("%+v", meta)
 	}
@@ -51,9 +43,7 @@ func TestPairsKeepTheLargestOfARow(t *testing.T) {
 		p.keep(a, id, 7)
 	}
 	m, err := p.matrix(simmatrix.Meta{}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if row := matrixtest.Of(m.Row("a")); len(row) != 2 || row[0].Term != "b" || row[1].Term != "c" {
 		t.Errorf("row %+v", row)
 	}
@@ -72,9 +62,7 @@ func TestPairsRefuseTermsThatCannotHaveARow(t *testing.T) {
 			t.Errorf("%.10q: error %v, want %s", term, err, message)
 		}
 	}
-	if _, err := p.matrix(simmatrix.Meta{}, 1); !errors.Is(err, simmatrix.ErrNoVocabulary) {
-		t.Errorf("no terms: %v", err)
-	}
+	check.Error(t, simmatrix.ErrNoVocabulary, check.ErrOf(p.matrix(simmatrix.Meta{}, 1)))
 }
 
 func TestSimilaritiesFromOutsideAreRounded(t *testing.T) {
@@ -83,8 +71,6 @@ func TestSimilaritiesFromOutsideAreRounded(t *testing.T) {
 		0.49 / 65535: 0, // unlike QuantizeSimilarity
 		0.51 / 65535: 1,
 	} {
-		if got := units(in); got != want {
-			t.Errorf("%v: %d, want %d", in, got, want)
-		}
+		check.Equal(t, want, units(in), in)
 	}
 }

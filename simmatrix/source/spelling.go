@@ -11,17 +11,17 @@ import (
 )
 
 // FromSpelling returns the matrix of the terms by the Levenshtein distance of
-// their spellings: s_ij is as [SpellingOptions] says, and 0 where the distance
-// is above MaxDistance and where the lengths are further apart than
-// LengthRatio. Each row has the Neighbors largest among the candidates, ties in
-// ascending byte order of the term.
+// their spellings: s_ij as in [SpellingOptions], and 0 if the distance is above
+// MaxDistance or the lengths differ by more than LengthRatio. Each row has the
+// Neighbors largest among the candidates, ties in ascending byte order of the
+// term.
 //
-// No pair is missed: the terms are in a radix tree, which is walked for each
-// term as far as a prefix of another term is within MaxDistance of one of its
-// own and terms below can get into the row. It takes under 150 bytes a term,
-// and the terms and the matrix.
+// It misses no pair: for each term it walks a radix tree of the terms, as far
+// as a prefix is within MaxDistance of one of the term's, and terms below can
+// get into the row. It takes under 150 bytes per term, and the terms and the
+// matrix.
 //
-// Errors are [simmatrix.ErrNoVocabulary] where there is no term, one that wraps
+// Errors are [simmatrix.ErrNoVocabulary] if there is no term, one that wraps
 // [simmatrix.ErrInvalid] for a term that cannot have a row or is repeated, one
 // for all options out of range, and that of ctx.
 func FromSpelling(ctx context.Context, terms []simmatrix.Term, opts SpellingOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
@@ -64,16 +64,16 @@ func FromSpelling(ctx context.Context, terms []simmatrix.Term, opts SpellingOpti
 
 // A band is the state of comparing a query with a text letter by letter: the
 // automaton of Wu and Manber (1992, "Fast text searching allowing errors") for
-// whole texts, of which only the diagonals are kept that a distance of at most
-// k can reach. After t letters of the text, bit b of lane e says that the first
-// t-k+b letters of the query are within distance e of them. Lane e are the 2k+1
-// bits from laneBits·e on; bits outside of [k-e, k+e] are never set in it. A
-// band of 0 says that no text that goes on like this is within distance k.
+// whole texts, with only the diagonals within a distance of k. After t letters
+// of the text, bit b of lane e says that the first t-k+b letters of the query
+// are within distance e of them. Lane e is the 2k+1 bits from laneBits·e on; it
+// never has bits outside [k-e, k+e]. A band of 0 says that no continuation of
+// the text is within distance k.
 type band uint64
 
 const (
-	// laneBits are at least 2·MaxDistance+2, so that a bit that is shifted out
-	// of its lane does not get into another.
+	// laneBits are at least 2·MaxDistance+2, so that a bit shifted out of its lane
+	// does not get into another.
 	laneBits = 12
 	// everyLane times a lane is a band with that lane everywhere.
 	everyLane band = 1 | 1<<laneBits | 1<<(2*laneBits) | 1<<(3*laneBits) | 1<<(4*laneBits)
@@ -89,18 +89,19 @@ type editSearcher struct {
 
 	// The query. Lengths are in letters.
 	self              int32
-	letters           []rune // with k of noLetter before and 2k+1 behind
+	letters           []rune // with k of noLetter before and 2k+1 after
 	length            int
-	shortest, longest int // of the terms that may be neighbors
-	// similarity[d][x] is that at distance d to a term of length+x letters, or, with x = 0, less.
+	shortest, longest int // of possible neighbors
+	// similarity[d][x] is for distance d to a term of length+x letters, or for x =
+	// 0 fewer.
 	similarity [MaxDistance + 1][MaxDistance + 1]uint16
 
-	row   []simmatrix.Entry // found so far, in ascending column since the last cut
-	room  int               // length of row at which it is cut
+	row   []simmatrix.Entry // so far, in ascending column since the last cut
+	room  int               // length of row at which cut is called
 	floor uint16            // only similarities above it get into the row
 	best  bool              // only the largest similarity gets into the row
-	// reach[x] is the largest distance at which a term of at most length+x letters is above the floor, 0
-	// where none is; lanes[x] has all bits of the lanes up to it.
+	// reach[x] is the largest distance at which a term of at most length+x letters
+	// is above the floor, or 0; lanes[x] has all bits of the lanes up to it.
 	reach [MaxDistance + 1]int
 	lanes [MaxDistance + 1]band
 }
@@ -117,8 +118,8 @@ func (s *editSearcher) find(i int) []simmatrix.Entry {
 	return s.row
 }
 
-// near returns the nearest terms of a text, above a similarity, for another
-// one that it is so many edits from. sameFirst leaves out terms that begin with
+// near returns the nearest terms of text, above a similarity, for another text
+// that is before edits away from it. sameFirst skips terms that begin with
 // another letter, which is ten times as fast at two edits.
 func (s *editSearcher) near(text string, before int, sameFirst bool, above uint16) []simmatrix.Entry {
 	s.self, s.best = noTerm, true
@@ -134,10 +135,10 @@ func (s *editSearcher) walkAll(sameFirst bool) {
 		start |= (1<<(e+1) - 1) << (s.k + laneBits*e) // 0 to e letters of the query are deleted
 	}
 	root := &s.tree.nodes[0]
-	switch shared := root.to > 0; { // what all terms begin with
+	switch shared := root.to > 0; { // the common beginning of all terms
 	case shared && (!sameFirst || root.first == s.letters[s.k]):
 		s.enter(root, start, 0)
-	case shared: // each begins with another letter
+	case shared: // all begin with another letter
 	case sameFirst:
 		if child := s.tree.child(root, s.letters[s.k]); child != nil {
 			s.enter(child, start, 0)
@@ -172,7 +173,7 @@ func (s *editSearcher) prepare(text string, before int) {
 	s.raise(0)
 }
 
-// raise sets the floor and what follows from it.
+// raise sets the floor and what depends on it.
 func (s *editSearcher) raise(floor uint16) {
 	s.floor = floor
 	s.reach, s.lanes = [MaxDistance + 1]int{}, [MaxDistance + 1]band{}
@@ -224,23 +225,23 @@ func (s *editSearcher) walk(n *treeNode, state band, depth int) {
 
 // step returns the state after one more letter of a text of depth letters.
 func (s *editSearcher) step(state band, depth int, letter rune) band {
-	var same band // bit b: it is letter depth-k+b of the query
+	var same band // bit b: letter equals letter depth-k+b of the query
 	for b, r := range s.letters[depth : depth+2*s.k+1] {
 		if r == letter {
 			same |= 1 << b
 		}
 	}
-	next := state&(same*everyLane) | // the two letters are the same,
+	next := state&(same*everyLane) | // the letters are equal,
 		state<<laneBits | // or one replaces the other,
-		state<<(laneBits-1) // or that of the text is inserted,
+		state<<(laneBits-1) // or the text's is inserted,
 	for range s.k {
-		next |= next << (laneBits + 1) // or those of the query are deleted
+		next |= next << (laneBits + 1) // or the query's are deleted
 	}
 	return next
 }
 
-// offer adds a term, given the state of its depth letters, to the row. Terms
-// come in ascending order, so that one that only equals the floor loses.
+// offer adds a term to the row, given the state after its depth letters. Terms
+// come in ascending order, so one that equals the floor loses.
 func (s *editSearcher) offer(term int32, state band, depth int) {
 	if term == s.self || s.tree.hidden[term] || depth < s.shortest || depth > s.longest {
 		return
@@ -255,7 +256,7 @@ func (s *editSearcher) offer(term int32, state band, depth int) {
 	if sim := s.similarity[d][max(depth-s.length, 0)]; sim > s.floor {
 		s.row = append(s.row, simmatrix.Entry{Col: uint32(term), Units: sim}) //nolint:gosec // not negative
 		if s.best && sim > s.floor+1 {
-			s.raise(sim - 1) // so that others that are as near still get in
+			s.raise(sim - 1) // others that are equally near still get in
 		}
 		if len(s.row) == s.room {
 			s.cut()

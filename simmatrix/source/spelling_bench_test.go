@@ -69,81 +69,18 @@ func misspelled(random *rand.Rand, word string) string {
 }
 
 // BenchmarkEditDistance100k builds the matrix of 100,000 words by the default
-// settings, which are C = 100 and a distance of at most 2. all-pairs/tree is
-// how many times longer the comparison of a row with all words takes that have
-// an allowed length, by the bit-parallel algorithm of Myers, on one processor
-// in the same run.
+// settings, which are C = 100 and a distance of at most 2.
 func BenchmarkEditDistance100k(b *testing.B) {
-	const sample = 300
 	words := spellings(100_000)
-	terms := textTerms(words...)
-	o := DefaultSpellingOptions()
 	for b.Loop() {
 		stop := make(chan struct{})
 		var largest atomic.Uint64
 		go watchHeap(&largest, stop)
-		m, err := FromSpelling(b.Context(), terms, o, nil)
+		m := mustEdit(b, DefaultSpellingOptions(), words...)
 		close(stop)
-		if err != nil {
-			b.Fatal(err)
-		}
 		b.ReportMetric(float64(largest.Load())/(1<<20), "MB-peak")
 		b.ReportMetric(float64(m.Meta().NonZeros)/float64(m.Len()), "neighbors/term")
 	}
-	slices.Sort(words)
-	s := newEditSearcher(newTermTree(words), &o)
-	start, found := time.Now(), 0
-	for i := range sample {
-		found += len(s.find(i * len(words) / sample))
-	}
-	tree := time.Since(start)
-	start, seen := time.Now(), 0
-	for i := range sample {
-		seen += allWithin(words[i*len(words)/sample], words, &o)
-	}
-	pairs := time.Since(start)
-	if seen < found {
-		b.Fatalf("%d pairs of %d", seen, found)
-	}
-	b.ReportMetric(float64(pairs)/float64(tree), "all-pairs/tree")
-	b.ReportMetric(float64(tree.Microseconds())/sample, "µs/term")
-}
-
-// allWithin returns how many words are neighbors of query, by comparing all
-// whose length is allowed with the algorithm of Myers (1999, "A fast
-// bit-vector algorithm for approximate string matching") in the form of Hyyrö
-// (2003) for whole words of up to 64 bytes.
-func allWithin(query string, words []string, o *SpellingOptions) int {
-	var places [256]uint64
-	for i := range len(query) {
-		places[query[i]] |= 1 << i
-	}
-	last := uint64(1) << (len(query) - 1)
-	count := 0
-	for _, w := range words {
-		shorter, longer := min(len(w), len(query)), max(len(w), len(query))
-		if longer-shorter > o.MaxDistance || !o.near(longer, shorter) || w == query {
-			continue
-		}
-		plus, minus, d := ^uint64(0), uint64(0), len(query)
-		for i := range len(w) {
-			same := places[w[i]]
-			diagonal := (((same & plus) + plus) ^ plus) | same | minus
-			rises, falls := minus|^(diagonal|plus), diagonal&plus
-			if rises&last != 0 {
-				d++
-			}
-			if falls&last != 0 {
-				d--
-			}
-			rises = rises<<1 | 1
-			plus, minus = falls<<1|^(diagonal|rises), rises&diagonal
-		}
-		if d <= o.MaxDistance && o.units(d, longer) > 0 {
-			count++
-		}
-	}
-	return count
 }
 
 // BenchmarkEditDistanceDense builds matrices of 100,000 terms of which very

@@ -11,6 +11,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -109,22 +110,7 @@ func TestEditMatrixIsThatOfAllPairsAmongManyChildren(t *testing.T) {
 	for _, neighbors := range []int{3, 40, 2000} {
 		o := wideEdit(2)
 		o.Neighbors = neighbors
-		if diff := gocmp.Diff(allEditRows(o, words), neighborRows(mustEdit(t, o, words...))); diff != "" {
-			t.Error(diff)
-		}
-	}
-}
-
-func TestBaselineOfTheBenchmarkComparesAllPairs(t *testing.T) {
-	words := randomSpellings(rand.New(rand.NewPCG(5, 6)), 300, 12, []rune("abc"))
-	words = slices.DeleteFunc(words, func(w string) bool { return len(w) <= MaxDistance }) // all letters of a pair may differ
-	for k := 1; k <= MaxDistance; k++ {
-		o := wideEdit(k)
-		for word, row := range allEditRows(o, words) {
-			if got := allWithin(word, words, &o); got != len(row) {
-				t.Errorf("%d words within %d of %s, want %d", got, k, word, len(row))
-			}
-		}
+		check.Equal(t, allEditRows(o, words), neighborRows(mustEdit(t, o, words...)))
 	}
 }
 
@@ -202,9 +188,7 @@ func TestEditOfTermsThatAllLookAlike(t *testing.T) {
 		if len(got) != 3 || got[0].Term != words[0] || got[1].Term != words[1] || got[2].Term != words[2] {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if m.Meta().NonZeros != 3*n {
-			t.Errorf("%s: %d entries", name, m.Meta().NonZeros)
-		}
+		check.Equal(t, 3*n, m.Meta().NonZeros, name)
 	}
 }
 
@@ -223,9 +207,7 @@ func TestTermTreeHasLessThanTwoNodesATerm(t *testing.T) {
 		if len(tree.nodes) >= 2*len(words) {
 			t.Errorf("%s: %d nodes of %d terms", name, len(tree.nodes), len(words))
 		}
-		if diff := gocmp.Diff(words, tree.below(0, "")); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		check.Equal(t, words, tree.below(0, ""), name)
 	}
 }
 
@@ -255,7 +237,5 @@ func TestEditSearchAllocatesNothing(t *testing.T) {
 		s.find(i)
 	}
 	i := 0
-	if n := testing.AllocsPerRun(len(words)-1, func() { s.find(i); i++ }); n != 0 {
-		t.Errorf("%v allocations a term", n)
-	}
+	check.Equal(t, 0, testing.AllocsPerRun(len(words)-1, func() { s.find(i); i++ }))
 }

@@ -11,8 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -28,9 +27,7 @@ func textTerms(texts ...string) []simmatrix.Term {
 func mustEdit(tb testing.TB, opts SpellingOptions, texts ...string) *simmatrix.Matrix {
 	tb.Helper()
 	m, err := FromSpelling(tb.Context(), textTerms(texts...), opts, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return m
 }
 
@@ -79,9 +76,7 @@ func TestEditFormulaIsThePublishedOne(t *testing.T) {
 		{wide, "naïve", "naive", 4.0 / 5},
 	} {
 		t.Run(tt.i, func(t *testing.T) {
-			if got := similarityOf(mustEdit(t, tt.options, tt.i, tt.j), tt.i, tt.j); got != simmatrix.QuantizeSimilarity(tt.want) {
-				t.Errorf("%v, want %v", got, tt.want)
-			}
+			check.Equal(t, simmatrix.QuantizeSimilarity(tt.want), similarityOf(mustEdit(t, tt.options, tt.i, tt.j), tt.i, tt.j), tt.want)
 		})
 	}
 }
@@ -116,25 +111,19 @@ func TestEditMatrixOfSpellings(t *testing.T) {
 	m, err := FromSpelling(t.Context(), []simmatrix.Term{
 		{Text: "catalogue", DocFreq: 90}, {Text: "catalog", DocFreq: 7}, {Text: "analogue", DocFreq: 20}, {Text: "catalogs", DocFreq: 40}, {Text: "zebra", DocFreq: 3},
 	}, o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	power := func(d, length float64) float32 { return simmatrix.QuantizeSimilarity(1.8 * math.Pow(1-d/length, 5)) }
 	want := []simmatrix.Neighbor{
 		{Term: "catalogs", Similarity: power(1, 8), DocFreq: 40},
 		{Term: "catalogue", Similarity: power(2, 9), DocFreq: 90},
 	}
-	if diff := cmp.Diff(want, matrixtest.Of(m.Row("catalog"))); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, matrixtest.Of(m.Row("catalog")))
 	want = []simmatrix.Neighbor{
 		{Term: "analogue", Similarity: power(2, 9), DocFreq: 20},
 		{Term: "catalog", Similarity: power(2, 9), DocFreq: 7},
 		{Term: "catalogs", Similarity: power(2, 9), DocFreq: 40},
 	}
-	if diff := cmp.Diff(want, matrixtest.Of(m.Row("catalogue"))); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, matrixtest.Of(m.Row("catalogue")))
 	if m.Row("zebra").Len() != 0 || m.Row("zebra").DocFreq() != 3 {
 		t.Error("the row of a term without neighbors")
 	}
@@ -147,80 +136,7 @@ func TestEditMatrixOfSpellings(t *testing.T) {
 			"max_distance": "2", "lengths": "runes", "neighbors": "100",
 		},
 	}
-	if diff := cmp.Diff(wantMeta, meta); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestEditThresholdsCutPairs(t *testing.T) {
-	words := []string{"ab", "abc", "abcd", "abcde"}
-	neighbors := func(o SpellingOptions) map[string]string {
-		t.Helper()
-		got := map[string]string{}
-		for term, row := range mustEdit(t, o, words...).Rows() {
-			got[term] = ""
-			for n := range row.All() {
-				got[term] += n.Term + " "
-			}
-		}
-		return got
-	}
-	all := wideEdit(2)
-	ratio, one, short := all, all, all
-	ratio.LengthRatio = 1.5 // abc has 1.5 times the length of ab, abcde more than that of abc
-	one.MaxDistance = 1
-	short.Neighbors = 1
-	for _, tt := range []struct {
-		name string
-		opts SpellingOptions
-		want map[string]string
-	}{
-		{"nothing", all, map[string]string{"ab": "abc abcd ", "abc": "abcd ab abcde ", "abcd": "abcde abc ab ", "abcde": "abcd abc "}},
-		{"length ratio", ratio, map[string]string{"ab": "abc ", "abc": "abcd ab ", "abcd": "abcde abc ", "abcde": "abcd "}},
-		{"distance", one, map[string]string{"ab": "abc ", "abc": "abcd ab ", "abcd": "abcde abc ", "abcde": "abcd "}},
-		{"neighbors", short, map[string]string{"ab": "abc ", "abc": "abcd ", "abcd": "abcde ", "abcde": "abcd "}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, neighbors(tt.opts)); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestEditTiesGoByTerm(t *testing.T) {
-	o := wideEdit(2)
-	o.Neighbors = 3
-	m := mustEdit(t, o, "cat", "bat", "rat", "hat", "mat", "dog", "at")
-	if got := matrixtest.Of(m.Row("cat")); len(got) != 3 || got[0].Term != "at" || got[1].Term != "bat" || got[2].Term != "hat" {
-		t.Errorf("%+v", got)
-	}
-}
-
-func TestEditFormulasThatRoundToNothingMakeNoEntry(t *testing.T) {
-	o := wideEdit(4)
-	o.Theta2 = 20 // (1−4/5)^20 is under 1e-13
-	if m := mustEdit(t, o, "abcde", "avwxy", "abcdx"); m.Meta().NonZeros != 2 {
-		t.Errorf("%d entries", m.Meta().NonZeros)
-	}
-	if m := mustEdit(t, wideEdit(1), "a", "b"); m.Meta().NonZeros != 0 { // 1−1/1
-		t.Error("two letters that are not the same")
-	}
-}
-
-func TestEditOptionsReportEveryBadSetting(t *testing.T) {
-	nan := math.NaN()
-	o := SpellingOptions{Theta1: nan, Theta2: 0, LengthRatio: 0.5, MaxDistance: 5, Neighbors: 0}
-	_, err := FromSpelling(t.Context(), textTerms("a"), o, nil)
-	for _, want := range []string{"theta1: NaN", "theta2: 0", "length ratio: 0.5", "max distance: 5", "neighbors: 0"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v does not name %s", err, want)
-		}
-	}
-	o = DefaultSpellingOptions()
-	if err := o.Validate(); err != nil {
-		t.Error(err)
-	}
+	check.Equal(t, wantMeta, meta)
 }
 
 func TestFromEditDistanceRefusesBadTerms(t *testing.T) {
@@ -246,15 +162,6 @@ func TestFromEditDistanceRefusesBadTerms(t *testing.T) {
 	}
 }
 
-func TestFromEditDistanceTakesAnyTermOfAnIndex(t *testing.T) {
-	m := mustEdit(t, DefaultSpellingOptions(), "new york", "new yorck", "a\x00b\tc", "a\x00b\td", "x")
-	for _, pair := range [][2]string{{"new york", "new yorck"}, {"a\x00b\tc", "a\x00b\td"}} {
-		if similarityOf(m, pair[0], pair[1]) == 0 {
-			t.Errorf("%q", pair)
-		}
-	}
-}
-
 func TestEditMatrixDoesNotDependOnTheProcessors(t *testing.T) {
 	words := spellings(3000)
 	o := DefaultSpellingOptions()
@@ -266,9 +173,7 @@ func TestEditMatrixDoesNotDependOnTheProcessors(t *testing.T) {
 		runtime.GOMAXPROCS(before)
 		slices.Reverse(words) // nor on the order
 	}
-	if len(sums) != 1 {
-		t.Error("different matrices")
-	}
+	check.Equal(t, 1, len(sums))
 }
 
 func TestFromEditDistanceStopsAndReportsProgress(t *testing.T) {
@@ -286,5 +191,17 @@ func TestFromEditDistanceStopsAndReportsProgress(t *testing.T) {
 	cancel()
 	if m, err := FromSpelling(ctx, words, DefaultSpellingOptions(), nil); m != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestTermsThatNobodyCanFindTakeNoPlaces(t *testing.T) {
+	opts := DefaultSpellingOptions()
+	opts.Neighbors = 1
+	opts.Candidate = func(term string) bool { return term[0] != 'x' }
+	m := mustEdit(t, opts, "xabcdefgh", "abcdefgh", "abcdefghij")
+	for term, want := range map[string]string{"abcdefgh": "abcdefghij", "xabcdefgh": "abcdefgh", "abcdefghij": "abcdefgh"} {
+		if row := matrixtest.Of(m.Row(term)); len(row) != 1 || row[0].Term != want {
+			t.Errorf("%s has %v, want %s", term, row, want)
+		}
 	}
 }

@@ -9,29 +9,28 @@ import (
 	"unicode/utf8"
 )
 
-// A termTree is the radix tree of sorted terms. A letter is a rune. The
-// children of a node follow each other in ascending order of their first
-// letters, so that a walk meets the terms in byte order.
+// A termTree is a radix tree of sorted terms. A letter is a rune. A node's
+// children are sorted by first letter, so a walk visits terms in byte order.
 type termTree struct {
 	terms   []string
 	lengths []uint16   // of the terms, in letters
-	hidden  []bool     // of the terms: no one's neighbor
+	hidden  []bool     // by term: it is nobody's neighbor
 	nodes   []treeNode // the first is the root
 }
 
 // A treeNode adds a label to its parent's prefix; only the root's may be empty.
-// The first letter is separate: most walks end at it.
+// The first letter is separate: most walks end there.
 type treeNode struct {
-	term              int32  // the first term below; it has the label
+	term              int32  // the first term below; it begins with prefix and label
 	children, last    uint32 // the children are nodes[children:last]
 	first             rune   // the first letter of the label
-	from, to          uint16 // the label behind its first letter is terms[term][from:to]
-	shortest, longest uint16 // lengths in letters of the terms below
-	ends              bool   // the prefix with the label is a term, namely term
+	from, to          uint16 // the rest of the label is terms[term][from:to]
+	shortest, longest uint16 // lengths of the terms below, in letters
+	ends              bool   // prefix and label are the term
 }
 
-// newTermTree returns the tree of at least one term, valid, distinct and in
-// ascending byte order, none of them hidden. It has less than two nodes a term.
+// newTermTree returns the tree of terms, at least one, valid, distinct and in
+// ascending byte order, none hidden. It has fewer than two nodes per term.
 func newTermTree(terms []string) *termTree {
 	t := &termTree{terms: terms, lengths: make([]uint16, len(terms)), hidden: make([]bool, len(terms))}
 	for i, term := range terms {
@@ -43,7 +42,7 @@ func newTermTree(terms []string) *termTree {
 }
 
 // grow makes node at and those below it from the terms [lo, hi), at least one.
-// All share their first from bytes, the prefix of the parent.
+// All share the first from bytes, the parent's prefix.
 func (t *termTree) grow(at, lo, hi, from int) {
 	n := treeNode{term: int32(lo), shortest: math.MaxUint16} //nolint:gosec // less than MaxTerms
 	to := from + sharedBytes(t.terms[lo][from:], t.terms[hi-1][from:])
@@ -56,7 +55,7 @@ func (t *termTree) grow(at, lo, hi, from int) {
 		lo++
 	}
 	first := len(t.nodes)
-	var ends []int // of the terms of each child
+	var ends []int // of each child's terms
 	for at := lo; at < hi; {
 		_, size := firstLetter(t.terms[at][to:])
 		same := t.terms[at][:to+size]
@@ -86,7 +85,7 @@ func sharedBytes(a, b string) int {
 	return n
 }
 
-// child returns the child of n whose label begins with letter, or nil.
+// child returns n's child whose label begins with letter, or nil.
 func (t *termTree) child(n *treeNode, letter rune) *treeNode {
 	children := t.nodes[n.children:n.last]
 	at, found := slices.BinarySearchFunc(children, letter, func(c treeNode, letter rune) int { return cmp.Compare(c.first, letter) })
@@ -96,8 +95,7 @@ func (t *termTree) child(n *treeNode, letter rune) *treeNode {
 	return &children[at]
 }
 
-// firstLetter returns the first letter of text, not empty, and its size in
-// bytes.
+// firstLetter returns the first letter of a nonempty text, and its size.
 func firstLetter(text string) (rune, int) {
 	if c := text[0]; c < utf8.RuneSelf {
 		return rune(c), 1

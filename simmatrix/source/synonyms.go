@@ -17,8 +17,8 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// ReadThesaurus reads a file of synonyms, plain or compressed by gzip, in
-// UTF-8, as Elasticsearch, OpenSearch and Solr take it.
+// ReadThesaurus reads a file of synonyms in UTF-8, plain or gzip-compressed, as
+// in Elasticsearch, OpenSearch and Solr.
 //
 // In Solr's format a line is a group or a rule:
 //
@@ -29,26 +29,25 @@ import (
 //	# akin: similarity 0.8
 //	hire, rental                        0.8, as are the lines that follow
 //
-// A backslash takes its meaning from the character behind it: \, is a comma in
-// an entry, \=> an arrow. Blanks around an entry do not count, and empty
-// entries are ignored. Unlike in the engines' filters, the left side of a rule
-// keeps its own row.
+// A backslash escapes the next character: \, is a comma in an entry, \=> an
+// arrow. Blanks around an entry and empty entries are ignored. Unlike in the
+// engines' filters, the left side of a rule keeps its own row.
 //
-// A file whose first line begins with "s(" and a digit is WordNet's wn_s.pl, of
-// which the number of the set of synonyms and the word are read:
+// A file whose first line begins with "s(" and a digit is WordNet's wn_s.pl.
+// Only the number of the set of synonyms and the word are used:
 //
 //	s(104167661,1,'car',n,1,71).
 //	s(104167661,2,'o''clock',r,1,2).
 //
-// Comments work as in Solr's format. A set has the similarity of the first of
-// its words that is not skipped.
+// Comments work as in Solr's format. A set has the similarity in force at the
+// first of its words that is not skipped.
 //
-// Terms are surface words with their case; [combine.Project] analyzes them. One
-// without a pair gets no row. Document frequencies are unknown.
+// Terms are surface words with their case; [combine.Project] analyzes them. A
+// term without a pair gets no row. Document frequencies are unknown.
 //
-// Errors wrap [ErrThesaurus] and name the line that is not of the format, too
-// long, or not UTF-8; or they say that the file has over 20 million pairs, over
-// 2 million words of WordNet's, or no pair ([simmatrix.ErrNoVocabulary]).
+// Errors wrap [ErrThesaurus] and name the line that is malformed, too long, or
+// not UTF-8; or they say that the file has over 20 million pairs, over 2
+// million words of WordNet, or no pair ([simmatrix.ErrNoVocabulary]).
 func ReadThesaurus(r io.Reader, opts ThesaurusOptions) (*simmatrix.Matrix, ThesaurusCounts, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, ThesaurusCounts{}, err
@@ -88,7 +87,7 @@ func (t *thesaurus) addLine(line []byte) error {
 		return nil
 	}
 	text := string(line)
-	if text[0] == '#' { // behind blanks it begins an entry, as in the engines
+	if text[0] == '#' { // after blanks it begins an entry, as in the engines
 		return t.addComment(text[1:])
 	}
 	if t.counts.Format == "" {
@@ -112,7 +111,7 @@ func (t *thesaurus) addSolrLine(line string) error {
 	case len(sides) > 2:
 		return errors.New("more than one =>")
 	case len(sides) == 2 && (len(sides[0]) == 0 || len(sides[1]) == 0):
-		return errors.New("one side of => is empty") // the engines take such a line for a group, with the => in an entry
+		return errors.New("one side of => is empty") // the engines would take it for a group with the => in an entry
 	case len(sides[0]) == 0: // only commas
 		return nil
 	}
@@ -133,7 +132,7 @@ func (t *thesaurus) addSolrLine(line string) error {
 	return t.addRule(sides[0], sides[1])
 }
 
-// addComment applies a comment that is meant for akin.
+// addComment applies a comment meant for akin.
 func (t *thesaurus) addComment(comment string) error {
 	directive, ok := strings.CutPrefix(strings.TrimSpace(comment), thesaurusDirective)
 	if !ok {
@@ -151,10 +150,9 @@ func (t *thesaurus) addComment(comment string) error {
 	return nil
 }
 
-// solrSides returns the entries of a line that are not blank, those on each
-// side of =>, at least one side. The rules are those of Lucene's
-// SolrSynonymParser: a backslash escapes the next character, and is itself at
-// the end of the line.
+// solrSides returns the nonblank entries on each side of =>, at least one side.
+// Like Lucene's SolrSynonymParser, a backslash escapes the next character, and
+// stands for itself at the end of the line.
 func solrSides(line string) [][]string {
 	sides := [][]string{nil}
 	var entry strings.Builder
@@ -183,11 +181,11 @@ func solrSides(line string) [][]string {
 	return sides
 }
 
-// senseForm is a line of WordNet's such as
+// senseForm is a line of WordNet such as
 //
 //	s(100001740,1,'entity',n,1,11).
 //
-// Quotes in the word are doubled. Files of older versions lack the last field.
+// Quotes in the word are doubled. Older versions lack the last field.
 var senseForm = regexp.MustCompile(`^s\(([^,]*),\d+,'((?:[^']|'')*)',[nvars],\d+(?:,\d+)?\)\.$`)
 
 func (t *thesaurus) addSense(line string) error {
@@ -222,8 +220,8 @@ func (t *thesaurus) addSense(line string) error {
 	return nil
 }
 
-// addSenses adds the sets of synonyms as groups, in the order of their numbers.
-// The lines of a set need not follow each other.
+// addSenses adds the sets of synonyms as groups, by number. The lines of a set
+// need not be adjacent.
 func (t *thesaurus) addSenses() error {
 	t.counts.Groups += len(t.synsets)
 	for _, number := range slices.Sorted(maps.Keys(t.synsets)) {
@@ -243,7 +241,7 @@ const (
 	maxExamples       = 5
 )
 
-// The formats, named as in the synonym filters of the engines.
+// Formats, named as in the engines' synonym filters.
 const (
 	formatSolr    = "solr"
 	formatWordNet = "wordnet"
@@ -251,32 +249,32 @@ const (
 
 // ThesaurusOptions are the settings of [ReadThesaurus].
 type ThesaurusOptions struct {
-	Source     string  // becomes Meta.Source: in words, where the synonyms come from
-	Similarity float64 // s_ij of synonyms, in (0, 1], where the file says nothing else
+	Source     string  // becomes Meta.Source: in words, the origin of the synonyms
+	Similarity float64 // s_ij of synonyms, in (0, 1], unless the file says otherwise
 	Neighbors  int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
 }
 
-// DefaultThesaurusOptions returns settings for a file of an engine's synonym
-// filter. Similarity 0.2 is that of a near neighbor in a matrix learned from
-// documents, a cosine of 0.58 to the third power; with 0.5 synonyms made the
-// ranking of judged collections worse.
+// DefaultThesaurusOptions returns settings for an engine's synonym file.
+// Similarity 0.2 is that of a near neighbor in a matrix learned from documents,
+// a cosine of 0.58 to the third power; with 0.5 synonyms made the ranking of
+// judged collections worse.
 func DefaultThesaurusOptions() ThesaurusOptions {
 	return ThesaurusOptions{Source: "thesaurus", Similarity: 0.2, Neighbors: 200}
 }
 
-// Validate reports every setting that is out of range.
+// Validate returns all errors in the settings.
 func (o *ThesaurusOptions) Validate() error {
 	return errors.Join(settings.InUnit("similarity", o.Similarity, "(0, 1]"), settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors))
 }
 
-// ThesaurusCounts count what [ReadThesaurus] has found.
+// ThesaurusCounts are what [ReadThesaurus] found.
 type ThesaurusCounts struct {
 	Format     string   // of the file: solr or wordnet
-	Groups     int      // lists of terms that mean the same: lines without =>, or WordNet's sets
+	Groups     int      // lists of synonyms: lines without =>, or WordNet's sets
 	Rules      int      // lines with =>
-	Terms      int      // rows: of the terms that are in a pair, even a cut one
-	Pairs      int      // similarities in the matrix, s_ij and s_ji counted as two
-	Duplicates int      // those that the file repeats; the largest similarity counts
+	Terms      int      // rows: terms in a pair, even a cut one
+	Pairs      int      // similarities in the matrix, s_ij and s_ji count as two
+	Duplicates int      // repeated in the file; the largest similarity counts
 	Skipped    int      // entries of several words, left out: an index of single words has no term for them
 	Examples   []string // the first five entries of several words
 }
@@ -286,14 +284,14 @@ type thesaurus struct {
 	maxPairs  int
 	maxSenses int
 	pairs     *pairs
-	added     int // pairs, those that come again included
+	added     int // pairs, including repeated ones
 	counts    ThesaurusCounts
-	units     uint16            // similarity of the lines to come
+	units     uint16            // similarity for the lines that follow
 	synsets   map[uint64]synset // WordNet's sets of synonyms, by number
 	senses    int               // words in them
 }
 
-// A synset has the similarity that holds at the line of its first word.
+// A synset has the similarity in force at its first word's line.
 type synset struct {
 	terms []string
 	units uint16
@@ -306,8 +304,7 @@ func newThesaurus(opts ThesaurusOptions, maxPairs, maxSenses int) *thesaurus {
 	}
 }
 
-// term returns the term of an entry, "" where there is none and where it has
-// several words.
+// term returns the term of an entry, or "" if it has none or several words.
 func (t *thesaurus) term(entry string) (string, error) {
 	words := strings.Fields(entry)
 	if len(words) == 0 {
@@ -324,7 +321,7 @@ func (t *thesaurus) term(entry string) (string, error) {
 }
 
 // addRule makes the terms on the right neighbors of those on the left. Of all
-// that get one similarity at once, a row can keep only the first Neighbors.
+// with the same similarity, a row can keep only the first Neighbors.
 func (t *thesaurus) addRule(left, right []string) error {
 	left, right = sortedTerms(left), sortedTerms(right)
 	total := 0
@@ -366,7 +363,7 @@ func countOthers(terms []string, term string) int {
 	return len(terms)
 }
 
-// sortedTerms returns the distinct terms in ascending byte order without "".
+// sortedTerms returns the distinct terms in ascending byte order, without "".
 func sortedTerms(terms []string) []string {
 	sorted := slices.Compact(slices.Sorted(slices.Values(terms)))
 	if len(sorted) > 0 && sorted[0] == "" {

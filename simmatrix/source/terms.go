@@ -1,7 +1,7 @@
 // Package source reads matrices and terms of other programs: lists of terms and
-// of similarities, thesauri in Solr's and WordNet's formats, and word vectors.
-// It writes the lists that it reads. It also makes matrices of spellings: terms
-// that are a few edits apart (spelling.go).
+// similarities, thesauri in Solr's and WordNet's formats, and word vectors. It
+// also writes lists, and makes matrices of spellings: terms a few edits apart
+// (spelling.go).
 package source
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/lines"
 )
 
-// Errors that are the fault of a file. Those that wrap them name the line, or
-// in a binary file the word and its offset.
+// Errors in files. Errors that wrap them name the line or, in a binary file,
+// the word and its offset.
 var (
 	ErrTerms     = errors.New("bad list of terms")
 	ErrList      = errors.New("bad list of similarities") // of [ReadTSV]
@@ -24,7 +24,7 @@ var (
 	ErrVectors   = errors.New("bad vectors file")
 )
 
-// ReadTerms reads a list of terms, plain or compressed by gzip: lines of
+// ReadTerms reads a list of terms, plain or gzip-compressed: lines of
 //
 //	term TAB document frequency
 //
@@ -37,7 +37,7 @@ var (
 // [simmatrix.ErrNoVocabulary].
 func ReadTerms(r io.Reader) ([]simmatrix.Term, error) {
 	var terms []simmatrix.Term
-	first := make(map[string]int) // the line of each term
+	first := make(map[string]int) // by term: its line
 	_, err := lines.Each(r, func(line []byte, number int) error {
 		if len(bytes.Trim(line, " \t")) == 0 {
 			return nil

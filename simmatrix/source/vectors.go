@@ -17,25 +17,23 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// ReadVectors reads a file of words and their vectors as a stream, plain or
-// compressed by gzip. A repeated word keeps its first vector. One that cannot
-// have a row is skipped.
+// ReadVectors streams a file of words and vectors, plain or gzip-compressed. A
+// repeated word keeps its first vector. It skips words that cannot have a row.
 //
-// A text file is that of GloVe, of word2vec's text and fastText's .vec files: a
-// line for each word, the word first, then its numbers, separated by blanks or
-// tabs. A first line of two whole numbers is a header, the numbers of words and
-// of dimensions. A word may have blanks, several of which become one, as long
-// as only its first part is a number; a byte order mark and blank lines are
-// ignored.
+// Text files are those of GloVe, word2vec's text and fastText's .vec: a line
+// per word, the word first, then its numbers, separated by blanks or tabs. A
+// first line of two whole numbers is a header: the numbers of words and of
+// dimensions. A word may have blanks, which are collapsed, as long as only its
+// first part is a number; a byte order mark and blank lines are ignored.
 //
-// A binary file is word2vec's .bin: the header and a line feed, then each word,
-// a blank, and its numbers as 32-bit floats, least byte first. Line feeds
-// before a word are ignored. A file is binary where a header comes first and
-// the 4·dimensions bytes (at most 4096) behind the first word are not text.
+// Binary files are word2vec's .bin: the header and a line feed, then each word,
+// a blank, and its numbers as little-endian 32-bit floats. Line feeds before a
+// word are ignored. A file is binary if there is a header and the 4·dimensions
+// bytes (at most 4096) after the first word are not text.
 //
-// Errors wrap [ErrVectors] and say where the file is not of its format, or has
-// another number of words or dimensions than it says; where no word is kept,
-// they wrap [simmatrix.ErrNoVocabulary].
+// Errors wrap [ErrVectors] and say where the file breaks its format, or has
+// another number of words or dimensions than it says. If no word is kept they
+// wrap [simmatrix.ErrNoVocabulary].
 func ReadVectors(r io.Reader, opts ReadVectorsOptions) (*Vectors, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -44,7 +42,7 @@ func ReadVectors(r io.Reader, opts ReadVectorsOptions) (*Vectors, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrVectors, err)
 	}
-	switch magic, _ := in.Peek(4); string(magic) { // other forms in which vectors are published
+	switch magic, _ := in.Peek(4); string(magic) { // other published forms of vectors
 	case "PK\x03\x04":
 		return nil, fmt.Errorf("%w: line 1: a zip archive: unpack it first", ErrVectors)
 	case "\xba\x16\x4f\x2f": // 793712314, in fastText's fasttext.cc
@@ -105,7 +103,7 @@ func (p *vectorsParser) addLine(line []byte, first bool) error {
 	if p.read == p.claimed {
 		return fmt.Errorf("more than the %d words of the header", p.claimed)
 	}
-	if p.out.dim == 0 { // the first word of a file without a header
+	if p.out.dim == 0 { // first word of a file without header
 		dim := 0
 		for dim < len(fields)-1 && isNumber(fields[len(fields)-1-dim]) {
 			dim++
@@ -134,8 +132,8 @@ func (p *vectorsParser) addLine(line []byte, first bool) error {
 	return nil
 }
 
-// isNumber reports whether a field is a number: one in a word but as its first
-// part is the sign of a line with too many numbers.
+// isNumber reports whether a field is a number. One in a word, except as its
+// first part, indicates a line with too many numbers.
 func isNumber(field []byte) bool {
 	_, ok := lines.ParseDecimal(string(field), 32)
 	return ok
@@ -148,44 +146,44 @@ func notDecimal(field string) error {
 // MaxVectorDims is the largest number of dimensions of a vectors file.
 const MaxVectorDims = 65536
 
-// Vectors are words with their vectors, all of one dimension; immutable.
+// Vectors are words with vectors of equal length. They are immutable.
 type Vectors struct {
 	words   []string
 	dim     int
-	values  []float32 // dim for each word
+	values  []float32 // dim per word
 	skipped SkippedWords
 }
 
-// SkippedWords counts the words that [ReadVectors] has read and not kept.
+// SkippedWords counts words that [ReadVectors] has read but not kept.
 type SkippedWords struct {
-	Filtered int // refused by [ReadVectorsOptions.Keep]
+	Filtered int // rejected by [ReadVectorsOptions.Keep]
 	Repeated int // kept from an earlier line
-	Invalid  int // they cannot have a row: empty, not UTF-8 or longer than [simmatrix.MaxTermBytes]
+	Invalid  int // cannot have a row: empty, not UTF-8 or longer than [simmatrix.MaxTermBytes]
 }
 
 // Len returns the number of words.
 func (v *Vectors) Len() int { return len(v.words) }
 
-// Words returns the words in the order of the file, not to be modified.
+// Words returns the words in file order, read-only.
 func (v *Vectors) Words() []string { return v.words }
 
 // Dim returns the number of dimensions.
 func (v *Vectors) Dim() int { return v.dim }
 
-// Vector returns the vector of word k, not to be modified.
+// Vector returns the vector of word k, read-only.
 func (v *Vectors) Vector(k int) []float32 { return v.values[k*v.dim : (k+1)*v.dim] }
 
-// Skipped returns how many words of the file were read and not kept.
+// Skipped counts the words that were read but not kept.
 func (v *Vectors) Skipped() SkippedWords { return v.skipped }
 
 // ReadVectorsOptions are the settings of [ReadVectors]. The zero value reads
 // every word.
 type ReadVectorsOptions struct {
 	Keep     func(word string) bool // reports whether a word is wanted; nil keeps all
-	MaxWords int                    // of the file, kept or not, to read: the first are the most frequent; 0 is all
+	MaxWords int                    // limit of words read, kept or not: the first are the most frequent; 0 means all
 }
 
-// Validate reports every setting that is out of range.
+// Validate returns all errors in the settings.
 func (o *ReadVectorsOptions) Validate() error { return settings.NotNegative("max words", o.MaxWords) }
 
 type vectorsParser struct {
@@ -193,13 +191,13 @@ type vectorsParser struct {
 	out     Vectors
 	seen    map[string]struct{}
 	fields  [][]byte // of a line
-	claimed int      // words by the header, -1 without one
+	claimed int      // words in the header, -1 without one
 	read    int      // words so far, kept or not
 }
 
 func (p *vectorsParser) full() bool { return p.opts.MaxWords > 0 && p.read == p.opts.MaxWords }
 
-// take counts a word and returns it with whether it is to be kept.
+// take counts a word and returns it, and whether to keep it.
 func (p *vectorsParser) take(word []byte) (string, bool) {
 	p.read++
 	if len(word) == 0 || len(word) > simmatrix.MaxTermBytes || !utf8.Valid(word) {
@@ -232,11 +230,10 @@ func (p *vectorsParser) setHeader(words, dim int) error {
 	return nil
 }
 
-// isBlank reports whether a rune separates fields. Other Unicode spaces are
-// parts of words.
+// isBlank reports whether a rune separates fields; words may have other spaces.
 func isBlank(r rune) bool { return r == ' ' || r == '\t' }
 
-// vectorsHeader reads a line of two whole numbers and nothing else.
+// vectorsHeader parses a line of exactly two whole numbers.
 func vectorsHeader(line []byte) (words, dim int, ok bool) {
 	fields := bytes.FieldsFunc(line, isBlank)
 	if len(fields) != 2 {
@@ -249,11 +246,11 @@ func vectorsHeader(line []byte) (words, dim int, ok bool) {
 
 const (
 	floatBytes  = 4
-	detectBytes = 4096 // most that decide, after the first word, between text and binary
+	detectBytes = 4096 // limit of the bytes after the first word that decide between text and binary
 )
 
-// looksBinary looks ahead and detects the format as [ReadVectors] says. It
-// returns an error where the first word does not end within its reach.
+// looksBinary detects the format as in [ReadVectors], without consuming. It
+// returns an error if the first word does not end within its reach.
 func looksBinary(in *bufio.Reader) (bool, error) {
 	ahead, _ := in.Peek(lines.PeekSize) // the next read returns its error
 	header, body, ok := bytes.Cut(ahead, []byte("\n"))
@@ -271,8 +268,8 @@ func looksBinary(in *bufio.Reader) (bool, error) {
 	return ok && !isText(numbers[:min(len(numbers), floatBytes*dim, detectBytes)]), nil
 }
 
-// isText reports whether b is UTF-8, up to a character that its end cuts,
-// without control characters but tab and the ends of lines.
+// isText reports whether b is UTF-8, up to a character cut by its end, without
+// control characters except tabs and line ends.
 func isText(b []byte) bool {
 	for len(b) > 0 {
 		r, size := utf8.DecodeRune(b)
@@ -292,7 +289,7 @@ type countingReader struct {
 	offset int64
 }
 
-// until returns what comes before the next delimiter, within peekSize bytes.
+// until returns what precedes the next delimiter, within PeekSize bytes.
 func (c *countingReader) until(delimiter byte) ([]byte, error) {
 	b, err := c.ReadSlice(delimiter)
 	c.offset += int64(len(b))
@@ -364,7 +361,7 @@ func (p *vectorsParser) addBinary(c *countingReader) error {
 		return c.skip(left)
 	}
 	for left > 0 {
-		chunk, _ := c.Peek(min(left, lines.PeekSize)) // where it is short, skip fails
+		chunk, _ := c.Peek(min(left, lines.PeekSize)) // if it is short, skip fails
 		for b := chunk; len(b) >= floatBytes; b = b[floatBytes:] {
 			x := math.Float32frombits(binary.LittleEndian.Uint32(b))
 			if wide := float64(x); math.IsNaN(wide) || math.IsInf(wide, 0) {

@@ -9,41 +9,37 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// What is looked for near a word, as by the engines' fuzziness AUTO.
+// Limits of the search near a word, as in the engines' fuzziness AUTO.
 const (
-	// shortestWord and shortestTwo are the lengths in runes from which on one
-	// edit and two edits may be between a word and a known one.
+	// shortestWord and shortestTwo are the lengths in runes from which a known
+	// word may be one edit and two edits away.
 	shortestWord, shortestTwo = 3, 6
-	// longestWord bounds the time for a word.
+	// longestWord limits the time per word.
 	longestWord = 64
 	// MaxWordBytes is the length of the longest known word.
 	MaxWordBytes = longestWord * utf8.UTFMax
-	// WordBytes is about what a word takes, besides its own bytes.
+	// WordBytes is about the memory of a word, besides its own bytes.
 	WordBytes = 75
-	// nearWords bounds how many of the nearest are compared by document
-	// frequency.
+	// nearWords limits the nearest words that are compared by document frequency.
 	nearWords = 1000
 )
 
-// Words are the words of a vocabulary that documents have. They find the one
-// among them whose spelling is nearest to that of another word. They never
-// change and are safe for concurrent use.
+// Words are the words of a vocabulary that documents have, to find the one
+// spelled most like another word. They never change: concurrent use is safe.
 type Words struct {
 	tree     *termTree
 	docFreqs []uint32
-	within   [3]SpellingOptions // by how many edits
+	within   [3]SpellingOptions // by number of edits
 }
 
-// IsWord reports whether a term of a vocabulary is a known word, which others
-// may be near to.
+// IsWord reports whether a term of a vocabulary is a known word.
 func IsWord(term string, docFreq uint32) bool {
 	return docFreq > 0 && len(term) <= MaxWordBytes && letters(term)
 }
 
-// NewWords returns the known words of a vocabulary, nil where there are
-// none. Terms are valid, distinct and in ascending byte order, each with its
-// document frequency. Words take under 75 bytes each, besides the bytes of
-// the terms.
+// NewWords returns the known words of a vocabulary, or nil. Terms are valid,
+// distinct and in ascending byte order, with their document frequencies. Words
+// take under 75 bytes each, besides the bytes of the terms.
 func NewWords(terms []string, docFreqs []uint32) *Words {
 	w := new(Words)
 	for edits := range w.within {
@@ -63,13 +59,12 @@ func NewWords(terms []string, docFreqs []uint32) *Words {
 	return w
 }
 
-// Nearest returns the known word that is nearest to an unknown one in
-// spelling, or the two that it is made of where none is near, and how
-// similar they are, by the formula of [DefaultSpellingOptions]; ties by
-// larger document frequency, then in byte order. Two neighboring letters
-// that are swapped are one edit. Words of 3 to 5 letters are near at one
-// edit, longer ones at two, which leave the first letter. Nothing is near
-// words with digits, under 3 letters, or over 64.
+// Nearest returns the known word spelled most like an unknown one or, if none
+// is near, the two words that it consists of, with the similarity by the
+// formula of [DefaultSpellingOptions]; ties by larger document frequency, then
+// in byte order. Swapping two adjacent letters is one edit. Words of 3 to 5
+// letters may be one edit away, longer ones two, without a change of the first
+// letter. Nothing is near words with digits, under 3 letters, or over 64.
 func (w *Words) Nearest(word string) (known []string, similarity float32) {
 	length := utf8.RuneCountInString(word)
 	if length < shortestWord || length > longestWord || !letters(word) {
@@ -82,14 +77,14 @@ func (w *Words) Nearest(word string) (known []string, similarity float32) {
 	if best.Units > 0 {
 		return []string{w.tree.terms[best.Col]}, simmatrix.FromUnits(best.Units)
 	}
-	if first, second := w.compound(word); first >= 0 { // a blank is missing
+	if first, second := w.compound(word); first >= 0 { // a missing blank
 		return []string{w.tree.terms[first], w.tree.terms[second]}, simmatrix.FromUnits(w.within[1].units(1, length+1))
 	}
 	return nil, 0
 }
 
-// letters reports whether a word has no digit: a number or a name of a
-// product is not a misspelling of another one.
+// letters reports whether a word has no digit: numbers and product names are
+// not misspellings of others.
 func letters(word string) bool {
 	for _, r := range word {
 		if unicode.IsDigit(r) || r == utf8.RuneError {
@@ -99,8 +94,8 @@ func letters(word string) bool {
 	return true
 }
 
-// near returns the nearest word at most so many edits away, of several the one
-// that most documents have; the zero Entry is none.
+// near returns the nearest word within edits, of equals the one in most
+// documents, or the zero Entry.
 func (w *Words) near(word string, edits int) (best simmatrix.Entry) {
 	whole, rest := newEditSearcher(w.tree, &w.within[edits]), newEditSearcher(w.tree, &w.within[edits-1])
 	take := func(found ...simmatrix.Entry) {
@@ -110,7 +105,7 @@ func (w *Words) near(word string, edits int) (best simmatrix.Entry) {
 	}
 	take(whole.near(word, 0, edits > 1, 0)...)
 	runes := []rune(word)
-	for i := edits - 1; i < len(runes)-1; i++ { // two edits leave the first letter
+	for i := edits - 1; i < len(runes)-1; i++ { // two edits do not change the first letter
 		runes[i], runes[i+1] = runes[i+1], runes[i]
 		take(rest.near(string(runes), 1, true, max(best.Units, 1)-1)...)
 		runes[i], runes[i+1] = runes[i+1], runes[i]
@@ -118,8 +113,8 @@ func (w *Words) near(word string, edits int) (best simmatrix.Entry) {
 	return best
 }
 
-// compound returns the two words that follow each other in a word, -1 for
-// none: those of which the rarer one is in most documents.
+// compound returns the two words that a word consists of, or -1; of several
+// pairs, the one whose rarer word is in most documents.
 func (w *Words) compound(word string) (first, second int) {
 	first, second = -1, -1
 	rarer := uint32(0)

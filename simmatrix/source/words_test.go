@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestNearestKnownWord(t *testing.T) {
@@ -139,9 +141,7 @@ func TestNearestIsByItsDefinition(t *testing.T) {
 		if len(got) == 2 { // a compound
 			got = nil
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("nearest to %q is %q (%v), want %q", asked, got, similarity, want)
-		}
+		check.Equal(t, want, strings.Join(got, " "), asked, got, similarity)
 		if want != "" {
 			found++
 		}

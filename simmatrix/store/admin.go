@@ -14,36 +14,34 @@ import (
 )
 
 const (
-	// adminTimeout bounds one round trip: Redis may save or page.
+	// adminTimeout limits a round trip: Redis may save or page.
 	adminTimeout = 5 * time.Second
-	// grace is how much longer an exchange may take after its context has ended.
+	// grace is how long an exchange may continue after its context ended.
 	grace = 200 * time.Millisecond
-	// maxHistory bounds the versions that rollback can reach, maxListed those
-	// that are listed.
+	// maxHistory limits the versions that rollback can reach, maxListed a list.
 	maxHistory, maxListed = 32, 1000
-	// graceFor is how long the keys of a pruned version stay. A proxy uses an
-	// inactive version for the length of a request and the second in which it
-	// follows a switch.
+	// graceFor is how long a pruned version's keys stay. A proxy uses an inactive
+	// version for a request and the second in which it notices a switch.
 	graceFor = time.Minute
-	// patience is how long a batch of a push is sent again while Redis is
-	// unavailable: a failover takes some 35 seconds with Sentinel's defaults.
+	// patience is how long a push retries a batch while Redis is unavailable: a
+	// failover takes some 35 seconds with Sentinel's defaults.
 	patience = time.Minute
-	// maxFrequent bounds the terms that a header names: few terms make up much of
+	// maxFrequent limits the terms that a header names: few terms make up much of
 	// the traffic, and their rows are read in milliseconds.
 	maxFrequent = 256
 )
 
-// Errors of an [Admin]: the matrix has no such complete version, or no earlier
-// one, or a prune was asked to keep none.
+// Errors of an [Admin]: there is no such complete version, or no earlier one,
+// or a prune was asked to keep none.
 var (
 	ErrUnknownVersion = errors.New("unknown version")
 	ErrNoHistory      = errors.New("no earlier version to go back to")
 	errKeep           = errors.New("keep at least one version")
 )
 
-// An Admin manages the versions of matrices in Redis and which is active. It
-// is safe for concurrent use, also by several programs. Its calls end soon
-// after their context does, even if Redis hangs.
+// An Admin manages the versions of matrices in Redis and which is active. It is
+// safe for concurrent use, even by several programs. Calls end soon after their
+// context, even if Redis hangs.
 type Admin struct {
 	client   redis.UniversalClient
 	codec    simmatrix.RowCodec
@@ -52,8 +50,7 @@ type Admin struct {
 	calls    sync.WaitGroup
 }
 
-// OpenAdmin returns an Admin for a Redis, which it connects to when first
-// used. The error wraps [ErrURL].
+// OpenAdmin returns an Admin for a Redis, connected on first use, or [ErrURL].
 func OpenAdmin(r Redis) (*Admin, error) {
 	client, err := newClient(r, adminTimeout)
 	if err != nil {
@@ -62,16 +59,15 @@ func OpenAdmin(r Redis) (*Admin, error) {
 	return &Admin{client: client, patience: patience, frequent: maxFrequent}, nil
 }
 
-// Close ends the connections and waits for exchanges that outlived their
-// calls.
+// Close closes the connections and waits for exchanges that outlived a call.
 func (a *Admin) Close() error {
 	err := a.client.Close()
 	a.calls.Wait()
 	return err
 }
 
-// do runs one exchange with Redis. It returns soon after ctx ends, although
-// the client, and with it op, may wait until its own timeout.
+// do runs one exchange with Redis. It returns soon after ctx ends, although the
+// client, and so op, may wait until its own timeout.
 func (a *Admin) do(ctx context.Context, op func(ctx context.Context) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -91,8 +87,8 @@ func (a *Admin) do(ctx context.Context, op func(ctx context.Context) error) erro
 	}
 }
 
-// run runs a script on a version of a matrix. All scripts have the version as
-// first argument and the same keys:
+// run runs a script on a version of a matrix. All scripts get the version as
+// first argument, and these keys:
 //
 //	KEYS rows, meta, versions, history, active, forms, words
 func (a *Admin) run(ctx context.Context, script *redis.Script, name, id string, args ...any) (result int, err error) {
@@ -106,9 +102,9 @@ func (a *Admin) run(ctx context.Context, script *redis.Script, name, id string, 
 	return result, err
 }
 
-// activate makes a version the active one, and the one before it the newest of
-// the history, whose length is ARGV[2]. It returns 0, and changes nothing,
-// where the version is not complete.
+// activate makes a version active and puts the previous one at the front of the
+// history, whose length is ARGV[2]. It returns 0, and changes nothing, if the
+// version is not complete.
 var activate = redis.NewScript(`
 if not redis.call('ZSCORE', KEYS[3], ARGV[1]) or redis.call('HGET', KEYS[1], '') ~= ARGV[1] then
 	return 0
@@ -125,9 +121,9 @@ redis.call('SET', KEYS[5], ARGV[1])
 return 1
 `)
 
-// Activate makes a version the one that proxies serve, atomically. It returns
-// an error that wraps [ErrUnknownVersion], and changes nothing, where the
-// matrix has no such complete version.
+// Activate makes a version the one that proxies serve, atomically. If the
+// matrix has no such complete version, it changes nothing and the error wraps
+// [ErrUnknownVersion].
 func (a *Admin) Activate(ctx context.Context, name, version string) error {
 	if err := errors.Join(checkName("matrix", name), checkName("version", version)); err != nil {
 		return err
@@ -142,9 +138,9 @@ func (a *Admin) Activate(ctx context.Context, name, version string) error {
 	return nil
 }
 
-// rollback removes a version, the newest of the history, from there and makes
+// rollback removes a version, the newest in the history, from there and makes
 // it active if it is complete. It returns 1 if so, 0 if the version is not
-// complete, and -1, with nothing changed, if another version is the newest.
+// complete, and -1, changing nothing, if another version is the newest.
 var rollback = redis.NewScript(`
 if redis.call('LINDEX', KEYS[4], 0) ~= ARGV[1] then
 	return -1
@@ -157,10 +153,9 @@ redis.call('SET', KEYS[5], ARGV[1])
 return 1
 `)
 
-// Rollback makes the complete version that was active before active again and
-// returns its ID. Called again it goes back further. If there is none it
-// returns an error that wraps [ErrNoHistory], and what is served does not
-// change.
+// Rollback makes the previously active complete version active again and
+// returns its ID. Repeated calls go further back. If there is none, the error
+// wraps [ErrNoHistory], and what is served does not change.
 func (a *Admin) Rollback(ctx context.Context, name string) (string, error) {
 	if err := checkName("matrix", name); err != nil {
 		return "", err
@@ -182,7 +177,7 @@ func (a *Admin) Rollback(ctx context.Context, name string) (string, error) {
 	return "", fmt.Errorf("roll back matrix %s: others change its history; try again", name)
 }
 
-// get returns a string of Redis, the error none where there is none.
+// get returns a string of Redis, or the error none if there is none.
 func (a *Admin) get(ctx context.Context, op func(context.Context) *redis.StringCmd, none error) (value string, err error) {
 	err = a.do(ctx, func(ctx context.Context) (err error) {
 		value, err = op(ctx).Result()
@@ -194,8 +189,8 @@ func (a *Admin) get(ctx context.Context, op func(context.Context) *redis.StringC
 	return value, err
 }
 
-// Versions returns the complete versions of a matrix, the newest first, at
-// most 1000. A version whose header cannot be read has only its ID.
+// Versions returns the complete versions of a matrix, newest first, at most
+// 1000. A version with an unreadable header has only its ID.
 func (a *Admin) Versions(ctx context.Context, name string) (versions []Version, err error) {
 	if err := checkName("matrix", name); err != nil {
 		return nil, err
@@ -230,8 +225,7 @@ func (a *Admin) Versions(ctx context.Context, name string) (versions []Version, 
 	return versions, nil
 }
 
-// listed returns the IDs of the complete versions, newest first, without the
-// first skip.
+// listed returns IDs of the complete versions, newest first, from skip on.
 func (a *Admin) listed(ctx context.Context, name string, skip int) (ids []string, err error) {
 	page := redis.ZRangeArgs{Key: versionsKey(name), Start: skip, Stop: skip + maxListed - 1, Rev: true}
 	err = a.do(ctx, func(ctx context.Context) (err error) {
@@ -256,10 +250,10 @@ func (a *Admin) resolve(ctx context.Context, name, version string) (string, erro
 	return version, checkName("version", version)
 }
 
-// read returns a complete version and the rows of terms. Its error wraps
+// read returns a complete version and the rows of terms. The error wraps
 // [ErrUnknownVersion] if the version is not complete, [ErrBadVersion] if the
-// header cannot be read, [ErrMissingRows], with the version, if it has another
-// number of rows than were pushed or lacks some, or [ErrBadRow].
+// header is unreadable, [ErrBadRow], or, with the version, [ErrMissingRows] if
+// it has not as many rows as were pushed or lacks some.
 func (a *Admin) read(ctx context.Context, name, id string, terms []string) (v Version, rows []simmatrix.Row, err error) {
 	var meta *redis.StringCmd
 	var got answer
@@ -322,7 +316,7 @@ func someOf(terms []string) string {
 	return fmt.Sprintf("%d terms, %.80q", len(terms), terms)
 }
 
-// retire removes a version from the list and the history and lets its
+// retire removes a version from the list and the history, and lets its
 // permanent keys expire after ARGV[2] milliseconds. It returns 1 if so, and 0
 // for the active one.
 var retire = redis.NewScript(`
@@ -340,12 +334,12 @@ redis.call('LREM', KEYS[4], 0, ARGV[1])
 return redis.call('ZREM', KEYS[3], ARGV[1])
 `)
 
-// Prune removes all complete versions of a matrix but the newest keep, which
-// is at least 1, and never the active one, and returns their IDs, the newest
-// first. What is removed can no longer be activated or rolled back to, and is
-// read for one more minute by requests that began with it. It removes nothing,
-// and returns an error, while the active version is damaged: proxies then serve
-// an earlier one. With an error it also returns what was removed before.
+// Prune removes all complete versions of a matrix except the newest keep, at
+// least 1, and the active one. It returns their IDs, newest first. A removed
+// version can no longer be activated or rolled back to; requests that began
+// with it can read it for one more minute. While the active version is damaged,
+// it removes nothing and returns an error, because proxies then serve an
+// earlier one. With an error it also returns what it removed before.
 func (a *Admin) Prune(ctx context.Context, name string, keep int) (pruned []string, err error) {
 	if err := checkName("matrix", name); err != nil {
 		return nil, err

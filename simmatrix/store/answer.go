@@ -21,18 +21,17 @@ import (
 // checksumBytes is the size of the checksum at the end of a row.
 const checksumBytes = 4
 
-// Errors of a look-up. The search goes on unexpanded.
+// Errors of a look-up. The search continues unexpanded.
 var (
 	// ErrUnavailable says that Redis did not answer in time, or was not asked
 	// because the breaker is open.
 	ErrUnavailable = errors.New("the row store is unavailable")
-	// ErrBadRow says that Redis has something that is not a row.
+	// ErrBadRow says that Redis has something other than a row.
 	ErrBadRow = errors.New("the row store holds a bad row")
-	// ErrMissingRows says that Redis lacks rows that were pushed, or has another
-	// number of them, so that a missing row proves nothing.
+	// ErrMissingRows says that Redis lacks pushed rows, or has another number of
+	// them, so that a missing row proves nothing.
 	ErrMissingRows = errors.New("the row store has lost rows")
-	// ErrGone says that the version is no longer in Redis: deleted, evicted or
-	// flushed.
+	// ErrGone says that the version is not in Redis: deleted, evicted or flushed.
 	ErrGone = errors.New("the version is gone from the row store")
 	// ErrNoVersion says that no version of the matrix is active.
 	ErrNoVersion = errors.New("no version is active")
@@ -41,9 +40,9 @@ var (
 var errChecksum = fmt.Errorf("%w: its checksum is another", simmatrix.ErrRow)
 
 // seal returns what Redis stores for a term: the encoded row and a CRC-32C of
-// row and term, little endian. It detects every flipped bit and a row under
-// the wrong term. A row marks its own end, so no two pairs of row and term are
-// the same bytes.
+// row and term, little endian. It detects every flipped bit and a row under the
+// wrong term. A row marks its own end, so different pairs of row and term never
+// have the same bytes.
 func seal(term, encoded string) string {
 	return string(binary.LittleEndian.AppendUint32([]byte(encoded), checksum(term, encoded)))
 }
@@ -52,7 +51,7 @@ func checksum(term, encoded string) uint32 {
 	return crc32.Update(crc32.Checksum([]byte(encoded), castagnoli), castagnoli, []byte(term))
 }
 
-// unseal undoes [seal]. Its errors, and those of openRow, wrap
+// unseal undoes [seal]. Its errors, like those of openRow, wrap
 // [simmatrix.ErrRow].
 func unseal(term, sealed string) (encoded string, err error) {
 	n := len(sealed) - checksumBytes
@@ -77,19 +76,19 @@ func openRow(codec *simmatrix.RowCodec, term, sealed string) (simmatrix.Row, err
 
 // An answer is Redis's answer about a version and the rows of some terms.
 type answer struct {
-	fields *redis.IntCmd // the number of fields in the hash of rows
-	values *redis.Cmd    // the mark of a complete version, then the value of each term
+	fields *redis.IntCmd // number of fields in the hash of rows
+	values *redis.Cmd    // the mark of a complete version, then a value per term
 }
 
-// ask queues the commands for an answer. The fields are counted first, so that
-// rows restored in between do not look like terms that the version never had.
+// ask queues the commands for an answer. It counts fields first, so that rows
+// restored in between do not look like terms that the version never had.
 func ask(ctx context.Context, pipe redis.Pipeliner, key string, terms []string) answer {
 	args := make([]any, 0, 3+len(terms))
 	args = append(args, "hmget", key, completeField)
 	for _, term := range terms {
 		args = append(args, term)
 	}
-	// The library's HMGet reads a number in any answer, even +99999999999, as the
+	// The library's HMGet takes a number in any answer, even +99999999999, as the
 	// length of an array, and allocates that.
 	return answer{pipe.HLen(ctx, key), pipe.Do(ctx, args...)}
 }
@@ -109,7 +108,7 @@ func readHeader(ctx context.Context, c redis.UniversalClient, name, id string, t
 }
 
 // execute runs the pipeline. It returns the first error that counts against
-// Redis, else one that is an answer about a key, if any.
+// Redis, else an answer about a key, if any.
 func execute(ctx context.Context, pipe redis.Pipeliner) error {
 	cmds, err := pipe.Exec(ctx)
 	for _, cmd := range cmds {
@@ -121,11 +120,11 @@ func execute(ctx context.Context, pipe redis.Pipeliner) error {
 }
 
 // rows returns the rows of the requested terms. It returns [ErrGone] if the
-// version is not complete and [ErrMissingRows] if it has another number of
-// rows than were pushed. With bad, the terms whose row is bad or missing
-// although the set has them, comes an error that wraps [simmatrix.ErrRow] or
-// [ErrMissingRows]. Other errors are about a malformed answer. They name no
-// term, which comes from a user's query.
+// version is not complete, and [ErrMissingRows] if it does not have as many
+// rows as were pushed. bad are the terms with bad rows, or without one although
+// the set has them; then the error wraps [simmatrix.ErrRow] or
+// [ErrMissingRows]. Other errors are about a malformed answer. Errors name no
+// term, which would come from a user's query.
 func (a *answer) rows(
 	codec *simmatrix.RowCodec, v *Version, set termSet, terms []string,
 ) (rows []simmatrix.Row, bad []string, err error) {
@@ -168,7 +167,7 @@ func (a *answer) rows(
 // rows has as many fields as were pushed: this shows a lost row before it is
 // read, unless somebody also adds a field.
 func (v *Version) checkFields(fields int64) error {
-	if rows := uint64(max(fields-1-int64(v.chunks()), 0)); rows != v.Terms { // one is the mark
+	if rows := uint64(max(fields-1-int64(v.chunks()), 0)); rows != v.Terms { // one field is the mark
 		return fmt.Errorf("%w: %d rows, want %d", ErrMissingRows, rows, v.Terms)
 	}
 	return nil
@@ -178,18 +177,18 @@ const (
 	fingerprintBytes = 8
 	// chunkTerms is the average number of fingerprints in a chunk: 16 KiB.
 	chunkTerms = 2048
-	// maxSetTerms bounds what a proxy reads and keeps of a version: 64 MiB. Of
-	// larger matrices only the number of rows is checked.
+	// maxSetTerms limits what a proxy reads and keeps of a version: 64 MiB. Larger
+	// matrices have only their number of rows checked.
 	maxSetTerms = 1 << 23
-	// chunkField begins the fields of chunks. It is not UTF-8, as terms are.
+	// chunkField begins the fields of chunks. Unlike terms it is not UTF-8.
 	chunkField = "\xff"
 )
 
-// A termSet knows the terms of a version, so that a lost row is not taken for
-// a term that the matrix lacks. It has a fingerprint of each term, sorted, in
-// chunks of equal ranges. The chance that it has a term that the matrix lacks
-// is the number of terms divided by 2^64. Nobody can choose such a term
-// without the version's ID, which is part of the hash.
+// A termSet knows the terms of a version, to distinguish a lost row from a term
+// that the matrix lacks. It has a fingerprint of each term, sorted, in chunks
+// of equal ranges. The probability that it has a term that the matrix lacks is
+// the number of terms divided by 2^64. Nobody can choose such a term without
+// the version's ID, which is part of the hash.
 type termSet []string
 
 // fingerprint is the beginning of a SHA-256.
@@ -212,7 +211,7 @@ func (v *Version) chunks() int {
 	return int((v.Terms + chunkTerms - 1) / chunkTerms)
 }
 
-// newTermSet returns the set of the terms of m, the version v.
+// newTermSet returns the set of the terms of m, version v.
 func newTermSet(m *simmatrix.Matrix, v *Version) termSet {
 	chunks := make([][]byte, v.chunks())
 	if len(chunks) == 0 {
@@ -247,9 +246,8 @@ func (s termSet) has(id, term string) bool {
 	return found
 }
 
-// readTerms appends to set the chunks that it lacks. Each is read in one call
-// of call, whose errors it returns. Errors that wrap [ErrMissingRows] or
-// [simmatrix.ErrRow] say that a chunk is missing or damaged.
+// readTerms appends missing chunks to set, one call each. Errors are those of
+// call, or wrap [ErrMissingRows] or [simmatrix.ErrRow] if a chunk is bad.
 func readTerms(
 	ctx context.Context, c redis.Cmdable, name string, v *Version, set *termSet,
 	call func(context.Context, func(context.Context) error) error,

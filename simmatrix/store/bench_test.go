@@ -3,13 +3,13 @@ package store
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -45,9 +45,7 @@ func realistic(tb testing.TB, n int) (*simmatrix.Matrix, []string) {
 		}
 	}
 	m, err := simmatrix.New(simmatrix.Meta{Source: "benchmark", Docs: 100_000}, rows)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return m, terms
 }
 
@@ -57,33 +55,14 @@ func BenchmarkFourTermsFromCache(b *testing.B) {
 	rows := make([]simmatrix.Row, 4)
 	lookUp := func(i int) {
 		k := i * 4 % (len(terms) - 4)
-		if err := s.Pin().For("shop-1", "title").Rows(b.Context(), terms[k:k+4], rows); err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, s.Pin().For("shop-1", "title").Rows(b.Context(), terms[k:k+4], rows))
 	}
 	for i := range terms {
 		lookUp(i)
 	}
 	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
+	for i := 0; b.Loop(); i++ {
 		lookUp(i)
-		i++
-	}
-}
-
-func BenchmarkFourTermsFromMemory(b *testing.B) {
-	m, terms := realistic(b, 1000)
-	s := open(b, Options{Files: map[string]Loader{"main": InMemory(m)}})
-	v := s.Pin().For("i", "f").version
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		k := i * 4 % (len(terms) - 4)
-		if _, err := v.fetch(b.Context(), terms[k:k+4]); err != nil {
-			b.Fatal(err)
-		}
-		i++
 	}
 }
 
@@ -92,7 +71,7 @@ func BenchmarkFourTermsFromMemory(b *testing.B) {
 func BenchmarkFourTermsFromRedis(b *testing.B) {
 	r := startOnPort(b)
 	m, terms := realistic(b, 20_000)
-	publish(b, r.admin(b), m)
+	publishMatrix(b, r.admin(b), m)
 	for name, at := range map[string]Redis{"unix": r.at(), "TCP": {URL: "redis://" + r.addr()}} {
 		b.Run(name, func(b *testing.B) {
 			s := open(b, Options{Redis: at, RedisTimeout: time.Second})
@@ -115,45 +94,17 @@ func BenchmarkFourTermsFromRedis(b *testing.B) {
 	}
 }
 
-// benchmarkedMatrices returns what is pushed: random terms with uniform
-// similarities, which nothing makes small, and the matrix of the file that
-// AKIN_BENCH_MATRIX names, if any.
-func benchmarkedMatrices(b *testing.B) map[string]*simmatrix.Matrix {
-	b.Helper()
-	random, _ := realistic(b, 200_000)
-	all := map[string]*simmatrix.Matrix{"random": random}
-	if path := os.Getenv("AKIN_BENCH_MATRIX"); path != "" {
-		f, err := os.Open(path)
-		must(b, err)
-		defer f.Close()
-		all["file"], err = simmatrix.Decode(f)
-		must(b, err)
-	}
-	return all
-}
-
 // BenchmarkPush reports rows a second and what a row of 100 neighbors takes
-// in Redis, and how fast all are pulled again.
+// in Redis, and how fast all are pulled again. Terms and similarities are
+// random, which nothing makes small.
 func BenchmarkPush(b *testing.B) {
-	for name, m := range benchmarkedMatrices(b) {
-		b.Run(name, func(b *testing.B) { benchmarkPush(b, m) })
-	}
-}
-
-func benchmarkPush(b *testing.B, m *simmatrix.Matrix) {
-	b.Helper()
-	r := startRedis(b)
-	a, c := r.admin(b), r.client(b)
-	used := func() float64 {
-		var bytes float64
+	m, _ := realistic(b, 200_000)
+	_, a, c := setup(b)
+	used := func() (bytes float64) {
 		for line := range strings.Lines(c.Info(b.Context(), "memory").Val()) {
 			fmt.Sscanf(line, "used_memory:%g", &bytes)
 		}
 		return bytes
-	}
-	packed := 0
-	for _, row := range m.Rows() {
-		packed += len(row.Packed())
 	}
 	n := float64(m.Len())
 	var pushing, pulling time.Duration
@@ -162,7 +113,7 @@ func benchmarkPush(b *testing.B, m *simmatrix.Matrix) {
 		c.FlushAll(b.Context())
 		before := used()
 		start := time.Now()
-		publish(b, a, m)
+		publishMatrix(b, a, m)
 		pushing += time.Since(start)
 		perRow = (used() - before) / n
 		start = time.Now()
@@ -174,7 +125,6 @@ func benchmarkPush(b *testing.B, m *simmatrix.Matrix) {
 	b.ReportMetric(float64(b.N)*n/pushing.Seconds(), "rows-pushed/s")
 	b.ReportMetric(float64(b.N)*n/pulling.Seconds(), "rows-pulled/s")
 	b.ReportMetric(perRow, "B/row-in-Redis")
-	b.ReportMetric(float64(packed)/n, "B/row-packed")
 }
 
 // quantile returns the q-quantile in microseconds.

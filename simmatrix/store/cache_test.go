@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -24,7 +25,7 @@ func wideRow(tb testing.TB, i int, names []string) simmatrix.Row {
 		neighbors[k] = simmatrix.Neighbor{Term: names[(i*7+k*131)%len(names)], Similarity: 1 / float32(k+1), DocFreq: uint32(k)}
 	}
 	row, err := simmatrix.PackRow(uint32(i), neighbors)
-	must(tb, err)
+	check.OK(tb, err)
 	return row
 }
 
@@ -43,7 +44,7 @@ func wideStore(tb testing.TB, cacheBytes uint64) (*Store, *atomic.Int64) {
 		rows := make([]simmatrix.Row, len(terms))
 		for k, t := range terms {
 			i, err := strconv.Atoi(t[1:])
-			must(tb, err)
+			check.OK(tb, err)
 			rows[k] = wideRow(tb, i, names)
 		}
 		fetches.Add(int64(len(terms)))
@@ -77,12 +78,12 @@ func TestCacheIsBoundedInRealMemory(t *testing.T) {
 			query += term(first+k) + " "
 			terms[k] = query[len(query)-1-len(term(first+k)) : len(query)-1]
 		}
-		must(t, s.Pin().For("i", "f").Rows(t.Context(), terms, rows))
+		check.OK(t, s.Pin().For("i", "f").Rows(t.Context(), terms, rows))
 		if rows[3].DocFreq() != uint32(first+3) {
 			t.Fatalf("row %d has document frequency %d", first+3, rows[3].DocFreq())
 		}
 		if i := rng.IntN(first + 1); i%3 == 0 { // some again
-			must(t, s.Pin().For("i", "f").Rows(t.Context(), []string{term(i)}, rows[:1]))
+			check.OK(t, s.Pin().For("i", "f").Rows(t.Context(), []string{term(i)}, rows[:1]))
 		}
 	}
 	stated, inUse := s.Stats().Cache.Bytes, heap()-before
@@ -100,45 +101,47 @@ func TestCacheIsBoundedInRealMemory(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// TestFrequentTermsStayInTheCache: a cache of a tenth of the rows, searches as
-// they are, by Zipf's law.
-func TestFrequentTermsStayInTheCache(t *testing.T) {
-	s, _ := wideStore(t, 13<<20)
+// searchByZipf returns a search for four terms, as frequent as they are by
+// Zipf's law, and the share of look-ups that the cache has answered.
+func searchByZipf(tb testing.TB, s *Store) (search func(), hitRate func() float64) {
+	tb.Helper()
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(3, 4)), 1.1, 1, distinctTerms-1)
 	rows := make([]simmatrix.Row, 4)
 	terms := make([]string, len(rows))
-	for range 20_000 {
+	search = func() {
 		for k := range terms {
 			terms[k] = term(int(zipf.Uint64()))
 		}
-		must(t, s.Pin().For("i", "f").Rows(t.Context(), terms, rows))
+		check.OK(tb, s.Pin().For("i", "f").Rows(tb.Context(), terms, rows))
 	}
-	stats := s.Stats()
-	if rate := float64(stats.Cache.Hits) / float64(stats.Cache.Hits+stats.Cache.Misses); rate < 0.75 {
+	return search, func() float64 {
+		stats := s.Stats().Cache
+		return float64(stats.Hits) / float64(stats.Hits+stats.Misses)
+	}
+}
+
+// TestFrequentTermsStayInTheCache has a cache of a tenth of the rows.
+func TestFrequentTermsStayInTheCache(t *testing.T) {
+	s, _ := wideStore(t, 13<<20)
+	search, hitRate := searchByZipf(t, s)
+	for range 20_000 {
+		search()
+	}
+	if rate := hitRate(); rate < 0.75 {
 		t.Errorf("hit rate %.2f, want 0.75 and more", rate) // 0.88 of the searches are for the 10,000 most frequent terms
 	}
 }
 
-// BenchmarkSearchesOverManyTerms reports the hit rate and the bytes of a cache
-// of 64 MiB, the default, for searches of four terms by Zipf's law, and how
-// many of them there are in a second.
+// BenchmarkSearchesOverManyTerms has a cache of 64 MiB, the default.
 func BenchmarkSearchesOverManyTerms(b *testing.B) {
 	s, _ := wideStore(b, 64<<20)
-	zipf := rand.NewZipf(rand.New(rand.NewPCG(3, 4)), 1.1, 1, distinctTerms-1)
-	rows := make([]simmatrix.Row, 4)
-	terms := make([]string, len(rows))
+	search, hitRate := searchByZipf(b, s)
 	before := heap()
 	for b.Loop() {
-		for k := range terms {
-			terms[k] = term(int(zipf.Uint64()))
-		}
-		if err := s.Pin().For("i", "f").Rows(b.Context(), terms, rows); err != nil {
-			b.Fatal(err)
-		}
+		search()
 	}
-	stats := s.Stats()
-	b.ReportMetric(float64(stats.Cache.Hits)/float64(stats.Cache.Hits+stats.Cache.Misses), "hits/look-up")
-	b.ReportMetric(float64(stats.Cache.Bytes), "B-stated")
+	b.ReportMetric(hitRate(), "hits/look-up")
+	b.ReportMetric(float64(s.Stats().Cache.Bytes), "B-stated")
 	b.ReportMetric(float64(heap()-before), "B-heap")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "searches/s")
 	runtime.KeepAlive(s)

@@ -17,36 +17,35 @@ import (
 )
 
 const (
-	// dialTimeout bounds the way to a connection: the name, TLS, and the answer of
-	// the Sentinels. A look-up does not wait for it: it goes on by itself.
+	// dialTimeout limits connecting: name, TLS, and the Sentinels' answer. It
+	// continues after a look-up has given up.
 	dialTimeout = 2 * time.Second
-	// sentinelTimeout is the least time that a Sentinel has for its answer.
+	// sentinelTimeout is the minimum time for a Sentinel's answer.
 	sentinelTimeout = 250 * time.Millisecond
-	// sentinelLifetime bounds the age of a connection behind Sentinel, after
-	// which a master that lost the Sentinels, though not us, is left.
+	// sentinelLifetime limits the age of a connection behind Sentinel, so that
+	// akin leaves a master that has lost the Sentinels but not akin.
 	sentinelLifetime = time.Minute
 )
 
-// A Redis says how to reach Redis and which certificates to trust.
+// A Redis says how to reach Redis, and which certificates to trust.
 type Redis struct {
 	// URL has one of the forms of package redisurl.
 	URL string
-	// TLS has the authorities to trust (RootCAs) and the client certificates
-	// (Certificates), only for URLs with TLS. Nil trusts the authorities of the
-	// system.
+	// TLS has the authorities to trust (RootCAs) and client certificates
+	// (Certificates), only for URLs with TLS. nil trusts the system's authorities.
 	TLS *tls.Config
 }
 
-// ErrURL is wrapped by the errors for a URL of Redis. They do not repeat the
-// URL, which may hold a password.
+// ErrURL is wrapped by errors in a Redis URL. They do not repeat the URL, which
+// may hold a password.
 var ErrURL = errors.New("redis URL")
 
-// errSentinel is wrapped by the error for a Sentinel that names no master.
+// errSentinel is wrapped by the error of a Sentinel that names no master.
 var errSentinel = errors.New("the Sentinel names no master")
 
 // newClient returns a client whose every step ends within timeout or with its
-// context. It connects when first used. Reads go to masters, as writes do, so
-// that a client sees what another has written.
+// context. It connects on first use. Reads go to masters, like writes, so a
+// client sees what others have written.
 func newClient(r Redis, timeout time.Duration) (redis.UniversalClient, error) {
 	u, err := redisurl.Parse(r.URL)
 	if err == nil && r.TLS != nil && u.TLSConfig == nil {
@@ -67,36 +66,36 @@ func newClient(r Redis, timeout time.Duration) (redis.UniversalClient, error) {
 		f.OnConnect = checkSentinel(f.MasterName)
 		return redis.NewFailoverClient(f), nil
 	case u.IsClusterMode:
-		// The client learns from one of the nodes where the slots are, and again
-		// when it is redirected or a call failed.
+		// The client learns the slots from one of the nodes, and again after a
+		// redirect or a failed call.
 		return redis.NewClusterClient(o.Cluster()), nil
 	}
 	return redis.NewClient(o.Simple()), nil
 }
 
-// options returns what all clients share. Replies are bounded whatever dial
-// connects to.
+// options returns the common options of all clients. Replies are limited
+// whatever dial connects to.
 func options(dial dialer, timeout time.Duration) *redis.UniversalOptions {
 	return &redis.UniversalOptions{
 		Dialer:                boundReplies(dial),
-		Protocol:              2, // no push messages to look out for before every reply
+		Protocol:              2, // no push messages to handle before every reply
 		ContextTimeoutEnabled: true,
 		DialTimeout:           max(dialTimeout, timeout), ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
 		DialerRetries:    1,
-		MaxRetries:       -1, // 0 is three; who waits for a row has no time for a second try
+		MaxRetries:       -1, // 0 means three; a look-up has no time for a second try
 		PipelinePoolSize: -1, // one pool: pipelines are rare here
 		DisableIdentity:  true,
-		// Where they are on, the library also looks host names up first.
+		// If on, the library also looks up host names first.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }
 
-// checkSentinel returns a hook that asks a new connection to a Sentinel for
-// the master before the library does, which does not check the answer's
-// length, so that a server that is no Sentinel could end the process.
+// checkSentinel returns a hook that asks a new connection to a Sentinel for the
+// master before the library does. The library does not check the answer's
+// length, so a non-Sentinel server could end the process.
 func checkSentinel(master string) func(context.Context, *redis.Conn) error {
 	return func(ctx context.Context, c *redis.Conn) error {
-		if strings.Contains(c.String(), "<FailoverClient ") { // what the library calls a connection to the master
+		if strings.Contains(c.String(), "<FailoverClient ") { // the library's name for a connection to the master
 			return nil
 		}
 		answer, err := c.Do(ctx, "sentinel", "get-master-addr-by-name", master).StringSlice()
@@ -115,8 +114,8 @@ func checkSentinel(master string) func(context.Context, *redis.Conn) error {
 	}
 }
 
-// refresh makes the client of a cluster look up where the slots are. The
-// library does so only when a node redirects it, which a dead node does not.
+// refresh makes a cluster's client look up the slots again. The library does so
+// only when a node redirects it, which a dead node does not.
 func refresh(ctx context.Context, client redis.UniversalClient) {
 	if c, ok := client.(*redis.ClusterClient); ok {
 		c.ReloadState(ctx)
@@ -124,8 +123,8 @@ func refresh(ctx context.Context, client redis.UniversalClient) {
 }
 
 // dialer returns the function that connects, with TLS unless config is nil. The
-// certificate must be for the host of the address, not for the first one of
-// the URL, as the library would require.
+// certificate must be for the host of each address; the library would require
+// the URL's first host.
 func (r Redis) dialer(config *tls.Config) dialer {
 	if config == nil {
 		return new(net.Dialer).DialContext
@@ -138,8 +137,7 @@ func (r Redis) dialer(config *tls.Config) dialer {
 	return (&tls.Dialer{Config: c}).DialContext
 }
 
-// refusal reports whether err is Redis's valid answer about a single key, not
-// a sign that Redis is in trouble.
+// refusal reports whether err is Redis's valid answer, not a sign of trouble.
 func refusal(err error) bool {
 	return errors.Is(err, redis.Nil) || redis.HasErrorPrefix(err, "WRONGTYPE")
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // slots is the number of hash slots of a Redis Cluster.
@@ -20,8 +22,8 @@ func startCluster(tb testing.TB, args ...string) nodes {
 	tb.Helper()
 	c := make(nodes, 3)
 	for i := range c {
-		c[i] = c.startNode(tb, args...)
-		must(tb, c[i].client(tb).Do(tb.Context(), "cluster", "addslotsrange", i*slots/len(c), (i+1)*slots/len(c)-1).Err())
+		c[i] = startNode(tb, startOnPort, args...)
+		check.OK(tb, c[i].client(tb).Do(tb.Context(), "cluster", "addslotsrange", i*slots/len(c), (i+1)*slots/len(c)-1).Err())
 		c[0].meet(tb, c[i])
 	}
 	for _, s := range c {
@@ -30,25 +32,29 @@ func startCluster(tb testing.TB, args ...string) nodes {
 	return c
 }
 
-// startNode starts a redis-server that may become a node of c.
-func (c nodes) startNode(tb testing.TB, args ...string) *server {
-	tb.Helper()
-	return c.startNodeWith(tb, startOnPort, args...)
-}
-
-func (nodes) startNodeWith(tb testing.TB, start func(testing.TB, ...string) *server, args ...string) *server {
+// startNode starts a redis-server that may become a node of a cluster.
+func startNode(tb testing.TB, start func(testing.TB, ...string) *server, args ...string) *server {
 	tb.Helper()
 	return start(tb, append([]string{
 		"--cluster-enabled", "yes", "--cluster-port", freePort(tb), "--cluster-node-timeout", "1000",
-		"--repl-diskless-sync-delay", "0",
+		"--cluster-announce-ip", "127.0.0.1", "--repl-diskless-sync-delay", "0",
 	}, args...)...)
+}
+
+// startOnlyNode starts a cluster of one node.
+func startOnlyNode(tb testing.TB, start func(testing.TB, ...string) *server, args ...string) *server {
+	tb.Helper()
+	s := startNode(tb, start, args...)
+	check.OK(tb, s.client(tb).Do(tb.Context(), "cluster", "addslotsrange", 0, slots-1).Err())
+	s.awaitCluster(tb, 1)
+	return s
 }
 
 // meet introduces another node to s.
 func (s *server) meet(tb testing.TB, other *server) {
 	tb.Helper()
 	bus := other.client(tb).ConfigGet(tb.Context(), "cluster-port").Val()["cluster-port"]
-	must(tb, s.client(tb).Do(tb.Context(), "cluster", "meet", "127.0.0.1", other.port, bus).Err())
+	check.OK(tb, s.client(tb).Do(tb.Context(), "cluster", "meet", "127.0.0.1", other.port, bus).Err())
 }
 
 // awaitCluster waits until s knows so many nodes and all slots.
@@ -64,20 +70,13 @@ func (s *server) awaitCluster(tb testing.TB, nodes int) {
 // replicate adds a replica of a node.
 func (c nodes) replicate(tb testing.TB, master *server) {
 	tb.Helper()
-	replica := c.startNode(tb)
+	replica := startNode(tb, startOnPort)
 	master.meet(tb, replica)
 	replica.awaitCluster(tb, len(c)+1)
-	must(tb, replica.client(tb).Do(tb.Context(), "cluster", "replicate", master.id(tb)).Err())
+	check.OK(tb, replica.client(tb).Do(tb.Context(), "cluster", "replicate", master.id(tb)).Err())
 	replica.awaitMaster(tb)
 	for _, s := range c {
 		s.awaitCluster(tb, len(c)+1)
-	}
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
 	}
 }
 
@@ -85,7 +84,7 @@ func must(tb testing.TB, err error) {
 func (s *server) id(tb testing.TB) string {
 	tb.Helper()
 	id, err := s.client(tb).Do(tb.Context(), "cluster", "myid").Text()
-	must(tb, err)
+	check.OK(tb, err)
 	return id
 }
 
@@ -115,7 +114,7 @@ func nameOn(tb testing.TB, c nodes, k int) string {
 	for i := range 100 {
 		name := fmt.Sprintf("matrix-%d", i)
 		slot, err := c[0].client(tb).ClusterKeySlot(tb.Context(), versionsKey(name)).Result()
-		must(tb, err)
+		check.OK(tb, err)
 		if int(slot)*3/slots == k {
 			return name
 		}
@@ -129,39 +128,21 @@ func TestEveryCallWorksInACluster(t *testing.T) {
 	c := startCluster(t)
 	a := adminAt(t, c.at(t))
 	var bindings []Binding
-	names := []string{nameOn(t, c, 0), nameOn(t, c, 1), nameOn(t, c, 2)}
 	active := make(map[string]string)
-	for k, name := range names {
+	for k := range c {
+		name := nameOn(t, c, k)
 		bindings = append(bindings, Binding{Name: name, Indices: []string{"*"}, Fields: []string{name}})
-		for _, mark := range []string{"old", "one", "two"} {
-			v, err := a.Push(t.Context(), name, newMatrix(t, mark, 3000), "me", nil)
-			must(t, err)
-			must(t, a.Activate(t.Context(), name, v.ID))
-		}
-		id, err := a.Rollback(t.Context(), name)
-		must(t, err)
-		active[name] = id
-		pruned, err := a.Prune(t.Context(), name, 1)
-		must(t, err)
-		versions, err := a.Versions(t.Context(), name)
-		if err != nil || len(versions) != 2 || !versions[1].Active || versions[1].ID != id || len(pruned) != 1 {
-			t.Errorf("%s: %+v, %v; pruned %+v", name, versions, err, pruned)
-		}
-		m, v, err := a.Pull(t.Context(), name, "", nil)
-		if err != nil || v.ID != id || m.Checksum() != newMatrix(t, "one", 3000).Checksum() || v.By != "me" {
-			t.Errorf("%s: pulled %+v, %v", name, v, err)
-		}
+		active[name] = useEverything(t, a, name)
 		if got := c.on(t, name); got != c[k] {
 			t.Errorf("%s is on port %s, want %s", name, got.port, c[k].port)
 		}
 	}
 	s := open(t, Options{Redis: c.at(t), Bindings: bindings})
-	for _, name := range names {
-		rows := s.Pin().For("i", name)
-		waitFor(t, 10*time.Second, "the version of "+name, func() bool { rows = s.Pin().For("i", name); return rows != nil })
-		if got := rows.Version(); got != name+"@"+active[name] {
-			t.Errorf("version %s of %s, want %s", got, name, active[name])
-		}
+	for name, id := range active {
+		waitFor(t, 10*time.Second, "the version of "+name, func() bool {
+			rows := s.Pin().For("i", name)
+			return rows != nil && rows.Version() == name+"@"+id
+		})
 	}
 }
 
@@ -186,26 +167,20 @@ func TestSlotThatMovesIsFollowed(t *testing.T) {
 	name := nameOn(t, c, 0)
 	a := adminAt(t, c.at(t))
 	v, err := a.Push(t.Context(), name, newMatrix(t, "one", 500), "", nil)
-	must(t, err)
-	must(t, a.Activate(t.Context(), name, v.ID))
+	check.OK(t, err)
+	check.OK(t, a.Activate(t.Context(), name, v.ID))
 	s := open(t, Options{Redis: c.at(t), Bindings: []Binding{{Name: name, Indices: []string{"*"}, Fields: []string{"*"}}}})
 	waitFor(t, 10*time.Second, "the version", func() bool { return s.Pin().For("i", "f") != nil })
 	from, to := c[0], c[1]
 	slot := from.client(t).ClusterKeySlot(t.Context(), versionsKey(name)).Val()
-	lookUp := func(k int) {
-		t.Helper()
-		rows, err := rowsOf(t, s, term(k))
-		if err != nil || markOf(rows[0]) != "one" {
-			t.Errorf("rows %v, %v", rows, err)
-		}
-	}
+	lookUp := func(k int) { t.Helper(); wantMark(t, s, "one", term(k)) }
 	lookUp(0)
 
-	must(t, to.client(t).Do(t.Context(), "cluster", "setslot", slot, "importing", from.id(t)).Err())
-	must(t, from.client(t).Do(t.Context(), "cluster", "setslot", slot, "migrating", to.id(t)).Err())
+	check.OK(t, to.client(t).Do(t.Context(), "cluster", "setslot", slot, "importing", from.id(t)).Err())
+	check.OK(t, from.client(t).Do(t.Context(), "cluster", "setslot", slot, "migrating", to.id(t)).Err())
 	lookUp(1)                                                            // still here
 	for _, key := range []string{rowsKey(name, v.ID), activeKey(name)} { // the others later
-		must(t, from.client(t).Migrate(t.Context(), "127.0.0.1", to.port, key, 0, 5*time.Second).Err())
+		check.OK(t, from.client(t).Migrate(t.Context(), "127.0.0.1", to.port, key, 0, 5*time.Second).Err())
 	}
 	before, _ := to.lookUps(t)
 	lookUp(2) // here it is no more: ASK
@@ -214,10 +189,10 @@ func TestSlotThatMovesIsFollowed(t *testing.T) {
 		t.Error("the new node was not asked")
 	}
 	for _, key := range slices.Clone(from.keys(t)) {
-		must(t, from.client(t).Migrate(t.Context(), "127.0.0.1", to.port, key, 0, 5*time.Second).Err())
+		check.OK(t, from.client(t).Migrate(t.Context(), "127.0.0.1", to.port, key, 0, 5*time.Second).Err())
 	}
 	for _, node := range c {
-		must(t, node.client(t).Do(t.Context(), "cluster", "setslot", slot, "node", to.id(t)).Err())
+		check.OK(t, node.client(t).Do(t.Context(), "cluster", "setslot", slot, "node", to.id(t)).Err())
 	}
 	lookUp(3) // MOVED, and from now on at the right one
 	waitFor(t, 10*time.Second, "the client to know the node", func() bool {
@@ -240,7 +215,7 @@ func TestClusterFailoverInTheMiddleOfAPushAndOfSearches(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
 	slot, err := c[0].client(t).ClusterKeySlot(t.Context(), versionsKey("main")).Result()
-	must(t, err)
+	check.OK(t, err)
 	master := c[int(slot)*len(c)/slots]
 	c.replicate(t, master)
 	checkFailover(t, c.at(t), master, master.kill)

@@ -19,13 +19,13 @@ import (
 const (
 	// followEvery leaves three polls to notice a switch within a second.
 	followEvery = 250 * time.Millisecond
-	// breakerFailures in a row open the breaker, as one can be a lost packet;
-	// breakerOpen is the time without calls before the next try.
+	// breakerFailures in a row open the breaker; a single one may be a lost
+	// packet. breakerOpen is the time without calls before the next try.
 	breakerFailures, breakerOpen = 3, 500 * time.Millisecond
-	// maxFallbacks bounds the earlier versions that are tried for a damaged one.
+	// maxFallbacks limits the earlier versions that are tried for a damaged one.
 	maxFallbacks = 8
-	// warmFor bounds how long a version waits for the rows of frequent terms,
-	// warmTerms is how many are read in one round trip, to keep within its timeout.
+	// warmFor limits how long a version waits for the rows of frequent terms.
+	// warmTerms is the number read per round trip, to keep within its timeout.
 	warmFor, warmTerms = time.Second, 32
 )
 
@@ -36,25 +36,24 @@ type remote struct {
 	timeout  time.Duration
 	breaker  *gobreaker.CircuitBreaker[struct{}]
 	cache    *rowCache
-	last     atomic.Pointer[error] // the latest that counts against Redis: why the breaker is open
+	last     atomic.Pointer[error] // latest that counts against Redis: why the breaker is open
 	failures atomic.Int64          // calls that failed or were not made
-	badRows  atomic.Int64          // answers with something that is not a row
+	badRows  atomic.Int64          // answers with something other than a row
 
-	// mostWords bounds the memory of the known words of a matrix, 0 where nobody
-	// asks for them.
+	// mostWords limits the memory of a matrix's known words; 0 if they are unused.
 	mostWords uint64
 
-	// What only the poll touches.
+	// Used only by the poll.
 	names  []*followed
 	polled bool
 }
 
-// A followed is the state of a matrix name.
+// A followed is the state of a matrix's name.
 type followed struct {
 	name   string
-	active string // the active ID when last seen
-	// version is the one that is served, nil before the first: not the active
-	// one if that is damaged, but a damaged one if there is no sound one.
+	active string // the last active ID seen
+	// version is the one served; nil before the first. If the active one is
+	// damaged, it is another one, or a damaged one if none is sound.
 	version *version
 	left    map[string]*remains // by ID
 	words   wordReader
@@ -103,13 +102,13 @@ func (r *remote) call(ctx context.Context, op func(context.Context) error) error
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// fetch reads the rows of v, of which others are perhaps reading some, and
-// waits for all of them. It outlives its caller up to the timeout, so that the
-// cache fills even if the search could not wait.
+// fetch reads rows of v, shares reads with other callers, and waits for all. It
+// continues up to the timeout after its caller has left, so that the cache
+// fills anyway.
 func (r *remote) fetch(ctx context.Context, v *version, terms []string) ([]simmatrix.Row, error) {
 	questions := make([]question, len(terms))
 	for k, term := range terms {
-		questions[k] = question{v.number, strings.Clone(term)} // which may be a part of a larger text
+		questions[k] = question{v.number, strings.Clone(term)} // it may be part of a larger text
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -134,7 +133,7 @@ func (r *remote) fetch(ctx context.Context, v *version, terms []string) ([]simma
 	return rows, nil
 }
 
-// answer reads the rows of some terms of v, and counts what it could not read.
+// answer reads the rows of some terms of v, and counts failures.
 func (r *remote) answer(ctx context.Context, v *version, questions []question) (map[question]simmatrix.Row, error) {
 	terms := make([]string, len(questions))
 	for k, q := range questions {
@@ -144,7 +143,7 @@ func (r *remote) answer(ctx context.Context, v *version, questions []question) (
 	switch {
 	case errors.Is(err, ErrGone):
 		r.failures.Add(1)
-	case err != nil && !errors.Is(err, ErrUnavailable): // which call has counted
+	case err != nil && !errors.Is(err, ErrUnavailable): // counted by call
 		r.badRows.Add(1)
 	}
 	found := make(map[question]simmatrix.Row, len(rows))
@@ -177,7 +176,7 @@ func (r *remote) read(ctx context.Context, v *version, terms []string) ([]simmat
 }
 
 // about adds the version to an error, and wraps [ErrBadRow] if Redis answered
-// with something that is not a row.
+// with something other than a row.
 func about(label string, err error) error {
 	if errors.Is(err, ErrGone) || errors.Is(err, ErrMissingRows) {
 		return fmt.Errorf("%w: %s", err, label)
@@ -216,9 +215,9 @@ func (r *remote) poll(ctx context.Context, report reporter) {
 	if !errors.Is(err, ErrUnavailable) {
 		return
 	}
-	// Where a version is served, a single failure does not matter. Where none is
-	// served, each is reported: Redis may always refuse one call of a poll, which
-	// the breaker does not notice among those that succeed.
+	// If a version is served, a single failure does not matter. If none is, each
+	// is reported: Redis may always refuse one call of a poll, which the breaker
+	// does not notice among those that succeed.
 	for _, f := range r.names {
 		if first || f.version == nil || r.breaker.State() != gobreaker.StateClosed {
 			report(f.name, nil, err)
@@ -226,8 +225,8 @@ func (r *remote) poll(ctx context.Context, report reporter) {
 	}
 }
 
-// examine returns the version to serve from now on, nil for no change, and
-// what is wrong with Redis or the active version.
+// examine returns the version to serve from now on, nil for no change, and what
+// is wrong with Redis or the active version.
 func (r *remote) examine(ctx context.Context, f *followed, active *redis.StringCmd, state answer) (*version, error) {
 	id, err := active.Result()
 	if err == nil {
@@ -267,7 +266,7 @@ func (r *remote) examine(ctx context.Context, f *followed, active *redis.StringC
 		} else if r.mostWords > 0 {
 			f.words.version = v
 		}
-		r.boundRows() // without the words of the version before
+		r.boundRows() // without the words of the previous version
 	}
 	return v, err
 }
@@ -282,8 +281,8 @@ func (f *followed) suspect(v *version) {
 	}
 }
 
-// lastGood returns the most recent sound version that was active before the
-// current one, nil if there is none.
+// lastGood returns the last sound version active before the current one, or
+// nil.
 func (r *remote) lastGood(ctx context.Context, f *followed) (*version, error) {
 	var ids []string
 	err := r.call(ctx, func(ctx context.Context) (err error) {
@@ -304,10 +303,10 @@ func (r *remote) lastGood(ctx context.Context, f *followed) (*version, error) {
 	return nil, nil
 }
 
-// load reads the header and the terms of a version and checks that its rows
-// are there and that those once bad are good. It reads the rows of frequent
-// terms, so that the first searches find them in the cache. A load that fails
-// goes on next time where it was.
+// load reads the header and the terms of a version. It checks that its rows are
+// there and that those once bad are good. It reads the rows of frequent terms,
+// so that the first searches find them cached. After a failure it continues
+// where it was.
 func (r *remote) load(ctx context.Context, f *followed, id string) (*version, error) {
 	var meta *redis.StringCmd
 	var state answer
@@ -358,8 +357,8 @@ func (r *remote) load(ctx context.Context, f *followed, id string) (*version, er
 	return v, nil
 }
 
-// warm puts the rows of the frequent terms into the cache. Its error says that
-// v is damaged; a slow Redis is no error, since searches can read the rows.
+// warm caches the rows of the frequent terms. An error means that v is damaged;
+// a slow Redis is not an error, because searches can read the rows.
 func (r *remote) warm(ctx context.Context, v *version) error {
 	ctx, cancel := context.WithTimeout(ctx, warmFor)
 	defer cancel()

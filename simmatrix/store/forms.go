@@ -10,14 +10,13 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// maxForms bounds the terms whose forms are read at once.
+// maxForms limits the terms whose forms are read at once.
 const maxForms = 512
 
-// Forms returns the forms in which people write terms, by term, of the first
-// 512 terms; those that it lacks are written as they are, or it is not known.
-// Version is as [Rows.Version] names it. From Redis it is one round trip within
-// the timeout of a look-up, and none where that fails: call it only to show
-// terms to somebody.
+// Forms returns the forms in which people write terms, by term, for the first
+// 512 terms; others are written as they are, or unknown. version is a
+// [Rows.Version]. From Redis it takes one round trip within the timeout of a
+// look-up, and returns nothing if that fails: call it only for display.
 func (s *Store) Forms(ctx context.Context, version string, terms []string) map[string]string {
 	name, id, _ := strings.Cut(version, "@")
 	terms = terms[:min(len(terms), maxForms)]
@@ -40,7 +39,7 @@ func (s *Store) Forms(ctx context.Context, version string, terms []string) map[s
 	case m == nil || s.remote == nil || len(terms) == 0 || checkName("version", id) != nil:
 		return nil
 	}
-	// Not through the breaker, which is for searches.
+	// The breaker is only for searches.
 	ctx, cancel := context.WithTimeout(ctx, s.remote.timeout)
 	defer cancel()
 	args := []any{"hmget", formsKey(name, id)}
@@ -49,7 +48,7 @@ func (s *Store) Forms(ctx context.Context, version string, terms []string) map[s
 	}
 	values, err := s.remote.client.Do(ctx, args...).Slice() // the library's HMGet trusts the length of the answer
 	if err != nil || len(values) != len(terms) {
-		return nil // terms are shown as they are
+		return nil // show terms as they are
 	}
 	forms := make(map[string]string)
 	for k, term := range terms {
@@ -60,9 +59,8 @@ func (s *Store) Forms(ctx context.Context, version string, terms []string) map[s
 	return forms
 }
 
-// AllForms returns the forms of all terms of a version that people write in
-// another form, by term, page by page. Those that are lost or damaged are
-// missing.
+// AllForms returns all forms of a version by term, read page by page, without
+// lost or damaged ones.
 func (a *Admin) AllForms(ctx context.Context, name, version string) (map[string]string, error) {
 	if err := errors.Join(checkName("matrix", name), checkName("version", version)); err != nil {
 		return nil, err

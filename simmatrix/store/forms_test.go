@@ -10,40 +10,40 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestFormsGoWithTheirVersion(t *testing.T) {
-	s := startRedis(t)
-	a := s.admin(t)
-	one, two := newMatrix(t, "one", 10), newMatrix(t, "two", 2) // which has one form
-	first := publish(t, a, one)
-	second := publish(t, a, two)
+	s, a, c := setup(t)
+	one := newMatrix(t, "one", 10)
+	first, second := publishMatrix(t, a, one), publish(t, a, "two", 2) // which has one form
 	store := open(t, Options{Redis: s.at()})
+	inFile := open(t, Options{Files: map[string]Loader{"main": InMemory(one)}})
 	terms := []string{term(0), term(1), term(3), "none"}
-	for version, want := range map[string]map[string]string{
-		first: {term(0): formOf(0), term(3): formOf(3)}, second: {term(0): formOf(0)}, "20260921T021503.104233-9f3c21ab": {},
+	for _, tt := range []struct {
+		of      *Store
+		version string
+		want    map[string]string
+	}{
+		{store, "main@" + first, map[string]string{term(0): formOf(0), term(3): formOf(3)}},
+		{store, "main@" + second, map[string]string{term(0): formOf(0)}},
+		{store, "main@20260921T021503.104233-9f3c21ab", map[string]string{}},
+		{inFile, "main@" + inFile.State()[0].Version, map[string]string{term(0): formOf(0), term(3): formOf(3)}},
+		{store, "", nil},
+		{store, "main", nil},
+		{store, "main@", nil},
+		{store, "other@" + first, nil},
+		{store, "main@a b", nil},
 	} {
-		if diff := cmp.Diff(want, store.Forms(t.Context(), "main@"+version, terms)); diff != "" {
-			t.Errorf("%s of the store (-want +got):\n%s", version, diff)
-		}
+		check.Equal(t, tt.want, tt.of.Forms(t.Context(), tt.version, terms), tt.version)
 	}
-	for _, version := range []string{"", "main", "main@", "other@" + first, "main@a b"} {
-		if got := store.Forms(t.Context(), version, terms); len(got) > 0 {
-			t.Errorf("version %q has the forms %v", version, got)
-		}
-	}
-	_, err := a.Rollback(t.Context(), "main")
-	must(t, err)
-	must(t, a.Activate(t.Context(), "main", second))
-	_, err = a.Prune(t.Context(), "main", 1)
-	must(t, err)
-	c := s.client(t)
+	_, err := a.Prune(t.Context(), "main", 1)
+	check.OK(t, err)
 	if ttl := c.PTTL(t.Context(), formsKey("main", first)).Val(); ttl <= 0 || ttl > graceFor {
 		t.Errorf("forms of a pruned version expire in %v", ttl)
 	}
-	if ttl := c.PTTL(t.Context(), formsKey("main", second)).Val(); ttl != -1 {
-		t.Errorf("forms of the active version expire in %v", ttl)
-	}
+	check.Equal(t, -1, c.PTTL(t.Context(), formsKey("main", second)).Val())
 }
 
 func TestPushThatEndsAfterItsFormsLeavesNone(t *testing.T) {
@@ -72,32 +72,21 @@ func TestFormsLostOnTheWayAreSentAgain(t *testing.T) {
 	var stages []string
 	v, err := s.admin(t).Push(t.Context(), "main", m, "", func(stage string, _, _ int) {
 		if stages = append(stages, stage); len(stages) == 3 { // check, rows, forms, and then words
-			must(t, s.client(t).HDel(t.Context(), unfinished(t, s, ":forms:")[0], term(3)).Err())
+			check.OK(t, s.client(t).HDel(t.Context(), unfinished(t, s, ":forms:")[0], term(3)).Err())
 		}
 	})
-	must(t, err)
+	check.OK(t, err)
 	if want := []string{"check", "push", "push", "push", "push again", "push again", "push again"}; !slices.Equal(stages, want) {
 		t.Errorf("stages %q, want %q", stages, want)
 	}
 	checkComplete(t, s, v, m)
 }
 
-func TestFormsOfAMatrixInMemory(t *testing.T) {
-	m := newMatrix(t, "one", 10)
-	store := open(t, Options{Files: map[string]Loader{"main": InMemory(m)}})
-	version := store.State()[0].Version
-	terms := slices.Collect(m.Terms())
-	if diff := cmp.Diff(maps.Collect(m.Forms()), store.Forms(t.Context(), "main@"+version, terms)); diff != "" {
-		t.Errorf("forms (-want +got):\n%s", diff)
-	}
-}
-
 // Forms are read of some terms at once, and by the commands of all.
 func TestFormsOfManyTermsAreBounded(t *testing.T) {
-	s := startRedis(t)
-	a := s.admin(t)
+	s, a, _ := setup(t)
 	m := newMatrix(t, "one", 3*maxForms)
-	version := publish(t, a, m)
+	version := publishMatrix(t, a, m)
 	terms := slices.Collect(m.Terms())
 	got, err := a.AllForms(t.Context(), "main", version)
 	if diff := cmp.Diff(maps.Collect(m.Forms()), got); diff != "" || err != nil {
@@ -109,31 +98,28 @@ func TestFormsOfManyTermsAreBounded(t *testing.T) {
 }
 
 func TestDamagedFormsAreLeftOutAndRowsServed(t *testing.T) {
-	s := startRedis(t)
-	a, c := s.admin(t), s.client(t)
-	version := publish(t, a, newMatrix(t, "one", 10))
+	s, a, c := setup(t)
+	version := publish(t, a, "one", 10)
 	store := open(t, Options{Redis: s.at()})
 	key := formsKey("main", version)
 	terms := []string{term(0), term(3), term(6), term(9)}
-	must(t, c.HSet(t.Context(), key, term(0), "\x1b[2J", term(3), strings.Repeat("s", 10_000), term(6), "\xff").Err())
-	if diff := cmp.Diff(map[string]string{term(9): formOf(9)}, store.Forms(t.Context(), "main@"+version, terms)); diff != "" {
-		t.Errorf("forms (-want +got):\n%s", diff)
-	}
+	check.OK(t, c.HSet(t.Context(), key, term(0), "\x1b[2J", term(3), strings.Repeat("s", 10_000), term(6), "\xff").Err())
+	check.Equal(t, map[string]string{term(9): formOf(9)}, store.Forms(t.Context(), "main@"+version, terms))
 	if got, err := a.AllForms(t.Context(), "main", version); err != nil || !cmp.Equal(got, map[string]string{term(9): formOf(9)}) {
 		t.Errorf("all forms: %v, %v", got, err)
 	}
-	if _, _, err := a.Pull(t.Context(), "main", "", nil); !errors.Is(err, ErrBadVersion) {
-		t.Errorf("pull with other forms: %v", err)
+	pullSays := func(want string) {
+		t.Helper()
+		if _, _, err := a.Pull(t.Context(), "main", "", nil); !errors.Is(err, ErrBadVersion) || !strings.Contains(err.Error(), want) {
+			t.Errorf("pull: %v, want %q", err, want)
+		}
 	}
-	must(t, c.HSet(t.Context(), key, "more", "mores").Err())
-	if _, _, err := a.Pull(t.Context(), "main", "", nil); !errors.Is(err, ErrBadVersion) || !strings.Contains(err.Error(), "more than 4 forms") {
-		t.Errorf("pull with a form more: %v", err)
-	}
-	must(t, c.Del(t.Context(), key).Err())
-	if _, _, err := a.Pull(t.Context(), "main", "", nil); !errors.Is(err, ErrBadVersion) || !strings.Contains(err.Error(), "0 forms") {
-		t.Errorf("pull without forms: %v", err)
-	}
-	must(t, c.Set(t.Context(), key, "no hash", 0).Err())
+	pullSays("")
+	check.OK(t, c.HSet(t.Context(), key, "more", "mores").Err())
+	pullSays("more than 4 forms")
+	check.OK(t, c.Del(t.Context(), key).Err())
+	pullSays("0 forms")
+	check.OK(t, c.Set(t.Context(), key, "no hash", 0).Err())
 	if got := store.Forms(t.Context(), "main@"+version, terms); len(got) > 0 {
 		t.Errorf("forms %v of a key that is no hash", got)
 	}
@@ -149,7 +135,7 @@ func TestDamagedFormsAreLeftOutAndRowsServed(t *testing.T) {
 // timeout only.
 func TestFormsOfARedisThatHangsAreNone(t *testing.T) {
 	s := startRedis(t)
-	version := publish(t, s.admin(t), newMatrix(t, "one", 10))
+	version := publish(t, s.admin(t), "one", 10)
 	store := open(t, Options{Redis: s.at(), RedisTimeout: 100 * time.Millisecond})
 	s.hang()
 	defer s.resume()

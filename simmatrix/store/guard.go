@@ -12,31 +12,31 @@ import (
 	"syscall"
 )
 
-// Bounds on one reply of Redis.
+// Limits of one reply of Redis.
 const (
-	// maxRowBytes bounds a packed row, and with it the longest string that a
-	// push writes and a reader accepts.
+	// maxRowBytes limits a packed row, and so the longest string that a push
+	// writes and a reader accepts.
 	maxRowBytes = 1 << 20
-	// maxElements bounds an array; the longest are lists of versions.
+	// maxElements limits an array; lists of versions are the longest.
 	maxElements = 1 << 16
-	// maxLine bounds a reply without a length, such as an error.
+	// maxLine limits a reply without a length, such as an error.
 	maxLine = 64 << 10
-	// maxDepth bounds arrays in arrays, which the library reads by recursion;
-	// the slots of a cluster take four.
+	// maxDepth limits nested arrays, which the library reads by recursion; the
+	// slots of a cluster take four levels.
 	maxDepth = 8
-	// maxElementText is how much of an element of a Sentinel's answer is looked
-	// at: the longest is an announcement of two addresses.
+	// maxElementText limits what is read of an element in a Sentinel's answer; the
+	// longest is an announcement of two addresses.
 	maxElementText = 2 << 10
 )
 
-// errReply is wrapped by the error for a reply that Redis would never send.
+// errReply is wrapped by errors for replies that Redis would never send.
 var errReply = errors.New("not an answer of Redis")
 
 type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// boundReplies returns dial with connections that refuse replies longer than
-// the bounds above. The client library allocates what a reply's header claims
-// before it reads on: 20 bytes from something that is not Redis could end the
+// boundReplies returns dial with connections that refuse replies beyond the
+// limits above. The client library allocates what a reply's header claims
+// before it reads on: 20 bytes from something other than Redis could end the
 // process.
 func boundReplies(dial dialer) dialer {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -77,33 +77,32 @@ type boundedSocket struct {
 }
 
 // A replyScanner follows a stream of RESP2 or RESP3 replies, in pieces of any
-// size, just closely enough to find the lengths, and the shape of those that
-// have to have one.
+// size, to check lengths, and the shape of replies that must have one.
 type replyScanner struct {
-	skip int    // bytes of a string, with its CR LF, still to come
-	line []byte // the beginning of a line whose end is missing
-	open []int  // elements still to come of each array around
+	skip int    // remaining bytes of a string, including CR LF
+	line []byte // beginning of a line whose end is missing
+	open []int  // remaining elements of each enclosing array
 
-	wants    atomic.Int32 // the shape that is due, set by who writes
-	array    bool         // the reply is an array, of these elements
-	elements []string     // the kind of each and, of strings, the text
+	wants    atomic.Int32 // the shape that is due, set by the writer
+	array    bool         // the reply is an array with these elements
+	elements []string     // kind of each and, of strings, the text
 }
 
-// Shapes of replies. Once subscribed, a connection gets messages.
+// Shapes of replies. A subscribed connection gets messages.
 const (
 	anyShape int32 = iota
 	addressShape
 	messageShape
 )
 
-// Requests to a Sentinel whose answers go-redis v9.23 reads without a look at
-// their shape, in goroutines of its own, where a panic ends the process.
+// Requests to a Sentinel whose answers go-redis v9.23 reads without checking
+// their shape, in its own goroutines, where a panic ends the process.
 var (
 	asksMaster = []byte("*3\r\n$8\r\nsentinel\r\n$23\r\nget-master-addr-by-name\r\n")
 	subscribes = []byte("*3\r\n$9\r\nsubscribe\r\n")
 )
 
-// sent notes what is asked.
+// sent records what is asked.
 func (s *replyScanner) sent(p []byte) {
 	switch {
 	case bytes.HasPrefix(p, asksMaster):
@@ -113,17 +112,16 @@ func (s *replyScanner) sent(p []byte) {
 	}
 }
 
-// The first bytes of lines with a length: of strings and of arrays. Attributes
-// of RESP3 ('|') are never requested.
+// First bytes of lines with a length: of strings and of arrays. Attributes of
+// RESP3 ('|') are never requested.
 const (
 	stringKinds = "$=!"
 	arrayKinds  = "*~>%"
 	plainKinds  = "+-:_,#("
 )
 
-// check returns an error that wraps errReply where the next bytes p of the
-// stream are not replies or claim more than the bounds allow. After an error
-// the stream is unusable.
+// check returns an error that wraps errReply if the next bytes p of the stream
+// are not replies or exceed the limits. After an error the stream is unusable.
 func (s *replyScanner) check(p []byte) (err error) {
 	for len(p) > 0 && err == nil {
 		if s.skip > 0 {
@@ -153,14 +151,14 @@ func (s *replyScanner) check(p []byte) (err error) {
 	return err
 }
 
-// take reads a line: its first byte and the text after it.
+// take processes a line: its first byte and the text after it.
 func (s *replyScanner) take(kind byte, text string) error {
 	isArray, isString := strings.IndexByte(arrayKinds, kind) >= 0, strings.IndexByte(stringKinds, kind) >= 0
 	n, limit := 0, maxRowBytes
 	if isArray {
 		limit = maxElements
 	}
-	if isArray || isString { // n < 0: a null
+	if isArray || isString { // n < 0 is a null
 		var err error
 		if n, err = strconv.Atoi(text); err != nil || n > limit {
 			return fmt.Errorf("%w: a reply whose length is no number up to %d", errReply, limit)
@@ -189,13 +187,13 @@ func (s *replyScanner) take(kind byte, text string) error {
 		return nil
 	case isString && n >= 0:
 		s.skip = n + len("\r\n")
-		return nil // which ends it
+		return nil // its bytes end it
 	}
 	return s.end()
 }
 
-// end records that a value has ended, and with it perhaps arrays around it. It
-// returns an error for a whole reply that has not the shape it has to have.
+// end records the end of a value, which may end enclosing arrays. It returns an
+// error for a complete reply of the wrong shape.
 func (s *replyScanner) end() error {
 	for last := len(s.open) - 1; last >= 0; last-- {
 		if s.open[last]--; s.open[last] > 0 {
@@ -207,7 +205,7 @@ func (s *replyScanner) end() error {
 	if wants == addressShape {
 		s.wants.CompareAndSwap(wants, anyShape)
 	}
-	if wants == anyShape || !s.array { // of other kinds the library makes an error
+	if wants == anyShape || !s.array { // for other kinds the library returns an error
 		return nil
 	}
 	e := s.elements

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"strings"
@@ -10,12 +11,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// scanAll runs the scanner over the stream in pieces of n bytes.
-func scanAll(stream string, n int) error {
-	var s replyScanner
+// feed gives the stream to a scanner in pieces of n bytes.
+func feed(s *replyScanner, stream string, n int) error {
 	for len(stream) > 0 {
 		k := min(n, len(stream))
 		if err := s.check([]byte(stream[:k])); err != nil {
@@ -59,13 +60,11 @@ func TestReplyScannerRefusesWhatRedisWouldNotClaim(t *testing.T) {
 		{"HTTP", "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", true},
 		{"an empty line", "\r\n", true},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			for _, n := range []int{1, 2, 7, 1 << 20} {
-				if err := scanAll(tt.stream, n); errors.Is(err, errReply) != tt.refused {
-					t.Errorf("in pieces of %d: %v, want refused %v", n, err, tt.refused)
-				}
+		for _, n := range []int{1, 2, 7, 1 << 20} {
+			if err := feed(new(replyScanner), tt.stream, n); errors.Is(err, errReply) != tt.refused {
+				t.Errorf("%s in pieces of %d: %v, want refused %v", tt.name, n, err, tt.refused)
 			}
-		})
+		}
 	}
 }
 
@@ -76,10 +75,8 @@ func FuzzReplyScannerDoesNotDependOnPieces(f *testing.F) {
 		if n < 1 {
 			t.Skip("pieces have at least one byte")
 		}
-		whole, pieces := scanAll(stream, len(stream)), scanAll(stream, n)
-		if (whole == nil) != (pieces == nil) {
-			t.Errorf("%q at once: %v, in pieces of %d: %v", stream, whole, n, pieces)
-		}
+		whole, pieces := feed(new(replyScanner), stream, len(stream)), feed(new(replyScanner), stream, n)
+		check.Equal(t, pieces == nil, whole == nil, stream, whole, n, pieces)
 	})
 }
 
@@ -152,4 +149,23 @@ var garbageAnswers = map[string]string{
 	"huge array":  "-ERR unknown command\r\n*999999999999\r\n",
 	"huge status": "-ERR unknown command\r\n+99999999999\r\n",
 	"short array": "-ERR unknown command\r\n*1\r\n$1\r\nx\r\n",
+}
+
+func TestURLErrorsKeepTheSecret(t *testing.T) {
+	for _, r := range []Redis{
+		{},
+		{URL: "h:6379"},
+		{URL: "redis://u:hunter2@h/x"},
+		{URL: "redis+sentinel://u:hunter2@a"},
+		{URL: "redis://h?hunter2"},
+		{URL: "redis://u:hunter2@h", TLS: new(tls.Config)}, // certificates without TLS
+	} {
+		_, err := OpenAdmin(r)
+		_, ofStore := Open(t.Context(), Options{Bindings: everywhere(), Redis: r, CacheBytes: minCacheBytes})
+		for _, err := range []error{err, ofStore} {
+			if !errors.Is(err, ErrURL) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%s: error %v", r.URL, err)
+			}
+		}
+	}
 }

@@ -13,19 +13,17 @@ func matchAny(patterns []string, s string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return glob.Match(p, s) })
 }
 
-// An indexSet is the indices of a binding: patterns to include and patterns to
-// exclude.
+// An indexSet is the indices of a binding: patterns to include and to exclude.
 type indexSet struct{ in, out []string }
 
-// Covers returns what reports whether all that an index expression can name is
-// in the patterns, as the text of [Binding.Indices] is compared.
+// Covers returns a function that reports whether the patterns match everything
+// that an index expression can name, as for [Binding.Indices].
 func Covers(patterns []string) func(expression string) bool {
 	s := newIndexSet(patterns)
 	return s.covers
 }
 
-// newIndexSet reads patterns, of which those with a leading "-" exclude. No
-// index name begins so.
+// newIndexSet parses patterns. A leading "-", as no index name has, excludes.
 func newIndexSet(patterns []string) indexSet {
 	var s indexSet
 	for _, p := range patterns {
@@ -39,9 +37,8 @@ func newIndexSet(patterns []string) indexSet {
 }
 
 // covers reports whether every index that the expression can name is in the
-// set. The expression is that of a request's path: names and patterns
-// separated by commas, where "-name" removes indices again; "" and "_all" are
-// "*".
+// set. The expression is from a request's path: names and patterns separated by
+// commas, where "-name" removes indices again; "" and "_all" mean "*".
 func (s *indexSet) covers(expression string) bool {
 	for part := range partsOf(expression) {
 		if !matchAny(s.in, part) {
@@ -51,8 +48,8 @@ func (s *indexSet) covers(expression string) bool {
 	return !s.canNameExcluded(expression)
 }
 
-// holds reports whether all names that an expression stands for are in the
-// set. An excluded name in the expression stays excluded, even if its index is
+// holds reports whether all names that an expression resolves to are in the
+// set. An excluded name in the expression stays excluded even if its index is
 // in: it may be an alias with a filter.
 func (s *indexSet) holds(expression string, names []string) bool {
 	for _, name := range names {
@@ -63,10 +60,10 @@ func (s *indexSet) holds(expression string, names []string) bool {
 	return len(names) > 0 && !s.canNameExcluded(expression)
 }
 
-// canNameExcluded reports whether the expression can name something excluded.
+// canNameExcluded reports whether the expression can name an excluded index.
 func (s *indexSet) canNameExcluded(expression string) bool {
 	for part := range partsOf(expression) {
-		if strings.HasPrefix(part, "<") { // date math, which may become any name
+		if strings.HasPrefix(part, "<") { // date math can become any name
 			part = "*"
 		}
 		if s.excludes(part) {
@@ -80,8 +77,8 @@ func (s *indexSet) excludes(pattern string) bool {
 	return slices.ContainsFunc(s.out, func(out string) bool { return overlap(out, pattern) })
 }
 
-// partsOf yields the parts of an index expression that are not exclusions, and
-// "*" where it has only those.
+// partsOf yields the parts of an index expression that are not exclusions, or
+// "*" if there are none.
 func partsOf(expression string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		none := true
@@ -102,12 +99,11 @@ func partsOf(expression string) iter.Seq[string] {
 	}
 }
 
-// maxPattern bounds the patterns of a request that are compared: names have
-// 255 bytes at most.
+// maxPattern limits patterns that are compared; names have at most 255 bytes.
 const maxPattern = 512
 
-// overlap reports whether there is a name that both patterns match. It is also
-// true if the second one is too long.
+// overlap reports whether some name matches both patterns. It is also true if
+// the second is too long.
 func overlap(a, b string) bool {
 	if len(b) > maxPattern {
 		return true
@@ -119,7 +115,7 @@ func overlap(a, b string) bool {
 			switch aEnds, bEnds := i == len(a), k == len(b); {
 			case aEnds && bEnds:
 				meet[k] = true
-			case !aEnds && a[i] == '*': // it matches nothing, or one more character
+			case !aEnds && a[i] == '*': // matches nothing, or one more character
 				meet[k] = next[k] || !bEnds && meet[k+1]
 			case !bEnds && b[k] == '*':
 				meet[k] = meet[k+1] || !aEnds && next[k]

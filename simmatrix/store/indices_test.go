@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/glob"
 )
 
@@ -47,12 +48,8 @@ func TestCoversNeedsEveryPartOfAnIndexExpression(t *testing.T) {
 		{"date math may name what is kept out", []string{"*", "-tenant-*"}, "<logs-{now/d}>", false},
 		{"date math under a pattern", []string{"logs-*"}, "<logs-{now/d}>", false},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			set := newIndexSet(tt.patterns)
-			if got := set.covers(tt.expression); got != tt.want {
-				t.Errorf("%q covers %q: %v, want %v", tt.patterns, tt.expression, got, tt.want)
-			}
-		})
+		set := newIndexSet(tt.patterns)
+		check.Equal(t, tt.want, set.covers(tt.expression), tt.name, tt.patterns, tt.expression)
 	}
 }
 
@@ -76,12 +73,8 @@ func TestExpressionStandsForIndicesOfABinding(t *testing.T) {
 		{"date math that may name such an alias", []string{"docs*", "-tenant-*"}, "<t-{now/d}>", []string{"docs1"}, false},
 		{"another alias", []string{"docs*", "-tenant-*"}, "live", []string{"docs1"}, true},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			set := newIndexSet(tt.patterns)
-			if got := set.holds(tt.expression, tt.names); got != tt.want {
-				t.Errorf("%q holds %q, which is %q: %v, want %v", tt.patterns, tt.expression, tt.names, got, tt.want)
-			}
-		})
+		set := newIndexSet(tt.patterns)
+		check.Equal(t, tt.want, set.holds(tt.expression, tt.names), tt.name, tt.patterns, tt.expression, tt.names)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // shortTimeout is the Redis timeout where Redis is not to answer.
@@ -32,10 +32,7 @@ func startLasting(t *testing.T) *server {
 // startLastingCluster starts the only node of a cluster.
 func startLastingCluster(t *testing.T) *server {
 	t.Helper()
-	s := nodes{}.startNode(t, "--cluster-announce-ip", "127.0.0.1", "--appendonly", "yes", "--appendfsync", "always")
-	must(t, s.client(t).Do(t.Context(), "cluster", "addslotsrange", 0, slots-1).Err())
-	s.awaitCluster(t, 1)
-	return s
+	return startOnlyNode(t, startOnPort, "--appendonly", "yes", "--appendfsync", "always")
 }
 
 // outages returns the ways in which Redis is away.
@@ -53,15 +50,12 @@ func outages() []outage {
 		}},
 		{"as a cluster ", startLastingCluster, func(_ *testing.T, s *server) string { return "redis+cluster://" + s.addr() }},
 	} {
-		list = append(list, outage{
-			place.name + "refuses", place.start, place.url,
-			func(_ *testing.T, s *server) { s.kill() },
-			func(t *testing.T, s *server) { t.Helper(); s.start(t) },
-		}, outage{
-			place.name + "hangs", place.start, place.url,
-			func(_ *testing.T, s *server) { s.hang() },
-			func(_ *testing.T, s *server) { s.resume() },
-		})
+		refuse, start := func(_ *testing.T, s *server) { s.kill() }, func(t *testing.T, s *server) { t.Helper(); s.start(t) }
+		hang, resume := func(_ *testing.T, s *server) { s.hang() }, func(_ *testing.T, s *server) { s.resume() }
+		list = append(
+			list, outage{place.name + "refuses", place.start, place.url, refuse, start},
+			outage{place.name + "hangs", place.start, place.url, hang, resume},
+		)
 	}
 	for _, name := range []string{"HTTP", "noise", "huge string", "huge array", "short array"} { // fuzzing covers the others
 		answer := garbageAnswers[name]
@@ -76,56 +70,34 @@ func outages() []outage {
 	return list
 }
 
-func TestRedisAwayAtStart(t *testing.T) {
+func TestRedisAwayAtStartAndLater(t *testing.T) {
 	for _, o := range outages() {
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
 			r := o.start(t)
 			url := o.url(t, r)
-			id := publish(t, r.admin(t), newMatrix(t, "one", 10))
-			o.begin(t, r)
+			id := publish(t, r.admin(t), "one", 10)
 			var log logbook
+			wantStates := func(want ...string) {
+				t.Helper()
+				check.Equal(t, want, log.lines(id))
+			}
+
+			o.begin(t, r)
 			start := time.Now()
 			s := open(t, Options{Redis: Redis{URL: url}, RedisTimeout: shortTimeout, OnState: log.add})
-			if took := time.Since(start); took > 20*shortTimeout {
-				t.Errorf("opened after %v", took)
+			if took := time.Since(start); took > 20*shortTimeout || served(s) != "" {
+				t.Errorf("opened after %v with version %q", took, served(s))
 			}
-			if got := served(s); got != "" {
-				t.Errorf("version %s without Redis", got)
-			}
-			time.Sleep(4 * followEvery)
-			if diff := cmp.Diff([]string{"none " + lineAway}, log.lines(id)); diff != "" {
-				t.Errorf("states (-want +got):\n%s", diff)
-			}
+			time.Sleep(4 * followEvery) // some polls that find nothing new
+			wantStates("none " + lineAway)
 			o.end(t, r)
-			waitFor(t, 20*time.Second, "the version", func() bool { return served(s) == id })
+			awaitServed(t, s, id)
 			waitFor(t, 20*time.Second, "its rows", func() bool { // Look-ups have little time.
 				rows, err := rowsOf(t, s, term(1))
 				return err == nil && markOf(rows[0]) == "one"
 			})
-			if diff := cmp.Diff([]string{"none " + lineAway, "A"}, log.lines(id)); diff != "" {
-				t.Errorf("states (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestRedisAwayLater(t *testing.T) {
-	for _, o := range outages() {
-		t.Run(o.name, func(t *testing.T) {
-			t.Parallel()
-			r := o.start(t)
-			id := publish(t, r.admin(t), newMatrix(t, "one", 10))
-			var log logbook
-			s := open(t, Options{Redis: Redis{URL: o.url(t, r)}, RedisTimeout: shortTimeout, OnState: log.add})
-			var before []string // a busy machine may see Redis late
-			waitFor(t, 10*time.Second, "the version", func() bool {
-				before = log.lines(id)
-				return len(before) > 0 && before[len(before)-1] == "A"
-			})
-			if _, err := rowsOf(t, s, term(1)); err != nil {
-				t.Fatal(err)
-			}
+			wantStates("none "+lineAway, "A")
 
 			o.begin(t, r)
 			for i := range 2 * breakerFailures {
@@ -139,33 +111,26 @@ func TestRedisAwayLater(t *testing.T) {
 				}
 			}
 			waitFor(t, 10*time.Second, "the outage to be reported", func() bool { return s.State()[0].Problem != "" })
-			if got := s.Stats(); got.Failures == 0 {
-				t.Errorf("stats %+v", got)
+			if got := s.Stats(); got.Failures == 0 || served(s) != id {
+				t.Errorf("stats %+v, version %q", got, served(s))
 			}
-			if rows, err := rowsOf(t, s, term(1)); err != nil || served(s) != id || markOf(rows[0]) != "one" {
-				t.Errorf("cached rows of %q: %v, %v; want the last version", served(s), rows, err)
-			}
-
+			wantMark(t, s, "one", term(1)) // from the cache
 			o.end(t, r)
 			waitFor(t, 20*time.Second, "recovery", func() bool {
 				rows, err := rowsOf(t, s, term(2))
 				return err == nil && markOf(rows[0]) == "one"
 			})
-			waitFor(t, 20*time.Second, "health", func() bool { return s.State()[0].Problem == "" })
-			if got := s.Stats().Breaker; got != "closed" {
-				t.Errorf("breaker %s", got)
-			}
-			if diff := cmp.Diff([]string{"A " + lineAway, "A"}, log.lines(id)[len(before):]); diff != "" {
-				t.Errorf("states (-want +got):\n%s", diff)
-			}
+			awaitProblem(t, s, nil)
+			check.Equal(t, "closed", s.Stats().Breaker)
+			wantStates("none "+lineAway, "A", "A "+lineAway, "A")
 		})
 	}
 }
 
 func TestOpenBreakerFailsAtOnceAndClosesByItself(t *testing.T) {
 	t.Parallel()
-	r := startRedis(t)
-	publish(t, r.admin(t), newMatrix(t, "one", 10))
+	r, a, _ := setup(t)
+	publish(t, a, "one", 10)
 	s := open(t, Options{Redis: r.at(), RedisTimeout: shortTimeout})
 	r.hang()
 	waitFor(t, 10*time.Second, "the breaker to open", func() bool {
@@ -178,9 +143,7 @@ func TestOpenBreakerFailsAtOnceAndClosesByItself(t *testing.T) {
 		_, err = rowsOf(t, s, term(1))
 		return strings.Contains(err.Error(), "not asked again yet") && time.Since(start) < shortTimeout
 	})
-	if !errors.Is(err, ErrUnavailable) {
-		t.Errorf("error %v", err)
-	}
+	check.Error(t, ErrUnavailable, err)
 	r.resume()
 	// No search asks: the poll of the active version finds Redis well.
 	waitFor(t, 20*time.Second, "the breaker to close", func() bool { return s.Stats().Breaker == "closed" })

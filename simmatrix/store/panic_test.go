@@ -3,43 +3,24 @@ package store
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
-
-// A lockedBuffer may be written and read at the same time.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.String()
-}
 
 // panicsCounted returns the value of the only series of registry.
 func panicsCounted(t *testing.T, registry *prometheus.Registry) float64 {
 	t.Helper()
 	families, err := registry.Gather()
-	must(t, err)
+	check.OK(t, err)
 	sum := 0.0
 	for _, family := range families {
 		for _, series := range family.GetMetric() {
@@ -53,48 +34,34 @@ func panicsCounted(t *testing.T, registry *prometheus.Registry) float64 {
 // and in that of Redis. Both go on.
 func TestPanicWhileVersionsAreFollowedIsSurvived(t *testing.T) {
 	t.Parallel()
-	r := startRedis(t)
-	a := r.admin(t)
-	one := publish(t, a, newMatrix(t, "one", 3))
-	for name, start := range map[string]func(o *Options) (again func() bool){
-		SourceFile: func(o *Options) func() bool {
+	r, a, _ := setup(t)
+	one := publish(t, a, "one", 3)
+	for _, name := range []string{SourceFile, SourceRedis} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer // which is read when nothing is followed any more
+			registry := prometheus.NewRegistry()
+			o := Options{Guard: recovery.New(slog.New(slog.NewTextHandler(&log, nil)), registry)}
 			var calls atomic.Int32
-			m := newMatrix(t, "one", 3)
-			o.Files = map[string]Loader{"main": func(context.Context) (*simmatrix.Matrix, time.Time, error) {
-				if calls.Add(1) == 2 {
-					panic("mistake")
-				}
-				return m, time.Now(), nil
-			}}
-			return func() bool { return calls.Load() > 2 }
-		},
-		SourceRedis: func(o *Options) func() bool {
-			var calls atomic.Int32
-			o.Redis, o.OnState = r.at(), func(State) {
+			panicOnce := func() {
 				if calls.Add(1) == 2 {
 					panic("mistake")
 				}
 			}
-			return func() bool { return calls.Load() > 2 }
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			log := new(lockedBuffer)
-			registry := prometheus.NewRegistry()
-			o := Options{Guard: recovery.New(slog.New(slog.NewTextHandler(log, nil)), registry)}
-			again := start(&o)
+			if m := newMatrix(t, "one", 3); name == SourceFile {
+				o.Files = map[string]Loader{"main": func(context.Context) (*simmatrix.Matrix, time.Time, error) { panicOnce(); return m, time.Now(), nil }}
+			} else {
+				o.Redis, o.OnState = r.at(), func(State) { panicOnce() }
+			}
 			s := open(t, o)
 			if name == SourceRedis {
-				publish(t, a, newMatrix(t, "two", 3))
+				publish(t, a, "two", 3)
 			}
 			waitFor(t, 10*time.Second, "a panic to be counted", func() bool { return panicsCounted(t, registry) == 1 })
-			if name == SourceRedis {
-				must(t, a.Activate(t.Context(), "main", one))
-			}
-			waitFor(t, 10*time.Second, "the source to be followed again", again)
-			if rows, err := rowsOf(t, s, term(1)); err != nil || markOf(rows[0]) != "one" {
-				t.Errorf("%v, %v", rows, err)
-			}
+			check.OK(t, a.Activate(t.Context(), "main", one))
+			waitFor(t, 10*time.Second, "the source to be followed again", func() bool { return calls.Load() > 2 })
+			wantMark(t, s, "one", term(1))
+			s.stop()
+			s.done.Wait()
 			if text := log.String(); !strings.Contains(text, `"following versions"`) || strings.Contains(text, "mistake") {
 				t.Errorf("logged %s", text)
 			}
@@ -110,10 +77,6 @@ func TestPanicOfARoundTripIsAnErrorAndCounted(t *testing.T) {
 	t.Cleanup(c.loader.Close)
 	t.Cleanup(c.kept.Close)
 	r := &remote{timeout: time.Minute, cache: c} // its breaker is missing
-	if _, err := r.fetch(t.Context(), &version{kept: new(remains)}, []string{"car"}); !errors.Is(err, recovery.ErrPanic) {
-		t.Errorf("error %v", err)
-	}
-	if n := panicsCounted(t, registry); n != 1 {
-		t.Errorf("counted %v", n)
-	}
+	check.Error(t, recovery.ErrPanic, check.ErrOf(r.fetch(t.Context(), &version{kept: new(remains)}, []string{"car"})))
+	check.Equal(t, 1, panicsCounted(t, registry))
 }

@@ -3,12 +3,12 @@ package store
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // pushMany pushes versions of one row and returns their IDs, the oldest first.
@@ -16,9 +16,7 @@ func pushMany(t *testing.T, a *Admin, n int) []string {
 	t.Helper()
 	ids := make([]string, n)
 	for i := range ids {
-		v, err := a.Push(t.Context(), "main", newMatrix(t, fmt.Sprint("v", i), 1), "", nil)
-		must(t, err)
-		ids[i] = v.ID
+		ids[i] = pushed(t, a, newMatrix(t, fmt.Sprint("v", i), 1)).ID
 	}
 	return ids
 }
@@ -26,7 +24,7 @@ func pushMany(t *testing.T, a *Admin, n int) []string {
 func listed(t *testing.T, a *Admin) []string {
 	t.Helper()
 	versions, err := a.Versions(t.Context(), "main")
-	must(t, err)
+	check.OK(t, err)
 	var ids []string
 	for _, v := range versions {
 		ids = append(ids, v.ID)
@@ -35,28 +33,19 @@ func listed(t *testing.T, a *Admin) []string {
 }
 
 func TestPruneRemovesNothingWhileTheActiveVersionIsDamaged(t *testing.T) {
-	s := startRedis(t)
-	a := s.admin(t)
+	_, a, c := setup(t)
 	ids := pushMany(t, a, 3)
-	for _, id := range ids {
-		must(t, a.Activate(t.Context(), "main", id))
-	}
+	check.OK(t, a.Activate(t.Context(), "main", ids[2]))
 	key := rowsKey("main", ids[2])
-	all := a.client.HGetAll(t.Context(), key).Val()
-	for term := range all {
-		if term != completeField {
-			must(t, a.client.HDel(t.Context(), key, term).Err())
-		}
-	}
+	repair := wholeHash(t, c, key)
+	check.OK(t, c.HDel(t.Context(), key, term(0)).Err())
 	if _, err := a.Prune(t.Context(), "main", 1); !errors.Is(err, ErrMissingRows) || !strings.Contains(err.Error(), ids[2]) {
 		t.Errorf("got %v", err)
 	}
 	if got := listed(t, a); len(got) != 3 {
 		t.Errorf("versions %v, want all three", got)
 	}
-	for term, row := range all {
-		must(t, a.client.HSet(t.Context(), key, term, row).Err())
-	}
+	repair()
 	if p, err := a.Prune(t.Context(), "main", 1); err != nil || len(p) != 2 {
 		t.Errorf("after the repair: %v, %v", p, err)
 	}
@@ -75,37 +64,30 @@ func TestPruneKeepsTheNewestAndTheActive(t *testing.T) {
 		{"more than there are", 7, 0, []int{5, 4, 3, 2, 1, 0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := startRedis(t)
-			a := s.admin(t)
+			s, a, c := setup(t)
 			ids := pushMany(t, a, 6)
 			if tt.active >= 0 {
-				must(t, a.Activate(t.Context(), "main", ids[tt.active]))
+				check.OK(t, a.Activate(t.Context(), "main", ids[tt.active]))
 			}
 			other, err := a.Push(t.Context(), "other", newMatrix(t, "one", 1), "", nil)
-			must(t, err)
+			check.OK(t, err)
 			before := s.keys(t)
 			pruned, err := a.Prune(t.Context(), "main", tt.keep)
-			must(t, err)
+			check.OK(t, err)
 			var kept, gone []string
-			for _, i := range tt.kept {
-				kept = append(kept, ids[i])
-			}
-			for _, id := range slices.Backward(ids) {
-				if !slices.Contains(kept, id) {
+			for i, id := range slices.Backward(ids) {
+				if slices.Contains(tt.kept, i) {
+					kept = append(kept, id)
+				} else {
 					gone = append(gone, id)
 				}
 			}
-			if diff := cmp.Diff(kept, listed(t, a)); diff != "" {
-				t.Errorf("kept (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(gone, pruned); diff != "" {
-				t.Errorf("pruned (-want +got):\n%s", diff)
-			}
+			check.Equal(t, [][]string{kept, gone}, [][]string{listed(t, a), pruned})
 			if after := s.keys(t); len(after) != len(before) {
 				t.Errorf("keys %q, want all of %q for the time of grace", after, before)
 			}
-			for _, key := range s.keys(t) {
-				ttl := s.client(t).PTTL(t.Context(), key).Val()
+			for _, key := range before {
+				ttl := c.PTTL(t.Context(), key).Val()
 				_, id, _ := strings.Cut(strings.TrimPrefix(key, "akin:{main}:"), ":")
 				if expires := slices.Contains(gone, id); expires != (ttl > 0) || ttl > graceFor {
 					t.Errorf("%s expires in %v", key, ttl)
@@ -119,13 +101,12 @@ func TestPruneKeepsTheNewestAndTheActive(t *testing.T) {
 }
 
 func TestPrunedVersionServesThoseWhoHoldItAndNobodyElse(t *testing.T) {
-	s := startRedis(t)
-	a := s.admin(t)
-	one := publish(t, a, newMatrix(t, "one", 10))
+	s, a, c := setup(t)
+	one := publish(t, a, "one", 10)
 	store := open(t, Options{Redis: s.at()})
-	waitFor(t, 10*time.Second, "the version", func() bool { return served(store) == one })
+	awaitServed(t, store, one)
 	pinned := store.Pin().For("i", "f")
-	two := publish(t, a, newMatrix(t, "two", 10))
+	two := publish(t, a, "two", 10)
 	if _, err := a.Prune(t.Context(), "main", 1); err != nil {
 		t.Fatal(err)
 	}
@@ -133,43 +114,31 @@ func TestPrunedVersionServesThoseWhoHoldItAndNobodyElse(t *testing.T) {
 	if err != nil || markOf(rows[0]) != "one" {
 		t.Errorf("a request that began before: %v, %v", rows, err)
 	}
-	if err := a.Activate(t.Context(), "main", one); !errors.Is(err, ErrUnknownVersion) {
-		t.Errorf("activate: %v", err)
+	check.Error(t, ErrUnknownVersion, a.Activate(t.Context(), "main", one))
+	if back, err := a.Rollback(t.Context(), "main"); !errors.Is(err, ErrNoHistory) || c.Exists(t.Context(), historyKey("main")).Val() != 0 {
+		t.Errorf("rolled back to %s, %v; or the history still has it", back, err)
 	}
-	if back, err := a.Rollback(t.Context(), "main"); !errors.Is(err, ErrNoHistory) {
-		t.Errorf("rolled back to %s, %v", back, err)
-	}
-	if n := s.client(t).Exists(t.Context(), historyKey("main")).Val(); n != 0 {
-		t.Error("the history still has it")
-	}
-	waitFor(t, 10*time.Second, "the second version", func() bool { return served(store) == two })
+	awaitServed(t, store, two)
 }
 
 func TestActiveVersionIsNotPrunedEvenUnlisted(t *testing.T) {
-	s := startRedis(t)
-	a, c := s.admin(t), s.client(t)
-	id := publish(t, a, newMatrix(t, "one", 10))
-	must(t, c.ZRem(t.Context(), versionsKey("main"), id).Err())
+	_, a, c := setup(t)
+	id := publish(t, a, "one", 10)
+	check.OK(t, c.ZRem(t.Context(), versionsKey("main"), id).Err())
 	pruned, err := a.Prune(t.Context(), "main", 1)
 	if err != nil || pruned != nil {
 		t.Errorf("pruned %q, %v", pruned, err)
 	}
-	if ttl := c.PTTL(t.Context(), rowsKey("main", id)).Val(); ttl != -1 {
-		t.Errorf("its rows expire in %v", ttl)
-	}
+	check.Equal(t, -1, c.PTTL(t.Context(), rowsKey("main", id)).Val())
 }
 
 func TestPruneRefuses(t *testing.T) {
 	a := adminAt(t, Redis{URL: "unix:///nonexistent/redis.sock"})
-	for _, keep := range []int{0, -1} {
-		if _, err := a.Prune(t.Context(), "main", keep); !errors.Is(err, errKeep) {
-			t.Errorf("keep %d: %v", keep, err)
-		}
-	}
-	if _, err := a.Prune(t.Context(), "a b", 1); !errors.Is(err, ErrName) {
-		t.Errorf("a bad name: %v", err)
-	}
-	if _, err := a.Prune(t.Context(), "main", 1); err == nil {
-		t.Error("without Redis: no error")
+	for _, tt := range []struct {
+		name string
+		keep int
+		want error
+	}{{"main", 0, errKeep}, {"main", -1, errKeep}, {"a b", 1, ErrName}, {"main", 1, os.ErrNotExist}} {
+		check.Error(t, tt.want, check.ErrOf(a.Prune(t.Context(), tt.name, tt.keep)), tt.keep, tt.name)
 	}
 }

@@ -12,19 +12,18 @@ import (
 )
 
 const (
-	// pageBytes is the approximate size of one answer of a pull.
+	// pageBytes is the approximate size of an answer of a pull.
 	pageBytes = 1 << 20
-	// firstPage is the number of rows requested while their length is unknown,
-	// maxPage the largest: an answer has twice as many strings.
+	// firstPage is the number of rows to request while their length is unknown,
+	// maxPage the largest number: an answer has twice as many strings.
 	firstPage, maxPage = 16, maxElements / 8
 )
 
-// Pull reads a complete version of a matrix, "" for the active one, and
-// returns it as it was pushed: its checksum is that of the version. It keeps
-// all rows in memory. The stage of progress, which may be nil, is "pull", its
-// unit rows. Errors wrap [ErrNoVersion], [ErrUnknownVersion], [ErrBadVersion]
-// or [ErrBadRow] unless Redis failed; they say how many rows are bad or
-// missing, and the terms of some.
+// Pull reads a complete version of a matrix, "" for the active one, as it was
+// pushed: its checksum is the version's. It keeps all rows in memory. progress,
+// which may be nil, gets the stage "pull", in rows. Errors wrap [ErrNoVersion],
+// [ErrUnknownVersion], [ErrBadVersion] or [ErrBadRow] unless Redis failed; they
+// say how many rows are bad or missing, and the terms of some.
 func (a *Admin) Pull(ctx context.Context, name, version string, progress simmatrix.Progress) (m *simmatrix.Matrix, v Version, err error) {
 	id, err := a.resolve(ctx, name, version)
 	if err != nil {
@@ -43,7 +42,7 @@ func (a *Admin) Pull(ctx context.Context, name, version string, progress simmatr
 	if err != nil {
 		return nil, v, err
 	}
-	// It may have been pruned, or evicted, since the pull began.
+	// It may have been pruned or evicted since the pull began.
 	if _, _, err := a.read(ctx, name, id, nil); err != nil && !errors.Is(err, ErrMissingRows) {
 		return nil, v, err
 	}
@@ -77,7 +76,7 @@ func (a *Admin) Pull(ctx context.Context, name, version string, progress simmatr
 	return m, v, nil
 }
 
-// missingTerms returns the sorted terms that the header or a row names and
+// missingTerms returns the sorted terms that the header or a row mentions and
 // that have no row.
 func missingTerms(v *Version, rows map[string]simmatrix.Row, bad map[string]error) []string {
 	missing := make(map[string]bool)
@@ -97,15 +96,14 @@ func missingTerms(v *Version, rows map[string]simmatrix.Row, bad map[string]erro
 	return slices.Sorted(maps.Keys(missing))
 }
 
-// readRows reads the rows of v. It also returns what is wrong with rows, by
-// term.
+// readRows reads the rows of v, and returns the errors of bad rows by term.
 func (a *Admin) readRows(
 	ctx context.Context, name string, v *Version, progress simmatrix.Progress,
 ) (rows map[string]simmatrix.Row, bad map[string]error, err error) {
 	total := int(min(v.Terms, simmatrix.MaxTerms))
 	rows, bad = make(map[string]simmatrix.Row), make(map[string]error)
 	err = a.scan(ctx, rowsKey(name, v.ID), total+v.chunks(), func(page []string) error {
-		for pair := range slices.Chunk(page, 2) { // perhaps again
+		for pair := range slices.Chunk(page, 2) { // perhaps repeated
 			term, sealed := pair[0], pair[1]
 			if term == completeField || strings.HasPrefix(term, chunkField) {
 				continue
@@ -147,9 +145,8 @@ func (a *Admin) scanForms(ctx context.Context, name string, v *Version) (map[str
 	return forms, err
 }
 
-// scan calls each with the fields and values of a hash of about so many fields,
-// page by page, and adapts the page length to the fields so far. A field may
-// come again.
+// scan calls each, page by page, with the fields and values of a hash of about
+// so many fields, and adapts the page length. A field may be repeated.
 func (a *Admin) scan(ctx context.Context, key string, fields int, each func(page []string) error) error {
 	count, bytes, seen := int64(firstPage), 0, 0
 	var cursor uint64

@@ -16,33 +16,33 @@ import (
 )
 
 const (
-	// unfinishedFor is the expiry of the keys of an unfinished push. Every
-	// batch renews it.
+	// unfinishedFor is the expiry of an unfinished push's keys, renewed by
+	// batches.
 	unfinishedFor = 10 * time.Minute
-	// batchBytes is the size of one command: large enough to make the round
-	// trip cheap, small enough for Redis to answer searches in between.
+	// batchBytes is the size of a command: large enough to make the round trip
+	// cheap, small enough for Redis to answer searches in between.
 	batchBytes = 256 << 10
-	// discardTimeout bounds the cleanup after a push that failed.
+	// discardTimeout limits the cleanup after a failed push.
 	discardTimeout = time.Second
-	// retryAfter is the time between two tries of a batch, see patience.
+	// retryAfter is the pause between two tries of a batch, see patience.
 	retryAfter = 250 * time.Millisecond
-	// maxFrequentBytes bounds the size of the frequent terms in the header.
+	// maxFrequentBytes limits the frequent terms in the header.
 	maxFrequentBytes = 16 << 10
 )
 
-// Errors of a push: of a matrix that cannot be served, of a Redis that is
-// full, and of one that has another number of rows than were sent.
+// Errors of a push: the matrix cannot be served, Redis is full, or it has
+// another number of rows than were sent.
 var (
 	ErrBadMatrix  = errors.New("the matrix cannot be pushed")
 	ErrNoMemory   = errors.New("Redis has no memory left (maxmemory): prune old versions or give it more")
 	errIncomplete = errors.New("rows were lost on the way; was Redis flushed, or does it evict?")
 )
 
-// register makes a version complete when it has ARGV[2] rows, forms and chunks:
-// permanent, marked and listed at ARGV[3] milliseconds since 1970, all at
-// once. It returns their number, or -1 where the header is missing. A
-// version that is complete stays so: the answer to the first call may have
-// been lost.
+// register completes a version that has ARGV[2] rows, forms and chunks: at once
+// it makes the keys permanent, marks the version and lists it at ARGV[3]
+// milliseconds since 1970. It returns their number, or -1 if the header is
+// missing. A complete version stays complete: the answer to a first call may
+// have been lost.
 var register = redis.NewScript(`
 if redis.call('EXISTS', KEYS[2]) == 0 then
 	return -1
@@ -62,7 +62,7 @@ end
 return fields
 `)
 
-// discard removes what a push has written, unless it was made active.
+// discard removes what a push has written, unless it was activated.
 var discard = redis.NewScript(`
 if redis.call('GET', KEYS[5]) ~= ARGV[1] then
 	redis.call('ZREM', KEYS[3], ARGV[1])
@@ -72,18 +72,17 @@ return 1
 `)
 
 // Push writes m as a new version of the named matrix and returns it, complete
-// but not active. By says who pushes, see [Version.By]. Progress, which may be
-// nil, receives the stages "check", "push" and, where something has to be sent
-// again, "push again", in rows, and "wait for Redis" while it is unavailable.
-// Memory is bounded by one batch and 24 bytes per term. A matrix that cannot
-// be served is refused, before any call to Redis, with an error that wraps
-// [ErrBadMatrix].
+// but not active. by is who pushes, see [Version.By]. progress, which may be
+// nil, gets the stages "check", "push" and, if something must be resent, "push
+// again", in rows, and "wait for Redis" while it is unavailable. Memory is
+// limited to one batch and 24 bytes per term. A matrix that cannot be served is
+// refused, before any call to Redis, with an error that wraps [ErrBadMatrix].
 //
-// Once Redis has accepted the header, a batch that fails is sent again for up
-// to a minute, as after a failover, and rows lost with a master are sent once
-// more at the end. When Push fails or ctx ends, what it has written is
-// removed, or expires within ten minutes if Redis cannot be reached; other
-// versions are never touched.
+// Once Redis has accepted the header, a failed batch is retried for up to a
+// minute, as after a failover, and rows lost with a master are resent once at
+// the end. If Push fails or ctx ends, what it has written is removed, or
+// expires within ten minutes if Redis cannot be reached. It never touches other
+// versions.
 func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, by string, progress simmatrix.Progress) (Version, error) {
 	if err := errors.Join(checkName("matrix", name), checkBy(by)); err != nil {
 		return Version{}, err
@@ -106,7 +105,7 @@ func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, by s
 }
 
 // checkMatrix returns an error for what readers of rows would refuse, else the
-// most frequent terms, up to most, as far as they fit into a header.
+// most frequent terms: as many as fit into a header, and no more than most.
 func checkMatrix(ctx context.Context, m *simmatrix.Matrix, most int, progress simmatrix.Progress) (terms []string, err error) {
 	if m.Len() == 0 {
 		return nil, fmt.Errorf("%w: it has no terms", ErrBadMatrix)
@@ -140,7 +139,7 @@ func checkMatrix(ctx context.Context, m *simmatrix.Matrix, most int, progress si
 	return terms, nil
 }
 
-// A push is one version being written.
+// A push is a version being written.
 type push struct {
 	admin    *Admin
 	matrix   *simmatrix.Matrix
@@ -152,8 +151,8 @@ type push struct {
 	done     int // fields sent
 }
 
-// run writes the version and registers it, with another round if rows were
-// lost, as by a replica that became the master before it had them.
+// run writes the version and registers it. If rows were lost, e.g. because a
+// replica became the master before it had them, it tries once more.
 func (p *push) run(ctx context.Context) (err error) {
 	if p.header, err = encodeVersion(p.version); err != nil {
 		return err
@@ -170,8 +169,7 @@ func (p *push) run(ctx context.Context) (err error) {
 	return err
 }
 
-// write sends the header and all rows, then the set of terms, the forms and the
-// words.
+// write sends header and rows, then the set of terms, the forms and the words.
 func (p *push) write(ctx context.Context, stage string) error {
 	p.done = 0
 	if err := p.writeHash(ctx, stage, rowsKey(p.name, p.version.ID), p.rows()); err != nil {
@@ -206,7 +204,7 @@ func (p *push) writeHash(ctx context.Context, stage, key string, fields iter.Seq
 	size, total := 0, p.matrix.Len()
 	flush := func() (err error) {
 		send := func(ctx context.Context) error { return p.send(ctx, key, batch) }
-		if p.done == 0 && stage == "push" { // an absent Redis is reported at once
+		if p.done == 0 && stage == "push" { // report an absent Redis at once
 			err = send(ctx)
 		} else {
 			err = p.try(ctx, min(p.done, total), send)
@@ -233,9 +231,9 @@ func (p *push) writeHash(ctx context.Context, stage, key string, fields iter.Seq
 	return flush()
 }
 
-// send writes one batch, with the first the header, and renews the expiry of
-// the unfinished version, in one transaction: rows without an expiry could
-// stay forever.
+// send writes one batch, with the first one also the header, and renews the
+// expiry of the unfinished version, in one transaction: rows without expiry
+// could stay forever.
 func (p *push) send(ctx context.Context, key string, batch []any) error {
 	meta, keys := metaKey(p.name, p.version.ID), []string{rowsKey(p.name, p.version.ID)}
 	if key != keys[0] {
@@ -251,7 +249,7 @@ func (p *push) send(ctx context.Context, key string, batch []any) error {
 			pipe.PExpire(ctx, k, unfinishedFor)
 		}
 		cmds, err := pipe.Exec(ctx)
-		for _, cmd := range cmds { // the refusal of a command says more than EXECABORT
+		for _, cmd := range cmds { // a command's refusal says more than EXECABORT
 			if e := cmd.Err(); e != nil && !redis.HasErrorPrefix(e, "EXECABORT") {
 				return e
 			}
@@ -260,8 +258,7 @@ func (p *push) send(ctx context.Context, key string, batch []any) error {
 	})
 }
 
-// try retries op, which is idempotent, after passing errors for as long as the
-// admin is patient.
+// try retries the idempotent op after transient errors, with admin.patience.
 func (p *push) try(ctx context.Context, done int, op func(context.Context) error) error {
 	for end := (time.Time{}); ; {
 		err := op(ctx)
@@ -311,7 +308,7 @@ func (p *push) register(ctx context.Context) error {
 	return nil
 }
 
-// discard may run after ctx has ended, so it has a timeout of its own.
+// discard has its own timeout, because it may run after ctx has ended.
 func (p *push) discard(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()

@@ -1,7 +1,7 @@
 package store
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -16,46 +16,32 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
 func TestPushWritesTheDocumentedKeys(t *testing.T) {
-	s := startRedis(t)
-	a := s.admin(t)
+	s, a, _ := setup(t)
 	m := newMatrix(t, "one", 500)
 	v, err := a.Push(t.Context(), "main", m, "käthe@host", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	keys := s.keys(t)
 	slices.Sort(keys)
 	want := []string{"akin:{main}:forms:" + v.ID, "akin:{main}:meta:" + v.ID, "akin:{main}:rows:" + v.ID, "akin:{main}:versions", "akin:{main}:words:" + v.ID}
-	if diff := cmp.Diff(want, keys); diff != "" {
-		t.Errorf("keys (-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, keys)
 	checkComplete(t, s, v, m)
 	got, err := a.Versions(t.Context(), "main")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]Version{v}, got); diff != "" {
-		t.Errorf("versions (-want +got):\n%s", diff)
-	}
+	check.OK(t, err)
+	check.Equal(t, []Version{v}, got)
 	if v.Checksum != m.Checksum() || !cmp.Equal(v.Meta, m.Meta()) || v.By != "käthe@host" {
 		t.Errorf("pushed %+v, want checksum %s and %+v", v, m.Checksum(), m.Meta())
 	}
 }
 
-func TestPushRefusesABadMatrixBeforeRedisIsAsked(t *testing.T) {
-	a, err := OpenAdmin(Redis{URL: "unix:///nonexistent/redis.sock"}) // asking it would be another error
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+func TestPushRefusesBeforeRedisIsAsked(t *testing.T) {
+	a := adminAt(t, Redis{URL: "unix:///nonexistent/redis.sock"}) // asking it would be another error
 	empty, err := simmatrix.New(simmatrix.Meta{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	long := make([]simmatrix.TermRow, 40) // 39 neighbors of 32,000 bytes in the first row
 	for i := range long {
 		long[i].Term = fmt.Sprintf("%05d", i) + strings.Repeat("x", 32_000)
@@ -64,17 +50,26 @@ func TestPushRefusesABadMatrixBeforeRedisIsAsked(t *testing.T) {
 		}
 	}
 	wide, err := simmatrix.New(simmatrix.Meta{}, long)
-	if err != nil {
-		t.Fatal(err)
+	check.OK(t, err)
+	one := newMatrix(t, "one", 1)
+	for _, tt := range []struct {
+		what, name, by string
+		m              *simmatrix.Matrix
+		want           error
+	}{
+		{"no terms", "main", "", empty, ErrBadMatrix},
+		{"a row of over 1 MiB", "main", "", wide, ErrBadMatrix},
+		{"a name with a brace", "ma{in", "", one, ErrName},
+		{"a line break in who pushes", "main", "a\nb", one, ErrName},
+		{"an escape in who pushes", "main", "\x1b[2J", one, ErrName},
+		{"no UTF-8 in who pushes", "main", "\xff", one, ErrName},
+		{"who pushes is too long", "main", strings.Repeat("a", maxByBytes+1), one, ErrName},
+	} {
+		check.Error(t, tt.want, check.ErrOf(a.Push(t.Context(), tt.name, tt.m, tt.by, nil)), tt.what)
 	}
-	if _, err := a.Push(t.Context(), "main", empty, "", nil); !errors.Is(err, ErrBadMatrix) {
-		t.Errorf("no terms: %v", err)
-	}
-	if _, err := a.Push(t.Context(), "main", wide, "", nil); !errors.Is(err, ErrBadMatrix) {
-		t.Errorf("a row of over 1 MiB: %v", err)
-	}
-	if _, err := a.Push(t.Context(), "ma{in", newMatrix(t, "one", 1), "", nil); !errors.Is(err, ErrName) {
-		t.Errorf("a name with a brace: %v", err)
+	start := time.Now()
+	if _, err := a.Push(t.Context(), "main", one, "", nil); err == nil || time.Since(start) > patience/2 {
+		t.Errorf("a good one without Redis: %v after %v", err, time.Since(start))
 	}
 }
 
@@ -96,23 +91,22 @@ func inRounds(f func(stage string)) simmatrix.Progress {
 	}
 }
 
-// manyBatches is large enough for a push in several batches.
-func manyBatches(tb testing.TB, mark string) *simmatrix.Matrix {
-	tb.Helper()
-	return newMatrix(tb, mark, 40_000)
-}
+// many is so many terms that they are pushed in several batches.
+const many = 40_000
 
-func TestUnfinishedPushExpiresAndIsNotListed(t *testing.T) {
+func TestUnfinishedVersionExpiresAndIsNotListedOrActivated(t *testing.T) {
 	t.Parallel()
-	s := startRedis(t)
-	a, c := s.admin(t), s.client(t)
+	s, a, c := setup(t)
 	called := false
-	_, err := a.Push(t.Context(), "main", manyBatches(t, "one"), "", during(func() {
+	_, err := a.Push(t.Context(), "main", newMatrix(t, "one", many), "", during(func() {
 		called = true
 		for _, key := range s.keys(t) {
 			ttl := c.PTTL(t.Context(), key).Val()
 			if ttl < unfinishedFor-time.Minute || ttl > unfinishedFor {
 				t.Errorf("%s expires in %v, want about %v", key, ttl, unfinishedFor)
+			}
+			if _, id, ok := strings.Cut(key, "rows:"); ok && !errors.Is(a.Activate(t.Context(), "main", id), ErrUnknownVersion) {
+				t.Errorf("%s was activated", id)
 			}
 		}
 		versions, err := a.Versions(t.Context(), "main")
@@ -148,46 +142,29 @@ func loseRow(t *testing.T, s *server) {
 func TestPushThatEndsEarlyLeavesRedisAsItWas(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name string
-		// spoil makes the push fail. It is called in every round.
-		spoil func(t *testing.T, s *server, cancel context.CancelFunc)
-		want  func(error) bool
+		name  string
+		spoil func(t *testing.T, s *server, cancel context.CancelFunc) // called in every round
+		want  error
+		says  string
 	}{
-		{
-			"interrupted",
-			func(_ *testing.T, _ *server, cancel context.CancelFunc) { cancel() },
-			func(err error) bool { return errors.Is(err, context.Canceled) },
-		},
-		{
-			"out of memory",
-			func(t *testing.T, s *server, _ context.CancelFunc) {
-				t.Helper()
-				if err := s.client(t).ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-					t.Error(err)
-				}
-			},
-			func(err error) bool { return errors.Is(err, ErrNoMemory) && strings.Contains(err.Error(), "OOM") },
-		},
-		{
-			"rows lost again and again",
-			func(t *testing.T, s *server, _ context.CancelFunc) { t.Helper(); loseRow(t, s) },
-			func(err error) bool { return errors.Is(err, errIncomplete) },
-		},
+		{"interrupted", func(_ *testing.T, _ *server, cancel context.CancelFunc) { cancel() }, context.Canceled, ""},
+		{"out of memory", func(t *testing.T, s *server, _ context.CancelFunc) {
+			t.Helper()
+			check.OK(t, s.client(t).ConfigSet(t.Context(), "maxmemory", "1").Err())
+		}, ErrNoMemory, "OOM"},
+		{"rows lost again and again", func(t *testing.T, s *server, _ context.CancelFunc) { t.Helper(); loseRow(t, s) }, errIncomplete, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := startRedis(t)
-			a := s.admin(t)
-			id := publish(t, a, newMatrix(t, "old", 100))
+			s, a, _ := setup(t)
+			id := publish(t, a, "old", 100)
 			before := dump(t, s)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			_, err := a.Push(ctx, "main", manyBatches(t, "new"), "", inRounds(func(string) { tt.spoil(t, s, cancel) }))
-			if err == nil || !tt.want(err) {
+			_, err := a.Push(ctx, "main", newMatrix(t, "new", many), "", inRounds(func(string) { tt.spoil(t, s, cancel) }))
+			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
 				t.Fatalf("error %v", err)
 			}
-			if diff := cmp.Diff(before, dump(t, s)); diff != "" {
-				t.Errorf("Redis has changed (-before +after):\n%s", diff)
-			}
+			check.Equal(t, before, dump(t, s))
 			got, rows, err := a.Rows(t.Context(), "main", "", []string{term(3)})
 			if err != nil || got != id || markOf(rows[0]) != "old" {
 				t.Errorf("active is %s, row %v, %v; want %s", got, markOf(rows[0]), err, id)
@@ -207,17 +184,15 @@ func TestWhatIsLostOnTheWayIsSentAgain(t *testing.T) {
 		"everything": func(t *testing.T, s *server) { t.Helper(); s.client(t).FlushAll(t.Context()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := startRedis(t)
-			m := manyBatches(t, "one")
+			s, a, _ := setup(t)
+			m := newMatrix(t, "one", many)
 			var stages []string
-			v, err := s.admin(t).Push(t.Context(), "main", m, "", inRounds(func(stage string) {
+			v, err := a.Push(t.Context(), "main", m, "", inRounds(func(stage string) {
 				if stages = append(stages, stage); len(stages) == 1 {
 					spoil(t, s)
 				}
 			}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if want := []string{"push", "push again"}; !slices.Equal(stages, want) {
 				t.Errorf("stages %q, want %q", stages, want)
 			}
@@ -231,18 +206,12 @@ func checkComplete(t *testing.T, s *server, v Version, m *simmatrix.Matrix) {
 	t.Helper()
 	c := s.client(t)
 	for _, key := range s.keys(t) {
-		if ttl := c.PTTL(t.Context(), key).Val(); ttl != -1 {
-			t.Errorf("%s expires in %v", key, ttl)
-		}
+		check.Equal(t, -1, c.PTTL(t.Context(), key).Val(), key)
 	}
 	fields := c.HGetAll(t.Context(), rowsKey("main", v.ID)).Val()
-	if fields[completeField] != v.ID {
-		t.Errorf("marked as %q, want %q", fields[completeField], v.ID)
-	}
+	check.Equal(t, v.ID, fields[completeField])
 	delete(fields, completeField)
-	if diff := cmp.Diff(maps.Collect(m.Forms()), c.HGetAll(t.Context(), formsKey("main", v.ID)).Val()); diff != "" {
-		t.Errorf("forms (-want +got):\n%s", diff)
-	}
+	check.Equal(t, maps.Collect(m.Forms()), c.HGetAll(t.Context(), formsKey("main", v.ID)).Val())
 	if len(fields) != m.Len()+v.chunks() {
 		t.Errorf("%d rows, want %d", len(fields), m.Len())
 	}
@@ -259,19 +228,14 @@ func dump(t *testing.T, s *server) map[string]string {
 	t.Helper()
 	values := make(map[string]string)
 	for _, key := range s.keys(t) {
-		value, err := s.client(t).Dump(t.Context(), key).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		values[key] = value
+		values[key] = s.client(t).Dump(t.Context(), key).Val()
 	}
 	return values
 }
 
 func TestPushGivesUpWhenRedisStaysAwayAndSaysWhatIsLeft(t *testing.T) {
 	t.Parallel()
-	s := startRedis(t)
-	a := s.admin(t)
+	s, a, _ := setup(t)
 	a.patience = 2 * retryAfter
 	waited := false
 	push := during(s.kill)
@@ -279,31 +243,18 @@ func TestPushGivesUpWhenRedisStaysAwayAndSaysWhatIsLeft(t *testing.T) {
 		waited = waited || stage == "wait for Redis" && done > 0 && done < total
 		push(stage, done, total)
 	}
-	_, err := a.Push(t.Context(), "main", manyBatches(t, "one"), "", progress)
+	_, err := a.Push(t.Context(), "main", newMatrix(t, "one", many), "", progress)
 	if err == nil || !strings.Contains(err.Error(), unfinishedFor.String()) || !strings.Contains(err.Error(), "tried again for") || !waited {
 		t.Errorf("error %v, waited %v", err, waited)
 	}
 }
 
-func TestPushWithoutRedisFailsAtOnce(t *testing.T) {
-	a := adminAt(t, Redis{URL: "unix:///nonexistent/redis.sock"})
-	start := time.Now()
-	if _, err := a.Push(t.Context(), "main", newMatrix(t, "one", 5), "", nil); err == nil {
-		t.Error("no error")
-	}
-	if took := time.Since(start); took > patience/2 {
-		t.Errorf("after %v", took)
-	}
-}
-
 func TestPushGoesOnWhenRedisComesBack(t *testing.T) {
 	t.Parallel()
-	s := startRedis(t, "--appendonly", "yes", "--appendfsync", "always") // to survive the kill
-	m := manyBatches(t, "one")
-	v, err := s.admin(t).Push(t.Context(), "main", m, "", during(func() { s.kill(); s.start(t) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, a, _ := setup(t, "--appendonly", "yes", "--appendfsync", "always") // to survive the kill
+	m := newMatrix(t, "one", many)
+	v, err := a.Push(t.Context(), "main", m, "", during(func() { s.kill(); s.start(t) }))
+	check.OK(t, err)
 	checkComplete(t, s, v, m)
 }
 
@@ -333,9 +284,7 @@ func TestPushThatIsCutOffLeavesNothingForEver(t *testing.T) {
 			t.Errorf("before %s %d: no error", cut.before, cut.nth)
 		}
 		keys := s.keys(t)
-		if len(keys) != cut.keys {
-			t.Errorf("before %s %d: keys %q, want %d", cut.before, cut.nth, keys, cut.keys)
-		}
+		check.Equal(t, cut.keys, len(keys), cut.before, cut.nth, keys)
 		for _, key := range keys {
 			if ttl := s.client(t).PTTL(t.Context(), key).Val(); ttl < 0 || ttl > unfinishedFor {
 				t.Errorf("before %s %d: %s expires in %v", cut.before, cut.nth, key, ttl)
@@ -345,11 +294,11 @@ func TestPushThatIsCutOffLeavesNothingForEver(t *testing.T) {
 }
 
 // cutOff returns the address of a relay to s that ends every connection, the
-// first one right before the name of a command comes for the nth time.
+// first one before the name of a command comes for the nth time.
 func cutOff(t *testing.T, s *server, before string, nth int) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	check.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for first := true; ; first = false {
@@ -366,89 +315,42 @@ func cutOff(t *testing.T, s *server, before string, nth int) string {
 			go func() {
 				defer behind.Close()
 				defer conn.Close()
-				relayUntil(behind, conn, fmt.Appendf(nil, "$%d\r\n%s\r\n", len(before), before), nth)
+				for r, last := bufio.NewReader(conn), ""; ; {
+					line, err := r.ReadString('\n')
+					if line == before+"\r\n" && last == fmt.Sprintf("$%d\r\n", len(before)) {
+						nth--
+					}
+					if err != nil || nth == 0 {
+						return
+					}
+					io.WriteString(behind, line)
+					last = line
+				}
 			}()
 		}
 	}()
 	return l.Addr().String()
 }
 
-// relayUntil copies until the mark is about to come for the nth time.
-func relayUntil(to io.Writer, from io.Reader, mark []byte, nth int) {
-	var held []byte // which a mark may begin in
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buf)
-		held = append(held, buf[:n]...)
-		for {
-			i := bytes.Index(held, mark)
-			if i < 0 {
-				break
-			}
-			if nth--; nth == 0 {
-				to.Write(held[:i])
-				return
-			}
-			to.Write(held[:i+len(mark)])
-			held = held[i+len(mark):]
-		}
-		tail := min(len(held), len(mark)-1)
-		for !bytes.HasSuffix(held, mark[:tail]) {
-			tail--
-		}
-		to.Write(held[:len(held)-tail])
-		held = held[len(held)-tail:]
-		if err != nil {
-			return
-		}
-	}
-}
-
-func TestWhoPushesIsChecked(t *testing.T) {
-	a := adminAt(t, Redis{URL: "unix:///nonexistent/redis.sock"})
-	for _, by := range []string{"a\nb", "\x1b[2J", "\xff", strings.Repeat("a", maxByBytes+1)} {
-		if _, err := a.Push(t.Context(), "main", newMatrix(t, "one", 1), by, nil); !errors.Is(err, ErrName) {
-			t.Errorf("%.20q: %v", by, err)
-		}
-	}
-}
-
 func TestTwoPushesAtOnceDoNotMix(t *testing.T) {
 	t.Parallel()
-	s := startRedis(t)
-	a := s.admin(t)
-	marks := []string{"one", "two", "three"}
-	ids := make([]string, len(marks))
+	s, a, _ := setup(t)
+	matrices := []*simmatrix.Matrix{newMatrix(t, "one", many), newMatrix(t, "two", many), newMatrix(t, "three", many)}
+	versions := make([]Version, len(matrices))
 	var done sync.WaitGroup
-	for i, mark := range marks {
-		m := manyBatches(t, mark)
+	for i, m := range matrices {
 		done.Go(func() {
-			v, err := a.Push(t.Context(), "main", m, "", nil)
-			if err != nil {
+			var err error
+			if versions[i], err = a.Push(t.Context(), "main", m, "", nil); err != nil {
 				t.Error(err)
 			}
-			ids[i] = v.ID
 		})
 	}
 	done.Wait()
-	c := s.client(t)
-	for i, mark := range marks {
-		fields := c.HGetAll(t.Context(), rowsKey("main", ids[i])).Val()
-		if len(fields) != 1+20+1+40_000 { // mark of completeness, set of terms, mark's own row
-			t.Errorf("%s has %d fields", mark, len(fields))
-		}
-		delete(fields, completeField)
-		delete(fields, mark)
-		maps.DeleteFunc(fields, func(field, _ string) bool { return strings.HasPrefix(field, chunkField) })
-		var codec simmatrix.RowCodec
-		for term, sealed := range fields {
-			if row, err := openRow(&codec, term, sealed); err != nil || markOf(row) != mark {
-				t.Fatalf("%s of %s: mark %q, %v", term, mark, markOf(row), err)
-			}
-		}
+	for i, m := range matrices {
+		checkComplete(t, s, versions[i], m)
 	}
-	versions, err := a.Versions(t.Context(), "main")
-	if err != nil || len(versions) != len(marks) {
-		t.Errorf("versions %+v, %v", versions, err)
+	if listed, err := a.Versions(t.Context(), "main"); err != nil || len(listed) != len(versions) {
+		t.Errorf("versions %+v, %v", listed, err)
 	}
 }

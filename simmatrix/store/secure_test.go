@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // An authority signs certificates for 127.0.0.1.
@@ -41,7 +43,7 @@ func newAuthority(tb testing.TB) *authority {
 func (a *authority) sign(tb testing.TB, name string, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(tb, err)
+	check.OK(tb, err)
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
 	template.Subject = pkix.Name{CommonName: name}
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
@@ -50,15 +52,15 @@ func (a *authority) sign(tb testing.TB, name string, template *x509.Certificate)
 		parent, signer = template, key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	must(tb, err)
+	check.OK(tb, err)
 	cert, err := x509.ParseCertificate(der)
-	must(tb, err)
+	check.OK(tb, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	must(tb, err)
+	check.OK(tb, err)
 	for suffix, block := range map[string]*pem.Block{
 		".crt": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: private},
 	} {
-		must(tb, os.WriteFile(filepath.Join(a.dir, name+suffix), pem.EncodeToMemory(block), 0o600))
+		check.OK(tb, os.WriteFile(filepath.Join(a.dir, name+suffix), pem.EncodeToMemory(block), 0o600))
 	}
 	return cert, key
 }
@@ -86,7 +88,7 @@ func (a *authority) client(tb testing.TB) *tls.Config {
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	shown, err := tls.LoadX509KeyPair(a.file("client.crt"), a.file("client.key"))
-	must(tb, err)
+	check.OK(tb, err)
 	c := &tls.Config{RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{shown}}
 	c.RootCAs.AddCert(a.cert)
 	return c
@@ -102,19 +104,13 @@ func startTLS(tb testing.TB, args ...string) *server {
 	return s
 }
 
-// checkServes pushes a matrix and reads it back, by an Admin and by a Store.
+// checkServes pushes a matrix and reads it back.
 func checkServes(t *testing.T, at Redis) {
 	t.Helper()
-	a := adminAt(t, at)
-	id := publish(t, a, newMatrix(t, "one", 2000))
+	id := publish(t, adminAt(t, at), "one", 2000)
 	s := open(t, Options{Redis: at})
-	waitFor(t, 10*time.Second, "the version", func() bool { return served(s) == id })
-	if rows, err := rowsOf(t, s, term(1), term(2)); err != nil || markOf(rows[1]) != "one" {
-		t.Errorf("rows %v, %v", rows, err)
-	}
-	if _, _, err := a.Pull(t.Context(), "main", "", nil); err != nil {
-		t.Error(err)
-	}
+	awaitServed(t, s, id)
+	wantMark(t, s, "one", term(1), term(2))
 }
 
 func TestRedisOverTLSIsVerified(t *testing.T) {
@@ -135,30 +131,19 @@ func TestRedisOverTLSIsVerified(t *testing.T) {
 		"another host's certificate":    {Redis{URL: "rediss://localhost:" + r.port, TLS: all}, "certificate"},
 		"no TLS":                        {Redis{URL: "redis://" + r.addr()}, ""},
 	} {
-		if _, err := adminAt(t, tt.at).Versions(t.Context(), "main"); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.Message(t, tt.want, check.ErrOf(adminAt(t, tt.at).Versions(t.Context(), "main")), name)
 	}
 }
 
-func TestSentinelOverTLS(t *testing.T) {
+func TestSentinelAndClusterOverTLS(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
-	r := startTLS(t, ca.serverArgs(t)...)
-	s := startSentinel(t, r.port, "port 0", "tls-port PORT", "tls-replication yes", "tls-ca-cert-file "+ca.file("ca.crt"),
+	args := ca.serverArgs(t)
+	s := startSentinel(t, startTLS(t, args...).port, "port 0", "tls-port PORT", "tls-replication yes", "tls-ca-cert-file "+ca.file("ca.crt"),
 		"tls-cert-file "+ca.file("server.crt"), "tls-key-file "+ca.file("server.key"))
-	checkServes(t, Redis{URL: "rediss+sentinel://" + s.addr() + "/main", TLS: ca.client(t)})
-}
-
-func TestClusterOverTLS(t *testing.T) {
-	t.Parallel()
-	ca := newAuthority(t)
-	node := nodes{}.startNodeWith(t, startTLS, append(ca.serverArgs(t), "--cluster-announce-ip", "127.0.0.1")...)
-	must(t, node.client(t).Do(t.Context(), "cluster", "addslotsrange", 0, slots-1).Err())
-	waitFor(t, 20*time.Second, "the slots", func() bool {
-		return strings.Contains(node.client(t).ClusterInfo(t.Context()).Val(), "cluster_state:ok")
-	})
-	checkServes(t, Redis{URL: "rediss+cluster://" + node.addr(), TLS: ca.client(t)})
+	trusted := ca.client(t)
+	checkServes(t, Redis{URL: "rediss+sentinel://" + s.addr() + "/main", TLS: trusted})
+	checkServes(t, Redis{URL: "rediss+cluster://" + startOnlyNode(t, startTLS, args...).addr(), TLS: trusted})
 }
 
 // documentedRights returns the commands of docs/config.md that make the users
@@ -166,7 +151,7 @@ func TestClusterOverTLS(t *testing.T) {
 func documentedRights(t *testing.T, cluster bool) [][]any {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/config.md")
-	must(t, err)
+	check.OK(t, err)
 	var commands [][]any
 	for _, line := range regexp.MustCompile(`(?m)^    ACL SETUSER .*$`).FindAllString(string(text), -1) {
 		var command []any
@@ -189,11 +174,7 @@ func TestDocumentedRightsAreEnoughAndNotMore(t *testing.T) {
 	t.Parallel()
 	single := startOnPort(t)
 	watcher := startSentinel(t, single.port)
-	clustered := nodes{}.startNode(t)
-	must(t, clustered.client(t).Do(t.Context(), "cluster", "addslotsrange", 0, slots-1).Err())
-	waitFor(t, 20*time.Second, "the slots", func() bool {
-		return strings.Contains(clustered.client(t).ClusterInfo(t.Context()).Val(), "cluster_state:ok")
-	})
+	clustered := startOnlyNode(t, startOnPort)
 	for name, tt := range map[string]struct {
 		s   *server
 		url func(user string) string
@@ -204,25 +185,19 @@ func TestDocumentedRightsAreEnoughAndNotMore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, command := range documentedRights(t, name == "cluster") {
-				must(t, tt.s.client(t).Do(t.Context(), command...).Err())
+				check.OK(t, tt.s.client(t).Do(t.Context(), command...).Err())
 			}
 			pusher, proxy := Redis{URL: tt.url("akin-push:secret")}, Redis{URL: tt.url("akin-proxy:secret")}
-			useEverything(t, adminAt(t, pusher))
+			id := useEverything(t, adminAt(t, pusher), "main")
 			s := open(t, Options{Redis: proxy})
-			waitFor(t, 10*time.Second, "the version", func() bool { return served(s) != "" })
-			if rows, err := rowsOf(t, s, term(1)); err != nil || markOf(rows[0]) == "" {
-				t.Errorf("rows %v, %v", rows, err)
-			}
-			if states := s.State(); states[0].Problem != "" {
-				t.Errorf("state %+v", states)
-			}
+			awaitServed(t, s, id)
+			awaitProblem(t, s, nil)
+			wantMark(t, s, "two", term(1))
 			reader := adminAt(t, proxy)
 			if forms, err := reader.AllForms(t.Context(), "main", served(s)); err != nil || len(forms) == 0 {
 				t.Errorf("forms %v, %v", forms, err)
 			}
-			if _, err := reader.Push(t.Context(), "main", newMatrix(t, "x", 1), "", nil); err == nil || !strings.Contains(err.Error(), "NOPERM") {
-				t.Errorf("a proxy pushes: %v", err)
-			}
+			check.Message(t, "NOPERM", check.ErrOf(reader.Push(t.Context(), "main", newMatrix(t, "x", 1), "", nil)))
 			if err := reader.Activate(t.Context(), "main", served(s)); !redis.HasErrorPrefix(err, "NOPERM") {
 				t.Errorf("a proxy activates: %v", err)
 			}
@@ -244,45 +219,48 @@ func TestDocumentedRightsAreEnoughAndNotMore(t *testing.T) {
 func TestMissingRightIsReported(t *testing.T) {
 	t.Parallel()
 	r := startOnPort(t)
-	id := publish(t, r.admin(t), newMatrix(t, "one", 10))
+	id := publish(t, r.admin(t), "one", 10)
 	user := func(rights ...any) {
 		t.Helper()
-		must(t, r.client(t).Do(t.Context(), append([]any{"acl", "setuser", "proxy"}, rights...)...).Err())
+		check.OK(t, r.client(t).Do(t.Context(), append([]any{"acl", "setuser", "proxy"}, rights...)...).Err())
 	}
 	user("on", ">secret", "~akin:*", "-@all", "+get", "+hget", "+hmget")
 	s := open(t, Options{Redis: Redis{URL: "redis://proxy:secret@" + r.addr()}})
 	waitFor(t, 10*time.Second, "the refusal to be reported", func() bool { return strings.Contains(s.State()[0].Problem, "NOPERM") })
-	if got := served(s); got != "" {
-		t.Errorf("version %s without the right to it", got)
-	}
+	check.Equal(t, "", served(s))
 	user("+hlen")
 	waitFor(t, 10*time.Second, "the version", func() bool { return served(s) == id && s.State()[0].Problem == "" })
 }
 
-// useEverything calls all methods of an Admin.
-func useEverything(t *testing.T, a *Admin) {
+// useEverything calls all methods of an Admin and returns the version that is
+// active then, of two: its mark is "two".
+func useEverything(t *testing.T, a *Admin, name string) (active string) {
 	t.Helper()
 	for _, mark := range []string{"one", "two", "three"} {
-		publish(t, a, newMatrix(t, mark, 100))
+		v, err := a.Push(t.Context(), name, newMatrix(t, mark, 3000), "me", nil)
+		check.OK(t, err)
+		check.OK(t, a.Activate(t.Context(), name, v.ID))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if _, err := a.Push(ctx, "main", manyBatches(t, "four"), "", during(cancel)); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "NOPERM") {
+	if _, err := a.Push(ctx, name, newMatrix(t, "four", many), "", during(cancel)); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "NOPERM") {
 		t.Errorf("a push that is discarded: %v", err)
 	}
-	_, err := a.Rollback(t.Context(), "main")
-	must(t, err)
-	pruned, err := a.Prune(t.Context(), "main", 1)
+	active, err := a.Rollback(t.Context(), name)
+	check.OK(t, err)
+	pruned, err := a.Prune(t.Context(), name, 1)
 	if err != nil || len(pruned) != 1 {
 		t.Errorf("pruned %+v, %v", pruned, err)
 	}
-	if versions, err := a.Versions(t.Context(), "main"); err != nil || len(versions) != 2 {
+	if versions, err := a.Versions(t.Context(), name); err != nil || len(versions) != 2 || !versions[1].Active || versions[1].ID != active {
 		t.Errorf("versions %+v, %v", versions, err)
 	}
-	if _, rows, err := a.Rows(t.Context(), "main", "", []string{term(1)}); err != nil || markOf(rows[0]) != "two" {
+	if _, rows, err := a.Rows(t.Context(), name, "", []string{term(1)}); err != nil || markOf(rows[0]) != "two" {
 		t.Errorf("rows %v, %v", rows, err)
 	}
-	if _, _, err := a.Pull(t.Context(), "main", "", nil); err != nil {
-		t.Error(err)
+	m, v, err := a.Pull(t.Context(), name, "", nil)
+	if err != nil || v.ID != active || m.Checksum() != newMatrix(t, "two", 3000).Checksum() || v.By != "me" {
+		t.Errorf("pulled %+v, %v", v, err)
 	}
+	return active
 }

@@ -1,21 +1,15 @@
 package store
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // A failoverPair is a master with a replica that a Sentinel watches.
@@ -57,9 +51,7 @@ func startSentinel(tb testing.TB, master string, args ...string) *server {
 	if len(args) == 0 {
 		text += "port " + port + "\n"
 	}
-	if err := os.WriteFile(config, []byte(text+strings.ReplaceAll(strings.Join(args, "\n"), "PORT", port)+"\n"), 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, os.WriteFile(config, []byte(text+strings.ReplaceAll(strings.Join(args, "\n"), "PORT", port)+"\n"), 0o600))
 	s.args = []string{s.args[0], config, "--sentinel"}
 	s.port = port
 	s.start(tb)
@@ -72,134 +64,37 @@ func (p *failoverPair) at(tb testing.TB) Redis {
 	return Redis{URL: "redis+sentinel://127.0.0.1:" + freePort(tb) + "," + p.sentinel.addr() + "/main"}
 }
 
-// A searcher looks terms up without pause, as clients do, and checks what it
-// gets.
-type searcher struct {
-	store    *Store
-	mu       sync.Mutex
-	marks    map[string]string // of versions
-	served   map[string]int    // look-ups by version
-	failed   int
-	longest  time.Duration
-	problems []string
-}
-
-// search starts a searcher in a store that serves a version with a mark; the
-// function it returns ends it.
-func search(tb testing.TB, s *Store, version, mark string) (*searcher, func()) {
-	tb.Helper()
-	c := &searcher{store: s, marks: make(map[string]string), served: make(map[string]int)}
-	c.knows(version, mark) // before the first look-up
-	ctx, cancel := context.WithCancel(tb.Context())
-	var done sync.WaitGroup
-	for reader := range 2 {
-		rng := rand.New(rand.NewPCG(7, uint64(reader)))
-		done.Go(func() {
-			for ctx.Err() == nil {
-				c.lookUp(ctx, rng)
-				time.Sleep(time.Millisecond)
-			}
-		})
-	}
-	stop := func() { cancel(); done.Wait() }
-	tb.Cleanup(stop)
-	return c, stop
-}
-
-// knows says which mark the rows of a version have.
-func (c *searcher) knows(version, mark string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.marks["main@"+version] = mark
-}
-
-func (c *searcher) lookUp(ctx context.Context, rng *rand.Rand) {
-	rows := c.store.Pin().For("i", "f")
-	if rows == nil {
-		return
-	}
-	terms := []string{term(rng.IntN(40_000)), term(rng.IntN(40_000)), "unknown"}
-	got := make([]simmatrix.Row, len(terms))
-	start := time.Now()
-	err := rows.Rows(ctx, terms, got)
-	took := time.Since(start)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.longest = max(c.longest, took)
-	mark, known := c.marks[rows.Version()]
-	switch {
-	case err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrGone):
-		c.problems = append(c.problems, err.Error())
-	case err != nil:
-		c.failed++
-	case !known || markOf(got[0]) != mark || markOf(got[1]) != mark || !got[2].IsZero():
-		c.problems = append(c.problems, fmt.Sprintf("%s: marks %q, %q", rows.Version(), markOf(got[0]), markOf(got[1])))
-	default:
-		c.served[rows.Version()]++
-	}
-}
-
-// count returns how many look-ups have found rows of a version.
-func (c *searcher) count(version string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.served["main@"+version]
-}
-
-// check wants no wrong row, no look-up that hung, and rows of the version.
-func (c *searcher) check(t *testing.T, version string) {
-	t.Helper()
-	if c.count(version) == 0 {
-		t.Errorf("no look-up in %s", version)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, p := range c.problems {
-		t.Error(p)
-	}
-	if c.longest > 20*shortTimeout {
-		t.Errorf("a look-up took %v", c.longest)
-	}
-	t.Logf("look-ups by version: %v, failed %d, the longest took %v", c.served, c.failed, c.longest)
-}
-
 // checkFailover pushes and activates a second version while fail takes the
 // master of the matrix main away in the middle, and searches meanwhile.
 func checkFailover(t *testing.T, at Redis, master *server, fail func()) {
 	t.Helper()
 	a := adminAt(t, at)
-	one := publish(t, a, manyBatches(t, "one"))
+	one := publish(t, a, "one", many)
 	// Replication is not part of an answer. WAIT is for the writes of its own
 	// connection, hence the write before it.
 	conn := master.client(t).Conn()
 	defer conn.Close()
-	if err := conn.Set(t.Context(), "probe:{main}", "", time.Minute).Err(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, conn.Set(t.Context(), "probe:{main}", "", time.Minute).Err())
 	if n, err := conn.Wait(t.Context(), 1, 10*time.Second).Result(); n != 1 {
 		t.Fatalf("%d replicas have the first version, %v", n, err)
 	}
 	s := open(t, Options{Redis: at, RedisTimeout: shortTimeout})
-	waitFor(t, 10*time.Second, "the first version", func() bool { return served(s) == one })
-	searches, stop := search(t, s, one, "one")
-
-	two := manyBatches(t, "two")
+	awaitServed(t, s, one)
+	searches := search(t, s, many, map[string]string{one: "one"}, ErrUnavailable, ErrGone)
+	two := newMatrix(t, "two", many)
 	v, err := a.Push(t.Context(), "main", two, "", during(fail))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	searches.knows(v.ID, "two")
 	waitFor(t, 20*time.Second, "rows after the failover", func() bool {
-		_, err := rowsOf(t, s, term(rand.IntN(40_000)))
+		_, err := rowsOf(t, s, term(rand.IntN(many)))
 		return err == nil
 	})
-	if err := a.Activate(t.Context(), "main", v.ID); err != nil {
-		t.Fatal(err)
+	check.OK(t, a.Activate(t.Context(), "main", v.ID))
+	awaitServed(t, s, v.ID)
+	waitFor(t, 20*time.Second, "rows of both versions", func() bool { return searches.count(one) > 0 && searches.count(v.ID) > 0 })
+	if searches.stop(); searches.longest > 20*shortTimeout {
+		t.Errorf("a look-up took %v", searches.longest)
 	}
-	waitFor(t, 20*time.Second, "the second version", func() bool { return served(s) == v.ID })
-	waitFor(t, 20*time.Second, "rows of the second version", func() bool { return searches.count(v.ID) > 0 })
-	stop()
-	searches.check(t, one)
 	got, _, err := a.Pull(t.Context(), "main", "", nil) // every row
 	if err != nil || got.Checksum() != two.Checksum() {
 		t.Errorf("pull: %v", err)
@@ -224,9 +119,7 @@ func TestMasterThatBecomesAReplicaIsLeft(t *testing.T) {
 	t.Parallel()
 	p := startPair(t)
 	checkFailover(t, p.at(t), p.master, func() {
-		if err := p.sentinel.client(t).Do(t.Context(), "sentinel", "failover", "main").Err(); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, p.sentinel.client(t).Do(t.Context(), "sentinel", "failover", "main").Err())
 		// Until then the old master takes writes that it is going to lose.
 		waitFor(t, 20*time.Second, "the master to be a replica", func() bool {
 			return strings.Contains(p.master.client(t).Info(t.Context(), "replication").Val(), "role:slave")
@@ -264,26 +157,5 @@ func TestSentinelErrorsSayWhatIsWrong(t *testing.T) {
 		if _, err := a.Versions(t.Context(), "main"); err != nil {
 			t.Errorf("%s: %v", options, err)
 		}
-	}
-}
-
-// TestSentinelAnswersAreChecked lets something else answer in its place: the
-// process has to survive it.
-func TestSentinelAnswersAreChecked(t *testing.T) {
-	for _, answer := range []string{
-		"*2\r\n$1\r\nh\r\n$4\r\nport\r\n", "*2\r\n$0\r\n\r\n$1\r\n1\r\n", "*0\r\n", "*3\r\n$1\r\nh\r\n$1\r\n1\r\n$1\r\n1\r\n",
-		"$1\r\nx\r\n", ":1\r\n", "*2\r\n*0\r\n*0\r\n", "*2\r\n$1\r\nh\r\n$6\r\n999999\r\n",
-	} {
-		o := options(func(context.Context, string, string) (net.Conn, error) {
-			return pipeThatAnswers([]byte("-ERR unknown command\r\n" + answer)), nil
-		}, time.Second)
-		o.Addrs, o.MasterName = []string{"a:1"}, "main"
-		failover := o.Failover()
-		failover.OnConnect = checkSentinel("main")
-		c := redis.NewFailoverClient(failover)
-		if err := c.Ping(t.Context()).Err(); err == nil || !strings.Contains(err.Error(), errSentinel.Error()) {
-			t.Errorf("%q: %v", answer, err)
-		}
-		c.Close()
 	}
 }

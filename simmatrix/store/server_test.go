@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/freeport"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -29,8 +30,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	wide := true
 	flag.Visit(func(f *flag.Flag) { wide = wide && f.Name != "test.parallel" })
-	if wide {
-		// Parallel tests wait for Redis most of their time.
+	if wide { // parallel tests wait for Redis most of their time
 		if err := flag.Set("test.parallel", strconv.Itoa(max(8, runtime.GOMAXPROCS(0)))); err != nil {
 			panic(err)
 		}
@@ -52,6 +52,13 @@ func startRedis(tb testing.TB, args ...string) *server {
 	s := newServer(tb, append([]string{"--port", "0"}, args...)...)
 	s.start(tb)
 	return s
+}
+
+// setup starts a Redis, with an Admin and a plain client of it.
+func setup(tb testing.TB, args ...string) (*server, *Admin, *redis.Client) {
+	tb.Helper()
+	s := startRedis(tb, args...)
+	return s, s.admin(tb), s.client(tb)
 }
 
 // startOnPort is startRedis with a TCP port besides the socket.
@@ -79,9 +86,7 @@ func newServer(tb testing.TB, args ...string) *server {
 		tb.Skip(hint)
 	}
 	dir, err := os.MkdirTemp("", "akin") //nolint:usetesting // a socket's name has at most 107 bytes, which tb.TempDir can exceed
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	tb.Cleanup(func() { os.RemoveAll(dir) })
 	s := &server{socket: filepath.Join(dir, "s")}
 	s.args = append([]string{binary, "--unixsocket", s.socket, "--dir", dir, "--save", "", "--daemonize", "no"}, args...)
@@ -92,18 +97,14 @@ func newServer(tb testing.TB, args ...string) *server {
 func freePort(tb testing.TB) string {
 	tb.Helper()
 	port, err := freeport.Pick(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return port
 }
 
 func (s *server) start(tb testing.TB) {
 	tb.Helper()
 	s.cmd = exec.CommandContext(context.WithoutCancel(tb.Context()), s.args[0], s.args[1:]...)
-	if err := s.cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, s.cmd.Start())
 	c := s.client(tb)
 	waitFor(tb, 10*time.Second, "redis-server to answer", func() bool {
 		ctx, cancel := context.WithTimeout(tb.Context(), time.Second)
@@ -147,9 +148,7 @@ func (s *server) admin(tb testing.TB) *Admin { tb.Helper(); return adminAt(tb, s
 func adminAt(tb testing.TB, r Redis) *Admin {
 	tb.Helper()
 	a, err := OpenAdmin(r)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	tb.Cleanup(func() { a.Close() })
 	a.frequent = 0 // so that what is looked up is not in the cache yet
 	return a
@@ -159,9 +158,7 @@ func adminAt(tb testing.TB, r Redis) *Admin {
 func (s *server) keys(tb testing.TB) []string {
 	tb.Helper()
 	keys, err := s.client(tb).Keys(tb.Context(), "*").Result()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return keys
 }
 
@@ -178,9 +175,7 @@ type frontend struct {
 func startFrontend(tb testing.TB, s *server, garbage []byte) *frontend {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	f := &frontend{listener: l, socket: s.socket, garbage: garbage, conns: make(map[net.Conn]bool)}
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -254,9 +249,7 @@ func newMatrix(tb testing.TB, mark string, n int) *simmatrix.Matrix {
 		rows = append(rows, row)
 	}
 	m, err := simmatrix.New(simmatrix.Meta{Source: "test " + mark, Docs: 1000}, rows)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return m
 }
 
@@ -272,17 +265,26 @@ func markOf(row simmatrix.Row) string {
 	return strings.Join(marks, " ")
 }
 
-// publish pushes and activates m as the matrix main and returns its version.
-func publish(tb testing.TB, a *Admin, m *simmatrix.Matrix) string {
+// pushed pushes m as the matrix main.
+func pushed(tb testing.TB, a *Admin, m *simmatrix.Matrix) Version {
 	tb.Helper()
 	v, err := a.Push(tb.Context(), "main", m, "", nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := a.Activate(tb.Context(), "main", v.ID); err != nil {
-		tb.Fatal(err)
-	}
-	return v.ID
+	check.OK(tb, err)
+	return v
+}
+
+// publish pushes and activates a matrix of newMatrix as main and returns its
+// version.
+func publish(tb testing.TB, a *Admin, mark string, n int) string {
+	tb.Helper()
+	return publishMatrix(tb, a, newMatrix(tb, mark, n))
+}
+
+func publishMatrix(tb testing.TB, a *Admin, m *simmatrix.Matrix) string {
+	tb.Helper()
+	id := pushed(tb, a, m).ID
+	check.OK(tb, a.Activate(tb.Context(), "main", id))
+	return id
 }
 
 // minCacheBytes is what the configuration allows at least.
@@ -306,9 +308,7 @@ func open(tb testing.TB, o Options) *Store {
 		o.RedisTimeout = 2 * time.Second // the machine may be busy
 	}
 	s, err := Open(tb.Context(), o)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			tb.Error(err)
@@ -324,6 +324,34 @@ func served(s *Store) string {
 		return ""
 	}
 	return strings.TrimPrefix(rows.Version(), "main@")
+}
+
+// awaitServed waits until s serves a version of main, "" for none.
+func awaitServed(tb testing.TB, s *Store, id string) {
+	tb.Helper()
+	waitFor(tb, 20*time.Second, "version "+id, func() bool { return served(s) == id })
+}
+
+// awaitProblem waits until s reports a problem of its first matrix that begins
+// so, nil for none.
+func awaitProblem(tb testing.TB, s *Store, want error) {
+	tb.Helper()
+	waitFor(tb, 20*time.Second, fmt.Sprintf("problem %q", want), func() bool {
+		problem := s.State()[0].Problem
+		return want == nil && problem == "" || want != nil && strings.HasPrefix(problem, want.Error())
+	})
+}
+
+// wantMark wants the rows of terms to be of the matrix with a mark, "" for no
+// rows.
+func wantMark(tb testing.TB, s *Store, mark string, terms ...string) {
+	tb.Helper()
+	rows, err := rowsOf(tb, s, terms...)
+	for k, row := range rows {
+		if err != nil || markOf(row) != mark || row.IsZero() != (mark == "") {
+			tb.Errorf("%s of %s has the mark %q, %v; want %q", terms[k], served(s), markOf(row), err, mark)
+		}
+	}
 }
 
 // rowsOf looks terms up in the snapshot taken now.

@@ -1,130 +1,98 @@
 package store
 
 import (
-	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
-	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
-// garbledSentinel is a Sentinel whose answers are sound until later: then
-// garbled has those by their command.
-func garbledSentinel(t *testing.T, garbled map[string]string) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// TestSentinelThatAnswersGarbageIsSurvived: the library reads these answers in
+// goroutines where nothing recovers.
+func TestSentinelThatAnswersGarbageIsSurvived(t *testing.T) {
+	const address = "*2\r\n$9\r\n127.0.0.1\r\n$1\r\n1\r\n"
+	type answers struct{ first, later, message string }
+	var cases []answers
+	for _, garbage := range []string{
+		"*2\r\n$1\r\nh\r\n$4\r\nport\r\n", "*2\r\n$0\r\n\r\n$1\r\n1\r\n", "*0\r\n", "*3\r\n$1\r\nh\r\n$1\r\n1\r\n$1\r\n1\r\n",
+		"$1\r\nx\r\n", ":1\r\n", "*2\r\n*0\r\n*0\r\n", "*2\r\n$1\r\nh\r\n$6\r\n999999\r\n",
+	} {
+		cases = append(cases, answers{first: garbage})
 	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
+	for _, garbage := range []string{"*0\r\n", "*1\r\n$1\r\nx\r\n"} {
+		cases = append(cases, answers{first: address, later: garbage})
+	}
+	for _, garbage := range []string{
+		"*0\r\n", "*1\r\n$7\r\nmessage\r\n", "*3\r\n:1\r\n:2\r\n:3\r\n", "*3\r\n$7\r\nmessage\r\n:1\r\n$1\r\nx\r\n",
+		"*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n$1\r\nx\r\n", "*3\r\n$8\r\npmessage\r\n$1\r\nx\r\n$1\r\nx\r\n",
+		"*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$4\r\nmain\r\n", "*3\r\n*0\r\n*0\r\n*0\r\n",
+	} {
+		cases = append(cases, answers{first: address, later: address, message: garbage})
+	}
+	for _, tt := range cases {
+		var asked atomic.Int32
+		subscribed := make(chan struct{}, 100)
+		o := options(func(_ context.Context, _, addr string) (net.Conn, error) {
+			if addr != "a:1" {
+				return nil, errors.New("no master there")
 			}
+			near, far := net.Pipe()
 			go func() {
-				defer c.Close()
-				asked := 0
-				for r := bufio.NewReader(c); ; {
-					command, err := readCommand(r)
+				for b := make([]byte, 4096); ; {
+					n, err := far.Read(b)
 					if err != nil {
 						return
 					}
-					answer := "-ERR unknown command\r\n"
-					switch command[0] {
-					case "sentinel":
-						answer = "*0\r\n"
-						if command[1] == "get-master-addr-by-name" {
-							answer = "*2\r\n$9\r\n127.0.0.1\r\n$1\r\n1\r\n"
-							if asked++; asked > 1 && garbled["address"] != "" {
-								answer = garbled["address"]
-							}
-						}
-					case "subscribe":
-						answer = "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n" + garbled["message"]
+					switch request := string(b[:n]); {
+					case strings.Contains(request, "get-master-addr-by-name") && asked.Add(1) == 1:
+						io.WriteString(far, tt.first)
+					case strings.Contains(request, "get-master-addr-by-name"):
+						io.WriteString(far, tt.later)
+					case strings.Contains(request, "sentinels"):
+						io.WriteString(far, "*0\r\n")
+					case strings.Contains(request, "subscribe"):
+						io.WriteString(far, "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n"+tt.message)
+						subscribed <- struct{}{}
+					default:
+						io.WriteString(far, "-ERR unknown command\r\n")
 					}
-					io.WriteString(c, answer)
 				}
 			}()
+			return near, nil
+		}, time.Second)
+		o.Addrs, o.MasterName = []string{"a:1"}, "main"
+		failover := o.Failover()
+		failover.OnConnect = checkSentinel("main")
+		c := redis.NewFailoverClient(failover)
+		if err := c.Ping(t.Context()).Err(); err == nil || strings.Contains(err.Error(), errSentinel.Error()) != (tt.later == "") {
+			t.Errorf("%q: %v", tt, err)
 		}
-	}()
-	return l.Addr().String()
-}
-
-func readCommand(r *bufio.Reader) (command []string, err error) {
-	line, err := r.ReadString('\n')
-	if err != nil {
-		return nil, err
-	}
-	n, _ := strconv.Atoi(strings.TrimSpace(line[1:]))
-	for range n {
-		if _, err = r.ReadString('\n'); err != nil {
-			return nil, err
+		if tt.message != "" {
+			<-subscribed
 		}
-		text, err := r.ReadString('\n')
-		if err != nil {
-			return nil, err
-		}
-		command = append(command, strings.TrimSpace(text))
-	}
-	return command, nil
-}
-
-// TestSentinelThatAnswersGarbageLaterIsSurvived: the library reads these answers
-// in goroutines where nothing recovers.
-func TestSentinelThatAnswersGarbageLaterIsSurvived(t *testing.T) {
-	t.Parallel()
-	for command, answers := range map[string][]string{
-		"address": {"*0\r\n", "*1\r\n$1\r\nx\r\n"},
-		"message": {
-			"*0\r\n", "*1\r\n$7\r\nmessage\r\n", "*3\r\n:1\r\n:2\r\n:3\r\n", "*3\r\n$7\r\nmessage\r\n:1\r\n$1\r\nx\r\n",
-			"*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n$1\r\nx\r\n", "*3\r\n$8\r\npmessage\r\n$1\r\nx\r\n$1\r\nx\r\n",
-			"*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$4\r\nmain\r\n", "*3\r\n*0\r\n*0\r\n*0\r\n",
-		},
-	} {
-		for _, answer := range answers {
-			c, err := newClient(Redis{URL: "redis+sentinel://" + garbledSentinel(t, map[string]string{command: answer}) + "/main"}, time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Ping(t.Context()).Err(); err == nil {
-				t.Errorf("%s %q: no error", command, answer)
-			}
-			time.Sleep(50 * time.Millisecond) // the subscription is read meanwhile
-			c.Close()
-		}
+		c.Close()
 	}
 }
 
 func TestSoundAnswersOfASentinelAreTaken(t *testing.T) {
+	const message = "$7\r\nmessage\r\n$14\r\n+switch-master\r\n"
 	for _, n := range []int{1, 3, 1 << 10} {
 		var s replyScanner
-		feed := func(stream string) (err error) {
-			for len(stream) > 0 && err == nil {
-				k := min(n, len(stream))
-				err, stream = s.check([]byte(stream[:k])), stream[k:]
-			}
-			return err
-		}
 		s.sent(asksMaster)
-		if err := feed("*2\r\n$1\r\nh\r\n$2\r\n10\r\n" + "*1\r\n*2\r\n$2\r\nip\r\n$1\r\nh\r\n" + "*0\r\n"); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, feed(&s, "*2\r\n$1\r\nh\r\n$2\r\n10\r\n"+"*1\r\n*2\r\n$2\r\nip\r\n$1\r\nh\r\n"+"*0\r\n", n))
 		s.sent(asksMaster)
-		if err := feed("*-1\r\n"); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, feed(&s, "*-1\r\n", n))
 		s.sent(subscribes)
-		if err := feed("*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n*2\r\n$4\r\npong\r\n$0\r\n\r\n+PONG\r\n" +
-			">3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$12\r\nmain a 1 b 2\r\n*3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$0\r\n\r\n"); err != nil {
-			t.Error(err)
-		}
-		if err := feed("*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$8\r\nmain a 1\r\n"); !errors.Is(err, errReply) {
-			t.Error(err)
-		}
+		check.OK(t, feed(&s, "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n*2\r\n$4\r\npong\r\n$0\r\n\r\n+PONG\r\n"+
+			">3\r\n"+message+"$12\r\nmain a 1 b 2\r\n*3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$0\r\n\r\n", n))
+		check.Error(t, errReply, feed(&s, "*3\r\n"+message+"$8\r\nmain a 1\r\n", n))
 	}
 }

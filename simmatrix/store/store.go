@@ -17,67 +17,65 @@ import (
 	"github.com/akin-search/akin/simmatrix/source"
 )
 
-// A Binding says where a matrix is used. Patterns know one wildcard, '*'.
+// A Binding says where a matrix is used. Patterns have one wildcard, '*'.
 type Binding struct {
-	// Name is the matrix: 1 to 64 letters, digits, '.', '_' and '-'. Bindings
-	// may share one.
+	// Name is the matrix: 1 to 64 letters, digits, '.', '_' and '-'. Several
+	// bindings may name it.
 	Name string
-	// Indices are patterns of the names of indices, aliases and data streams; at
-	// least one has no leading "-". Every part of a request's index expression
-	// has to match one, as the request spells it, or else every index that it
-	// stands for, see [Snapshot.Match]; "*" also matches an expression for all.
-	// Nothing that the expression can name or stands for may match a pattern with
-	// a leading "-".
+	// Indices are patterns of names of indices, aliases and data streams; at least
+	// one has no leading "-". Every part of a request's index expression must
+	// match one, as spelled, or else every index that it resolves to, see
+	// [Snapshot.Match]; "*" also matches an expression for all. Nothing that the
+	// expression can name or resolves to may match a pattern with a leading "-".
 	Indices []string
 	// Fields are patterns of full field names, at least one.
 	Fields []string
 }
 
-// Options are the settings of a [Store].
+// Options configure a [Store].
 type Options struct {
-	// Bindings, at least one, are tried in order; the first that matches decides.
+	// Bindings, at least one, are tried in order; the first match decides.
 	Bindings []Binding
 	// Files has the matrices to serve from memory, by name; others are in Redis.
 	Files map[string]Loader
-	// Redis may have no URL where no matrix comes from there.
+	// Redis needs no URL if no matrix is there.
 	Redis Redis
-	// RedisTimeout bounds a look-up, whatever Redis, Sentinel or a cluster do.
+	// RedisTimeout limits a look-up, whatever Redis, Sentinel or a cluster do.
 	RedisTimeout time.Duration
-	// Words says that [Rows.Nearest] is called. What that takes for matrices in
-	// Redis, at most half, comes from CacheBytes.
+	// Words says that [Rows.Nearest] is used. For matrices in Redis it takes
+	// memory from CacheBytes, at most half.
 	Words bool
-	// CacheBytes bounds the cached rows, with their overhead; at least 1 MiB.
-	// The memory in use stays within a quarter over it.
+	// CacheBytes limits the cached rows with their overhead; at least 1 MiB. The
+	// memory in use stays within a quarter above it.
 	CacheBytes uint64
-	// OnState, if not nil, is called for the first state of each matrix and for
-	// every change of its version or its kind of problem: one call, one log line.
-	// Calls for one matrix come one after another. It must not call Close.
+	// OnState, if not nil, is called for the first state of each matrix, and when
+	// its version or its kind of problem changes: one call, one log line. Calls
+	// for one matrix are sequential. It must not call Close.
 	OnState func(State)
 	// Guard recovers panics; nil does so silently.
 	Guard *recovery.Guard
 }
 
-// Where a matrix comes from.
+// Sources of a matrix.
 const (
 	SourceFile  = "file"
 	SourceRedis = "redis"
 )
 
-// A State is what is served of one matrix and the health of its source.
+// A State is what is served of a matrix, and the health of its source.
 type State struct {
 	Name, Source string
-	// Version is the version that is served, "" for none: then its searches
-	// are not expanded. For a file it is the beginning of the checksum.
+	// Version is the served version, "" for none: then its searches are not
+	// expanded. For a file it is the beginning of the checksum.
 	Version, Checksum string
 	// Written is when the version was pushed, or its file written.
 	Written time.Time
-	// Terms and NonZeros are the numbers of rows and of neighbors, Docs the
-	// number of documents the matrix was built from, 0 where unknown.
+	// Terms and NonZeros are the numbers of rows and of neighbors. Docs is the
+	// number of documents that the matrix was built from, 0 if unknown.
 	Terms, NonZeros, Docs uint64
-	// Model is the language model that is mixed in, "" for none.
+	// Model is the mixed-in language model, or "".
 	Model string
-	// NoWords says why [Rows.Nearest] finds nothing, "" where it may and where it is
-	// not called.
+	// NoWords says why [Rows.Nearest] finds nothing; "" if it may, or is not used.
 	NoWords string
 	// Problem says what is wrong with the source, "" if it is healthy. The last
 	// good version may still be served.
@@ -87,20 +85,19 @@ type State struct {
 // Stats are the state of a [Store] and its counters since it was opened.
 type Stats struct {
 	Matrices []State     // sorted by name
-	Cache    cache.Stats // of the rows; Hits and Misses are in terms
-	// Failures counts the calls to Redis that failed or, with the breaker open,
-	// were not made, BadRows the answers with bad or without some rows.
+	Cache    cache.Stats // of the rows; Hits and Misses count terms
+	// Failures counts calls to Redis that failed or, because of the breaker, were
+	// not made. BadRows counts answers with bad or missing rows.
 	Failures, BadRows int64
-	Breaker           string // "closed", "half-open" or "open", and "" without Redis
+	Breaker           string // "closed", "half-open" or "open"; "" without Redis
 }
 
-// A Store serves the rows of the active matrices. It is safe for concurrent
-// use.
+// A Store serves the rows of active matrices. It is safe for concurrent use.
 type Store struct {
 	bindings []bound
 	onState  func(State)
 	cache    *rowCache
-	remote   *remote // nil where no matrix comes from Redis
+	remote   *remote // nil if no matrix comes from Redis
 	snapshot atomic.Pointer[Snapshot]
 
 	stop context.CancelFunc
@@ -110,16 +107,16 @@ type Store struct {
 	matrices map[string]*matrix
 }
 
-// A bound is a Binding with its patterns ready.
+// A bound is a Binding with parsed patterns.
 type bound struct {
 	name    string
 	indices indexSet
 	fields  []string
 }
 
-// A matrix is the store's state of one name.
+// A matrix is the store's state of a name.
 type matrix struct {
-	rows    *Rows // nil: none to serve
+	rows    *Rows // nil if there are none to serve
 	state   State
 	problem error // the kind of state.Problem
 }
@@ -127,10 +124,10 @@ type matrix struct {
 // errNotAsked is the problem of a matrix before its first report.
 var errNotAsked = errors.New("not asked yet")
 
-// Open returns a Store that follows its matrices until Close. Every source is
-// asked once before Open returns, within ctx; those with nothing to serve yet
-// are asked again, and their searches are not expanded until then. The error is
-// that of the URL of Redis, where one is needed.
+// Open returns a Store that follows its matrices until Close. It asks every
+// source once, within ctx; those with nothing to serve are asked again later,
+// and their searches are not expanded until then. The only error is for the URL
+// of Redis, if that is needed.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	c := newRowCache(o.CacheBytes, o.RedisTimeout, o.Guard)
 	s := &Store{onState: o.OnState, cache: c, matrices: make(map[string]*matrix)}
@@ -164,7 +161,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 					return
 				case <-ticker.C:
 				}
-				_ = o.Guard.Do("following versions", func() error { // which has counted and logged its panic
+				_ = o.Guard.Do("following versions", func() error { // it has counted and logged a panic
 					poll(lifetime, s.report)
 					return nil
 				})
@@ -219,8 +216,7 @@ func (s *Store) State() []State {
 	return states
 }
 
-// report publishes a snapshot if the version changed and passes on the state
-// if that changed.
+// report publishes a snapshot of a new version, and passes on a new state.
 func (s *Store) report(name string, v *version, err error) {
 	if state, changed := s.note(s.matrices[name], v, err); changed && s.onState != nil {
 		s.onState(state)
@@ -238,7 +234,7 @@ func (s *Store) note(m *matrix, v *version, err error) (state State, changed boo
 	damaged := m.rows != nil && m.rows.version.damage.Load() != nil
 	problem := problemOf(err)
 	switch {
-	case v != nil && (m.rows == nil || m.rows.version.ID != v.ID || damaged): // one that was repaired has the same ID
+	case v != nil && (m.rows == nil || m.rows.version.ID != v.ID || damaged): // a repaired version has the same ID
 		m.rows = &Rows{version: v, cache: s.cache}
 		serve(v.Version)
 		s.publish()
@@ -260,8 +256,8 @@ func (s *Store) note(m *matrix, v *version, err error) (state State, changed boo
 	return state, changed
 }
 
-// problemOf returns the kind of a source's error, nil for none. The full error
-// may differ from poll to poll.
+// problemOf returns the kind of a source's error, or nil. The full error may
+// differ from poll to poll.
 func problemOf(err error) error {
 	for _, kind := range []error{ErrUnavailable, ErrNoVersion, ErrGone, ErrMissingRows, ErrBadRow} {
 		if errors.Is(err, kind) {
@@ -274,8 +270,8 @@ func problemOf(err error) error {
 	return nil
 }
 
-// Close stops following versions and closes the connections. Rows of a
-// snapshot that are not in memory fail from then on.
+// Close stops following versions and closes the connections. After it, rows of
+// a snapshot that are not in memory fail.
 func (s *Store) Close() error {
 	s.stop()
 	s.done.Wait()
@@ -288,7 +284,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Pin returns the active versions. It does no I/O and allocates nothing.
+// Pin returns the active versions, without I/O or allocation.
 func (s *Store) Pin() *Snapshot { return s.snapshot.Load() }
 
 // publish makes a new snapshot of the rows in s.matrices.
@@ -300,15 +296,14 @@ func (s *Store) publish() {
 	s.snapshot.Store(snapshot)
 }
 
-// A Snapshot holds one version of every matrix. It is immutable; rows of a
-// version stay readable for as long as the version exists.
+// A Snapshot holds one version of every matrix. It is immutable; a version's
+// rows stay readable as long as the version exists.
 type Snapshot struct {
 	bindings []bound
-	rows     []*Rows // one for each binding, nil without a version
+	rows     []*Rows // by binding; nil without a version
 }
 
-// Of returns the rows of a matrix, nil where it is bound to nothing or has no
-// version.
+// Of returns the rows of a matrix, or nil if it is not bound or has no version.
 func (s *Snapshot) Of(name string) *Rows {
 	at := slices.IndexFunc(s.bindings, func(b bound) bool { return b.name == name })
 	if at < 0 {
@@ -317,24 +312,23 @@ func (s *Snapshot) Of(name string) *Rows {
 	return s.rows[at]
 }
 
-// A Match is what [Snapshot.Match] has found.
+// A Match is the result of [Snapshot.Match].
 type Match struct {
-	// Rows are nil where no matrix is bound to the field or the bound one has no
-	// version.
+	// Rows is nil if no matrix is bound to the field or it has no version.
 	Rows *Rows
-	// Named says that the binding names the field in full, without a wildcard.
+	// Named says that the binding has the field's full name, without a wildcard.
 	Named bool
-	// Resolved are the names that resolve returned, nil where it was not called.
+	// Resolved are the names from resolve; nil if it was not called.
 	Resolved []string
 }
 
 // Match finds the first binding that matches the full name of a field and
-// either the index expression of the request's path, unescaped, as spelled, or
-// every index that it stands for. "" is all indices. Among has the names of
-// the matrices to consider, nil for all. Resolve returns the indices that the
-// expression stands for, data streams by their own names, and none where that
-// is not known. It is called at most once, and not if the first binding for
-// the field matches the expression as spelled. An error is that of resolve.
+// either the index expression in the request's path, unescaped and as spelled,
+// or every index that it resolves to. "" means all indices. among limits the
+// matrices by name; nil means all. resolve returns the indices that the
+// expression resolves to, data streams by their own names, or none if that is
+// unknown. It is called at most once, and not if the first binding for the
+// field matches the expression as spelled. An error is that of resolve.
 func (s *Snapshot) Match(index, field string, among []string, resolve func() ([]string, error)) (m Match, err error) {
 	asked := false
 	for i := range s.bindings {
@@ -358,17 +352,17 @@ func (s *Snapshot) Match(index, field string, among []string, resolve func() ([]
 }
 
 const (
-	// reloadEvery bounds the time until a changed file is noticed.
+	// reloadEvery is how soon a changed file is noticed.
 	reloadEvery = time.Second
 	// checksumDigits of a file's checksum identify its version.
 	checksumDigits = 16
 )
 
-// A Loader supplies the matrix of a file, and again whenever it has changed.
-// It is called when a [Store] opens and then once a second, never at the same
-// time. written is when the matrix was made; at zero the last one is still
-// valid. A Loader returns an error for as long as it persists; it is reported,
-// and the last matrix stays in service. A Loader ends with ctx.
+// A Loader returns the matrix of a file, and again whenever it has changed. It
+// is called when a [Store] opens and then once a second, never concurrently.
+// written is when the matrix was made; zero means that the last one is still
+// valid. A Loader returns an error as long as it persists; the error is
+// reported, and the last matrix stays in use. It ends with ctx.
 type Loader func(ctx context.Context) (m *simmatrix.Matrix, written time.Time, err error)
 
 // InMemory returns a Loader of a matrix that never changes.
@@ -377,7 +371,7 @@ func InMemory(m *simmatrix.Matrix) Loader {
 	return func(context.Context) (*simmatrix.Matrix, time.Time, error) { return m, now, nil }
 }
 
-// pollFile returns a poll that reports what a Loader returns.
+// pollFile returns a poll that reports the results of a Loader.
 func pollFile(name string, load Loader, c *rowCache, words bool) func(ctx context.Context, report reporter) {
 	return func(ctx context.Context, report reporter) {
 		m, written, err := load(ctx)

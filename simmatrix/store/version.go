@@ -19,38 +19,38 @@ import (
 const (
 	// metaFormat is the version of the layout in Redis.
 	metaFormat = 4
-	// maxByBytes bounds [Version.By], maxNameBytes a part of a key.
+	// maxByBytes limits [Version.By], maxNameBytes a part of a key.
 	maxByBytes, maxNameBytes = 256, 64
-	// idLayout sorts by time as text; UTC.
+	// idLayout is UTC and sorts by time as text.
 	idLayout = "20060102T150405.000000"
 )
 
-// Errors that others wrap: for an existing version of another format, damaged
-// or in an unreadable matrix file, and for what cannot be part of a key.
+// Errors that other errors wrap: for a version of another format, damaged or in
+// an unreadable matrix file; and for a bad part of a key.
 var (
 	ErrBadVersion = errors.New("the version cannot be served")
 	ErrName       = errors.New("bad name")
 )
 
 // A Version is a complete version of a matrix in Redis. Its JSON is the header
-// there, less the checksum.
+// there, without the checksum.
 type Version struct {
-	// ID names the version; IDs sort by time as text.
+	// ID identifies the version; IDs sort by time as text.
 	ID     string `json:"-"`
 	Format int    `json:"format"` // of the layout in Redis
 	simmatrix.Meta
 	// Checksum identifies the content, as [simmatrix.Matrix.Checksum] does.
 	Checksum string `json:"checksum"`
-	// Pushed is when the push began, UTC; for a file, when that was written.
+	// Pushed is when the push began, UTC; of a file, when it was written.
 	Pushed time.Time `json:"pushed"`
-	// By says who pushed it, such as user@host, "" if unknown: at most 256 bytes
-	// without control characters.
+	// By is who pushed it, such as user@host, or "": at most 256 bytes without
+	// control characters.
 	By string `json:"by,omitempty"`
-	// Frequent are the terms of the highest document frequencies, at most 256,
-	// whose rows a proxy reads before it serves the version. There are none where
-	// the matrix knows no document frequencies.
+	// Frequent are the terms with the highest document frequencies, at most 256. A
+	// proxy reads their rows before it serves the version. It is empty if the
+	// matrix has no document frequencies.
 	Frequent []string `json:"frequent,omitempty"`
-	// Words are its known words, nil where an earlier program has pushed it.
+	// Words are its known words; nil if an earlier program pushed it.
 	Words *Words `json:"words,omitempty"`
 	// Active reports whether proxies serve this version.
 	Active bool `json:"-"`
@@ -65,20 +65,19 @@ func rowsKey(name, id string) string { return "akin:{" + name + "}:rows:" + id }
 func formsKey(name, id string) string { return "akin:{" + name + "}:forms:" + id }
 func wordsKey(name, id string) string { return "akin:{" + name + "}:words:" + id }
 
-// completeField is the field of a rows hash that has the version's own ID once
+// completeField is the field of a rows hash with the version's own ID, set when
 // the version is complete. No term is empty.
 const completeField = ""
 
-// newID returns a version ID that sorts by time and is unique even within a
-// microsecond.
+// newID returns a version ID that sorts by time and is unique.
 func newID(now time.Time) string {
 	var b [4]byte
 	rand.Read(b[:]) // never fails, says crypto/rand
 	return now.UTC().Format(idLayout) + "-" + hex.EncodeToString(b[:])
 }
 
-// checkName returns an error that wraps [ErrName] unless s has 1 to 64 bytes,
-// each a letter, a digit, '.', '_' or '-'. What says which name it is.
+// checkName returns an error that wraps [ErrName] unless s has 1 to 64 letters,
+// digits, '.', '_' or '-'. what says what s names.
 func checkName(what, s string) error {
 	if s == "" || len(s) > maxNameBytes {
 		return fmt.Errorf("%w: %s has %d bytes, want 1 to %d", ErrName, what, len(s), maxNameBytes)
@@ -92,7 +91,7 @@ func checkName(what, s string) error {
 	return nil
 }
 
-// checkBy returns an error for what would not fit in a line of a list.
+// checkBy returns an error for a By that would not fit in a line of a list.
 func checkBy(by string) error {
 	if len(by) > maxByBytes || !utf8.ValidString(by) || strings.ContainsFunc(by, unicode.IsControl) {
 		return fmt.Errorf("%w: who pushes: %.40q is longer than %d bytes, not UTF-8 or has control characters", ErrName, by, maxByBytes)
@@ -108,8 +107,7 @@ func encodeVersion(v Version) (string, error) {
 	return sealHeader(string(b)), nil
 }
 
-// sumMember is the last member of a header, the CRC-32C of the header without
-// it.
+// sumMember is the last member of a header: the CRC-32C of the rest.
 const sumMember = `,"crc32c":`
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -118,8 +116,7 @@ func sealHeader(text string) string {
 	return strings.TrimSuffix(text, "}") + sumMember + strconv.FormatUint(uint64(crc32.Checksum([]byte(text), castagnoli)), 10) + "}"
 }
 
-// parseVersion reads the JSON of the meta key of version id. Its errors wrap
-// [ErrBadVersion].
+// parseVersion parses the meta key of version id. Errors wrap [ErrBadVersion].
 func parseVersion(id, text string) (Version, error) {
 	v := Version{ID: id}
 	if err := json.Unmarshal([]byte(text), &v); err != nil {

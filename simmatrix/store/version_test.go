@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -26,16 +27,10 @@ func TestVersionSurvivesItsHeader(t *testing.T) {
 		Format:   metaFormat, Frequent: []string{"b", "a"},
 	}
 	text, err := encodeVersion(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	got, err := parseVersion(want.ID, text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("after encoding and parsing (-want +got):\n%s", diff)
-	}
+	check.OK(t, err)
+	check.Equal(t, want, got)
 }
 
 func TestParseVersionRefuses(t *testing.T) {
@@ -67,9 +62,7 @@ func FuzzParseVersion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		v, err := parseVersion("id", text)
 		if err != nil {
-			if !errors.Is(err, ErrBadVersion) {
-				t.Errorf("error %v does not wrap ErrBadVersion", err)
-			}
+			check.Error(t, ErrBadVersion, err)
 			return
 		}
 		again, err := encodeVersion(v)

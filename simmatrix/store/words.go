@@ -18,21 +18,20 @@ import (
 )
 
 const (
-	// chunkWords is how many words a chunk has: some 20 KiB, at most maxWordChunk
-	// inflated.
+	// chunkWords is the words per chunk: some 20 KiB, inflated at most
+	// maxWordChunk.
 	chunkWords   = 4096
 	maxWordChunk = chunkWords * (source.MaxWordBytes + 3*binary.MaxVarintLen32)
-	// pollWords is how many chunks are read in one poll, which also has to notice
-	// switches.
+	// pollWords is the chunks read per poll, which also has to notice switches.
 	pollWords = 32
 )
 
 var errWords = errors.New("not a chunk of words")
 
-// noDocFreqs is why no known word is near any.
+// noDocFreqs is why nothing is near any word.
 const noDocFreqs = "the matrix has no document frequencies"
 
-// Words say how many known words a version has in Redis, and their length.
+// Words are the number of known words of a version in Redis, and their bytes.
 type Words struct {
 	Count uint64 `json:"count"`
 	Bytes uint64 `json:"bytes"`
@@ -59,9 +58,9 @@ func wordsOf(m *simmatrix.Matrix) *Words {
 	return w
 }
 
-// chunksOfWords yields the fields of the hash of words: of each word how many
-// bytes it shares with the one before it in its chunk, how many it has besides,
-// these, and its document frequency, all deflated.
+// chunksOfWords yields the fields of the hash of words. A word is the number of
+// bytes it shares with the one before it in its chunk, the number of other
+// bytes, these, and its document frequency; all of it deflated.
 func chunksOfWords(id string, m *simmatrix.Matrix) iter.Seq2[string, string] {
 	return func(yield func(field, value string) bool) {
 		t := m.Table()
@@ -98,23 +97,23 @@ func chunksOfWords(id string, m *simmatrix.Matrix) iter.Seq2[string, string] {
 func deflated(plain string) string {
 	var b bytes.Buffer
 	w, _ := flate.NewWriter(&b, flate.DefaultCompression) // fails only for unknown levels
-	_, _ = io.WriteString(w, plain)                       // a buffer takes it all
+	_, _ = io.WriteString(w, plain)                       // a buffer never fails
 	_ = w.Close()
 	return b.String()
 }
 
-// wordsOwner is what the checksum of a chunk is for besides the chunk.
+// wordsOwner is included in the checksum of a chunk.
 func wordsOwner(id, field string) string { return id + " words " + field }
 
-// A wordReader reads the known words of a version from Redis, poll after poll.
+// A wordReader reads the known words of a version, over several polls.
 type wordReader struct {
-	version  *version // nil where there is nothing to read
-	next     int      // chunk
+	version  *version // nil if there is nothing to read
+	next     int      // chunk to read next
 	terms    []string
 	docFreqs []uint32
 }
 
-// open takes the words of the next chunk.
+// open reads the words of the next chunk.
 func (w *wordReader) open(field, sealed string) error {
 	chunk, err := unseal(wordsOwner(w.version.ID, field), sealed)
 	if err != nil {
@@ -152,9 +151,9 @@ func (w *wordReader) open(field, sealed string) error {
 	return nil
 }
 
-// readWords reads on the words of a followed matrix, and serves them when all
-// are there. Where they are damaged or lost, nothing is near any word, and the
-// state says so.
+// readWords continues to read the words of a followed matrix, and serves them
+// when all are there. If they are damaged or lost, nothing is near any word,
+// and the state says so.
 func (r *remote) readWords(ctx context.Context, f *followed) {
 	w := &f.words
 	v := w.version
@@ -175,7 +174,7 @@ func (r *remote) readWords(ctx context.Context, f *followed) {
 			return err
 		})
 		if errors.Is(err, ErrUnavailable) {
-			return // the next poll goes on
+			return // the next poll continues
 		}
 		if err == nil {
 			err = w.open(field, sealed)
@@ -190,7 +189,7 @@ func (r *remote) readWords(ctx context.Context, f *followed) {
 	}
 }
 
-// boundRows leaves to rows what words do not take, also while these are read.
+// boundRows gives rows the memory that words, also those being read, leave.
 func (r *remote) boundRows() {
 	size := uint64(0)
 	for _, f := range r.names {
@@ -201,8 +200,8 @@ func (r *remote) boundRows() {
 	r.cache.kept.Bound(r.cache.bytes - size)
 }
 
-// whyNoWords says why no known word is near any in a version, "" where some may
-// be and where nobody asks.
+// whyNoWords returns why nothing is near any word in a version, or "" if
+// something may be, or nobody asks.
 func (r *remote) whyNoWords(v *Version) string {
 	switch {
 	case r.mostWords == 0:

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -28,7 +29,7 @@ func wordy(tb testing.TB, n int) *simmatrix.Matrix {
 		rows = append(rows, simmatrix.TermRow{Term: string(word) + "x", DocFreq: 1})
 	}
 	m, err := simmatrix.New(simmatrix.Meta{Source: "words", Docs: 10}, rows)
-	must(tb, err)
+	check.OK(tb, err)
 	return m
 }
 
@@ -38,63 +39,51 @@ func nearest(s *Store, word string) string {
 }
 
 func TestKnownWordsComeFromRedisAndFromFiles(t *testing.T) {
-	s := startRedis(t)
-	a := s.admin(t)
+	s, a, c := setup(t)
 	m := wordy(t, 3*chunkWords)
-	first := publish(t, a, m)
+	first := publishMatrix(t, a, m)
 	for name, o := range map[string]Options{
 		"Redis": {Redis: s.at(), CacheBytes: 16 << 20, Words: true},
 		"file":  {Files: map[string]Loader{"main": InMemory(m)}, Words: true},
 	} {
 		store := open(t, o)
 		waitFor(t, 5*time.Second, name, func() bool { return nearest(store, "craem") == "[cream]" })
-		long, rows := strings.Repeat("cream", 200), make([]simmatrix.Row, 1)
-		if err := store.Pin().Of("main").Rows(t.Context(), []string{long}, rows); err != nil || !rows[0].IsZero() || nearest(store, long) != "[]" {
-			t.Errorf("%s: a word of 1,000 letters has the row %v and is near %s, error %v", name, rows[0], nearest(store, long), err)
-		}
-		if got := nearest(store, "nene"); got != "[]" || store.State()[0].NoWords != "" {
-			t.Errorf("%s: nearest to nene is %s, no words: %q", name, got, store.State()[0].NoWords)
+		long := strings.Repeat("cream", 200)
+		wantMark(t, store, "", long)
+		if nearest(store, long) != "[]" || nearest(store, "nene") != "[]" || store.State()[0].NoWords != "" {
+			t.Errorf("%s: near to 1,000 letters %s, to nene %s, no words: %q", name, nearest(store, long), nearest(store, "nene"), store.State()[0].NoWords)
 		}
 	}
-	if got := nearest(open(t, Options{Files: map[string]Loader{"main": InMemory(m)}}), "craem"); got != "[]" {
-		t.Errorf("nobody asks, and nearest is %s", got)
-	}
-	second := publish(t, a, wordy(t, 1))
+	check.Equal(t, "[]", nearest(open(t, Options{Files: map[string]Loader{"main": InMemory(m)}}), "craem"))
+	second := publishMatrix(t, a, wordy(t, 1))
 	_, err := a.Prune(t.Context(), "main", 1)
-	must(t, err)
-	c := s.client(t)
+	check.OK(t, err)
 	if ttl := c.PTTL(t.Context(), wordsKey("main", first)).Val(); ttl <= 0 || ttl > graceFor {
 		t.Errorf("words of a pruned version expire in %v", ttl)
 	}
-	if ttl := c.PTTL(t.Context(), wordsKey("main", second)).Val(); ttl != -1 {
-		t.Errorf("words of the active version expire in %v", ttl)
-	}
+	check.Equal(t, -1, c.PTTL(t.Context(), wordsKey("main", second)).Val())
 }
 
 func TestStateSaysWhyNoWordIsKnown(t *testing.T) {
-	s := startRedis(t)
-	a := s.admin(t)
+	s, a, c := setup(t)
 	noDocFreqsAt, err := simmatrix.New(simmatrix.Meta{}, []simmatrix.TermRow{{Term: "cream"}})
-	must(t, err)
-	v, err := a.Push(t.Context(), "main", wordy(t, 1), "", nil)
-	must(t, err)
+	check.OK(t, err)
+	v := pushed(t, a, wordy(t, 1))
 	v.Words = nil // as an earlier program pushed it
 	header, err := encodeVersion(v)
-	must(t, err)
-	must(t, s.client(t).Set(t.Context(), metaKey("main", v.ID), header, 0).Err())
-	must(t, s.client(t).Del(t.Context(), wordsKey("main", v.ID)).Err())
-	must(t, a.Activate(t.Context(), "main", v.ID))
-	old := v.ID
+	check.OK(t, err)
+	check.OK(t, c.Set(t.Context(), metaKey("main", v.ID), header, 0).Err())
+	check.OK(t, c.Del(t.Context(), wordsKey("main", v.ID)).Err())
 	for _, tt := range []struct {
 		version, want string
 		words         bool
 	}{
-		{old, "an earlier akin has pushed it: push it once more", true},
-		{old, "", false},
-		{publish(t, a, noDocFreqsAt), noDocFreqs, true},
-		{publish(t, a, wordy(t, 10_000)), "10001 words take 781 KiB, and half of the cache of rows (caches.size), shared by the matrices in Redis, is 512 KiB", true},
+		{v.ID, "an earlier akin has pushed it: push it once more", true},
+		{v.ID, "", false},
+		{publishMatrix(t, a, noDocFreqsAt), noDocFreqs, true},
+		{publishMatrix(t, a, wordy(t, 10_000)), "10001 words take 781 KiB, and half of the cache of rows (caches.size), shared by the matrices in Redis, is 512 KiB", true},
 	} {
-		must(t, a.Activate(t.Context(), "main", tt.version))
+		check.OK(t, a.Activate(t.Context(), "main", tt.version))
 		store := open(t, Options{Redis: s.at(), Words: tt.words})
 		if got := store.State()[0]; got.NoWords != tt.want || got.Version != tt.version || nearest(store, "craem") != "[]" {
 			t.Errorf("no words: %q, want %q; version %s", got.NoWords, tt.want, got.Version)
@@ -103,23 +92,21 @@ func TestStateSaysWhyNoWordIsKnown(t *testing.T) {
 }
 
 func TestDamagedWordsLeaveTheRowsServed(t *testing.T) {
-	s := startRedis(t)
-	version := publish(t, s.admin(t), wordy(t, chunkWords))
-	key, c := wordsKey("main", version), s.client(t)
+	s, a, c := setup(t)
+	version := publishMatrix(t, a, wordy(t, chunkWords))
+	key := wordsKey("main", version)
 	short := maps.Collect(chunksOfWords(version, wordy(t, chunkWords-5)))["0"] // and the word behind it is missing, too
 	for _, damage := range []*redis.IntCmd{
 		c.HSet(t.Context(), key, "1", "x"), c.HDel(t.Context(), key, "1"), c.HSet(t.Context(), key, "0", short, "1", short),
 	} {
-		must(t, damage.Err())
+		check.OK(t, damage.Err())
 		store := open(t, Options{Redis: s.at(), CacheBytes: 1 << 20, Words: true})
 		waitFor(t, 5*time.Second, "the damaged chunk", func() bool { return store.State()[0].NoWords != "" })
 		rows := make([]simmatrix.Row, 1)
 		if err := store.Pin().Of("main").Rows(t.Context(), []string{"cream"}, rows); err != nil || rows[0].DocFreq() != 7 || nearest(store, "craem") != "[]" {
 			t.Errorf("row %v, error %v, nearest %s", rows[0], err, nearest(store, "craem"))
 		}
-		if n := store.Stats().BadRows; n != 1 {
-			t.Errorf("%d bad answers are counted, want 1", n)
-		}
+		check.Equal(t, 1, store.Stats().BadRows)
 		const all = 1 << 20
 		fill(t, store.cache, store.Pin().Of("main").version)
 		waitFor(t, 5*time.Second, "rows that take the place of the words", func() bool { return store.cache.kept.Stats().Bytes > all*3/4 })
@@ -127,36 +114,23 @@ func TestDamagedWordsLeaveTheRowsServed(t *testing.T) {
 }
 
 func TestRowsGetBackWhatTheWordsOfAnotherVersionTook(t *testing.T) {
-	s := startRedis(t)
-	a := s.admin(t)
-	publish(t, a, wordy(t, chunkWords))
+	s, a, _ := setup(t)
+	publishMatrix(t, a, wordy(t, chunkWords))
 	const all = 1 << 20
 	store := open(t, Options{Redis: s.at(), CacheBytes: all, Words: true})
 	waitFor(t, 5*time.Second, "words", func() bool { return nearest(store, "craem") == "[cream]" })
-	var rows []simmatrix.TermRow // more than fit, and no word among them
-	var terms []string
-	for i := range 2000 {
-		row := simmatrix.TermRow{Term: fmt.Sprintf("t%04d", i)}
-		for k := range 50 {
-			row.Neighbors = append(row.Neighbors, simmatrix.Neighbor{Term: fmt.Sprintf("t%04d", (i+k+1)%2000), Similarity: 0.5})
-		}
-		rows, terms = append(rows, row), append(terms, row.Term)
-	}
-	m, err := simmatrix.New(simmatrix.Meta{}, rows)
-	must(t, err)
-	second := publish(t, a, m)
-	waitFor(t, 5*time.Second, "the second version", func() bool { return store.State()[0].Version == second })
-	must(t, store.Pin().Of("main").Rows(t.Context(), terms, make([]simmatrix.Row, len(terms))))
-	if got := store.Stats().Cache.Bytes; got < all*3/4 {
-		t.Errorf("rows take %d bytes, want nearly all %d that they may", got, all)
-	}
+	noWords, err := simmatrix.New(simmatrix.Meta{}, []simmatrix.TermRow{{Term: "none"}})
+	check.OK(t, err)
+	awaitServed(t, store, publishMatrix(t, a, noWords))
+	fill(t, store.cache, store.Pin().Of("main").version)
+	waitFor(t, 5*time.Second, "rows in nearly all of the cache", func() bool { return store.cache.kept.Stats().Bytes > all*3/4 })
 }
 
 // fill adds rows of 6 MiB to a cache.
 func fill(tb testing.TB, c *rowCache, v *version) {
 	tb.Helper()
 	row, err := simmatrix.PackRow(1, []simmatrix.Neighbor{{Term: strings.Repeat("x", 200), Similarity: 0.5, DocFreq: 1}})
-	must(tb, err)
+	check.OK(tb, err)
 	for i := range 16_000 {
 		c.add(v, []string{"t" + strconv.Itoa(i)}, []simmatrix.Row{row})
 	}
@@ -200,14 +174,14 @@ func TestChunksOfWordsAreReadAsWritten(t *testing.T) {
 		t.Fatalf("%d chunks, want %d", len(chunks), w.version.Words.chunks())
 	}
 	for k := range len(chunks) {
-		must(t, w.open(strconv.Itoa(k), chunks[strconv.Itoa(k)]))
+		check.OK(t, w.open(strconv.Itoa(k), chunks[strconv.Itoa(k)]))
 	}
 	want := slices.DeleteFunc(slices.Collect(m.Terms()), func(term string) bool { return term == "none" || term == "4711" })
 	if diff := cmp.Diff(want, w.terms); diff != "" || w.docFreqs[0] != 7 {
 		t.Errorf("words (-want +got):\n%s", diff)
 	}
 	few := &wordReader{version: &version{Version: Version{ID: "id", Words: &Words{Count: chunkWords + 5}}}}
-	must(t, few.open("0", chunks["0"]))
+	check.OK(t, few.open("0", chunks["0"]))
 	if err := few.open("1", chunks["1"]); err == nil || len(few.terms) > chunkWords+5 {
 		t.Errorf("%d words are read of a version that has %d, error %v", len(few.terms), chunkWords+5, err)
 	}

@@ -40,16 +40,18 @@ func fakeVector(text string) []float32 {
 // A fakeModel answers as OpenAI's API does, in another order than it was asked.
 type fakeModel struct {
 	mu     sync.Mutex
-	sizes  []int               // of the batches that were answered
-	texts  []string            // that were asked for
-	header http.Header         // of the last call
-	refuse func(n int) (w int) // returns a status for a batch of n texts, 0 to answer
+	sizes  []int       // of the batches that were answered
+	texts  []string    // that were asked for
+	calls  int         // answered or not
+	header http.Header // of the last call
+	// refuse returns a status for some texts, 0 to answer. It may answer itself,
+	// and returns -1 then.
+	refuse func(w http.ResponseWriter, texts []string) (status int)
 	spoil  func(data []map[string]any) any
+	late   int // the calls of more texts are not answered in time, unless it is 0
 }
 
 func (f *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	var body struct {
 		Model string
 		Input []string
@@ -58,11 +60,20 @@ func (f *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "bad body", http.StatusTeapot)
 		return
 	}
+	if f.late > 0 && len(body.Input) > f.late {
+		<-r.Context().Done()
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.header = r.Header.Clone()
+	f.calls++
 	if f.refuse != nil {
-		if status := f.refuse(len(body.Input)); status != 0 {
-			w.Header().Set("Retry-After", "1")
-			w.WriteHeader(status)
+		if status := f.refuse(w, body.Input); status != 0 {
+			if status > 0 {
+				w.Header().Set("Retry-After", "1")
+				w.WriteHeader(status)
+			}
 			return
 		}
 	}
@@ -83,20 +94,84 @@ func (f *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-func newModel(t *testing.T, h http.Handler, path string) *Model {
+// always refuses with a status.
+func always(status int) func(http.ResponseWriter, []string) int {
+	return func(http.ResponseWriter, []string) int { return status }
+}
+
+// with spoils answers: the first vector becomes this one.
+func with(vector any) func([]map[string]any) any {
+	return func(data []map[string]any) any {
+		data[0]["embedding"] = vector
+		return map[string]any{"data": data}
+	}
+}
+
+// withAll spoils answers: all vectors become this one.
+func withAll(vector []float32) func([]map[string]any) any {
+	return func(data []map[string]any) any {
+		for k := range data {
+			data[k]["embedding"] = vector
+		}
+		return map[string]any{"data": data}
+	}
+}
+
+func newModel(t *testing.T, h http.Handler) *Model {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	client, err := esclient.New(esclient.Options{URL: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { client.Close() })
 	return &Model{
-		Client: client, Node: server.URL, Path: path, Name: "tiny", Key: "secret-key",
+		Client: client, Node: server.URL, Path: "/v1/embeddings", Name: "tiny", Key: "secret-key",
 		Fits:  func(int) error { return nil },
 		Start: func(int, int, int) error { return nil },
 		Tell:  func(string, ...any) {},
+	}
+}
+
+// newCached returns a model with a cache that is not there yet.
+func newCached(t *testing.T, h http.Handler) *Model {
+	t.Helper()
+	m := newModel(t, h)
+	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
+	return m
+}
+
+// vectors asks for the vectors of words. Each word has its own, but for those
+// that are refused.
+func vectors(t *testing.T, m *Model, words []string, refused ...string) {
+	t.Helper()
+	got, err := m.Vectors(t.Context(), words, nil)
+	must(t, err)
+	for k, word := range words {
+		want := fakeVector(m.Prefix + word)
+		if slices.Contains(refused, word) {
+			want = nil
+		}
+		if !slices.Equal(got[k], want) {
+			t.Fatalf("%s has the vector %v", word, got[k])
+		}
+	}
+}
+
+// wantError wants the vectors of words not to come, for these reasons.
+func wantError(t *testing.T, m *Model, words []string, reasons ...string) {
+	t.Helper()
+	_, err := m.Vectors(t.Context(), words, nil)
+	for _, want := range reasons {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
 	}
 }
 
@@ -123,24 +198,20 @@ func numbered(n int) []string {
 
 func TestEveryWordGetsItsVector(t *testing.T) {
 	fake := &fakeModel{}
-	m := newModel(t, fake, "/v1/embeddings")
+	m := newModel(t, fake)
 	m.Prefix = "query: "
-	words, done := numbered(600), 0
-	vectors, err := m.Vectors(t.Context(), words, func(_ string, now, total int) {
-		if done = now; total != len(words) {
+	vectors(t, m, numbered(600))
+	if len(fake.sizes) != 4 || fake.header.Get("Authorization") != "Bearer secret-key" {
+		t.Errorf("batches of %v, with %v", fake.sizes, fake.header)
+	}
+	done := 0
+	_, err := m.Vectors(t.Context(), numbered(600), func(_ string, now, total int) {
+		if done = now; total != 600 {
 			t.Errorf("%d of %d", now, total)
 		}
 	})
-	if err != nil || done != len(words) {
-		t.Fatal(done, err)
-	}
-	for k, w := range words {
-		if !slices.Equal(vectors[k], fakeVector("query: "+w)) {
-			t.Fatalf("%s has the vector of another word", w)
-		}
-	}
-	if len(fake.sizes) != 4 || fake.header.Get("Authorization") != "Bearer secret-key" {
-		t.Errorf("batches of %v, with %v", fake.sizes, fake.header)
+	if err != nil || done != 600 {
+		t.Error(done, err)
 	}
 }
 
@@ -166,7 +237,8 @@ func TestModelsOfClustersAreAskedInTheirOwnWords(t *testing.T) {
 					t.Errorf("%s %s %s", r.Method, r.URL, text)
 				}
 				_, _ = w.Write([]byte(tt.answer))
-			}), path)
+			}))
+			m.Path = path
 			got, err := m.Vectors(t.Context(), []string{"a", "b"}, nil)
 			if diff := cmp.Diff([][]float32{{1, 2}, {3, 4}}, got); err != nil || diff != "" {
 				t.Error(err, diff)
@@ -177,15 +249,13 @@ func TestModelsOfClustersAreAskedInTheirOwnWords(t *testing.T) {
 
 // Text-embeddings-inference takes 32 texts by default, and answers 413 to more.
 func TestBatchesBecomeAsSmallAsTheModelTakes(t *testing.T) {
-	fake := &fakeModel{refuse: func(n int) int {
-		if n > 32 {
+	fake := &fakeModel{refuse: func(_ http.ResponseWriter, texts []string) int {
+		if len(texts) > 32 {
 			return http.StatusRequestEntityTooLarge
 		}
 		return 0
 	}}
-	if _, err := newModel(t, fake, "/v1/embeddings").Vectors(t.Context(), numbered(100), nil); err != nil {
-		t.Fatal(err)
-	}
+	vectors(t, newModel(t, fake), numbered(100))
 	if slices.Max(fake.sizes) > 32 || slices.Max(fake.sizes) < 16 {
 		t.Errorf("batches of %v", fake.sizes)
 	}
@@ -196,32 +266,15 @@ func TestWordsThatAreRefusedKeepNoOthersBack(t *testing.T) {
 	words := numbered(2000)
 	const long = 500
 	for _, bad := range []int{0, 1, 400} { // in the first batch, too
-		fake, calls := &fakeModel{}, 0
-		server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, _ := io.ReadAll(r.Body)
-			var asked struct{ Input []string }
-			_ = json.Unmarshal(body, &asked)
-			fake.mu.Lock()
-			calls++
-			fake.mu.Unlock()
-			if slices.Contains(asked.Input, words[bad]) || slices.Contains(asked.Input, words[long]) && len(asked.Input) > 8 {
-				w.WriteHeader(http.StatusBadRequest)
-				return
+		fake := &fakeModel{refuse: func(_ http.ResponseWriter, texts []string) int {
+			if slices.Contains(texts, words[bad]) || slices.Contains(texts, words[long]) && len(texts) > 8 {
+				return http.StatusBadRequest
 			}
-			r.Body = io.NopCloser(bytes.NewReader(body))
-			fake.ServeHTTP(w, r)
-		})
-		vectors, err := newModel(t, server, "/v1/embeddings").Vectors(t.Context(), words, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for k := range words {
-			if (vectors[k] == nil) != (k == bad) {
-				t.Errorf("%s has the vector %v", words[k], vectors[k])
-			}
-		}
-		if calls > 60 {
-			t.Errorf("%d calls for %d words of which the model refuses one at %d", calls, len(words), bad)
+			return 0
+		}}
+		vectors(t, newModel(t, fake), words, words[bad])
+		if fake.calls > 60 {
+			t.Errorf("%d calls for %d words of which the model refuses one at %d", fake.calls, len(words), bad)
 		}
 	}
 }
@@ -244,37 +297,15 @@ func TestSlowModelGetsWhatItCanAnswerInTime(t *testing.T) {
 
 // A model that was fast may meet long words, or other work.
 func TestBatchesThatAreAnsweredTooLateBecomeSmaller(t *testing.T) {
-	fake := &fakeModel{}
-	late := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		var asked struct{ Input []string }
-		_ = json.Unmarshal(body, &asked)
-		if len(asked.Input) > 20 {
-			<-r.Context().Done()
-			return
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		fake.ServeHTTP(w, r)
-	})
-	m := newModel(t, late, "/v1/embeddings")
+	m := newModel(t, &fakeModel{late: 20})
 	m.timeout = 300 * time.Millisecond
-	vectors, err := m.Vectors(t.Context(), numbered(60), nil)
-	if err != nil || slices.ContainsFunc(vectors, func(v []float32) bool { return len(v) == 0 }) {
-		t.Errorf("%v, batches of %v", err, fake.sizes)
-	}
+	vectors(t, m, numbered(60))
 }
 
 // What one server answers to all words must not get into the cache.
 func TestTheSameVectorForAllWordsEndsTheBuild(t *testing.T) {
-	fake := &fakeModel{spoil: func(data []map[string]any) any {
-		for k := range data {
-			data[k]["embedding"] = []float32{1, 2, 3, 4, 5, 6, 7, 8}
-		}
-		return map[string]any{"data": data}
-	}}
-	if _, err := newModel(t, fake, "/v1/embeddings").Vectors(t.Context(), numbered(100), nil); err == nil || !strings.Contains(err.Error(), "the same vector") {
-		t.Errorf("got %v", err)
-	}
+	fake := &fakeModel{spoil: withAll([]float32{1, 2, 3, 4, 5, 6, 7, 8})}
+	wantError(t, newModel(t, fake), numbered(100), "the same vector")
 	if len(fake.sizes) != 1 {
 		t.Errorf("batches of %v", fake.sizes)
 	}
@@ -285,149 +316,134 @@ func TestAWordWithoutNumbersIsLeftOut(t *testing.T) {
 	const bad = "w777"
 	words := numbered(1000)
 	words[0], words[777] = bad, bad
-	for name, answer := range map[string]func(w http.ResponseWriter){
-		"as Ollama": func(w http.ResponseWriter) {
+	for _, answer := range []func(w http.ResponseWriter){
+		func(w http.ResponseWriter) { // as Ollama
 			w.WriteHeader(http.StatusInternalServerError)
 			_, _ = io.WriteString(w, `{"error":{"message":"failed to encode response: json: unsupported value: NaN"}}`)
 		},
-		"as null": func(w http.ResponseWriter) {
-			_, _ = io.WriteString(w, `{"data":[{"index":0,"embedding":[1,null]}]}`)
-		},
+		func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"data":[{"index":0,"embedding":[1,null]}]}`) },
 	} {
-		fake := &fakeModel{}
-		m := newModel(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, _ := io.ReadAll(r.Body)
-			if bytes.Contains(body, []byte(`"`+bad+`"`)) {
-				answer(w)
-				return
+		vectors(t, newModel(t, &fakeModel{refuse: func(w http.ResponseWriter, texts []string) int {
+			if !slices.Contains(texts, bad) {
+				return 0
 			}
-			r.Body = io.NopCloser(bytes.NewReader(body))
-			fake.ServeHTTP(w, r)
-		}), "/v1/embeddings")
-		vectors, err := m.Vectors(t.Context(), words, nil)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		for k, v := range vectors {
-			if (len(v) == 0) != (words[k] == bad) {
-				t.Errorf("%s: %s has %d numbers", name, words[k], len(v))
-			}
-		}
+			answer(w)
+			return -1
+		}}), words, bad)
 	}
 }
 
 // A batch that a model knows nothing of is no reason to end where it knew others.
 func TestABatchOfOneVectorIsTakenOnceOthersDiffered(t *testing.T) {
-	calls := 0
-	fake := &fakeModel{spoil: func(data []map[string]any) any {
-		if calls++; calls > 1 {
-			for k := range data {
-				data[k]["embedding"] = make([]float32, 8)
-			}
+	fake := &fakeModel{}
+	fake.spoil = func(data []map[string]any) any {
+		if fake.calls == 1 {
+			return map[string]any{"data": data}
 		}
-		return map[string]any{"data": data}
-	}}
-	if _, err := newModel(t, fake, "/v1/embeddings").Vectors(t.Context(), numbered(200), nil); err != nil || calls < 2 {
-		t.Errorf("%v after %d calls", err, calls)
+		return withAll(make([]float32, 8))(data)
+	}
+	if _, err := newModel(t, fake).Vectors(t.Context(), numbered(200), nil); err != nil || fake.calls < 2 {
+		t.Errorf("%v after %d calls", err, fake.calls)
 	}
 }
 
 // A build that is interrupted while four batches are under way goes on: only
 // what was under way is sent again.
 func TestAnInterruptedBuildGoesOnFromItsCache(t *testing.T) {
-	fake := &fakeModel{}
-	m := newModel(t, fake, "/v1/embeddings")
-	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
-	words := numbered(3000)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	if _, err := m.Vectors(ctx, words, func(_ string, done, _ int) {
-		if done > 1200 {
-			stop()
+	for _, taken := range []bool{false, true} { // the model is taken away
+		fake := &fakeModel{}
+		m := newCached(t, fake)
+		words := numbered(3000)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		fake.refuse = func(http.ResponseWriter, []string) int {
+			if taken && len(fake.texts) > 1200 {
+				return http.StatusNotFound
+			}
+			return 0
 		}
-	}); err == nil {
-		t.Fatal("it was not interrupted")
-	}
-	vectors, err := m.Vectors(t.Context(), words, nil)
-	if err != nil || slices.ContainsFunc(vectors, func(v []float32) bool { return len(v) == 0 }) {
-		t.Error(err)
-	}
-	if again := len(fake.texts) - len(words); again < 0 || again > callsAtOnce*batchWords {
-		t.Errorf("%d words were sent twice", again)
+		if _, err := m.Vectors(ctx, words, func(_ string, done, _ int) {
+			if !taken && done > 1200 {
+				stop()
+			}
+		}); err == nil {
+			t.Fatal("it was not interrupted")
+		}
+		fake.mu.Lock() // an interrupted call may still be answered
+		kept := len(fake.texts)
+		fake.mu.Unlock()
+		left, err := missing(m, words)
+		if lost := left - (len(words) - kept); err != nil || lost < 0 || lost > callsAtOnce*batchWords {
+			t.Errorf("%d of %d are missing after %d: %v", left, len(words), kept, err)
+		}
+		fake.refuse = nil
+		vectors(t, m, words)
+		if again := len(fake.texts) - len(words); again < 0 || again > callsAtOnce*batchWords {
+			t.Errorf("%d words were sent twice", again)
+		}
 	}
 }
 
 func TestModelThatRefusesEverythingIsSoonLeftAlone(t *testing.T) {
-	calls := 0
-	fake := &fakeModel{refuse: func(int) int { calls++; return http.StatusBadRequest }}
-	if _, err := newModel(t, fake, "/v1/embeddings").Vectors(t.Context(), numbered(2000), nil); err == nil || calls > 30 {
-		t.Errorf("%v after %d calls", err, calls)
-	}
-}
-
-func TestPatienceEndsWithWhatTheModelAnswered(t *testing.T) {
-	m := newModel(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "3600")
-		w.WriteHeader(http.StatusTooManyRequests)
-		_, _ = w.Write([]byte(`{"error":{"type":"insufficient_quota","message":"pay for secret-key first"}}`))
-	}), "/v1/embeddings")
-	_, err := m.Vectors(t.Context(), []string{"a"}, nil)
-	for _, want := range []string{"429", "insufficient_quota", "pay for … first", "asks to wait 1h0m0s, and akin waits no longer than 5m0s"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+	for taken, most := range map[int]int{0: 30, 1: 1000} {
+		fake := &fakeModel{}
+		fake.refuse = func(http.ResponseWriter, []string) int {
+			if fake.calls <= taken {
+				return 0
+			}
+			return http.StatusBadRequest
+		}
+		if _, err := newModel(t, fake).Vectors(t.Context(), numbered(5000), nil); err == nil || fake.calls > most {
+			t.Errorf("%v after %d calls, of which %d were answered", err, fake.calls, taken)
 		}
 	}
 }
 
+func TestPatienceEndsWithWhatTheModelAnswered(t *testing.T) {
+	wantError(t, newModel(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = w.Write([]byte(`{"error":{"type":"insufficient_quota","message":"pay for secret-key first"}}`))
+	})), []string{"a"}, "429", "insufficient_quota", "pay for … first", "asks to wait 1h0m0s, and akin waits no longer than 5m0s")
+}
+
 func TestOverloadedModelIsAskedAgain(t *testing.T) {
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
-		refused := 0
-		fake := &fakeModel{refuse: func(int) int {
-			if refused++; refused <= 2 {
+		fake := &fakeModel{}
+		fake.refuse = func(http.ResponseWriter, []string) int {
+			if fake.calls <= 2 {
 				return status
 			}
 			return 0
-		}}
-		if _, err := newModel(t, fake, "/v1/embeddings").Vectors(t.Context(), []string{"a"}, nil); err != nil || refused != 3 {
-			t.Errorf("%d: %v after %d calls", status, err, refused)
+		}
+		if vectors(t, newModel(t, fake), []string{"a"}); fake.calls != 3 {
+			t.Errorf("%d: %d calls", status, fake.calls)
 		}
 	}
 }
 
 func TestBadAnswersOfAModelEndTheBuild(t *testing.T) {
-	with := func(vector any) func([]map[string]any) any {
-		return func(data []map[string]any) any {
-			data[0]["embedding"] = vector
-			return map[string]any{"data": data}
-		}
-	}
 	for name, tt := range map[string]struct {
 		fake *fakeModel
 		want string
 	}{
-		"no key":           {&fakeModel{refuse: func(int) int { return http.StatusUnauthorized }}, EnvKey},
-		"no such model":    {&fakeModel{refuse: func(int) int { return http.StatusNotFound }}, "404"},
-		"HTML":             {&fakeModel{spoil: func([]map[string]any) any { return "<html>" }}, "look at the URL"},
-		"Ollama's own API": {&fakeModel{spoil: func([]map[string]any) any { return `{"model":"tiny","embeddings":[[1],[2]]}` }}, "use /v1/embeddings"},
-		"half a batch":     {&fakeModel{spoil: func(d []map[string]any) any { return map[string]any{"data": d[1:]} }}, "vectors for 2 texts"},
-		"a text twice":     {&fakeModel{spoil: func(d []map[string]any) any { d[0]["index"] = 0; return map[string]any{"data": d} }}, "0 vectors"},
-		"other dimensions": {&fakeModel{spoil: with([]float32{1, 2})}, "of 8 and of 2 numbers"},
-		"no numbers":       {&fakeModel{spoil: with([]float32{})}, "empty"},
-		"an error with 200": {&fakeModel{spoil: func([]map[string]any) any {
-			return `{"error":{"message":"tiny is loading, secret-key"}}`
-		}}, "answers 200: "},
-		"nothing with 200": {&fakeModel{spoil: func([]map[string]any) any { return "" }}, "the model at http://127.0.0.1"},
-		"zeros": {&fakeModel{spoil: func(d []map[string]any) any {
-			d[0]["embedding"], d[1]["embedding"] = make([]float32, 8), make([]float32, 8)
-			return map[string]any{"data": d}
-		}}, "zeros only"},
+		"no key":            {&fakeModel{refuse: always(http.StatusUnauthorized)}, EnvKey},
+		"no such model":     {&fakeModel{refuse: always(http.StatusNotFound)}, "404"},
+		"HTML":              {&fakeModel{spoil: func([]map[string]any) any { return "<html>" }}, "look at the URL"},
+		"Ollama's own API":  {&fakeModel{spoil: func([]map[string]any) any { return `{"model":"tiny","embeddings":[[1],[2]]}` }}, "use /v1/embeddings"},
+		"half a batch":      {&fakeModel{spoil: func(d []map[string]any) any { return map[string]any{"data": d[1:]} }}, "vectors for 2 texts"},
+		"a text twice":      {&fakeModel{spoil: func(d []map[string]any) any { d[0]["index"] = 0; return map[string]any{"data": d} }}, "0 vectors"},
+		"other dimensions":  {&fakeModel{spoil: with([]float32{1, 2})}, "of 8 and of 2 numbers"},
+		"no numbers":        {&fakeModel{spoil: with([]float32{})}, "empty"},
+		"an error with 200": {&fakeModel{spoil: func([]map[string]any) any { return `{"error":{"message":"tiny is loading, secret-key"}}` }}, "answers 200: "},
+		"nothing with 200":  {&fakeModel{spoil: func([]map[string]any) any { return "" }}, "the model at http://127.0.0.1"},
+		"zeros":             {&fakeModel{spoil: withAll(make([]float32, 8))}, "zeros only"},
 		"null":              {&fakeModel{spoil: with([]any{1, nil, 2, 3, 4, 5, 6, 7})}, "null"},
 		"infinite":          {&fakeModel{spoil: with([]float64{1e38, 0, 0, 0, 0, 0, 0, 1e39})}, "read the answer"},
 		"NaN, which is not": {&fakeModel{spoil: func([]map[string]any) any { return `{"data":[{"index":0,"embedding":[NaN]}]}` }}, "read the answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := newModel(t, tt.fake, "/v1/embeddings").Vectors(t.Context(), []string{"a", "b"}, nil)
+			_, err := newModel(t, tt.fake).Vectors(t.Context(), []string{"a", "b"}, nil)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret-key") || strings.Contains(err.Error(), "cluster") {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
@@ -435,196 +451,100 @@ func TestBadAnswersOfAModelEndTheBuild(t *testing.T) {
 	}
 }
 
-func TestInterruptedWorkGoesOnFromTheCache(t *testing.T) {
-	answered := 0
-	fake := &fakeModel{refuse: func(int) int {
-		if answered++; answered == 2 {
-			return http.StatusNotFound // the model is taken away
-		}
-		return 0
-	}}
-	m := newModel(t, fake, "/v1/embeddings")
-	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
-	words := numbered(500)
-	if _, err := m.Vectors(t.Context(), words, nil); err == nil {
-		t.Fatal("no error")
-	}
-	kept := len(fake.texts)
-	left, err := missing(m, words)
-	if err != nil || left != len(words)-kept || kept == 0 {
-		t.Errorf("%d of %d are missing after %d: %v", left, len(words), kept, err)
-	}
-	again, err := m.Vectors(t.Context(), words, nil)
-	if err != nil || len(fake.texts) != len(words) {
-		t.Fatalf("%d texts were sent for %d words: %v", len(fake.texts), len(words), err)
-	}
-	for k, w := range words {
-		if !slices.Equal(again[k], fakeVector(w)) {
-			t.Fatalf("%s has the vector of another word", w)
-		}
-	}
-}
-
 func TestDamagedCacheIsSaidToBe(t *testing.T) {
-	m := newModel(t, &fakeModel{}, "/v1/embeddings")
-	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
-	if _, err := m.Vectors(t.Context(), numbered(2000), nil); err != nil {
-		t.Fatal(err)
-	}
+	m := newCached(t, &fakeModel{})
+	vectors(t, m, numbered(2000))
 	whole, err := os.ReadFile(m.Cache)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, damaged := range map[string][]byte{
 		"half of it": whole[:len(whole)/2],
 		"its pages":  slices.Concat(whole[:4*os.Getpagesize()], bytes.Repeat([]byte{0xff}, len(whole)-4*os.Getpagesize())),
 	} {
-		m.Cache = filepath.Join(t.TempDir(), "vectors.db")
-		if err := os.WriteFile(m.Cache, damaged, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := m.Vectors(t.Context(), numbered(2000), nil); err == nil || !strings.Contains(err.Error(), "damaged: remove it") {
-			t.Errorf("%s: %v", name, err)
-		}
+		m.Cache = filepath.Join(t.TempDir(), name)
+		must(t, os.WriteFile(m.Cache, damaged, 0o600))
+		wantError(t, m, numbered(2000), "damaged: remove it")
 	}
 }
 
 func TestModelThatIsNotThereIsNotAskedAgain(t *testing.T) {
 	server := httptest.NewServer(nil)
-	m := newModel(t, &fakeModel{}, "/v1/embeddings")
+	m := newModel(t, &fakeModel{})
 	client, err := esclient.New(esclient.Options{URL: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
 	server.Close()
 	m.Client, m.Node = client, server.URL
 	m.Tell = func(format string, args ...any) { t.Errorf(format, args...) }
-	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err == nil || !strings.Contains(err.Error(), "the model at "+server.URL) {
-		t.Error(err)
-	}
+	wantError(t, m, []string{"a"}, "the model at "+server.URL)
 }
 
 func TestLookingForMissingWordsWritesNothing(t *testing.T) {
-	m := newModel(t, &fakeModel{}, "/v1/embeddings")
-	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
+	m := newCached(t, &fakeModel{})
 	if n, err := missing(m, []string{"a"}); err != nil || n != 1 {
 		t.Error(n, err)
 	}
-	if err := m.Check(); err != nil {
-		t.Error(err)
-	}
+	must(t, m.Check())
 	if _, err := os.Stat(m.Cache); err == nil {
 		t.Error("there is a cache, of a model that was never asked")
 	}
-	if err := os.WriteFile(m.Cache, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(m.Cache, nil, 0o600))
 	if n, err := missing(m, []string{"a"}); err != nil || n != 1 {
 		t.Error("of an empty file:", n, err)
 	}
 }
 
 func TestFilesThatAreNoCacheAreRefused(t *testing.T) {
-	m := newModel(t, &fakeModel{}, "/v1/embeddings")
-	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
-	if err := os.WriteFile(m.Cache, bytes.Repeat([]byte("no cache "), 2000), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err == nil || !strings.Contains(err.Error(), m.Cache) {
-		t.Error(err)
-	}
+	m := newCached(t, &fakeModel{})
+	must(t, os.WriteFile(m.Cache, bytes.Repeat([]byte("no cache "), 2000), 0o600))
+	wantError(t, m, []string{"a"}, m.Cache)
 	if err := m.Check(); err == nil {
 		t.Error("no error")
 	}
 }
 
-func second(_ [][]float32, err error) error { return err }
-
 func TestCacheOfAnotherModelIsRefused(t *testing.T) {
-	m := newModel(t, &fakeModel{}, "/v1/embeddings")
-	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
-	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	m := newCached(t, &fakeModel{})
+	vectors(t, m, []string{"a"})
 	for _, change := range []func(m *Model){func(m *Model) { m.Name = "other" }, func(m *Model) { m.Prefix = "query: " }} {
 		other := *m
 		change(&other)
-		for _, err := range []error{second(other.Vectors(t.Context(), []string{"a"}, nil)), other.Check()} {
-			if err == nil || !strings.Contains(err.Error(), "name another file") {
-				t.Errorf("%s with %q: %v", other.Name, other.Prefix, err)
-			}
+		wantError(t, &other, []string{"a"}, "name another file")
+		if err := other.Check(); err == nil || !strings.Contains(err.Error(), "name another file") {
+			t.Errorf("%s with %q: %v", other.Name, other.Prefix, err)
 		}
 	}
 	// A model of the same name that has become another one shows by its dimension.
-	fake := &fakeModel{spoil: func(data []map[string]any) any {
-		data[0]["embedding"] = []float32{1}
-		return map[string]any{"data": data}
-	}}
-	other := newModel(t, fake, "/v1/embeddings")
+	other := newModel(t, &fakeModel{spoil: with([]float32{1})})
 	other.Cache = m.Cache
-	if _, err := other.Vectors(t.Context(), []string{"a", "b"}, nil); err == nil || !strings.Contains(err.Error(), "of 8 and of 1 numbers") {
-		t.Error(err)
-	}
+	wantError(t, other, []string{"a", "b"}, "of 8 and of 1 numbers")
+	wantError(t, other, []string{"b"}, "of 8 and of 1 numbers") // which the cache knows
 }
 
 // A first call with a wrong name must not keep the right one out.
 func TestCacheOfAModelThatNeverAnsweredIsThatOfAny(t *testing.T) {
-	fake := &fakeModel{refuse: func(int) int { return http.StatusNotFound }}
-	m := newModel(t, fake, "/v1/embeddings")
-	m.Name, m.Cache = "mistyped", filepath.Join(t.TempDir(), "vectors.db")
-	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err == nil {
-		t.Fatal("no error")
-	}
+	fake := &fakeModel{refuse: always(http.StatusNotFound)}
+	m := newCached(t, fake)
+	m.Name = "mistyped"
+	wantError(t, m, []string{"a"}, "")
 	m.Name, fake.refuse = "tiny", nil
-	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestCacheKnowsTheDimensionOfItsVectors(t *testing.T) {
-	m := newModel(t, &fakeModel{}, "/v1/embeddings")
-	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
-	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	other := newModel(t, &fakeModel{spoil: func(data []map[string]any) any {
-		data[0]["embedding"] = []float32{1}
-		return map[string]any{"data": data}
-	}}, "/v1/embeddings")
-	other.Cache = m.Cache
-	if _, err := other.Vectors(t.Context(), []string{"b"}, nil); err == nil || !strings.Contains(err.Error(), "of 8 and of 1 numbers") {
-		t.Error(err)
-	}
+	vectors(t, m, []string{"a"})
 }
 
 // Files of before the dimension and refused words were kept.
 func TestOldCachesAreReadable(t *testing.T) {
-	m := newModel(t, &fakeModel{}, "/v1/embeddings")
-	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
-	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	m := newCached(t, &fakeModel{})
+	vectors(t, m, []string{"a"})
 	db, err := bbolt.Open(m.Cache, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(aboutBucket).Delete([]byte("dimension")) })
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := m.Vectors(t.Context(), []string{"a", "b"}, nil); err != nil || !slices.Equal(got[0], fakeVector("a")) || !slices.Equal(got[1], fakeVector("b")) {
-		t.Error(got, err)
-	}
+	must(t, errors.Join(err, db.Close()))
+	vectors(t, m, []string{"a", "b"})
 }
 
 func TestCacheThatAnotherBuildUsesIsSaidToBe(t *testing.T) {
-	m := newModel(t, &fakeModel{}, "/v1/embeddings")
-	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
+	m := newCached(t, &fakeModel{})
 	db, err := bbolt.Open(m.Cache, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	if err := m.Check(); err == nil || !strings.Contains(err.Error(), "another build uses it") {
 		t.Error(err)
@@ -632,80 +552,42 @@ func TestCacheThatAnotherBuildUsesIsSaidToBe(t *testing.T) {
 }
 
 func TestRefusedWordsAreSentOnce(t *testing.T) {
-	fake := &fakeModel{}
 	bad := []string{"word3", "word299"}
-	m := newModel(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		for _, word := range bad {
-			if bytes.Contains(body, []byte(`"`+word+`"`)) {
-				w.WriteHeader(http.StatusBadRequest)
-				return
-			}
+	m := newCached(t, &fakeModel{refuse: func(_ http.ResponseWriter, texts []string) int {
+		if slices.ContainsFunc(texts, func(text string) bool { return slices.Contains(bad, text) }) {
+			return http.StatusBadRequest
 		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		fake.ServeHTTP(w, r)
-	}), "/v1/embeddings")
-	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
+		return 0
+	}})
 	words := numbered(300)
 	// Alone they may be refused for another reason.
-	if _, err := m.Vectors(t.Context(), bad, nil); err != nil {
-		t.Fatal(err)
-	}
+	vectors(t, m, bad, bad...)
 	if n, err := missing(m, bad); err != nil || n != 2 {
 		t.Error(n, err)
 	}
-	if _, err := m.Vectors(t.Context(), words, nil); err != nil {
-		t.Fatal(err)
-	}
+	vectors(t, m, words, bad...)
 	if n, err := missing(m, words); err != nil || n != 0 {
 		t.Errorf("%d words are sent again: %v", n, err)
 	}
-	vectors, err := m.Vectors(t.Context(), words, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for k, word := range words {
-		if (len(vectors[k]) == 0) != slices.Contains(bad, word) {
-			t.Errorf("%s has the vector %v", word, vectors[k])
-		}
-	}
-}
-
-func TestModelThatBeginsToRefuseEverythingIsLeftAlone(t *testing.T) {
-	calls, taken := 0, false
-	fake := &fakeModel{refuse: func(int) int {
-		if calls++; !taken {
-			taken = true
-			return 0
-		}
-		return http.StatusBadRequest
-	}}
-	if _, err := newModel(t, fake, "/v1/embeddings").Vectors(t.Context(), numbered(5000), nil); err == nil || calls > 1000 {
-		t.Errorf("%v after %d calls", err, calls)
-	}
+	vectors(t, m, words, bad...)
 }
 
 func TestNothingMoreIsSentOfWhatDoesNotFit(t *testing.T) {
 	fake, end := &fakeModel{}, errors.New("too large")
-	m := newModel(t, fake, "/v1/embeddings")
-	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
-	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	asked := 0
+	m := newCached(t, fake)
+	vectors(t, m, []string{"a"})
 	m.Fits = func(dim int) error {
-		if asked = dim; dim == 8 {
+		if dim == 8 {
 			return end
 		}
 		return nil
 	}
-	words := numbered(1000)
-	if _, err := m.Vectors(t.Context(), words, nil); !errors.Is(err, end) || len(fake.texts) != 1 {
-		t.Errorf("%v after %d texts, with the dimension %d in the cache", err, len(fake.texts), asked)
-	}
-	m.Cache = ""
-	if _, err := m.Vectors(t.Context(), words, nil); !errors.Is(err, end) || len(fake.texts) != 1+firstWords {
-		t.Errorf("%v after %d texts, of dimension %d", err, len(fake.texts), asked)
+	for texts, cache := range map[int]string{1: m.Cache, 1 + firstWords: ""} {
+		fake.texts = fake.texts[:1]
+		m.Cache = cache
+		if _, err := m.Vectors(t.Context(), numbered(1000), nil); !errors.Is(err, end) || len(fake.texts) != texts {
+			t.Errorf("%v after %d texts, want %d", err, len(fake.texts), texts)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/documents"
 )
 
@@ -101,9 +102,7 @@ func TestWhatIsWrittenIsSentInParts(t *testing.T) {
 			t.Errorf("%d bytes in one of %d calls, for %d documents", c.most, c.calls, len(c.writes))
 		}
 		for id, n := range c.writes {
-			if n != 1 {
-				t.Errorf("%s was written %d times", id, n)
-			}
+			check.Equal(t, 1, n, id)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 )
@@ -51,9 +52,7 @@ func TestSecondBackfillWritesNothing(t *testing.T) {
 		if _, err := fill(t.Context(), x, w, o); err != nil {
 			t.Fatal(err)
 		}
-		if x.written() != 700 {
-			t.Errorf("%+v: %d written", o, x.written())
-		}
+		check.Equal(t, 700, x.written(), o)
 	}
 }
 
@@ -103,13 +102,12 @@ func TestOtherWeightsMakeOtherNorms(t *testing.T) {
 func TestInterruptedBackfillDoesTheRestOnly(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(3000)...), testWeights(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	x.before = func(call string, _ []documents.DocRef) error {
-		if call == "update" && x.written() >= 1000 {
+	x.on("update", func([]documents.DocRef) error {
+		if x.written() >= 1000 {
 			cancel()
-			return ctx.Err()
 		}
-		return nil
-	}
+		return ctx.Err()
+	})
 	counts, err := fill(ctx, x, w, Options{})
 	done := x.written()
 	if !errors.Is(err, context.Canceled) || counts.Written != done || done == 3000 {
@@ -179,9 +177,7 @@ func TestBatchesUnderWayAreFinishedAndCounted(t *testing.T) {
 		if !errors.Is(x.err, context.Canceled) || x.counts.Written != 1500 || x.written() != 1500 {
 			t.Errorf("%+v, %v, %d written", x.counts, x.err, x.written())
 		}
-		if x.calls != 3 {
-			t.Errorf("%d calls, want those of three workers and none after the interruption", x.calls)
-		}
+		check.Equal(t, 3, x.calls)
 	})
 }
 
@@ -191,9 +187,7 @@ func TestInterruptedBackfillDoesNotWaitForever(t *testing.T) {
 		if want := (Counts{Rounds: 1}); !errors.Is(x.err, context.Canceled) || x.counts != want {
 			t.Errorf("%+v, %v, want %+v", x.counts, x.err, want)
 		}
-		if x.took != normsLastCallTime {
-			t.Errorf("took %v, want %v", x.took, normsLastCallTime)
-		}
+		check.Equal(t, normsLastCallTime, x.took)
 	})
 }
 
@@ -204,13 +198,13 @@ func TestDocumentsWrittenMeanwhileAreDoneInAnotherRound(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					x, w := newFakeIndex(manyTexts(600)...), testWeights(t)
 					times := 0
-					x.before = func(call string, docs []documents.DocRef) error {
-						if i := slices.IndexFunc(docs, func(d documents.DocRef) bool { return d.ID == "5" }); call == when && i >= 0 && times < 3 {
+					x.on(when, func(docs []documents.DocRef) error {
+						if slices.ContainsFunc(docs, func(d documents.DocRef) bool { return d.ID == "5" }) && times < 3 {
 							times++
 							x.put("5", fmt.Sprintf("common changed %d", times))
 						}
 						return nil
-					}
+					})
 					var rounds []int
 					counts, err := fill(t.Context(), x, w, Options{All: all, OnRound: func(conflicts int, _ error) {
 						rounds = append(rounds, conflicts)
@@ -234,12 +228,7 @@ func TestDocumentsWrittenMeanwhileAreDoneInAnotherRound(t *testing.T) {
 func TestDocumentThatNeverStandsStillIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, w := newFakeIndex("one", "two"), testWeights(t)
-		x.before = func(call string, _ []documents.DocRef) error {
-			if call == "update" {
-				x.put("1", "again")
-			}
-			return nil
-		}
+		x.on("update", func([]documents.DocRef) error { x.put("1", "again"); return nil })
 		counts, err := fill(t.Context(), x, w, Options{})
 		if want := (Counts{Written: 1, Conflicts: 1, Rounds: normsMaxRounds}); counts != want || !errors.Is(err, ErrConflicts) {
 			t.Errorf("%+v, %v, want %+v", counts, err, want)
@@ -250,12 +239,7 @@ func TestDocumentThatNeverStandsStillIsLeft(t *testing.T) {
 func TestDeletedDocumentsAreFine(t *testing.T) {
 	for _, when := range []string{"terms", "update"} {
 		x, w := newFakeIndex("one", "two", "three"), testWeights(t)
-		x.before = func(call string, _ []documents.DocRef) error {
-			if call == when {
-				x.remove("1")
-			}
-			return nil
-		}
+		x.on(when, func([]documents.DocRef) error { x.remove("1"); return nil })
 		counts, err := fill(t.Context(), x, w, Options{})
 		if want := (Counts{Written: 2, Gone: 1, Rounds: 1}); counts != want || err != nil {
 			t.Errorf("before %s: %+v, %v", when, counts, err)
@@ -276,13 +260,13 @@ func TestDocumentsThatFailAreToldAndPassedOver(t *testing.T) {
 			return documents.UpdateResult{Status: documents.Refused, Err: no}, d.ID == "8"
 		}
 		first := true
-		x.before = func(call string, _ []documents.DocRef) error {
-			if call == "update" && first { // so that there is a second round, which tells of nothing twice
+		x.on("update", func([]documents.DocRef) error { // so that there is a second round, which tells of nothing twice
+			if first {
 				first = false
 				x.put("9", "other")
 			}
 			return nil
-		}
+		})
 		var failed []string
 		counts, err := fill(t.Context(), x, w, Options{OnFailure: func(d documents.DocRef, err error) {
 			if !errors.Is(err, no) || d.Index != "i" {
@@ -313,16 +297,7 @@ func TestBusyClusterIsAskedAgain(t *testing.T) {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				x, w := newFakeIndex(manyTexts(1200)...), testWeights(t)
-				n := 0
-				x.before = func(c string, _ []documents.DocRef) error {
-					if c != call {
-						return nil
-					}
-					if n++; n == 1 || n == 3 {
-						return errBusy
-					}
-					return nil
-				}
+				x.busyAt(call, 1, 3)
 				counts, err := fill(t.Context(), x, w, Options{Workers: 1})
 				if err != nil || counts.Written != 1200 || x.wrong(w) != nil {
 					t.Errorf("%+v, %v", counts, err)
@@ -382,15 +357,7 @@ func TestDocumentsOfManyTermsGetTheirNorms(t *testing.T) {
 func TestPartsThatAreInterruptedAreCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, w := newFakeIndex(manyTexts(500)...), testWeights(t)
-		n := 0
-		x.before = func(call string, _ []documents.DocRef) error {
-			if call == "terms" {
-				if n++; n == 4 {
-					return errBusy
-				}
-			}
-			return nil
-		}
+		x.busyAt("terms", 4)
 		no := errors.New("no")
 		x.terms = func(d documents.DocRef, terms *documents.DocTerms) {
 			switch d.ID {
@@ -412,12 +379,7 @@ func TestPartsThatAreInterruptedAreCountedOnce(t *testing.T) {
 func TestBackfillMakesVisibleWhatItWrote(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(700)...), testWeights(t)
 	visible := 0
-	x.before = func(call string, _ []documents.DocRef) error {
-		if call == "refresh" {
-			visible = x.written()
-		}
-		return nil
-	}
+	x.on("refresh", func([]documents.DocRef) error { visible = x.written(); return nil })
 	if _, err := fill(t.Context(), x, w, Options{}); err != nil || visible != 700 {
 		t.Errorf("%d of 700 are visible, %v", visible, err)
 	}

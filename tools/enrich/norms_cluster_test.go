@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 )
@@ -34,6 +35,18 @@ type stored struct {
 	text string
 	norm float64
 	id   string // of the weights
+}
+
+// terms returns the words between blanks, and how many different ones there are.
+func (s *stored) terms() (terms []documents.TermFreq, different int) {
+	freqs := map[string]int64{}
+	for word := range strings.FieldsSeq(s.text) {
+		freqs[word]++
+	}
+	for term, freq := range freqs {
+		terms = append(terms, documents.TermFreq{Term: term, Freq: freq})
+	}
+	return terms, len(terms)
 }
 
 // A fakeIndex keeps documents in memory and fails as it is told.
@@ -153,15 +166,12 @@ func (x *fakeIndex) TermFreqs(_ context.Context, fields []string, docs []documen
 		if s == nil {
 			continue
 		}
-		freqs := map[string]int64{}
-		for word := range strings.FieldsSeq(s.text) {
-			freqs[word]++
-		}
+		terms, different := s.terms()
 		all[i] = documents.DocTerms{Found: true, Version: s.Version, Fields: map[string][]documents.TermFreq{}}
-		for term, freq := range freqs {
-			all[i].Fields[fields[0]] = append(all[i].Fields[fields[0]], documents.TermFreq{Term: term, Freq: freq})
+		if different > 0 {
+			all[i].Fields[fields[0]] = terms
 		}
-		if n += len(freqs); x.tooMany > 0 && n >= x.tooMany {
+		if n += different; x.tooMany > 0 && n >= x.tooMany {
 			n = 0
 			return nil, fmt.Errorf("%d documents: %w", len(docs), esclient.ErrTooLarge)
 		}
@@ -237,14 +247,7 @@ func (x *fakeIndex) wrong(w *Weights) []string {
 	defer x.mu.Unlock()
 	var ids []string
 	for id, s := range x.docs {
-		freqs := map[string]int64{}
-		for word := range strings.FieldsSeq(s.text) {
-			freqs[word]++
-		}
-		var terms []documents.TermFreq
-		for term, freq := range freqs {
-			terms = append(terms, documents.TermFreq{Term: term, Freq: freq})
-		}
+		terms, _ := s.terms()
 		if s.id != w.ID() || float32(s.norm) != float32(w.Norm(terms)) {
 			ids = append(ids, id)
 		}
@@ -270,20 +273,37 @@ func manyTexts(n int) []string {
 	return texts
 }
 
+// on has f called before each call of a name.
+func (x *fakeIndex) on(call string, f func(docs []documents.DocRef) error) {
+	x.before = func(c string, docs []documents.DocRef) error {
+		if c == call {
+			return f(docs)
+		}
+		return nil
+	}
+}
+
+// busyAt has some of the calls of a name fail, from 1.
+func (x *fakeIndex) busyAt(call string, numbers ...int) {
+	n := 0
+	x.on(call, func([]documents.DocRef) error {
+		if n++; slices.Contains(numbers, n) {
+			return errBusy
+		}
+		return nil
+	})
+}
+
 var errBusy = &esclient.Error{Status: http.StatusServiceUnavailable, Reason: "busy"}
 
 func TestErrorsOfWorkersEndTheScan(t *testing.T) {
 	x := newFakeIndex(manyTexts(3000)...)
 	broken := errors.New("broken")
 	err := each(t.Context(), x, documents.RefOptions{Query: []byte(`{}`)}, 2, func(_ context.Context, docs []documents.DocRef) error {
-		if len(docs) != normsBatchDocs {
-			t.Errorf("a batch of %d", len(docs))
-		}
+		check.Equal(t, normsBatchDocs, len(docs))
 		return broken
 	})
-	if !errors.Is(err, broken) {
-		t.Errorf("error %v", err)
-	}
+	check.Error(t, broken, err)
 }
 
 // largeTexts returns n texts of so many different terms each.
@@ -308,9 +328,7 @@ func TestTermsAreReadInPartsThatFit(t *testing.T) {
 		docs = append(docs, found...)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	calls, held := 0, 0
 	x.before = func(_ string, docs []documents.DocRef) error {
 		calls++

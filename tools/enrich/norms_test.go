@@ -2,12 +2,12 @@ package enrich
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/esclient/mapping"
@@ -22,18 +22,14 @@ func newMatrix(t *testing.T, docs uint64, docFreqs map[string]uint32) *simmatrix
 		rows = append(rows, simmatrix.TermRow{Term: term, DocFreq: docFreq})
 	}
 	m, err := simmatrix.New(simmatrix.Meta{Source: "test", Docs: docs}, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return m
 }
 
 func newWeights(t *testing.T, docs uint64, docFreqs map[string]uint32) *Weights {
 	t.Helper()
 	w, err := NewWeights(newMatrix(t, docs, docFreqs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return w
 }
 
@@ -41,12 +37,8 @@ func TestNamesOfAField(t *testing.T) {
 	for field, want := range map[string]string{
 		"body": "body", "body.akin": "body__akin", "a.b.c": "a__b__c", "a__b": "a__b",
 	} {
-		if got := esclient.NormPath(field); got != "akin_norm."+want {
-			t.Errorf("norm of %s is %s", field, got)
-		}
-		if got := esclient.NormWeightsPath(field); got != "akin_norm_weights."+want {
-			t.Errorf("id of %s is %s", field, got)
-		}
+		check.Equal(t, "akin_norm."+want, esclient.NormPath(field), field)
+		check.Equal(t, "akin_norm_weights."+want, esclient.NormWeightsPath(field), field)
 	}
 }
 
@@ -81,9 +73,7 @@ func TestMembersOfADocument(t *testing.T) {
 		{0, false, `{"akin_norm_weights":{"a__b":"id"}}`},
 		{0, true, `{"akin_norm":{"a__b":null},"akin_norm_weights":{"a__b":"id"}}`},
 	} {
-		if got := string(newPart(normMembers("a.b", "id", tt.norm, tt.stale), false).JSON); got != tt.want {
-			t.Errorf("%v: %s, want %s", tt, got, tt.want)
-		}
+		check.Equal(t, tt.want, string(newPart(normMembers("a.b", "id", tt.norm, tt.stale), false).JSON), tt)
 	}
 }
 
@@ -103,13 +93,9 @@ func TestMappingsThatDoNotStoreNorms(t *testing.T) {
 	} {
 		var m mapping.Index
 		err := json.Unmarshal([]byte(`{"mappings":{"properties":{"body":{"type":"text"}`+more+`}}}`), &m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		i, err := mapping.Inspect(map[string]mapping.Index{"i": m}, "body")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		lacking, err := CheckNorms(&i[0], "body")
 		if stores := lacking == nil; stores != strings.HasPrefix(name, "good") || err != nil {
 			t.Errorf("%s: %s, %v", name, lacking, err)
@@ -133,18 +119,14 @@ func TestNormIsTheLengthOfTheWeightedVector(t *testing.T) {
 	if math.Abs(got-want) > 1e-14 {
 		t.Errorf("norm %v, want %v", got, want)
 	}
-	if got := w.Norm(nil); got != 0 {
-		t.Errorf("norm of nothing is %v", got)
-	}
+	check.Equal(t, 0, w.Norm(nil))
 }
 
 func TestNormDoesNotDependOnTheOrderOfTerms(t *testing.T) {
 	w := newWeights(t, 1000, map[string]uint32{"a": 1, "b": 17, "c": 933, "d": 40})
 	one := w.Norm([]documents.TermFreq{{Term: "a", Freq: 3}, {Term: "b", Freq: 1}, {Term: "c", Freq: 70}, {Term: "d", Freq: 2}, {Term: "e", Freq: 1}})
 	two := w.Norm([]documents.TermFreq{{Term: "e", Freq: 1}, {Term: "c", Freq: 70}, {Term: "d", Freq: 2}, {Term: "b", Freq: 1}, {Term: "a", Freq: 3}})
-	if one != two {
-		t.Errorf("%v and %v", one, two)
-	}
+	check.Equal(t, two, one)
 }
 
 func TestWeightsAreNamedByTheirMatrix(t *testing.T) {
@@ -153,12 +135,8 @@ func TestWeightsAreNamedByTheirMatrix(t *testing.T) {
 	if err != nil || w.ID() != m.Checksum()[:16] || w.docs != 10 {
 		t.Errorf("weights %s of %d documents, %v; checksum %s", w.ID(), w.docs, err, m.Checksum())
 	}
-	if got := esclient.NormWeightsID("abc"); got != "abc" {
-		t.Errorf("a short checksum gives %q", got)
-	}
-	if _, err := NewWeights(newMatrix(t, 0, map[string]uint32{"car": 3})); !errors.Is(err, ErrNoDocs) {
-		t.Errorf("without a number of documents: %v", err)
-	}
+	check.Equal(t, "abc", esclient.NormWeightsID("abc"))
+	check.Error(t, ErrNoDocs, check.ErrOf(NewWeights(newMatrix(t, 0, map[string]uint32{"car": 3}))))
 }
 
 func TestNormIsWrittenAsAFloat(t *testing.T) {

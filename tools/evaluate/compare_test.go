@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func logged(id string, count int) Query {
@@ -35,9 +35,7 @@ func TestCompareCountsSearchesAndNotQueries(t *testing.T) {
 		both("none", "", ""),
 	}
 	c := Compare([2]string{"direct", "akin"}, log, answered)
-	if len(c.Each) != 5 {
-		t.Errorf("%d queries one by one", len(c.Each))
-	}
+	check.Equal(t, 5, len(c.Each))
 	c.Each = nil
 	// Of 20 searches, 3 and 10 have overlap 1, and so have the 2 of the same two
 	// documents.
@@ -48,14 +46,9 @@ func TestCompareCountsSearchesAndNotQueries(t *testing.T) {
 		},
 		Queries: 5, Searches: 20, Overlap: 0.75, ChangedFirst: 2, Gained: 4, Lost: 1, Refused: []string{"refused"},
 	}
-	if diff := cmp.Diff(want, c); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
-
-func TestComparisonOfNothingHasNoNaN(t *testing.T) {
-	if c := Compare([2]string{"a", "b"}, nil, nil); c.Overlap != 0 {
-		t.Errorf("%+v", c)
+	check.Equal(t, want, c)
+	if c := Compare([2]string{"a", "b"}, nil, nil); c.Overlap != 0 { // and not NaN
+		t.Errorf("of nothing: %+v", c)
 	}
 }
 

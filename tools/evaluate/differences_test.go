@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestDocumentsThatOnlyOneArmRanksHighDifferMost(t *testing.T) {
@@ -19,9 +19,7 @@ func TestDocumentsThatOnlyOneArmRanksHighDifferMost(t *testing.T) {
 	// 1/log2(2) of the first rank, 1/log2(4) − 1/log2(5) where two have changed
 	// places, and 1/log2(11) where the other is beyond the first ten.
 	want := map[string]float64{"new": 1, "old": 1, "a": 0.0693, "b": 0.0693, "10": 0.2891, "late": 0.2891}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("sizes (-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, got)
 }
 
 // TestOrderOfDifferencesDoesNotShowTheArm looks at the two first documents of
@@ -47,9 +45,7 @@ func TestOrderOfDifferencesDoesNotShowTheArm(t *testing.T) {
 	if direct < 2 || direct > 8 {
 		t.Errorf("of 10 queries %d begin with the first arm's document", direct)
 	}
-	if diff := cmp.Diff(chosen, Differences(log, answered, 20)); diff != "" {
-		t.Errorf("another order the second time:\n%s", diff)
-	}
+	check.Equal(t, chosen, Differences(log, answered, 20))
 }
 
 func TestDifferencesOfFrequentQueriesComeFirst(t *testing.T) {
@@ -60,9 +56,7 @@ func TestDifferencesOfFrequentQueriesComeFirst(t *testing.T) {
 		got = append(got, d.Query.ID+" "+d.Document.ID)
 	}
 	slices.Sort(got)
-	if diff := cmp.Diff([]string{"often a", "often x", "rare a"}, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	check.Equal(t, []string{"often a", "often x", "rare a"}, got)
 }
 
 // TestDifferencesAreJudgedAndReadAgain wants what is written to be a judged set
@@ -75,9 +69,7 @@ func TestDifferencesAreJudgedAndReadAgain(t *testing.T) {
 		{Query: q, Document: Hit{ID: "c", Title: strings.Repeat("x", 2*shownText)}},
 	}
 	var b strings.Builder
-	if err := WriteDifferences(&b, all); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, WriteDifferences(&b, all))
 	text := b.String()
 	if !strings.Contains(text, ",b,\"a \"\"quote\"\", and a line\",\n") || !strings.Contains(text, strings.Repeat("x", shownText)+"…") {
 		t.Errorf("texts are not on one line, and cut, in\n%s", text)
@@ -87,11 +79,7 @@ func TestDifferencesAreJudgedAndReadAgain(t *testing.T) {
 	}
 	text = strings.Replace(text, "calc'!A0\",", "calc'!A0\",3", 1)
 	got, err := ReadJudged(nil, &JudgedFile{Name: "f", Content: strings.NewReader(text)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := &Set{Queries: []Query{{ID: q.ID, Text: q.Text}}, Grades: map[string]map[string]float64{"=1+1": {"-a": 3}}, Ungraded: 2}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s\n%s", diff, text)
-	}
+	check.Equal(t, want, got, text)
 }

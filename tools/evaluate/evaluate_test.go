@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func hits(ids string, scores ...float64) []Hit {
@@ -42,9 +42,7 @@ func TestRankingHasTheTiesOfTrecEval(t *testing.T) {
 		"each document once":       {hits("a b a", 3, 2, 1), "a 3, b 2"},
 		"nothing":                  {nil, ""},
 	} {
-		if got := ids(Ranking(test.hits)); got != test.want {
-			t.Errorf("%s: %s, want %s", name, got, test.want)
-		}
+		check.Equal(t, test.want, ids(Ranking(test.hits)), name)
 	}
 }
 
@@ -69,9 +67,7 @@ func body(q Query) ([]byte, error) { return []byte(q.Text), nil }
 func options(t *testing.T, file *bytes.Buffer) SearchOptions {
 	t.Helper()
 	kept, err := ReadKept(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return SearchOptions{Body: body, Kept: kept}
 }
 
@@ -79,9 +75,8 @@ var queries = []Query{{ID: "1", Text: "a"}, {ID: "2", Text: "b"}, {ID: "3", Text
 
 func TestArmsTakeTurnsToBeFirst(t *testing.T) {
 	both, asked := arms("")
-	if _, err := Search(t.Context(), both, queries, SearchOptions{Body: body}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Search(t.Context(), both, queries, SearchOptions{Body: body})
+	check.OK(t, err)
 	if got, want := strings.Join(*asked, ","), "xa,xa,ya,ya,yb,xb,xc,yc"; got != want {
 		t.Errorf("asked %s, want %s (the first of each to warm up)", got, want)
 	}
@@ -91,9 +86,7 @@ func TestInterruptedRunGoesOnWithTheSameResult(t *testing.T) {
 	var state, all, more bytes.Buffer
 	both, _ := arms("")
 	want, err := Search(t.Context(), both, queries, options(t, &all))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	both, _ = arms("c")
 	if _, err := Search(t.Context(), both, queries, options(t, &state)); err == nil || err.Error() != "arm x, query 3: gone" {
 		t.Fatalf("error %v", err)
@@ -106,12 +99,8 @@ func TestInterruptedRunGoesOnWithTheSameResult(t *testing.T) {
 	}
 	both, asked := arms("")
 	got, err := Search(t.Context(), both, queries, resumed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-at once +resumed)\n%s", diff)
-	}
+	check.OK(t, err)
+	check.Equal(t, want, got)
 	if got, want := strings.Join(*asked, ","), "xc,xc,yc,yc"; got != want {
 		t.Errorf("asked %s, want %s", got, want)
 	}
@@ -125,9 +114,7 @@ func TestInterruptedRunGoesOnWithTheSameResult(t *testing.T) {
 // The file may be named by mistake, and must not be written to then.
 func TestLinesOfAnotherFileAreNoAnswers(t *testing.T) {
 	for _, text := range []string{"what\n", `{"query":"a search"}`, `{"key":"1","answer":{}}` + "\nwhat\n"} {
-		if _, err := ReadKept(bytes.NewBufferString(text)); err == nil || !strings.Contains(err.Error(), "no answer of an evaluation") {
-			t.Errorf("%s: error %v", text, err)
-		}
+		check.Message(t, "no answer of an evaluation", check.ErrOf(ReadKept(bytes.NewBufferString(text))), text)
 	}
 	for _, half := range []string{"", "\n", `{"k`, "\n" + `{"key":"1","answ` + "\n\n"} {
 		if kept, err := ReadKept(bytes.NewBufferString(half)); err != nil || len(kept.answers) > 0 {
@@ -149,9 +136,7 @@ func TestJudgeComparesWithTheFirstArm(t *testing.T) {
 		{"2", []Answer{same, {Hits: same.Hits, Added: []AddedTerm{}, Unexplained: true}}},
 	}
 	measures, err := ParseMeasures([]string{"MRR@5", "P@2"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	both, _ := arms("")
 	r := Judge(set, both, answered, measures)
 	x, y := r.Arms[0], r.Arms[1]
@@ -175,9 +160,7 @@ func TestJudgeComparesWithTheFirstArm(t *testing.T) {
 	if want := (Latency{10, 20, 20}); x.Latency != want {
 		t.Errorf("latency %+v, want %+v", x.Latency, want)
 	}
-	if diff := cmp.Diff(LeftOut{Unjudged: []string{"not judged"}, Unknown: []string{"gone"}}, r.LeftOut); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, LeftOut{Unjudged: []string{"not judged"}, Unknown: []string{"gone"}}, r.LeftOut)
 	if first := r.Queries[0].Arms[0].Hits; first[0].Grade != nil || *first[1].Grade != 1 {
 		t.Errorf("grades of hits: %+v", first)
 	}
@@ -189,16 +172,13 @@ func TestMeasuresAreNamedStrictly(t *testing.T) {
 			t.Errorf("%s: no error", names)
 		}
 	}
-	if _, err := ParseMeasures(DefaultMeasures()); err != nil {
-		t.Error(err)
-	}
+	_, err := ParseMeasures(DefaultMeasures())
+	check.OK(t, err)
 }
 
 func TestTemplateMayBeginWithAByteOrderMark(t *testing.T) {
 	template, err := NewTemplate([]byte("\ufeff"+`{"query":{"match":{"body":"{{query}}"}}}`), 10, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if body, err := template.Body(Query{ID: "1", Text: "car"}); err != nil || !strings.Contains(string(body), `"body":"car"`) {
 		t.Errorf("%s, %v", body, err)
 	}

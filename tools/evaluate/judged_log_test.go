@@ -5,49 +5,50 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func logFile(content string) *JudgedFile { return &JudgedFile{"log", strings.NewReader(content)} }
 
-func TestLogOfTextCountsRepeatedQueries(t *testing.T) {
-	log, err := ReadLog(logFile("wind tunnel\n\n  flutter \r\nwind tunnel"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []Query{{ID: "wind tunnel", Text: "wind tunnel", Count: 2}, {ID: "flutter", Text: "flutter", Count: 1}}
-	if diff := cmp.Diff(want, log.Queries); diff != "" {
-		t.Errorf("queries (-want +got):\n%s", diff)
-	}
-}
-
-func TestLogOfJSONHasIDsAndCounts(t *testing.T) {
-	log, err := ReadLog(logFile("\r\n" + `{"id":"17","query":"wind tunnel","count":3}
-{"query":"flutter"}
-{"id":"18","query":"wind tunnel"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []Query{{ID: "17", Text: "wind tunnel", Count: 4}, {ID: "flutter", Text: "flutter", Count: 1}}
-	if diff := cmp.Diff(want, log.Queries); diff != "" {
-		t.Errorf("queries (-want +got):\n%s", diff)
-	}
-}
-
-func TestLinesWithoutAQueryAreCountedAndNamed(t *testing.T) {
+func TestLogsHaveQueriesWithTheirCounts(t *testing.T) {
 	long := strings.Repeat("x", maxText+1)
-	log, err := ReadLog(logFile("wing\n" + long + "\n\xff\xfe\n"))
-	if err != nil || log.Skipped != 2 || len(log.Causes) != 2 {
-		t.Fatalf("%+v, %v; want two lines skipped", log, err)
-	}
-	for i, want := range []string{"log:2: 8193 bytes are too long", "log:3: not UTF-8"} {
-		if got := log.Causes[i].Error(); !strings.HasPrefix(got, want) {
-			t.Errorf("cause %q, want %q", got, want)
-		}
-	}
-	log, err = ReadLog(logFile(`{"query":"wing"}` + "\n" + `{"q":"x"}` + "\n" + `{"query":"y","count":0}` + "\nplain"))
-	if err != nil || log.Skipped != 3 || len(log.Queries) != 1 {
-		t.Errorf("%+v, %v; want three lines skipped", log, err)
+	for name, test := range map[string]struct {
+		log    string
+		want   []Query
+		causes []string // how what is said of skipped lines begins
+	}{
+		"text": {"wind tunnel\n\n  flutter \r\nwind tunnel", []Query{{ID: "wind tunnel", Text: "wind tunnel", Count: 2}, {ID: "flutter", Text: "flutter", Count: 1}}, nil},
+		"JSON": {
+			"\r\n" + `{"id":"17","query":"wind tunnel","count":3}` + "\n" + `{"query":"flutter"}` + "\n" + `{"id":"18","query":"wind tunnel"}`,
+			[]Query{{ID: "17", Text: "wind tunnel", Count: 4}, {ID: "flutter", Text: "flutter", Count: 1}},
+			nil,
+		},
+		"a set of the workbench": {
+			"{\n\"sampling\": \"manual\",\n\"querySetQueries\": [{\"queryText\": \"wing\"}, {\"queryText\": \"wing\"}]}",
+			[]Query{{ID: "wing", Text: "wing", Count: 1}},
+			nil, // a set has it once
+		},
+		"no texts": {"wing\n" + long + "\n\xff\xfe\n", []Query{{ID: "wing", Text: "wing", Count: 1}}, []string{"log:2: 8193 bytes are too long", "log:3: not UTF-8"}},
+		"no queries": {
+			`{"query":"wing"}` + "\n" + `{"q":"x"}` + "\n" + `{"query":"y","count":0}` + "\nplain",
+			[]Query{{ID: "wing", Text: "wing", Count: 1}},
+			[]string{"log:2: ", "log:3: ", "log:4: "},
+		},
+		"an id of two texts": {`{"id":"1","query":"a"}` + "\n" + `{"id":"1","query":"b"}`, []Query{{ID: "1", Text: "a", Count: 1}}, []string{`log:2: query "1" is in log:1, too`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log, err := ReadLog(logFile(test.log))
+			check.OK(t, err)
+			check.Equal(t, test.want, log.Queries)
+			if log.Skipped != len(test.causes) || len(log.Causes) != len(test.causes) {
+				t.Fatalf("%d lines skipped, for %v", log.Skipped, log.Causes)
+			}
+			for i, want := range test.causes {
+				if got := log.Causes[i].Error(); !strings.HasPrefix(got, want) {
+					t.Errorf("cause %q, want %q", got, want)
+				}
+			}
+		})
 	}
 }
 
@@ -56,20 +57,6 @@ func TestLogWithoutQueriesIsAnError(t *testing.T) {
 		if _, err := ReadLog(logFile(data)); err == nil {
 			t.Errorf("%q: no error", data)
 		}
-	}
-}
-
-func TestIDOfTwoTextsIsSkipped(t *testing.T) {
-	log, err := ReadLog(logFile(`{"id":"1","query":"a"}` + "\n" + `{"id":"1","query":"b"}`))
-	if err != nil || len(log.Queries) != 1 || log.Skipped != 1 || log.Causes[0].Error() != `log:2: query "1" is in log:1, too` {
-		t.Errorf("%+v, %v", log, err)
-	}
-}
-
-func TestQuerySetOfTheWorkbenchIsALog(t *testing.T) {
-	log, err := ReadLog(logFile("{\n\"sampling\": \"manual\",\n\"querySetQueries\": [{\"queryText\": \"wing\"}, {\"queryText\": \"wing\"}]}"))
-	if err != nil || len(log.Queries) != 1 || log.Queries[0].ID != "wing" {
-		t.Errorf("%+v, %v", log, err)
 	}
 }
 

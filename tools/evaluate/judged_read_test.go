@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func file(name, content string) *JudgedFile {
@@ -29,6 +29,7 @@ func TestFormatsAreRecognized(t *testing.T) {
 		Queries: []Query{{ID: "1", Body: []byte(`{"query": {"match_all": {}}}`)}, {ID: "2", Body: []byte(`{}`)}},
 		Grades:  want.Grades,
 	}
+	semicolons := &Set{Queries: []Query{{ID: "1", Text: "red dress"}}, Grades: map[string]map[string]float64{"1": {"a": 3}}, Ungraded: 1}
 	beir := "{\"_id\": \"1\", \"text\": \"car hire\", \"metadata\": {}}\n\n{\"_id\": \"2\", \"text\": \"wing, flow\"}\n"
 	for _, test := range []struct {
 		name, queries, judgments string
@@ -40,6 +41,7 @@ func TestFormatsAreRecognized(t *testing.T) {
 		{"tabs", "1\tcar hire\n2\twing, flow\n", "1 0 a 2\n1 0 a 2\n1 0 b 0\n2 0 c -1\n", want},
 		{"CSV with ids", "1\tcar hire\n2\twing, flow\n", "grade,title,Document,query\n2,x,a,1\n0,x,b,1\n-1,\"a\n\nb\",c,2\n", want},
 		{"CSV with texts", "", "query,document,grade\ncar hire,a,2\ncar hire,b,0\n\"wing, flow\",c,-1\n\"wing, flow\",d,\n", byText},
+		{"spreadsheet with semicolons", "", "query_id;query;document;text;grade\r\n1;red dress;a;\"x; y\";3\r\n1;red dress;b;z;\r\n", semicolons},
 		{
 			"_rank_eval", "", `{"requests": [{"id": "1", "request": {"query": {"match_all": {}}}, "ratings": [
 			{"_index": "i", "_id": "a", "rating": 2}, {"_index": "i", "_id": "b", "rating": 0}]},
@@ -48,12 +50,8 @@ func TestFormatsAreRecognized(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := ReadJudged(file("queries", test.queries), file("judgments", test.judgments))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
+			check.OK(t, err)
+			check.Equal(t, test.want, got)
 		})
 	}
 }
@@ -87,6 +85,15 @@ func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
 		},
 		{"_rank_eval with queries", queries, `{"requests": [{"id": "1", "request": {}}]}`, []string{"judgments:1: the file has its queries itself"}},
 		{"no _rank_eval", "", "{\n\"requests\": {}}", []string{"judgments:2: not as JSON with judgments is"}},
+		{
+			"Quepid's grades", "", "{\"judgmentRatings\": [{\"query\": \"a\", \"ratings\": [{\"docId\": \"x\", \"rating\": 1},\n" +
+				"{\"docId\": \"x\", \"rating\": \"2.000\"},{\"docId\": \"y\", \"rating\": \"0,7\"}]}]}",
+			[]string{`judgments:2: document "x" of query "a" has grade 2 here and 1 in judgments:1`, `judgments:2: the grade "0,7" is no number`},
+		},
+		{"no document", "", `{"judgmentRatings": [{"query": "a", "ratings": [{"rating": 1}]}]}`, []string{"needs a query and a document"}},
+		{"ratings of another kind", "", "{\"queries\": [\n{\"query\": \"a\", \"ratings\": [1]}]}", []string{"judgments:2: not as JSON with judgments is: "}},
+		{"no text of a case", "", `{"queries": [{"ratings": {"x": 1}}]}`, []string{"needs an id and a text"}},
+		{"nothing known", "", `{"judgments": []}`, []string{"want \"requests\""}},
 		{"many mistakes", queries, strings.Repeat("1 0 a x\n", 50), []string{"and 30 more"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -105,15 +112,9 @@ func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
 
 func TestQueriesOfOneSideOnlyStayKnown(t *testing.T) {
 	s, err := ReadJudged(file("queries", "1\tcar\n2\twing\n"), file("judgments", "3 0 a 1\n1 0 a 1\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"3"}, s.Unknown()); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]Query{{ID: "1", Text: "car"}}, s.Judged()); diff != "" {
-		t.Error(diff)
-	}
+	check.OK(t, err)
+	check.Equal(t, []string{"3"}, s.Unknown())
+	check.Equal(t, []Query{{ID: "1", Text: "car"}}, s.Judged())
 }
 
 // FuzzRead holds that what is read without an error is a set: each query once,

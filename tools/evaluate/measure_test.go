@@ -3,6 +3,8 @@ package evaluate
 import (
 	"math"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func near(t *testing.T, what string, got, want float64) {
@@ -48,12 +50,8 @@ func TestRandomizationOfEqualDifferences(t *testing.T) {
 	if p := Randomization(same); math.Abs(p-2./1024) > .001 {
 		t.Errorf("p = %v, want about %v", p, 2./1024)
 	}
-	if p := Randomization(nil); p != 1 {
-		t.Errorf("p of nothing = %v, want 1", p)
-	}
-	if p := Randomization([]float64{.1, -.1}); p != 1 {
-		t.Errorf("p of what cancels = %v, want 1", p)
-	}
+	check.Equal(t, 1, Randomization(nil))
+	check.Equal(t, 1, Randomization([]float64{.1, -.1}))
 }
 
 // The means of n draws from {0, 1} have a standard deviation of 1/(2√n).
@@ -77,9 +75,7 @@ func TestNDCGIsNormalizedByTheBestOrder(t *testing.T) {
 	if got := NDCG([]string{"a", "x", "b"}, map[string]float64{"a": 2, "b": 1, "c": 1}, 10); got < 0.79848 || got > 0.79849 {
 		t.Errorf("nDCG = %v, want 2.5/3.13093 = 0.798484", got)
 	}
-	if got := NDCG(nil, map[string]float64{"a": 1}, 10); got != 0 {
-		t.Errorf("nDCG of no hits = %v", got)
-	}
+	check.Equal(t, 0, NDCG(nil, map[string]float64{"a": 1}, 10))
 	// A model's grades .7 at rank 2 and .3 at rank 1: (.3 + .7/log2(3)) / (.7 + .3/log2(3)).
 	if got := NDCG([]string{"b", "a"}, map[string]float64{"a": 0.7, "b": 0.3}, 10); got < 0.83399 || got > 0.834 {
 		t.Errorf("nDCG of fractions = %v, want 0.741651/0.889279 = 0.833991", got)

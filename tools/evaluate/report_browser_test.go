@@ -15,6 +15,8 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // hostile is a text that is no text to a page that does not take care.
@@ -75,9 +77,7 @@ func TestPageInABrowser(t *testing.T) {
 	}
 	r.LeftOut.Unknown = []string{hostile, strings.Repeat("w", 10_000)}
 	page := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(page, []byte(pageOf(t, r)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(page, []byte(pageOf(t, r)), 0o600))
 
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -103,29 +103,19 @@ func TestPageInABrowser(t *testing.T) {
 	for _, width := range []int64{1280, 390} {
 		for _, scheme := range []string{"light", "dark"} {
 			_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, 800), chromedp.Navigate("file://"+page)); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
+			check.OK(t, chromedp.Do(ctx, chromedp.EmulateViewport(width, 800), chromedp.Navigate("file://"+page)))
 			found, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](faults))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			for _, fault := range found {
 				t.Errorf("%d wide, %s: %s", width, scheme, fault)
 			}
 			background, err := chromedp.Run(ctx, chromedp.Evaluate[string](`getComputedStyle(document.body).backgroundColor`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			backgrounds[background] = true
 		}
 	}
-	if len(backgrounds) != 2 {
-		t.Errorf("light and dark have the backgrounds %v", backgrounds)
-	}
+	check.Equal(t, 2, len(backgrounds), backgrounds)
 	texts, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll('h5 bdi')].map(e => e.textContent)`))
 	if want := clip(hostile, 300); err != nil || !slices.Contains(texts, want) {
 		t.Errorf("no query reads %q, %v; there are %q", want, err, texts)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // words are what the texts of the sample are made of.
@@ -84,9 +86,7 @@ func meanOf(values []float64) float64 {
 func pageOf(t *testing.T, r *Result) string {
 	t.Helper()
 	var b strings.Builder
-	if err := WritePage(&b, r); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, WritePage(&b, r))
 	return b.String()
 }
 
@@ -112,9 +112,7 @@ func TestFiguresAreWhatTheResultHasDataFor(t *testing.T) {
 					t.Errorf("a value is %s", bad)
 				}
 			}
-			if got := strings.Count(page, `class="changes"`); got != test.changes {
-				t.Errorf("%d figures, want %d", got, test.changes)
-			}
+			check.Equal(t, test.changes, strings.Count(page, `class="changes"`))
 		})
 	}
 }
@@ -127,9 +125,7 @@ func TestPlacesInFiguresAreShares(t *testing.T) {
 }
 
 func TestTheSameResultGivesTheSameBytes(t *testing.T) {
-	if diff := cmp.Diff(pageOf(t, sample(40, 3)), pageOf(t, sample(40, 3))); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, pageOf(t, sample(40, 3)), pageOf(t, sample(40, 3)))
 }
 
 // The arm with the higher mean may have it by chance.
@@ -173,17 +169,13 @@ func TestMostChangedQueriesAreShown(t *testing.T) {
 	}
 	want := [2][]string{{"q18", "q17", "q16", "q15", "q14"}, {"q30", "q29", "q28", "q27", "q26"}}
 	c := compareRows(r, 1)
-	if diff := cmp.Diff(want, shown(c)); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, shown(c))
 	if want := "17 queries better, 10 worse, 3 the same"; c.Says != want { // 0/100 is no change, either
 		t.Errorf("%s, want %s", c.Says, want)
 	}
 	r.Queries = r.Queries[:3]
 	want = [2][]string{{"q3", "q2"}, nil}
-	if diff := cmp.Diff(want, shown(compareRows(r, 1))); diff != "" {
-		t.Errorf("of three: %s", diff)
-	}
+	check.Equal(t, want, shown(compareRows(r, 1)))
 }
 
 func shown(c *comparison) [2][]string {
@@ -198,13 +190,9 @@ func shown(c *comparison) [2][]string {
 
 func TestGainsAreRelativeToTheFirstArm(t *testing.T) {
 	for gain, want := range map[float64]string{0.03: " (+10.0 %)", -0.03: " (-10.0 %)", 0: " (+0.0 %)"} {
-		if got := percent(gain, 0.3); got != want {
-			t.Errorf("%v more: %q, want %q", gain, got, want)
-		}
+		check.Equal(t, want, percent(gain, 0.3), gain)
 	}
-	if got := percent(0.3, 0); got != "" {
-		t.Errorf("of nothing: %q", got)
-	}
+	check.Equal(t, "", percent(0.3, 0))
 }
 
 func TestListsSayWhatMoved(t *testing.T) {
@@ -224,7 +212,5 @@ func TestListsSayWhatMoved(t *testing.T) {
 		got = append(got, line+" | "+r.After.ID+" "+r.After.Moved)
 	}
 	want := []string{"a  | a ", "b  | d up 2", "c gone | b down 1", "d  | e new", "- | f new"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, got)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -34,9 +35,7 @@ func topics(tb testing.TB, useful func(good bool) bool) (*Collection, []Search, 
 		for d := range each {
 			for i, terms := range [][]string{{good, fresh}, {"misleading"}} {
 				id := fmt.Sprintf("%s-%d-%d", topic, d, i)
-				if err := c.Add(id, [][]string{terms, slices.Repeat([]string{"filler"}, (7*d+3*i+k)%6), {topic}}); err != nil {
-					tb.Fatal(err)
-				}
+				check.OK(tb, c.Add(id, [][]string{terms, slices.Repeat([]string{"filler"}, (7*d+3*i+k)%6), {topic}}))
 				if useful(i == 0) && d < each/2 { // of the others nobody has an opinion
 					opinions[id] = Opinion{Gain: 1, Count: 3}
 				}
@@ -52,9 +51,7 @@ func topics(tb testing.TB, useful func(good bool) bool) (*Collection, []Search, 
 func TestMisleadingNeighborsAreLoweredAndNewOnesFound(t *testing.T) {
 	c, searches, m := topics(t, func(good bool) bool { return good })
 	r, err := Learn(t.Context(), m, c, searches, testOptions, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	found := map[string]simmatrix.Neighbor{}
 	for n := range r.Matrix.Row("topic03").All() {
 		found[n.Term] = n
@@ -69,9 +66,7 @@ func TestMisleadingNeighborsAreLoweredAndNewOnesFound(t *testing.T) {
 	if n := found["new03"]; n.Similarity == 0 || !cmp.Equal(describe(origins, n), []string{"learned: 60 clicks"}) { // 4 searches, 5 documents, 3 clicks
 		t.Errorf("new: %+v from %q", n, describe(origins, n))
 	}
-	if got := r.Matrix.Form("topic03"); got != "topic03s" {
-		t.Errorf("the form of topic03 is %q", got)
-	}
+	check.Equal(t, "topic03s", r.Matrix.Form("topic03"))
 	if r.After <= r.Before || r.New != 12 || r.Scaled == 0 {
 		t.Errorf("%+v", r)
 	}
@@ -129,9 +124,7 @@ func TestOverridesStayAsTheyAre(t *testing.T) {
 	}
 	m := matrixtest.New(t, simmatrix.Meta{Origins: []string{"index", simmatrix.OriginOverrides}}, rows)
 	r, err := Learn(t.Context(), m, c, searches, testOptions, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for n := range r.Matrix.Row("topic03").All() {
 		if n.Term == "misleading" && n.Similarity != simmatrix.QuantizeSimilarity(0.42) {
 			t.Errorf("%+v", n)
@@ -223,9 +216,7 @@ func FuzzLearnedMatrices(f *testing.F) {
 		}
 		c := NewCollection()
 		for d := range docs {
-			if err := c.Add(strconv.Itoa(int(d)), [][]string{draw(8), {fmt.Sprintf("rare%d", d/3)}}); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, c.Add(strconv.Itoa(int(d)), [][]string{draw(8), {fmt.Sprintf("rare%d", d/3)}}))
 		}
 		var searches []Search
 		for q := range queries {
@@ -256,8 +247,6 @@ func FuzzLearnedMatrices(f *testing.F) {
 // TestLengthsAreThoseOfTheEngine has lengths by Lucene's SmallFloat.
 func TestLengthsAreThoseOfTheEngine(t *testing.T) {
 	for n, want := range map[float64]float64{0: 0, 23: 23, 24: 24, 39: 39, 40: 40, 41: 40, 42: 42, 55: 54, 56: 56, 59: 56, 100: 96, 1000: 984} {
-		if got := storedLength(n); got != want {
-			t.Errorf("%v: %v, want %v", n, got, want)
-		}
+		check.Equal(t, want, storedLength(n), n)
 	}
 }

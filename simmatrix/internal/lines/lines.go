@@ -1,4 +1,4 @@
-// Package lines reads text files line by line, plain or compressed by gzip.
+// Package lines reads text files line by line, plain or gzip-compressed.
 package lines
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// ByteOrderMark begins a file that some editors write.
+// ByteOrderMark is written at the beginning of files by some editors.
 const ByteOrderMark = "\ufeff"
 
-// MaxBytes bounds a line of a text file.
+// MaxBytes is the largest line.
 const MaxBytes = 1 << 20
 
 // PeekSize is how far a reader of [Decompress] can look ahead.
 const PeekSize = 1 << 16
 
-// Decompress returns r buffered, and decompressed if it starts as gzip does
-// (RFC 1952, section 2.3.1). It returns an error for a text in UTF-16.
+// Decompress returns r buffered, and decompressed if it begins like gzip (RFC
+// 1952, section 2.3.1). It returns an error for UTF-16.
 func Decompress(r io.Reader) (*bufio.Reader, error) {
 	b := bufio.NewReaderSize(r, PeekSize)
-	magic, _ := b.Peek(2) // the first line returns a read error
+	magic, _ := b.Peek(2) // a read error comes with the first line
 	if string(magic) == "\x1f\x8b" {
 		z, err := gzip.NewReader(b)
 		if err != nil {
@@ -42,7 +42,7 @@ func Decompress(r io.Reader) (*bufio.Reader, error) {
 	return b, nil
 }
 
-// An Error is what is wrong in a line.
+// An Error is an error in a line.
 type Error struct {
 	Line int
 	Err  error
@@ -54,10 +54,10 @@ func (e *Error) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err
 // Unwrap returns what is wrong.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrStop ends the lines when a function returns it.
+// ErrStop stops reading lines, without an error.
 var ErrStop = errors.New("no more lines are wanted")
 
-// Each is [EachOf] for a text that may be compressed by gzip.
+// Each is [EachOf] for a text that may be gzip-compressed.
 func Each(r io.Reader, fn func(line []byte, number int) error) (int, error) {
 	in, err := Decompress(r)
 	if err != nil {
@@ -66,10 +66,10 @@ func Each(r io.Reader, fn func(line []byte, number int) error) (int, error) {
 	return EachOf(in, fn)
 }
 
-// EachOf calls fn for each line of r, none of them over [MaxBytes], without its
-// end, LF or CRLF, and without a byte order mark before the first, and returns
-// their number. A line is valid during the call. Errors name the line: those of
-// fn get their line unless they are an [*Error].
+// EachOf calls fn for each line of r and returns their number. Lines come
+// without their end, LF or CRLF, and without a byte order mark before the
+// first. A line is valid during the call. Errors name the line, as for a line
+// longer than [MaxBytes] or an error of fn that is not an [*Error].
 func EachOf(r io.Reader, fn func(line []byte, number int) error) (number int, err error) {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 0, PeekSize), MaxBytes)
@@ -97,9 +97,8 @@ func EachOf(r io.Reader, fn func(line []byte, number int) error) (number int, er
 	return number, nil
 }
 
-// ParseDecimal returns the finite number that s writes in decimal digits, such
-// as "-1", ".5" or "2.5E-3". It refuses hexadecimal, underscores, and words for
-// infinity and NaN.
+// ParseDecimal parses a finite decimal number, such as "-1", ".5" or "2.5E-3".
+// It refuses hexadecimal, underscores, infinity and NaN.
 func ParseDecimal(s string, bits int) (float64, bool) {
 	if strings.Trim(s, "0123456789+-.eE") != "" {
 		return 0, false

@@ -12,14 +12,14 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// ErrFit is wrapped by the errors of [Fit].
+// ErrFit is wrapped by errors of [Fit].
 var ErrFit = errors.New("no logistic regression can be fitted")
 
 // A Model estimates y from the features x of an example:
 //
 //	P(y | x) = 1/(1+exp(−β_0−Σ_k β_k·x_k))
 //
-// The errors are standard errors from the curvature of the likelihood.
+// Errors are standard errors from the curvature of the likelihood.
 type Model struct {
 	Intercept, InterceptError float64   // β_0
 	Coefficients, Errors      []float64 // β
@@ -28,9 +28,9 @@ type Model struct {
 const (
 	maxSteps = 100 // of Newton's method, which takes about ten
 	// converged is the relative gain at which Newton's method stops: above the
-	// rounding error of the sum, and so small that one more step leaves nothing.
+	// sum's rounding error, and so small that one more step gains nothing.
 	converged = 1e-10
-	// roundingError is the share of a mean below which a deviation is none.
+	// roundingError is the share of a mean below which a deviation counts as 0.
 	roundingError = 1e-12
 )
 
@@ -38,10 +38,10 @@ const (
 //
 //	Σ ln(1+exp(z)) − y·z + λ/2 · Σ_k (σ_k·β_k)²,  z = β_0 + Σ_k β_k·x_k
 //
-// with y 1 or 0, σ_k the standard deviation of feature k, so that its scale
-// does not matter, and the penalty λ = ridge above 0, the usual one of logistic
-// regression, which keeps β finite. It returns an error where all y are the
-// same, or a feature is not finite.
+// with y 1 or 0. σ_k is the standard deviation of feature k, so that its scale
+// does not matter. λ = ridge, above 0, is the usual penalty of logistic
+// regression and keeps β finite. It returns an error if all y are equal or a
+// feature is not finite.
 func Fit(x *mat.Dense, y []bool, ridge float64) (*Model, error) {
 	n, features := x.Dims()
 	l := &likelihood{x: &mat.Dense{}, y: make([]float64, n), ridge: ridge}
@@ -63,7 +63,7 @@ func Fit(x *mat.Dense, y []bool, ridge float64) (*Model, error) {
 			return nil, fmt.Errorf("%w: feature %d is not finite", ErrFit, k)
 		}
 		if deviation[k] <= roundingError*math.Abs(mean[k]) {
-			deviation[k] = 1 // all are the same: β_k becomes 0
+			deviation[k] = 1 // all values are equal: β_k becomes 0
 		}
 		for i, v := range values {
 			l.x.Set(i, k, (v-mean[k])/deviation[k])
@@ -98,8 +98,7 @@ type likelihood struct {
 	ridge float64
 }
 
-// descend goes a step, or a part of it where all of it is too far; nil where
-// nothing is better.
+// descend takes a step, shortened if too long; nil if nothing is better.
 func (l *likelihood) descend(beta *mat.VecDense, value float64, step *mat.VecDense) (*mat.VecDense, float64) {
 	for length := 1.0; length > 1e-10; length /= 2 {
 		var next mat.VecDense
@@ -156,11 +155,10 @@ func (l *likelihood) curvature(beta *mat.VecDense) *mat.SymDense {
 	return curvature
 }
 
-// model turns β of standardized features into that of the features, with errors
-// from the inverse of the curvature.
+// model converts β of standardized features; errors are from the curvature.
 func model(beta *mat.VecDense, mean, deviation []float64, chol *mat.Cholesky) *Model {
 	var covariance mat.SymDense
-	_ = chol.InverseTo(&covariance) // returns a condition error only, and a system was solved by it
+	_ = chol.InverseTo(&covariance) // only a condition error, and a system was solved
 	last := len(mean)
 	m := &Model{Intercept: beta.AtVec(last)}
 	unscaled := mat.NewVecDense(last+1, nil) // β_0 as a sum of the others

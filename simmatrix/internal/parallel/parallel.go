@@ -1,4 +1,4 @@
-// Package parallel spreads work over all processors.
+// Package parallel runs work on all processors.
 package parallel
 
 import (
@@ -10,11 +10,10 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// EachBlock works through blocks of size of [0, n) on all processors. newWorker
-// is called once for each processor, one after the other; what it returns is
-// called with blocks [lo, hi), never twice at once. The result must not depend
-// on which worker gets which block. When ctx ends, its error is returned after
-// the last worker.
+// EachBlock processes [0, n) in blocks of size on all processors. It calls
+// newWorker once per processor, sequentially, and each result with blocks [lo,
+// hi), never concurrently. The result must not depend on which worker gets
+// which block. If ctx ends, its error is returned after the last worker.
 func EachBlock(ctx context.Context, n, size int, newWorker func() func(lo, hi int)) error {
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -35,9 +34,9 @@ func EachBlock(ctx context.Context, n, size int, newWorker func() func(lo, hi in
 	return ctx.Err()
 }
 
-// Rows makes n rows in blocks of size on all processors and puts them one after
-// the other. newRow is called once for each processor; the entries that it
-// returns for a row, in any order, are valid until its next call.
+// Rows makes n rows in blocks of size on all processors and concatenates them.
+// It calls newRow once per processor; the entries of a row that the result
+// returns, in any order, are valid until its next call.
 func Rows(ctx context.Context, n, size int, withOrigins bool, newRow func() func(i int) []simmatrix.Entry, st *simmatrix.Stage) (simmatrix.Entries, error) {
 	parts := make([]simmatrix.Entries, (n+size-1)/size)
 	err := EachBlock(ctx, n, size, func() func(lo, hi int) {
@@ -65,7 +64,7 @@ func Rows(ctx context.Context, n, size int, withOrigins bool, newRow func() func
 		}
 		all.Cols, all.Sims = append(all.Cols, parts[k].Cols...), append(all.Sims, parts[k].Sims...)
 		all.Origins = append(all.Origins, parts[k].Origins...)
-		parts[k] = simmatrix.Entries{} // so that the memory of two whole matrices is never held
+		parts[k] = simmatrix.Entries{} // so that two whole matrices are never in memory
 	}
 	return all, nil
 }

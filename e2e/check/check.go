@@ -1,0 +1,58 @@
+// Package check says in one line what a test wants.
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// OK ends the test at an error.
+func OK(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Equal reports a difference between what was wanted and what was got, by the
+// options of [cmp] that are among the rest. The other ones say of what it is.
+func Equal[T any](tb testing.TB, want, got T, of ...any) {
+	tb.Helper()
+	var options []cmp.Option
+	of = slices.DeleteFunc(of, func(a any) bool {
+		option, ok := a.(cmp.Option)
+		if ok {
+			options = append(options, option)
+		}
+		return ok
+	})
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		tb.Error(append(of, "(-want +got)\n"+diff)...)
+	}
+}
+
+// Error reports an error of another kind than the wanted, see [errors.Is], or
+// none. The rest says of what it is.
+func Error(tb testing.TB, want, err error, of ...any) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Error(append(of, fmt.Sprintf("error %v, want %v", err, want))...)
+	}
+}
+
+// ErrOf returns the error of a call that returns a value, too.
+func ErrOf[T any](_ T, err error) error { return err }
+
+// Message reports an error whose text does not contain the wanted one, or none.
+// The rest says of what it is.
+func Message(tb testing.TB, want string, err error, of ...any) {
+	tb.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		tb.Error(append(of, fmt.Sprintf("error %v, want %q", err, want))...)
+	}
+}

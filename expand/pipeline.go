@@ -1,0 +1,63 @@
+package expand
+
+import (
+	"context"
+	"slices"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/jsonspan"
+)
+
+// noPipeline is the name by which a search asks for no search pipeline.
+const noPipeline = "_none"
+
+// pipeline returns reason.SearchPipeline where a request processor of the
+// search's pipeline (OpenSearch) may read the query: that of ml_inference reads
+// query.match.text.query, say, by JSON path. It fails where a rewritten query
+// has something else there, or with ignore_missing does nothing and says
+// nothing. A pipeline that the search names and akin may not read counts as
+// such a one; a default pipeline of an index does not: akin check warns of it.
+func (a *asker) pipeline(ctx context.Context, open []*target) (why reason.Reason, err error) {
+	named := []string{a.s.parameters.Get("search_pipeline")}
+	if at := a.s.Pipeline; !at.IsZero() {
+		switch raw := at.Of(a.s.Body); {
+		case raw[0] == '{' && !esclient.ReadsQuery(raw):
+			return "", nil
+		case raw[0] != '"': // or no name either: the cluster refuses it
+			return reason.SearchPipeline, nil
+		default:
+			name, _ := jsonspan.Unquote(raw) // it was read before
+			named = append(named, string(name))
+		}
+	}
+	named = slices.DeleteFunc(named, func(name string) bool { return name == "" })
+	byDefault := len(named) == 0
+	if byDefault {
+		for _, t := range open {
+			if t.field.Analysis != nil {
+				named = append(named, t.field.Analysis.Pipelines...)
+			}
+		}
+		slices.Sort(named)
+		named = slices.Compact(named)
+	}
+	for _, name := range named {
+		if name == noPipeline {
+			continue
+		}
+		reads := false
+		err := run(ctx, StageFields, func(ctx context.Context) (err error) {
+			reads, err = a.cluster.ReadsQuery(ctx, name)
+			return err
+		})
+		switch denied := esclient.IsDenied(err); {
+		case denied && byDefault:
+		case denied, err == nil && reads:
+			return reason.SearchPipeline, nil
+		case err != nil:
+			return reasonOf(err)
+		}
+	}
+	return "", nil
+}
