@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // TestTestsEndWithWhatIsSkippedAndMissing runs the program of make test on a
@@ -27,25 +29,15 @@ func TestTestsEndWithWhatIsSkippedAndMissing(t *testing.T) {
 			"func TestRedis(t *testing.T) { t.Skip(\"no redis-server in PATH\") }\n" +
 			"func FuzzMoon(f *testing.F) { f.Add(1); f.Fuzz(func(t *testing.T, n int) { t.Skip(\"no such moon\") }) }\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	repository := filepath.Join(home, ".m2", "repository")
-	if err := os.MkdirAll(repository, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.MkdirAll(repository, 0o700))
 	program, err := exec.LookPath("go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(program, filepath.Join(home, "go")); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, os.Symlink(program, filepath.Join(home, "go")))
 	places, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	builds, modules, _ := strings.Cut(strings.TrimSpace(string(places)), "\n")
 	run := exec.CommandContext(t.Context(), gotest, "-vet=off", "./...")
 	run.Dir = dir
