@@ -189,7 +189,10 @@ func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
 	if ran != "init matrix serve " {
 		t.Errorf("%swere run", ran)
 	}
-	s := startServe(t, freePorts+strings.Replace(read(t, "akin.yml"), "\nexpansion:\n", "\nexpansion:\n  budget: 10s\n", 1)) // on a machine that is busy
+	here, err := os.Getwd()
+	check.OK(t, err)
+	here += string(filepath.Separator)
+	s := startServe(t, strings.NewReplacer("\nexpansion:\n", "\nexpansion:\n  budget: 10s\n", " file: ", " file: "+here).Replace(read(t, "akin.yml"))) // on a machine that is busy
 	const body = `{"query":{"match":{"body":"car rental"}}}`
 	var answer struct{ Rewritten bool }
 	if post(t, s.admin+"/_akin/expand/docs", body, &answer); !answer.Rewritten {

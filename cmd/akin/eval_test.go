@@ -126,7 +126,9 @@ func TestEvalAndCompareCheckWhereTheyWriteBeforeTheySearch(t *testing.T) {
 		{append(compare, "--judge", filepath.Join(file, "pairs.csv")), "--judge: "},
 		{append(compare, "--resume", foreign), "--resume " + foreign + ": line 1: "},
 	} {
-		ends(t, exitUsage, test.args, test.want)
+		if _, stderr, status := akin(t, test.args...); status == 0 || !strings.Contains(stderr, test.want) {
+			t.Errorf("%q: status %d, want %q in\n%s", test.args, status, test.want, stderr)
+		}
 	}
 	if read(t, foreign) != "mine\n" {
 		t.Error("a foreign file was written to")

@@ -187,7 +187,7 @@ func TestBuildsWithVectorsThatFail(t *testing.T) {
 		}
 	}
 	t.Setenv(embed.EnvKey, "k")
-	large, sent := modelOf(t, func(string) []float64 { return slices.Repeat([]float64{1}, 4096) })
+	large, sent := modelOf(t, func(text string) []float64 { return append(randomVector(text), make([]float64, 4048)...) })
 	if ends(t, exitFailure, build("--embeddings", large, "--embedding-model", "tiny", "--max-memory", "64MiB"), "--max-memory 64MiB"); sent.Load() != 16 {
 		t.Errorf("a model that is too large is refused after %d words, want one batch", sent.Load())
 	}
