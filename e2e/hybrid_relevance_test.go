@@ -79,7 +79,7 @@ func TestHybridRelevance(t *testing.T) {
 			if n := a.counted(t, func() { through = rank(t, a.cluster, index, body, c.queries) }, requestsMetric, rewrittenOutcome); n < float64(len(c.queries))/2 {
 				t.Errorf("%s: %v of %d searches were rewritten", c.name, n, len(c.queries))
 			}
-			name := strings.TrimPrefix(c.name, hybridOnly)
+			name := c.name
 			if model.fake {
 				name += fakeModel
 			}

@@ -309,7 +309,7 @@ func movedRankStats(want, got rankStats) []string {
 			continue
 		}
 		tolerance := rankTolerance
-		if strings.HasPrefix(k.ranking, "dense-") {
+		if strings.HasPrefix(k.ranking, "dense-") || strings.HasPrefix(k.collection, hybridOnly) {
 			tolerance = graphTolerance
 		}
 		was := old.all()

@@ -101,24 +101,13 @@ func TestVectorsScoreByTheSoftCosine(t *testing.T) {
 	})
 }
 
-// TestVectorsScoreInOpenSearchsKNN is the same for knn_vector, which needs a
-// plugin.
+// TestVectorsScoreInOpenSearchsKNN is the same for knn_vector.
 func TestVectorsScoreInOpenSearchsKNN(t *testing.T) {
 	long(t)
 	t.Parallel()
-	const plugin = "org.opensearch.plugin:opensearch-knn:2.19.1.0:zip"
-	e := newEngine(engineKinds[0])
-	home := newDir(t, "knn")
-	jars, err := e.pluginJars(home, plugin)
-	if err == nil {
-		err = e.launchIn(home, []string{"NODE_PLUGIN=org.opensearch.knn.plugin.KNNPlugin", "NODE_JARS=" + jars})
+	if e := theEngine(t, "opensearch2"); e != nil {
+		checkVectors(t, e, vectors.KNNVector)
 	}
-	if err != nil {
-		skipOrFail(t, "needs OpenSearch with %s: %v", plugin, err)
-	}
-	e.proc.logOnFailure(t)
-	t.Cleanup(func() { _ = e.proc.stop() })
-	checkVectors(t, e, vectors.KNNVector)
 }
 
 // checkVectors compares the scores of the vectors in a store.

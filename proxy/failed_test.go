@@ -219,7 +219,9 @@ func TestLongAnswerStreams(t *testing.T) {
 			io.WriteString(w, rest)
 		})
 		p := start(t, Options{Nodes: nodesAt(node), Expander: expander(rewriteFirstAndLast)}, nil)
-		checkStreams(t, p.postLines(t, "/_msearch").Body, first, rest, proceed)
+		res := p.postLines(t, "/_msearch")
+		defer res.Body.Close()
+		checkStreams(t, res.Body, first, rest, proceed)
 		p.counted(t, 1, "akin_unchecked_responses_total")
 	}
 }
@@ -245,6 +247,7 @@ func TestAnswerStreamsOnceItsShardsAreSeen(t *testing.T) {
 			io.WriteString(body, rest)
 		})
 		res := start(t, Options{Nodes: nodesAt(node), Expander: expander(rewriteFirstAndLast)}, nil).postLines(t, "/_search")
+		defer res.Body.Close()
 		body := io.Reader(res.Body)
 		if packed {
 			var err error
@@ -279,7 +282,9 @@ func TestTruncatedAnswersAreNotTakenForWholeOnes(t *testing.T) {
 	} {
 		for _, target := range []string{"/_search", "/_msearch", "/_count", "/_cat/health"} {
 			p := start(t, Options{Expander: expander(rewriteFirstAndLast)}, inTurn(answer+hangUp))
-			body, err := io.ReadAll(p.postLines(t, target).Body)
+			res := p.postLines(t, target)
+			defer res.Body.Close()
+			body, err := io.ReadAll(res.Body)
 			if string(body) != `{"took":` || err == nil || len(p.all()) != 1 {
 				t.Errorf("%s, %s: the client got %q, %v after %d requests", target, name, body, err, len(p.all()))
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -360,7 +361,7 @@ func TestIdleConnectionsMakeRoomForNewOnes(t *testing.T) {
 			t.Errorf("got %s", answer)
 		}
 	}
-	if _, err := idle.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := idle.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("the idle connection: %v", err)
 	}
 	if n := counter(t, registry, "akin_idle_connections_closed_total", "port", "proxy"); n != 1 {

@@ -135,8 +135,12 @@ func TestSlowBodyGoesOnAsItCame(t *testing.T) {
 		t.Errorf("the node got %q", got)
 	}
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil || res.Close {
-		t.Errorf("the client got %+v, %v", res, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.Close {
+		t.Errorf("the client got %+v", res)
 	}
 	p.counted(t, 1, "akin_requests_total", "reason", reasonSlow)
 }

@@ -38,10 +38,11 @@ type reports struct {
 }
 
 func (r *reports) add(refusal *expand.Refusal) (news bool) {
-	text := refusal.Index
+	words := []string{refusal.Index}
 	for _, c := range refusal.Causes {
-		text += " " + c.Type
+		words = append(words, c.Type)
 	}
+	text := strings.Join(words, " ")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, text)

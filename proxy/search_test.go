@@ -57,12 +57,12 @@ func results(r expand.Result) expander {
 	return func(context.Context, *expand.Request) (*expand.Result, error) { return &r, nil }
 }
 
-// fails fails with an error.
+// fails returns an expander with an error.
 func fails(err error) expander {
 	return func(context.Context, *expand.Request) (*expand.Result, error) { return nil, err }
 }
 
-// panics panics with the text of a search.
+// panics is an expander that does so with the text of a search.
 func panics(context.Context, *expand.Request) (*expand.Result, error) { panic("a secret car") }
 
 // outlasts waits until its time is over.
@@ -223,7 +223,7 @@ func TestRewrittenSearch(t *testing.T) {
 			})}, nil)
 			exchangeRaw(t, p.addr, tt.request)
 			got := p.only(t)
-			if want := strings.NewReplacer("akin=later&", "", "x=1", "y=%zz;").Replace(tt.request[:strings.Index(tt.request, "\n")]); got.line != want || got.body != rewritten {
+			if want := strings.NewReplacer("akin=later&", "", "x=1", "y=%zz;").Replace(line(tt.request)); got.line != want || got.body != rewritten {
 				t.Errorf("the node got %q with body %q, want %q", got.line, got.body, want)
 			}
 			want := append([]string{"Host: " + p.rawNode.addr, fmt.Sprintf("Content-Length: %d", len(rewritten))}, tt.header...)
@@ -368,4 +368,10 @@ func TestExpanderSeesTheClient(t *testing.T) {
 	if got := <-seen; got != "127.0.0.1" || ClientOf(t.Context()) != "" {
 		t.Errorf("got %q", got)
 	}
+}
+
+// line returns the first line of a text.
+func line(text string) string {
+	first, _, _ := strings.Cut(text, "\n")
+	return first
 }

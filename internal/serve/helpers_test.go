@@ -114,6 +114,7 @@ func (oneRow) Rows(_ context.Context, _ []string, rows []simmatrix.Row) error {
 	clear(rows)
 	return nil
 }
+
 func (o oneRow) For(context.Context, esclient.Indices, string) (expand.Bound, error) {
 	return expand.Bound{Rows: o, Named: true}, nil
 }

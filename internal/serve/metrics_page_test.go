@@ -80,8 +80,11 @@ func gathered(t *testing.T, a *App) (found map[string]described, values map[stri
 func TestThePageOfMetricsHasThoseOfTheProcess(t *testing.T) {
 	found, values := gathered(t, startFully(t))
 	for _, want := range [][2]string{
-		{"akin_build_info version", "v1"}, {"akin_cache_bytes cache", "rows"}, {"akin_cache_bytes cache", "weights"},
-		{"akin_matrix_terms matrix", "main"}, {"akin_weights_terms weights", "main"}, // which may have the same names
+		{"akin_build_info version", "v1"},
+		{"akin_cache_bytes cache", "rows"},
+		{"akin_cache_bytes cache", "weights"},
+		{"akin_matrix_terms matrix", "main"},
+		{"akin_weights_terms weights", "main"}, // which may have the same names
 	} {
 		if v := values[want[0]]; !slices.Contains(v, want[1]) {
 			t.Errorf("%s is %q, want %s", want[0], v, want[1])

@@ -1,8 +1,8 @@
 package answer
 
 import (
-	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -35,7 +35,7 @@ func told(f *Failure) string {
 	}
 	text := "failed"
 	if f.Search != UnknownSearch {
-		text = fmt.Sprint(f.Search)
+		text = strconv.Itoa(f.Search)
 	}
 	if f.Busy {
 		text += " busy"
@@ -43,10 +43,11 @@ func told(f *Failure) string {
 	if f.Whole {
 		text += " whole"
 	}
+	parts := []string{text}
 	for _, c := range f.Causes {
-		text += "; " + c.Type + ": " + c.Reason
+		parts = append(parts, c.Type+": "+c.Reason)
 	}
-	return text
+	return strings.Join(parts, "; ")
 }
 
 const window = "; illegal_argument_exception: Rescore window [100] is too large."
