@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/internal/cli"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -180,7 +181,8 @@ func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 // serveSetting returns the URL of an akin with a setting in the profile tuned.
 func serveSetting(t *testing.T, cluster, index string, s *expand.Profile, m *simmatrix.Matrix) string {
 	t.Helper()
-	file := encodedFile(t, "tuned.akin", m)
+	file := filepath.Join(t.TempDir(), "tuned.akin")
+	check.OK(t, cli.WriteMatrix(t.Context(), file, m))
 	var config bytes.Buffer
 	check.OK(t, evaluate.WriteProfile(&config, s, configs.Matrix{Name: "m", Indices: []string{index}, Fields: []string{"title", "body"}, File: file}, ""))
 	return startServe(t, freePorts+config.String()+fmt.Sprintf("cluster: {urls: ['%s']}\nexpansion: {budget: 10s}\n", cluster)).proxy
