@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
-
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/tools/evaluate"
 )

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/akin-search/akin/e2e/check"
-
 	"github.com/akin-search/akin/e2e/freeport"
 	"github.com/akin-search/akin/internal/demo"
 )

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/e2e/check"
-
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/demo"
 )

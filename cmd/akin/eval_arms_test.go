@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/e2e/check"
-
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/evaluate"
 )

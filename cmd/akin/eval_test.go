@@ -11,11 +11,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/akin-search/akin/e2e/check"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/tools/evaluate"
 )

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/e2e/check"
-
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 )

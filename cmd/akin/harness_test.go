@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/e2e/check"
-
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/cli"

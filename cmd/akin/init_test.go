@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/e2e/check"
-
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // inited writes a configuration for the demo's engine and returns the file and

@@ -5,11 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/e2e/check"
-	"github.com/akin-search/akin/internal/cli"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 )
 

@@ -22,7 +22,6 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
-
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"

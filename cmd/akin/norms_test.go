@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
-
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/enrich"
 )

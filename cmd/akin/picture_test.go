@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/e2e/check"
-
 	"github.com/chromedp/chromedp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // TestPictureOfThePlayground looks at the picture that README shows. With

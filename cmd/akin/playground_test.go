@@ -20,8 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/akin-search/akin/e2e/check"
-
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
@@ -30,6 +28,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix/combine"
 )
 

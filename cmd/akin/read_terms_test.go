@@ -17,10 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/akin-search/akin/e2e/check"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/cli"

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
-
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand/vectors"

@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/e2e/check"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/simmatrix"

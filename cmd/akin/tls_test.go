@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
-
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/demo"
 )

@@ -14,16 +14,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/akin-search/akin/e2e/check"
-	"github.com/akin-search/akin/internal/cli"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/tools/evaluate"
 )

@@ -15,11 +15,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/akin-search/akin/e2e/check"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/demo"
 )
 
