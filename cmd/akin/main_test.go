@@ -119,7 +119,7 @@ func TestJSONOfTablesIsJSON(t *testing.T) {
 	t.Setenv("AKIN_REDIS_URL", redisServer(t))
 	mustAkin(t, "matrix", "push", "--name", "docs", "--activate", matrix)
 	for _, line := range []string{
-		"matrix list --name docs", "matrix show docs.akin car", "matrix check docs.akin", "matrix diff docs.akin docs.akin", "check --config none.yml",
+		"matrix list --name docs", "matrix show docs.akin car", "matrix check docs.akin", "matrix diff docs.akin ./docs.akin", "check --config none.yml",
 	} {
 		for _, more := range []string{" --json", ""} {
 			out, stderr, status := akin(t, strings.Fields(line+more)...)
