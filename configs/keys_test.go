@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
 )
@@ -22,6 +23,14 @@ var secrets = cmp.AllowUnexported(Secret{})
 
 // required is the default of a key that has none.
 const required = "required"
+
+// content returns a file.
+func content(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	check.OK(t, err)
+	return data
+}
 
 // A documentedKey is what the documentation has to say of a key.
 type documentedKey struct {
@@ -97,17 +106,9 @@ func sameYAML(t *testing.T, a, b string) bool {
 }
 
 func TestReferenceFileIsTheDefault(t *testing.T) {
-	data, err := os.ReadFile("akin.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := Parse("akin.yml", data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(Default(), c, secrets, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("akin.yml differs from Default (-default +file):\n%s", diff)
-	}
+	c, err := Parse("akin.yml", content(t, "akin.yml"))
+	check.OK(t, err)
+	check.Equal(t, Default(), c, secrets, cmpopts.EquateEmpty())
 }
 
 // TestReferenceFileExplainsEveryKey reads the comments: that above a key names
@@ -115,10 +116,7 @@ func TestReferenceFileIsTheDefault(t *testing.T) {
 // X.". For the keys of an entry these are in the comment of the list, for the
 // one of profiles' own in that of profiles.
 func TestReferenceFileExplainsEveryKey(t *testing.T) {
-	data, err := os.ReadFile("akin.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := content(t, "akin.yml")
 	d := newDecoder("akin.yml")
 	d.document(data, Default())
 	lines := strings.Split(string(data), "\n")
@@ -190,10 +188,7 @@ func commentAbove(lines []string, line int) string {
 
 // TestReferenceExamplesLoad uncomments the examples and loads each by itself.
 func TestReferenceExamplesLoad(t *testing.T) {
-	data, err := os.ReadFile("akin.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := content(t, "akin.yml")
 	var example strings.Builder
 	for line := range strings.Lines(string(data)) {
 		text, ok := strings.CutPrefix(line, "#")
@@ -223,18 +218,14 @@ func TestReferenceExamplesLoad(t *testing.T) {
 		Name: "stronger", Indices: []string{"products*"}, Arms: []string{"off", "careful"}, Share: 0.1, Header: "X-Session",
 	}}
 	want.Redis.URL = NewSecret("redis://127.0.0.1:6379/0")
-	if diff := cmp.Diff(want, c, secrets, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, c, secrets, cmpopts.EquateEmpty())
 }
 
 // TestDocumentsNameOnlyKeysThatExist looks at what stands in the documents in
 // backquotes and begins like a key.
 func TestDocumentsNameOnlyKeysThatExist(t *testing.T) {
 	pages, err := filepath.Glob("../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	all := map[string]bool{}
 	for key := range keys(t) {
 		for at := range len(key) {
@@ -251,10 +242,7 @@ func TestDocumentsNameOnlyKeysThatExist(t *testing.T) {
 	named := regexp.MustCompile("`((?:" + strings.Join(sections, "|") + `)(?:\[\])?\.[A-Za-z_.\[\]]+)(?::[^` + "`]*)?`")
 	n := 0
 	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := content(t, page)
 		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
 			if strings.HasSuffix(m[1], ".md") || strings.HasSuffix(m[1], ".yml") {
 				continue
@@ -272,10 +260,7 @@ func TestDocumentsNameOnlyKeysThatExist(t *testing.T) {
 // TestReferenceFileSaysWhatProfilesLack compares the sentence about the keys of
 // expansion that profiles have not with the structs.
 func TestReferenceFileSaysWhatProfilesLack(t *testing.T) {
-	data, err := os.ReadFile("akin.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := content(t, "akin.yml")
 	stated := regexp.MustCompile("the keys of expansion except ([^;]*);").FindStringSubmatch(oneLine(string(data)))
 	if stated == nil {
 		t.Fatal("the sentence is missing")
@@ -289,9 +274,7 @@ func TestReferenceFileSaysWhatProfilesLack(t *testing.T) {
 		}
 	}
 	want := strings.Join(lack[:len(lack)-1], ", ") + " and " + lack[len(lack)-1]
-	if stated[1] != want {
-		t.Errorf("it says %s, the code %s", stated[1], want)
-	}
+	check.Equal(t, want, stated[1])
 	if own := names[len(names)-1:]; len(names)+len(lack) != len(all)+len(own) || own[0] != "matrices" {
 		t.Errorf("profiles have %s", names)
 	}
@@ -300,23 +283,21 @@ func TestReferenceFileSaysWhatProfilesLack(t *testing.T) {
 func TestDefaultIsOwnedByTheCaller(t *testing.T) {
 	a, b := Default(), Default()
 	a.Cluster.URLs[0] = "http://elsewhere:9200"
-	if b.Cluster.URLs[0] != "http://127.0.0.1:9200" {
-		t.Error("two defaults share their slices")
-	}
+	check.Equal(t, "http://127.0.0.1:9200", b.Cluster.URLs[0])
 }
 
 func TestLimitsAreReadable(t *testing.T) {
 	limits := 0
-	var check func(v reflect.Value)
-	check = func(v reflect.Value) {
+	var look func(v reflect.Value)
+	look = func(v reflect.Value) {
 		fields, names := fieldsOf(v)
 		for _, name := range names {
 			f := fields[name]
 			if f.isSection() {
-				check(f.Value)
+				look(f.Value)
 			}
 			if f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct {
-				check(reflect.New(f.Type().Elem()).Elem())
+				look(reflect.New(f.Type().Elem()).Elem())
 			}
 			if f.is != "" && rules[f.is] == nil {
 				t.Errorf("%s: there is no rule %s", name, f.is)
@@ -328,9 +309,7 @@ func TestLimitsAreReadable(t *testing.T) {
 			if f.isWord() {
 				continue
 			}
-			if len(f.allowed) != 2 {
-				t.Errorf("%s: %d bounds", name, len(f.allowed))
-			}
+			check.Equal(t, 2, len(f.allowed), name)
 			for _, text := range f.allowed {
 				text = strings.TrimPrefix(text, "(")
 				bound := field{Value: reflect.New(f.Type()).Elem()}
@@ -340,14 +319,6 @@ func TestLimitsAreReadable(t *testing.T) {
 			}
 		}
 	}
-	check(reflect.ValueOf(*Default()))
-	if limits != 32 {
-		t.Errorf("%d keys with limits", limits)
-	}
-}
-
-func TestConfigurationOfTheServiceLoads(t *testing.T) {
-	if _, err := Load(t.Context(), "../deploy/systemd/akin.yml"); err != nil {
-		t.Error(err)
-	}
+	look(reflect.ValueOf(*Default()))
+	check.Equal(t, 32, limits)
 }

@@ -63,7 +63,9 @@ type backend struct {
 func (b *backend) start(t *testing.T, node string) {
 	t.Helper()
 	l, a := listenOn(t, b.proxy), listenOn(t, b.admin)
-	b.proxy, b.admin = l.Addr().String(), a.Addr().String()
+	if b.stop == nil { // clients read the addresses from then on
+		b.proxy, b.admin = l.Addr().String(), a.Addr().String()
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {

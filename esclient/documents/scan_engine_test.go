@@ -10,22 +10,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 )
 
 // scanned returns the ids of the documents of a scan, sorted.
 func (e *engine) scanned(t *testing.T, o ScanOptions) []string {
 	t.Helper()
-	var ids []string
-	err := e.Scan(t.Context(), o, func(id string, _, _ []string) error {
-		ids = append(ids, id)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	var ids []string // of several indices some are there twice
+	check.OK(t, e.Scan(t.Context(), o, func(id string, _, _ []string) error { ids = append(ids, id); return nil }))
 	slices.Sort(ids)
 	return ids
 }
@@ -40,9 +33,7 @@ func (e *engine) numbered(t *testing.T, index string, shards, n int) {
 	for i := range documents {
 		documents[i] = Document{ID: strconv.Itoa(i), Source: object{"title": fmt.Sprint("document ", i), "n": i}}
 	}
-	if err := e.Index(t.Context(), e.At(index), documents); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, e.Index(t.Context(), e.At(index), documents))
 }
 
 func (e *engine) testSlices(t *testing.T) {
@@ -59,14 +50,10 @@ func (e *engine) testSlices(t *testing.T) {
 			for o.Slices, o.Slice = n, 0; o.Slice < n; o.Slice++ {
 				part := e.scanned(t, o)
 				parts = append(parts, part...)
-				if diff := cmp.Diff(part, e.scanned(t, o)); diff != "" {
-					t.Errorf("%v: slice %d of %d changes: %s", names, o.Slice, n, diff)
-				}
+				check.Equal(t, part, e.scanned(t, o), names, o.Slice, n)
 			}
 			slices.Sort(parts)
-			if diff := cmp.Diff(all, parts); diff != "" {
-				t.Errorf("%v in %d slices: %s", names, n, diff)
-			}
+			check.Equal(t, all, parts, names, n)
 		}
 	}
 	t.Run("of terms", func(t *testing.T) {
@@ -77,9 +64,7 @@ func (e *engine) testSlices(t *testing.T) {
 				got[id]++
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 		}
 		if len(got) != 300 || slices.Max(slices.Collect(maps.Values(got))) != 1 {
 			t.Errorf("%d documents, some %d times", len(got), slices.Max(slices.Collect(maps.Values(got))))
@@ -108,17 +93,13 @@ func (e *engine) testShare(t *testing.T) {
 	if len(first) < 480 || len(first) > 720 { // 600 ± 6 standard deviations of 20
 		t.Errorf("%d documents of 2000, want about 600", len(first))
 	}
-	if diff := cmp.Diff(first, e.scanned(t, o)); diff != "" {
-		t.Errorf("the choice changes: %s", diff)
-	}
+	check.Equal(t, first, e.scanned(t, o))
 	var parts []string
 	for o.Slices, o.Slice = 4, 0; o.Slice < 4; o.Slice++ {
 		parts = append(parts, e.scanned(t, o)...)
 	}
 	slices.Sort(parts)
-	if diff := cmp.Diff(first, parts); diff != "" {
-		t.Errorf("slices of the share are another choice: %s", diff)
-	}
+	check.Equal(t, first, parts)
 	o.Slices, o.Slice = 0, 0
 	o.Query = []byte(`{"range":{"n":{"lt":1000}}}`)
 	if n := len(e.scanned(t, o)); n < 215 || n > 385 { // 300 ± 6 standard deviations of 14.5
@@ -145,9 +126,7 @@ func (e *engine) testLostScroll(t *testing.T) {
 
 func (e *engine) testIndices(t *testing.T) {
 	got, err := e.Indices(t.Context(), e.At("main", "same"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if len(got) != 2 || got[0].Name != e.At("main") || got[0].Shards != 3 || got[1].Shards != 2 ||
 		got[0].UUID == "" || got[0].UUID == got[1].UUID {
 		t.Errorf("indices %+v", got)

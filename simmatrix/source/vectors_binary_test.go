@@ -3,7 +3,6 @@ package source
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -12,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix/internal/lines"
-	"github.com/akin-search/akin/simmatrix/learn"
 )
 
 // binaryFile returns a file in the binary format of word2vec: the header, then
@@ -63,15 +62,9 @@ func TestReadVectorsReadsTheBinaryFormat(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v, err := readAs(iotest.OneByteReader(strings.NewReader(tt.file)), true, ReadVectorsOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.words, v.words); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(tt.values, v.values); diff != "" {
-				t.Error(diff)
-			}
+			check.OK(t, err)
+			check.Equal(t, tt.words, v.words)
+			check.Equal(t, tt.values, v.values)
 		})
 	}
 }
@@ -82,9 +75,7 @@ func TestReadVectorsReadsVectorsOfMoreThanItsBuffer(t *testing.T) {
 		wide[k] = float32(k)
 	}
 	v, err := ReadVectors(strings.NewReader(binaryFile("\n", "2 65536", "a", wide, "b", wide)), ReadVectorsOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if v.Dim() != MaxVectorDims || cmp.Diff(wide, v.Vector(0)) != "" || cmp.Diff(wide, v.Vector(1)) != "" {
 		t.Error("other numbers came back")
 	}
@@ -117,9 +108,7 @@ func TestReadVectorsDistinguishesTextFromBinary(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in, err := lines.Decompress(strings.NewReader(tt.file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if got, err := looksBinary(in); got != tt.binary || err != nil {
 				t.Errorf("binary: %t, %v", got, err)
 			}
@@ -169,30 +158,7 @@ func TestReadVectorsNamesTheBadWordAndByte(t *testing.T) {
 	for _, n := range []int{3, 6, 10, 17, len(good)} {
 		for name, keep := range map[string]func(string) bool{"kept": nil, "not kept": func(string) bool { return false }} {
 			r := io.MultiReader(strings.NewReader(good[:n]), iotest.ErrReader(broken))
-			if _, err := readAs(r, true, ReadVectorsOptions{Keep: keep}); !errors.Is(err, broken) {
-				t.Errorf("%s, after %d bytes: %v", name, n, err)
-			}
+			check.Error(t, broken, check.ErrOf(readAs(r, true, ReadVectorsOptions{Keep: keep})), name, n)
 		}
-	}
-}
-
-func TestBothFormatsGiveTheSameMatrix(t *testing.T) {
-	var all []any
-	var text strings.Builder
-	for k := range 50 {
-		row := []float32{float32(k % 7), float32(k%5) / 3, float32(k%11) * -0.1}
-		all = append(all, fmt.Sprint("w", k), row)
-		fmt.Fprintf(&text, "w%d %g %g %g\n", k, row[0], row[1], row[2])
-	}
-	sums := map[string]bool{}
-	for _, content := range []string{text.String(), "50 3\n" + text.String(), binaryFile("\n", "50 3", all...), binaryFile("", "50 3", all...)} {
-		m, err := learn.FromVectors(t.Context(), mustRead(t, content), learn.DefaultVectorOptions(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sums[m.Checksum()] = true
-	}
-	if len(sums) != 1 {
-		t.Errorf("%d different matrices", len(sums))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
@@ -42,9 +43,7 @@ func TestSnapshotCountsTheDocumentsOfEachTerm(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if diff := cmp.Diff(tt.want, docFreqs(m)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		check.Equal(t, tt.want, docFreqs(m), name)
 		if meta := m.Meta(); meta.Docs != 3 || meta.NonZeros != 0 || meta.Source != "somewhere" || meta.Params["field"] != "body" {
 			t.Errorf("%s: %+v", name, meta)
 		}
@@ -55,24 +54,16 @@ func TestTermsOfOneDocumentNeedNoRow(t *testing.T) {
 	x := newFakeIndex(manyTexts(500)...)
 	var made []*Weights
 	all, err := snapshotOf(t, x, SnapshotOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	several, _, err := (&combine.TermFilter{MinDocFreq: 2}).Apply(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, m := range []*simmatrix.Matrix{all, several} {
 		w, err := NewWeights(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		made = append(made, w)
 	}
 	for term := range made[0].matrix.Terms() {
-		if made[0].Weight(term) != made[1].Weight(term) {
-			t.Errorf("%s weighs %v and %v", term, made[0].Weight(term), made[1].Weight(term))
-		}
+		check.Equal(t, made[1].Weight(term), made[0].Weight(term), term)
 	}
 	if made[1].matrix.Len() >= made[0].matrix.Len() {
 		t.Error("nothing was left out")
@@ -83,18 +74,12 @@ func TestSameDocumentsMakeTheSameBytes(t *testing.T) {
 	texts := manyTexts(1700)
 	encoded := func(workers int) string {
 		m, err := Snapshot(t.Context(), &Reading{Cluster: newFakeIndex(texts...), Field: "body", Workers: workers}, SnapshotOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		var b bytes.Buffer
-		if err := simmatrix.Encode(&b, m); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, simmatrix.Encode(&b, m))
 		return b.String()
 	}
-	if encoded(1) != encoded(4) {
-		t.Error("the file depends on the order of the documents")
-	}
+	check.Equal(t, encoded(4), encoded(1))
 }
 
 func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
@@ -103,23 +88,11 @@ func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				texts := manyTexts(1200)
 				want, err := snapshotOf(t, newFakeIndex(texts...), SnapshotOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				x, n := newFakeIndex(texts...), 0
-				x.before = func(c string, _ []documents.DocRef) error {
-					if c != call {
-						return nil
-					}
-					if n++; n == 1 || n == 9 {
-						return errBusy
-					}
-					return nil
-				}
+				check.OK(t, err)
+				x := newFakeIndex(texts...)
+				x.busyAt(call, 1, 9)
 				got, err := Snapshot(t.Context(), &Reading{Cluster: x, Field: "body", Workers: 1}, SnapshotOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				if got.Checksum() != want.Checksum() {
 					t.Errorf("%d documents, want %d", got.Meta().Docs, want.Meta().Docs)
 				}
@@ -130,21 +103,15 @@ func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
 
 func TestSnapshotsThatCannotBeMade(t *testing.T) {
 	x := newFakeIndex(manyTexts(100)...)
-	if _, err := snapshotOf(t, x, SnapshotOptions{MaxMemory: 500}); !errors.Is(err, simmatrix.ErrMemory) {
-		t.Errorf("too little memory: %v", err)
-	}
-	if _, err := snapshotOf(t, newFakeIndex("", ""), SnapshotOptions{}); !errors.Is(err, ErrNoTerms) {
-		t.Errorf("no terms: %v", err)
-	}
+	check.Error(t, simmatrix.ErrMemory, check.ErrOf(snapshotOf(t, x, SnapshotOptions{MaxMemory: 500})))
+	check.Error(t, ErrNoTerms, check.ErrOf(snapshotOf(t, newFakeIndex("", ""), SnapshotOptions{})))
 	no := errors.New("no")
 	x.terms = func(d documents.DocRef, terms *documents.DocTerms) {
 		if d.ID == "50" {
 			terms.Err = no
 		}
 	}
-	if _, err := snapshotOf(t, x, SnapshotOptions{}); !errors.Is(err, no) {
-		t.Errorf("a document that fails: %v", err)
-	}
+	check.Error(t, no, check.ErrOf(snapshotOf(t, x, SnapshotOptions{})))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Snapshot(ctx, &Reading{Cluster: x, Field: "body"}, SnapshotOptions{}); err == nil {
@@ -155,9 +122,7 @@ func TestSnapshotsThatCannotBeMade(t *testing.T) {
 func TestSnapshotOfDocumentsOfManyTerms(t *testing.T) {
 	texts := largeTexts(120, 200)
 	want, err := snapshotOf(t, newFakeIndex(texts...), SnapshotOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	x := newFakeIndex(texts...)
 	x.put("huge", largeTexts(1, 5000)[0])
 	x.tooMany = 2500
@@ -167,9 +132,7 @@ func TestSnapshotOfDocumentsOfManyTerms(t *testing.T) {
 			passedOver = append(passedOver, d.ID)
 		}
 	}}, SnapshotOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if got.Checksum() != want.Checksum() || cmp.Diff([]string{"huge"}, passedOver) != "" {
 		t.Errorf("%d documents, want %d; passed over %v", got.Meta().Docs, want.Meta().Docs, passedOver)
 	}

@@ -8,12 +8,12 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
 )
@@ -45,9 +45,7 @@ func scorer(n int, score func(s *expand.Profile, q int) float64) func(context.Co
 func run(t *testing.T, n int, o TuneOptions, score func(s *expand.Profile, q int) float64) *TuneResult {
 	t.Helper()
 	r, err := Tune(t.Context(), n, NewSpace(), o, scorer(n, score))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return r
 }
 
@@ -85,37 +83,25 @@ func TestAGainThatHoldsUpIsRecommended(t *testing.T) {
 }
 
 func TestDefaultsAreRecommendedWhereNothingIsBetter(t *testing.T) {
-	r := run(t, 100, tuneOptions(), func(s *expand.Profile, q int) float64 {
-		if s == nil {
-			return 0.3 + 0.05*noise(s, q)
+	for defaults, want := range map[float64]Advice{0.4: UseDefaults, 0.2: UseNothing} {
+		r := run(t, 100, tuneOptions(), func(s *expand.Profile, q int) float64 {
+			if s == nil {
+				return 0.3 + 0.05*noise(s, q)
+			}
+			return defaults + 0.05*noise(s, q)
+		})
+		if r.Advice != want {
+			t.Fatalf("%v: advice %q: %+v", defaults, r.Advice, r)
 		}
-		return 0.4 + 0.05*noise(s, q)
-	})
-	if r.Advice != UseDefaults {
-		t.Fatalf("advice %q: %+v", r.Advice, r)
-	}
-	if diff := cmp.Diff(expand.DefaultProfile(), *r.Recommended); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestWorseThanDirectSearchIsNeverRecommended(t *testing.T) {
-	r := run(t, 100, tuneOptions(), func(s *expand.Profile, q int) float64 {
-		if s == nil {
-			return 0.9
+		if want == UseDefaults {
+			check.Equal(t, expand.DefaultProfile(), *r.Recommended)
 		}
-		return 0.5 * noise(s, q)
-	})
-	if r.Advice != UseNothing {
-		t.Errorf("advice %q", r.Advice)
 	}
 }
 
 func TestTuningGivesTheSameResultAgain(t *testing.T) {
 	first, again := run(t, 60, tuneOptions(), noise), run(t, 60, tuneOptions(), noise)
-	if diff := cmp.Diff(first, again); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, first, again)
 }
 
 // What is chosen for a fold, and what it is chosen among, depends on no query in
@@ -148,9 +134,7 @@ func TestFoldsHaveAllQueriesAndSettingsAreBounded(t *testing.T) {
 		calls++
 		return scorer(47, noise)(ctx, s)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	total := 0
 	for _, f := range r.Folds {
 		total += f.Queries
@@ -177,15 +161,11 @@ func TestWhatCannotBeTunedIsAnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := tuneOptions()
 			tt.change(&o)
-			if _, err := Tune(t.Context(), tt.queries, NewSpace(), o, scorer(tt.queries, noise)); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%v, want %s", err, tt.want)
-			}
+			check.Message(t, tt.want, check.ErrOf(Tune(t.Context(), tt.queries, NewSpace(), o, scorer(tt.queries, noise))))
 		})
 	}
 	away := errors.New("the cluster is away")
-	if _, err := Tune(t.Context(), 100, NewSpace(), tuneOptions(), func(context.Context, *expand.Profile) ([]float64, error) { return nil, away }); !errors.Is(err, away) {
-		t.Errorf("%v", err)
-	}
+	check.Error(t, away, check.ErrOf(Tune(t.Context(), 100, NewSpace(), tuneOptions(), func(context.Context, *expand.Profile) ([]float64, error) { return nil, away })))
 }
 
 // Every setting that may be recommended loads as the profile that it is.
@@ -196,9 +176,7 @@ func TestEveryProfileLoads(t *testing.T) {
 		s := space.setting(p)
 		var text bytes.Buffer
 		matrix := configs.Matrix{Name: "tuned", Indices: []string{"logs-*", "-logs-old"}, Fields: []string{"title", "body"}, File: "/m.akin"}
-		if err := WriteProfile(&text, &s, matrix, "first\nsecond: line"); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, WriteProfile(&text, &s, matrix, "first\nsecond: line"))
 		c, err := configs.Parse("tuned.yml", text.Bytes())
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", space.describe(p), err, &text)
@@ -207,9 +185,7 @@ func TestEveryProfileLoads(t *testing.T) {
 		if diff := cmp.Diff(want, c.Profiles["tuned"]); diff != "" {
 			t.Errorf("%s: %s", space.describe(p), diff)
 		}
-		if diff := cmp.Diff([]configs.Matrix{matrix}, c.Matrices); diff != "" {
-			t.Error(diff)
-		}
+		check.Equal(t, []configs.Matrix{matrix}, c.Matrices)
 	}
 }
 

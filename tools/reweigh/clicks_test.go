@@ -4,41 +4,29 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
-func TestClicksOnWhatWasNotShownAreNamed(t *testing.T) {
-	log, err := ReadClicks(strings.NewReader(`{"query_id":"1","query":"car hire","shown":["a","b"],"clicked":["b","c","b"],"arm":["x","y"]}
+func clicks(t *testing.T, log string) *ClickLog {
+	t.Helper()
+	read, err := ReadClicks(strings.NewReader(log))
+	check.OK(t, err)
+	return read
+}
 
-{"query":"wing","shown":["a"],"clicked":[]}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestClicksOnWhatWasNotShownAreNamed(t *testing.T) {
+	log := clicks(t, "\ufeff"+`{"query_id":"1","query":"car hire","shown":["a","b"],"clicked":["b","c","b"],"arm":["x","y"]}`+"\n\n"+
+		`{"query":"wing","shown":["a"],"clicked":[]}`+"\r\n  \r\n")
 	want := &ClickLog{
 		Impressions: []Impression{{QueryID: "1", Query: "car hire", Shown: []string{"a", "b"}, Clicked: []string{"b"}}, {Query: "wing", Shown: []string{"a"}}},
 		NotShown:    []string{"c"},
 	}
-	if diff := cmp.Diff(want, log); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, log)
 }
 
 func TestADocumentThatWasShownTwiceIsClickedOnce(t *testing.T) {
-	log, err := ReadClicks(strings.NewReader(`{"query":"wing","shown":["a","b","a"],"clicked":["a"]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := log.Searches()[0].Documents["a"]; got != (Opinion{Gain: 0.5, Count: 1}) {
-		t.Errorf("%+v, want one click in one look", got)
-	}
-}
-
-func TestLogsOfOtherSystemsHaveMarksAndBlanks(t *testing.T) {
-	log, err := ReadClicks(strings.NewReader("\ufeff" + `{"query":"wing","shown":["a"],"clicked":["a"]}` + "\r\n  \r\n"))
-	if err != nil || len(log.Impressions) != 1 {
-		t.Errorf("%+v, %v", log, err)
-	}
+	log := clicks(t, `{"query":"wing","shown":["a","b","a"],"clicked":["a"]}`)
+	check.Equal(t, (Opinion{Gain: 0.5, Count: 1}), log.Searches()[0].Documents["a"])
 }
 
 func TestBadLogsAreRefusedWithTheirLine(t *testing.T) {
@@ -49,11 +37,7 @@ func TestBadLogsAreRefusedWithTheirLine(t *testing.T) {
 		"nothing":  {`{"query":"a","shown":[]}`, "line 1"},
 		"too long": {`{"query":"` + strings.Repeat("a", maxLine), "line 1"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := ReadClicks(strings.NewReader(c.log)); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
-		})
+		check.Message(t, c.want, check.ErrOf(ReadClicks(strings.NewReader(c.log))), name)
 	}
 }
 
@@ -70,9 +54,7 @@ func TestClicksFartherDownSayMore(t *testing.T) {
 	searches := log.Searches()
 	// 2 clicks; 8 looks and one more at the first, 8/4 and one more at the fourth
 	want := []Search{{Text: "q", Documents: map[string]Opinion{"a": {2.0 / 9, 2}, "b": {}, "c": {}, "d": {2.0 / 3, 2}}}}
-	if diff := cmp.Diff(want, searches); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, searches)
 }
 
 func FuzzGainsAreShares(f *testing.F) {
