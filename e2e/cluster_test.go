@@ -106,6 +106,7 @@ type hit struct {
 	Routing   string  `json:"_routing"`
 	Fields    map[string][]any
 	Sort      json.RawMessage
+	Named     []string        `json:"matched_queries"`
 	Source    json.RawMessage `json:"_source"`
 	InnerHits map[string]struct {
 		Hits struct{ Hits []hit }

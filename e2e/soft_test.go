@@ -135,10 +135,16 @@ func makeSmallSoft(t *testing.T, e *engine) (index, matrix string) {
 		docs = append(docs, d)
 	}
 	e.index(t, index, docs)
+	return index, softMatrix(t)
+}
+
+// softMatrix returns the file of the matrix of the words of a small index.
+func softMatrix(t *testing.T) string {
+	t.Helper()
 	similar := func(term string, s float32) simmatrix.Neighbor {
 		return simmatrix.Neighbor{Term: term, Similarity: s, DocFreq: 10}
 	}
-	return index, rowsFile(t, 100, []simmatrix.TermRow{
+	return rowsFile(t, 100, []simmatrix.TermRow{
 		{Term: "air", DocFreq: 10, Neighbors: []simmatrix.Neighbor{similar("flow", .3)}},
 		{Term: "blade", DocFreq: 10, Neighbors: []simmatrix.Neighbor{similar("wing", .5)}},
 		{Term: "flow", DocFreq: 10, Neighbors: []simmatrix.Neighbor{similar("stream", .8), similar("air", .1)}},
