@@ -507,7 +507,7 @@ func restartInTurn(t *testing.T, s *stage) func() {
 					break
 				}
 			}
-			time.Sleep(50 * time.Millisecond) // The balancer looks so often.
+			time.Sleep(50 * time.Millisecond) // A balancer looks so often.
 		}
 	})
 	waitFor(t, 5*time.Second, "the balancer", func() error {

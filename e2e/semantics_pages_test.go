@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestPagesOfAPointInTimeAreOnePage reads the hits of a point in time by
@@ -40,8 +39,8 @@ func TestPagesOfAPointInTimeAreOnePage(t *testing.T) {
 			point := openPoint(t, e, a.cluster, openAlias(3))
 			whole, _ := page(point, "", 1000)
 			pages, next := page(point, "", 17)
-			pushMatrix(t, redis, name, second)
-			time.Sleep(followWithin + 200*time.Millisecond) // The version has to be taken up, which no page may show.
+			version := pushMatrix(t, redis, name, second)
+			a.awaitMetric(t, 1, "akin_matrix_info", `version="`+version+`"`)
 			for next != "" {
 				var ids []string
 				ids, next = page(point, next, 17)

@@ -233,14 +233,14 @@ func TestCallerWhoseTimeIsUpLeavesAndTheMemoryFills(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 50*time.Millisecond {
 			t.Errorf("error %v after %v", err, time.Since(start))
 		}
-		time.Sleep(time.Second)
+		check.Elapse(time.Second)
 		if _, err := c.Analyze(hurry(), at("library"), "title", "", "The Running Cars"); err != nil {
 			t.Errorf("error %v from a memory that has had time to fill", err)
 		}
 		if _, dfs, err := statistics(hurry(), c); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("df %v, error %v", dfs, err)
 		}
-		time.Sleep(time.Second)
+		check.Elapse(time.Second)
 		if _, _, err := statistics(hurry(), c); err != nil {
 			t.Errorf("error %v from a memory that has had time to fill", err)
 		}
@@ -261,12 +261,12 @@ func TestAnswersHoldForTheTimeToLive(t *testing.T) {
 		}
 		askAll()
 		cold := f.Asked("")
-		time.Sleep(59 * time.Second)
+		check.Elapse(59 * time.Second)
 		askAll()
 		if f.Asked("") != cold {
 			t.Errorf("%d calls before the time was over", f.Asked("")-cold)
 		}
-		time.Sleep(2 * time.Second)
+		check.Elapse(2 * time.Second)
 		askAll()
 		if f.Asked("") != 2*cold {
 			t.Errorf("%d calls after the time was over, want %d", f.Asked("")-cold, cold)
@@ -301,7 +301,7 @@ func TestFailureIsAnsweredFromMemoryForASecond(t *testing.T) {
 						}
 					}
 					check.Equal(t, 1, f.Asked(of.call), of.call)
-					time.Sleep(1100 * time.Millisecond)
+					check.Elapse(1100 * time.Millisecond)
 					f.Replay(t, of.call, r, of.recorded)
 					if err := of.ask(0); err != nil {
 						t.Errorf("%s: error %v from a cluster that is well again", of.call, err)
@@ -323,7 +323,7 @@ func TestFieldThatIsNotTextIsRememberedForTheTimeToLive(t *testing.T) {
 			if _, err := c.Analyze(t.Context(), at("library"), "title.raw", "", "a"); !errors.Is(err, mapping.ErrNotText) {
 				t.Fatalf("error %v", err)
 			}
-			time.Sleep(10 * time.Second)
+			check.Elapse(10 * time.Second)
 		}
 		check.Equal(t, 1, f.Asked("GET /library"))
 		if s := c.Stats().Analysis; s.Failures != 0 || s.Hits != 4 {
@@ -373,7 +373,7 @@ func TestLoadsAreBounded(t *testing.T) {
 		if busy.Load() != 100-maxLoads/2 || most.Load() > maxLoads/2 || c.Stats().Busy != uint64(busy.Load()) {
 			t.Errorf("%d callers refused, %d calls at once", busy.Load(), most.Load())
 		}
-		time.Sleep(10 * time.Second) // being busy passes
+		check.Elapse(10 * time.Second) // being busy passes
 		f.Replay(t, "POST /library/_analyze", clustertest.Engines(t, "testdata")[0], "analyze")
 		analyze(t, c, "library", "title", "The Running Cars")
 	})
@@ -435,7 +435,7 @@ func TestCloseEndsAndWaitsForLoads(t *testing.T) {
 		slow := func(w http.ResponseWriter, r *http.Request) {
 			under.Add(1)
 			clustertest.Hang(w, r)
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // The call takes that long to end.
 			under.Add(-1)
 		}
 		c := cached(t, clustertest.New().On("GET /library", slow).On("POST /library/_analyze", slow))
@@ -518,7 +518,7 @@ func TestScaleThatWasGuessedIsAskedForAgain(t *testing.T) {
 			wantScale(2.2) // which goes with the version
 		}
 		check.Equal(t, 1, f.Asked("_explanation"))
-		time.Sleep(guessTime + time.Second)
+		check.Elapse(guessTime + time.Second)
 		explanation = "explain low"
 		wantScale(1.9)
 		check.Equal(t, 1, f.Asked("_termvectors"))
@@ -564,14 +564,14 @@ func TestProbesThatFailLeaveWhatIsKnown(t *testing.T) {
 						t.Errorf("without knowing: %+v", st)
 					}
 				}
-				time.Sleep(failureTime)
+				check.Elapse(failureTime)
 				sick.Store(false)
 				known, _, err := statistics(t.Context(), c)
 				if err != nil || !known.Scripts || known.Scale != 1.9 {
 					t.Fatalf("%+v, %v, want scripts and a scale", known, err)
 				}
 				sick.Store(true)
-				time.Sleep(time.Hour) // what was remembered is over
+				check.Elapse(time.Hour) // what was remembered is over
 				if st, _, err := statistics(t.Context(), c); err != nil || st != known {
 					t.Errorf("%+v, %v, want what was known, %+v", st, err, known)
 				}

@@ -56,7 +56,7 @@ func TestOneLimitIsAskedForOnceAtATime(t *testing.T) {
 		for range 10 {
 			c.AskLimit(MaxClauses, "a", func(int64) { t.Error("reported a refusal") })
 		}
-		time.Sleep(time.Second)
+		check.Elapse(time.Second)
 		check.Equal(t, 1, f.Asked("_cluster/settings"))
 	})
 }
@@ -69,7 +69,7 @@ func TestAnIndexIsForgottenOnceASecond(t *testing.T) {
 		if !c.Forget("a") || c.Forget("a") {
 			t.Error("not forgotten, or twice")
 		}
-		time.Sleep(forgetPause)
+		check.Elapse(forgetPause)
 		if !c.Forget("a") {
 			t.Error("not forgotten a second later")
 		}

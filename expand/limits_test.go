@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -115,7 +116,7 @@ func TestLimitsAreLearnedCorrectedAndForgotten(t *testing.T) {
 		if got := len(e.limits.All()); got != 2 {
 			t.Errorf("%d limits are listed", got)
 		}
-		time.Sleep(limitTime + time.Second)
+		check.Elapse(limitTime + time.Second)
 		if e.limits.of(LimitClauses, "docs") != 0 || len(e.limits.All()) != 0 {
 			t.Error("not forgotten")
 		}

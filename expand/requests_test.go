@@ -217,7 +217,7 @@ func (r *replay) serve(t *testing.T, cfg *configs.Config) {
 			t.Log(log.b.String())
 		}
 	})
-	for end := time.Now().Add(time.Minute); !r.ready(t); time.Sleep(10 * time.Millisecond) { // it loads files, and asks over sockets
+	for end := time.Now().Add(time.Minute); !r.ready(t); time.Sleep(10 * time.Millisecond) { // It loads files and asks over sockets, which no event tells.
 		if time.Now().After(end) {
 			t.Fatal("akin does not become ready")
 		}

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
@@ -417,7 +418,7 @@ func TestVerdictsHoldForAWhile(t *testing.T) {
 				x.asked.Store(key, true)
 				_, _ = cache.Get(t.Context(), a.verdicts, key, 0, func(context.Context) (any, error) { return nil, tt.err })
 				wait := func(lives float64) (known bool) {
-					time.Sleep(time.Duration(lives * float64(tt.want)))
+					check.Elapse(time.Duration(lives * float64(tt.want)))
 					_, known, err := cache.Peek[any](a.verdicts, key)
 					if known && !errors.Is(err, tt.err) {
 						t.Errorf("the verdict is %v, want %v", err, tt.err)

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
@@ -306,17 +307,17 @@ func TestWrongTokensAreLoggedOnceAMinute(t *testing.T) {
 		note(1)
 		logged("1 last_from=10.0.0.1:0")
 		note(2999)
-		time.Sleep(59 * time.Second)
+		check.Elapse(59 * time.Second)
 		logged("")
-		time.Sleep(2 * time.Second)
+		check.Elapse(2 * time.Second)
 		logged("2999 last_from=10.0.0.1:2998")
-		time.Sleep(10 * time.Minute)
+		check.Elapse(10 * time.Minute)
 		logged("")
 		note(3) // long after the last line
 		logged("1 last_from=10.0.0.1:0")
 		w.flush()
 		logged("2 last_from=10.0.0.1:2")
-		time.Sleep(10 * time.Minute)
+		check.Elapse(10 * time.Minute)
 		logged("")
 	})
 }

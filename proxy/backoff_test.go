@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 )
 
@@ -16,21 +17,21 @@ func TestBackoffsTakeLongerWhereTheyBeginAgain(t *testing.T) {
 		for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
 			m.note(7)
 			m.note(7) // at the same time
-			time.Sleep(want - time.Second)
+			check.Elapse(want - time.Second)
 			if !m.has(7) || m.has(8) {
 				t.Errorf("it does not hold for %v, or for others", want)
 			}
-			time.Sleep(time.Second)
+			check.Elapse(time.Second)
 			if m.has(7) {
 				t.Errorf("it holds for longer than %v", want)
 			}
 		}
-		time.Sleep(maxBackoffTime + backoffTime)
+		check.Elapse(maxBackoffTime + backoffTime)
 		if m.has(7) || m.count.Load() != 0 || len(m.made) != 0 {
 			t.Error("it is still there")
 		}
 		m.note(7)
-		if time.Sleep(backoffTime); m.has(7) {
+		if check.Elapse(backoffTime); m.has(7) {
 			t.Error("it does not begin again with a minute")
 		}
 	})
@@ -49,7 +50,7 @@ func TestBackoffsAreBounded(t *testing.T) {
 					t.Fatalf("%d of %d are held, or %d is not", len(m.made), n+1, k)
 				}
 			}
-			time.Sleep(time.Millisecond)
+			check.Elapse(time.Millisecond)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/report"
@@ -96,14 +97,12 @@ func TestServeTellsOfADegradationAndOfItsEnd(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); NewFront(s, nil).watch(ctx) }()
-		time.Sleep(3 * watchEvery)
-		synctest.Wait()
+		check.Elapse(3 * watchEvery)
 		begins := book.lines(t)
 		mu.Lock()
 		all = nil
 		mu.Unlock()
-		time.Sleep(2 * watchEvery)
-		synctest.Wait()
+		check.Elapse(2 * watchEvery)
 		want := []map[string]any{
 			{"level": "WARN", "msg": "degraded", "reason": "matrix", "detail": "main: away"},
 			{"level": "INFO", "msg": "no longer degraded", "reason": "matrix"},

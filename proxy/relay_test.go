@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/proxy/report"
 )
 
@@ -43,7 +44,7 @@ func noTraffic() *report.Metrics {
 func writePieces(w http.ResponseWriter, n int, pause time.Duration) {
 	for i := range n {
 		if i > 0 {
-			time.Sleep(pause)
+			time.Sleep(pause) // The server is slow.
 		}
 		_, _ = w.Write([]byte("piece"))
 		_ = http.NewResponseController(w).Flush()
@@ -64,7 +65,7 @@ func TestPiecesOfAnAnswerAreSentWithItsEndWhereThatIsNear(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				got := relayTo(t, func(w http.ResponseWriter, _ *http.Request) { writePieces(w, tt.pieces, tt.pause) })
-				time.Sleep(10 * flushDelay) // nothing may come behind the end
+				check.Elapse(10 * flushDelay) // nothing may come behind the end
 				if got != tt.want {
 					t.Errorf("%d flushes before the end, want %d", got, tt.want)
 				}
@@ -91,7 +92,7 @@ func TestAnAnswerWithoutABodyDoesNotWaitForTheEndOfTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if flushes := relayTo(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) // The handler goes on after its answer.
 		}); flushes != 1 {
 			t.Errorf("it was sent %d times", flushes)
 		}
@@ -103,7 +104,7 @@ func TestErrorsOfAkinAreSentWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flushes := relayTo(t, func(w http.ResponseWriter, _ *http.Request) {
 			writeError(w, http.StatusBadGateway, "akin_upstream_exception", "no node")
-			time.Sleep(10 * flushDelay)
+			time.Sleep(10 * flushDelay) // The handler goes on after its answer.
 		})
 		if flushes != 0 {
 			t.Errorf("%d flushes before the end", flushes)

@@ -102,7 +102,7 @@ func poll(t *testing.T, what string, ready func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatal("not within a minute: " + what)
 		}
-		time.Sleep(5 * time.Millisecond) // No event tells it.
+		time.Sleep(5 * time.Millisecond) // What is polled has no event.
 	}
 }
 

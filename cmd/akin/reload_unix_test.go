@@ -129,7 +129,7 @@ func TestSIGHUPThatFindsAPipe(t *testing.T) {
 			if status, _ := get(t, s.proxy+"/"); status != http.StatusOK {
 				t.Errorf("status %d", status)
 			}
-			time.Sleep(10 * time.Millisecond) // The reload has to have begun.
+			time.Sleep(10 * time.Millisecond) // The reload has to be waiting at the pipe by then, which no event tells.
 		}
 		if m := s.metrics(t); regexp.MustCompile(`akin_config_reloads_total\{.*\} [1-9]`).MatchString(m) {
 			t.Error("the reload has ended")

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/cache"
 )
 
@@ -56,11 +57,11 @@ func TestAnswersAreRememberedForAsLongAsTheyAreAskedFor(t *testing.T) {
 			}
 		}
 		ask(time.Minute)
-		time.Sleep(59 * time.Second)
+		check.Elapse(59 * time.Second)
 		if ask(time.Minute); loads != 3 {
 			t.Errorf("%d loads within the time, want 3", loads)
 		}
-		time.Sleep(2 * time.Second)
+		check.Elapse(2 * time.Second)
 		if ask(time.Minute); loads != 4 {
 			t.Errorf("%d loads after the time, want 4", loads)
 		}
@@ -91,7 +92,7 @@ func TestLoadsOfSeveralQuestionsAreShared(t *testing.T) {
 		failed := errors.New("failed")
 		load := func(answers map[int]string, err error) func(context.Context, []int) (map[int]string, error) {
 			return func(context.Context, []int) (map[int]string, error) {
-				time.Sleep(time.Second) // a call to the cluster
+				time.Sleep(time.Second) // A call to the cluster takes time.
 				return answers, err
 			}
 		}
@@ -107,7 +108,7 @@ func TestLoadsOfSeveralQuestionsAreShared(t *testing.T) {
 		if err != nil || !maps.Equal(got, map[int]string{1: "one", 3: "three"}) {
 			t.Errorf("got %v, %v", got, err)
 		}
-		time.Sleep(time.Second)
+		check.Elapse(time.Second)
 		if _, err := cache.Get(t.Context(), c, 4, 0, func(context.Context) (string, error) { return "", nil }); err != nil {
 			t.Errorf("a failure is remembered: %v", err)
 		}
@@ -123,6 +124,6 @@ func TestLoadsOfSeveralQuestionsAreShared(t *testing.T) {
 		if _, err := cache.GetAll(ctx, c, []int{6}, load(nil, nil)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v after the caller's time", err)
 		}
-		time.Sleep(time.Minute) // until all calls have ended
+		check.Elapse(time.Minute) // until all calls have ended
 	})
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestFullListenersSayToTheLogInUseThatAllAreTaken(t *testing.T) {
@@ -136,7 +138,7 @@ func TestConnectionsThatOneClientHoldsMakeRoomForAnother(t *testing.T) {
 		"a drip": {one, func(_ int, c net.Conn) {
 			send(c, "POST / HTTP/1.1\nHost: a\nContent-Length: 1000\n\n")
 			for send(c, " ") {
-				time.Sleep(ShortSilence / 10)
+				time.Sleep(ShortSilence / 10) // The client is slow.
 			}
 		}, "10.0.0.1"},
 		"an answer that is not read": {one, func(_ int, c net.Conn) { send(c, whole) }, "10.0.0.1"},
@@ -157,7 +159,7 @@ func TestConnectionsThatOneClientHoldsMakeRoomForAnother(t *testing.T) {
 				p, log := served(t, limit, func(_ http.ResponseWriter, r *http.Request) {
 					_, _ = io.Copy(io.Discard, r.Body)
 					if r.URL.Path == "/long" {
-						time.Sleep(length)
+						time.Sleep(length) // The search is long.
 					}
 				})
 				var held [limit]net.Conn
@@ -165,11 +167,11 @@ func TestConnectionsThatOneClientHoldsMakeRoomForAnother(t *testing.T) {
 				for i := range held {
 					held[i] = p.connect(tt.from[i%len(tt.from)])
 					holding.Go(func() { tt.hold(i, held[i]) })
-					time.Sleep(time.Millisecond)
+					check.Elapse(time.Millisecond)
 				}
 				other, got := p.connect("10.0.0.9"), make(chan bool, 1)
 				go func() { send(other, whole); got <- answered(other) }()
-				time.Sleep(length / 2)
+				check.Elapse(length / 2)
 				served := len(got) > 0
 				if served != (tt.greedy != "") {
 					t.Errorf("another client is served: %t", served)
@@ -185,7 +187,7 @@ func TestConnectionsThatOneClientHoldsMakeRoomForAnother(t *testing.T) {
 					t.Error("another client got no answer in the end")
 				}
 				holding.Wait()
-				time.Sleep(length) // which handlers may still take
+				check.Elapse(length) // which handlers may still take
 				if text := log.String(); strings.Contains(text, "client=") != (tt.greedy != "") || !strings.Contains(text, tt.greedy) {
 					t.Errorf("the log says %s", text)
 				}
@@ -233,7 +235,7 @@ func TestBusyConnectionsAreNotLookedAtForEachRequest(t *testing.T) {
 		if !isFair() {
 			t.Error("they are looked at again at once")
 		}
-		if time.Sleep(rebalanceEvery); isFair() {
+		if check.Elapse(rebalanceEvery); isFair() {
 			t.Error("they are not looked at again")
 		}
 	})

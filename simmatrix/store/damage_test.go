@@ -194,7 +194,7 @@ func TestADamagedVersionIsLeftForTheLastGoodOne(t *testing.T) {
 			if state := s.State()[0]; state.Version != one || state.Problem == "" {
 				t.Errorf("state %+v", state)
 			}
-			time.Sleep(3 * followEvery) // some polls: it is not taken up again before it is repaired
+			time.Sleep(3 * followEvery) // Some polls must not take it up again, and none has an event.
 			check.Equal(t, one, served(s))
 			repair()
 			awaitServed(t, s, two)
@@ -234,7 +234,7 @@ func TestWithoutALastGoodVersionNothingIsServed(t *testing.T) {
 			if rows, err := rowsOf(t, s, term(1), term(9), "unknown"); err == nil || errors.Is(err, ErrUnavailable) {
 				t.Errorf("%s: rows %v, %v", name, rows, err)
 			}
-			time.Sleep(followEvery) // for the next poll
+			time.Sleep(followEvery) // The next poll must not change anything, and has no event.
 		}
 		repair()
 		awaitProblem(t, s, nil)
@@ -322,7 +322,7 @@ func TestARowThatWasBadHasToBeGoodAgain(t *testing.T) {
 	rowsOf(t, s, term(1), term(2))
 	awaitServed(t, s, one)
 	c.HSet(t.Context(), key, term(1), first)
-	time.Sleep(3 * followEvery) // some polls that must not take it up
+	time.Sleep(3 * followEvery) // Some polls must not take it up, and none has an event.
 	check.Equal(t, one, served(s))
 	c.HSet(t.Context(), key, term(2), second)
 	awaitServed(t, s, two)

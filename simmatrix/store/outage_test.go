@@ -89,7 +89,7 @@ func TestRedisAwayAtStartAndLater(t *testing.T) {
 			if took := time.Since(start); took > 20*shortTimeout || served(s) != "" {
 				t.Errorf("opened after %v with version %q", took, served(s))
 			}
-			time.Sleep(4 * followEvery) // some polls that find nothing new
+			time.Sleep(4 * followEvery) // Some polls must find nothing new, and none has an event.
 			wantStates("none " + lineAway)
 			o.end(t, r)
 			awaitServed(t, s, id)

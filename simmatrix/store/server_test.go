@@ -226,7 +226,7 @@ func (f *frontend) serve(conn net.Conn) {
 // waitFor fails the test when ok does not become true in time.
 func waitFor(tb testing.TB, limit time.Duration, what string, ok func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) { // What is polled has no event.
 		if time.Now().After(end) {
 			tb.Fatalf("waited %v for %s", limit, what)
 		}

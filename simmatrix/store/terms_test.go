@@ -38,7 +38,7 @@ func TestALostRowIsNoticedWhereTheNumberOfRowsIsRight(t *testing.T) {
 			t.Errorf("%s: no bad answer is counted", name)
 		}
 	}
-	time.Sleep(3 * followEvery) // some polls that must not take it up
+	time.Sleep(3 * followEvery) // Some polls must not take it up, and none has an event.
 	if served(running) != one || served(started) != one {
 		t.Error("taken up again before the repair")
 	}
