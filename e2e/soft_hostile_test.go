@@ -139,8 +139,12 @@ func TestHitsOfAMegabyteAreRanked(t *testing.T) {
 	e := oneEngine(t)
 	e.makeIndex(t, index, oneShard(`"body":{"type":"text","analyzer":"whitespace"},"rest":{"type":"keyword","index":false,"doc_values":false}`))
 	rest := strings.Repeat("0123456789abcdef", 1<<16) // 1 MiB
+	var docs []document
 	for n := range hits {
-		e.index(t, index, []document{{strconv.Itoa(n), section{"body": strings.Repeat("flow ", 1+n%3) + strings.Repeat("wing ", n), "rest": rest}}})
+		docs = append(docs, document{strconv.Itoa(n), section{"body": strings.Repeat("flow ", 1+n%3) + strings.Repeat("wing ", n), "rest": rest}})
+	}
+	for some := range slices.Chunk(docs, 20) { // an engine takes 100 MB at once
+		e.index(t, index, some)
 	}
 	a := setup(t, e, hostileConfig(t))
 	search, page := "/"+index+"/_search", []byte(nil)

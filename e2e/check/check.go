@@ -59,8 +59,8 @@ func Message(tb testing.TB, want string, err error, of ...any) {
 	}
 }
 
-// Elapse lets time pass in a bubble of [synctest.Test], where it takes none, and
-// returns once nothing there goes on any more. Outside of a bubble it panics.
+// Elapse moves the clock of a bubble of [synctest.Test] on, and returns once
+// nothing there goes on any more. Outside of a bubble it panics.
 func Elapse(d time.Duration) {
 	time.Sleep(d) // In a bubble this is what moves its clock.
 	synctest.Wait()
