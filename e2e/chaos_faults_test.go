@@ -74,7 +74,10 @@ var faults = []fault{
 	{name: "100 clients read no answer", start: readNothing, after: checkMemory},
 	{name: "clients send heads of 12 KiB", start: sendLargeHeads},
 	{name: "300 connections do nothing", start: openConnections},
-	{name: "a script throws the engine's words about limits", start: throwLimits},
+	{name: "a script throws the engine's words about limits", start: throwLimits, after: func(t *testing.T, s *stage) {
+		t.Helper()
+		checkNotCounted(t, s, "akin_learned_limit_indices")
+	}},
 
 	{name: "akin is told to read its configuration again, over and over", start: reloadOften},
 	{name: "two akins behind a balancer are restarted in turn", start: restartInTurn},

@@ -126,13 +126,21 @@ func checkVectors(t *testing.T, e *engine, store vectors.Store) {
 	e.makeIndex(t, index, definition)
 	e.index(t, index, withIDs(c.docs))
 	weights := e.freezeWeights(t, index, "body")
-	mustAkin(t, append([]string{
-		"vectors", "model", "--matrix", matrix, "--weights", weights, "--out", model, "--store", string(store), "--strength", "1", "--terms", "0", "--dims", "500",
-	}, e.of(index, "body")...)...)
-	r := runAkin(t, append([]string{"vectors", "backfill", "--model", model}, e.of(index, "body")...)...)
-	if r.status != 0 || !strings.Contains(r.stderr, "150 documents written, 3 of them without terms") {
-		t.Errorf("status %d\n%s", r.status, r.stderr)
+	fill := func(terms, want string) {
+		t.Helper()
+		mustAkin(t, append([]string{
+			"vectors", "model", "--matrix", matrix, "--weights", weights, "--out", model, "--store", string(store), "--strength", "1", "--terms", terms, "--dims", "500",
+		}, e.of(index, "body")...)...)
+		r := runAkin(t, append([]string{"vectors", "backfill", "--model", model}, e.of(index, "body")...)...)
+		if r.status != 0 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%s terms: status %d, want %q in\n%s", terms, r.status, want, r.stderr)
+		}
 	}
+	if !store.Dense() { // the vectors of another model are replaced
+		fill("3", "150 documents written, 3 of them without terms")
+		fill("3", ": 0 documents to do")
+	}
+	fill("0", "150 documents written, 3 of them without terms")
 	a := setup(t, e, section{
 		"expansion": section{"mode": "vectors", "soft_weight": 1, "max_doc_share": 1, "rerank_window": 200},
 		"profiles":  section{"blend": section{"soft_weight": 0.3}, "same": section{"matching": "same"}, "few": section{"rerank_window": 5}},

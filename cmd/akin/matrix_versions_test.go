@@ -26,6 +26,13 @@ func TestVersionsHaveALifeInRedis(t *testing.T) {
 		t.Errorf("pruned\n%s\nwant\n%s", got, want)
 	}
 	ends(t, exitFailure, []string{"matrix", "activate", "--name", "docs", ids[0]}, "unknown version")
+	whole, before := read(t, file), mustAkin(t, "matrix", "list", "--name", "docs")
+	for _, damaged := range []string{"", "car 1 0\n", whole[:len(whole)/2], whole[:len(whole)-1], whole + "\x00", whole[:40] + string(whole[40]^4) + whole[41:]} {
+		ends(t, exitFailure, []string{"matrix", "push", "--name", "docs", "--activate", write(t, "damaged.akin", damaged)}, "damaged.akin")
+	}
+	if after := mustAkin(t, "matrix", "list", "--name", "docs"); after != before {
+		t.Errorf("damaged files are pushed:\n%s", after)
+	}
 	mustAkin(t, "matrix", "activate", "--name", "docs", ids[3])
 }
 
