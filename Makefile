@@ -1,10 +1,9 @@
-# Needs Go 1.26 and nothing else. `make test` also uses a JDK, Maven,
-# redis-server and Chromium where they are installed, and says what is missing.
+# Needs only Go 1.26. `make test` also uses a JDK, Maven, redis-server and
+# Chromium if they are installed, and says what is missing.
 
 GO       ?= go
-# Without gin's codec for MessagePack, which akin does not use, and without C.
-# Builds, tests, linters and the image have the same flags, so that they share
-# what is compiled.
+# nomsgpack drops gin's MessagePack codec, which akin does not use. Builds, tests,
+# linters and the image use the same flags, so that they share compiled packages.
 export GOFLAGS := $(shell $(GO) env GOFLAGS) -tags=nomsgpack -trimpath
 export CGO_ENABLED := 0
 LINT     := $(GO) tool -modfile=.ci/lint/go.mod golangci-lint
@@ -21,17 +20,17 @@ help: ## List the targets
 build: ## Build the static binary bin/akin
 	$(GO) build -o bin/akin ./cmd/akin
 
-image: ## Build the container image akin; it says which version it is
+image: ## Build the container image akin, with its version
 	docker build -t akin --build-arg VERSION="$$(git describe --tags --always --dirty)" .
 
-release-files: ## Write what releases have besides the program to bin/release
+release-files: ## Write the files of a release besides the program to bin/release
 	$(GO) build -o bin/release/akin ./cmd/akin
 	cd .ci/release && $(GO) build -o ../../bin/release/sbom ./sbom
 	bin/release/akin man bin/release/man
 	mkdir -p bin/release/completion
 	for shell in bash fish zsh; do bin/release/akin completion $$shell >bin/release/completion/akin.$$shell || exit 1; done
 
-snapshot: ## Make the files of a release in dist, and publish nothing; the image needs Docker
+snapshot: ## Make the files of a release in dist without publishing them; the image needs Docker
 	cd .ci/release && GOFLAGS= $(GO) build -o ../../bin/goreleaser github.com/goreleaser/goreleaser/v2
 	bin/goreleaser check
 	bin/goreleaser release --snapshot --clean $$(docker version >/dev/null 2>&1 || echo --skip=docker)
@@ -42,8 +41,8 @@ demo: ## Search a small corpus without and with akin, in one process
 picture: ## Take docs/playground.png again, in Chromium
 	AKIN_PICTURE=1 $(GO) test ./cmd/akin/ -run '^TestPictureOfThePlayground$$' -count=1
 
-# e2e takes longest by far, so it is named first and begins.
-test: ## Run go vet and the tests, those of e2e on one engine; AKIN_TEST=all has all tests on all engines, as in .ci/run
+# e2e takes the longest by far, so it starts first.
+test: ## Run go vet and the tests, those of e2e on one engine; AKIN_TEST=all runs all tests on all engines, as .ci/run does
 	$(GO) vet ./...
 	$(GO) run ./.ci/gotest -vet=off -timeout 35m ./e2e ./...
 
@@ -51,7 +50,7 @@ test-fast: ## Run go vet and the tests that need no servers, within a minute
 	$(GO) vet ./...
 	$(GO) run ./.ci/gotest -vet=off -short $$($(GO) list ./... | grep -v '/e2e$$')
 
-test-deploy: release-files ## Check the files of deploy and of releases by the libraries of the programs that read them
+test-deploy: release-files ## Check the files of deploy and of releases with the libraries of the programs that read them
 	for module in deploy release; do (cd .ci/$$module && $(GO) vet ./... && $(GO) test ./...) || exit 1; done
 
 chaos: ## Break everything around akin while clients search, 15 minutes, and write e2e/testdata/faults.md
@@ -60,30 +59,30 @@ chaos: ## Break everything around akin while clients search, 15 minutes, and wri
 e2e: ## Run the tests on real servers, with their output; AKIN_TEST as in test
 	$(GO) test ./e2e/ -v -count=1 -timeout 30m
 
-lint: ## Run the linters, in the version that .ci/lint/go.mod pins, and build for other systems
+lint: ## Run the linters in the version pinned by .ci/lint/go.mod, and build for other systems
 	$(LINT) run ./...
 	GOOS=windows $(GO) build -o /dev/null ./cmd/akin
 	GOOS=darwin $(GO) build -o /dev/null ./cmd/akin
 
-bench: ## Run the benchmarks; BENCH=REGEXP chooses
+bench: ## Run the benchmarks; BENCH=REGEXP selects some
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m \
 		./expand/ ./simmatrix/ ./simmatrix/learn/ ./simmatrix/combine/ ./simmatrix/source/ ./simmatrix/store/ ./simmatrix/softcosine/ ./tools/enrich/ ./expand/soft/ ./esclient/ ./proxy/
 
-bench-forms: ## Print what searches cost in each form, on an OpenSearch 2; DOCS=2000000 chooses how many documents
+bench-forms: ## Print the cost of searches in each form, on an OpenSearch 2; DOCS=2000000 sets the number of documents
 	AKIN_BENCH_DOCS=$(DOCS) $(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkForms$$' -benchtime 1x -timeout 90m
 
-bench-gensim: build ## Compare the search for neighbors with gensim and NumPy; WORDS=N chooses how many
+bench-gensim: build ## Compare the search for neighbors with gensim and NumPy; WORDS=N sets the number of words
 	python3 -m venv .venv-bench
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check -r tools/bench/requirements.txt
 	.venv-bench/bin/python tools/bench/bench.py --akin bin/akin --folder .venv-bench/run --words $(WORDS)
 
-bench-modes: ## Print what searches cost in each mode, on 200,000 documents of an OpenSearch 2
+bench-modes: ## Print the cost of searches in each mode, on 200,000 documents of an OpenSearch 2
 	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkModes$$' -benchtime 1x -timeout 30m
 
 bench-proxy: ## Print requests/s through akin, a bare httputil.ReverseProxy and, if installed, nginx
 	$(GO) test -run '^$$' -bench '^BenchmarkPassthrough$$' -benchtime 5s ./proxy/
 
-bench-words: ## Print what related words gain on judged collections, without a server; AKIN_DATA names their folder, AKIN_WORDS_EMBEDDINGS a model
+bench-words: ## Print the gain of related words on judged collections, without a server; AKIN_DATA is their folder, AKIN_WORDS_EMBEDDINGS a model
 	$(GO) test ./cmd/akin/ -run '^$$' -bench '^BenchmarkRelatedWords$$' -benchtime 1x -v -timeout 60m
 
 fuzz: ## Fuzz every target for FUZZTIME (default 1m) each

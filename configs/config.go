@@ -1,10 +1,10 @@
-// Package configs holds akin's configuration: the structs, their defaults, and
-// a strict reader of the YAML file.
+// Package configs has akin's configuration: the structs, their defaults, and a
+// strict reader of the YAML file.
 //
-// A file states what differs from [Default]. [Load] reports all that is wrong
-// with it at once, each with file, line and key. akin.yml lists every key with
-// its meaning and range. Credentials come from the environment or from files of
-// their own, and are kept as a [Secret].
+// A file has only what differs from [Default]. [Load] reports all errors at
+// once, each with file, line and key. akin.yml lists every key with its meaning
+// and range. Credentials come from the environment or from separate files, and
+// are kept as a [Secret].
 package configs
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/akin-search/akin/expand/form"
 )
 
-// The environment variables that [Load] reads. One that is set and not empty
-// overrides the file.
+// The environment variables that [Load] reads. A non-empty variable overrides
+// the file.
 const (
 	EnvClusterUsername = "AKIN_CLUSTER_USERNAME"
 	EnvClusterPassword = "AKIN_CLUSTER_PASSWORD" //nolint:gosec // The name of a variable, not a credential.
@@ -27,22 +27,23 @@ const (
 	EnvAdminToken      = "AKIN_ADMIN_TOKEN"
 )
 
-// A Config is a complete configuration. One that comes from [Default],
-// [Load] or [Parse] is valid. The tags are those of [expand.Profile], with what
-// a text is, which rules says; the comments say only what akin.yml does not.
+// A Config is a complete configuration. It is valid if it comes from [Default],
+// [Load] or [Parse]. The tags are those of [expand.Profile]; of texts, is names
+// an entry of rules. The comments here say only what akin.yml does not.
 type Config struct {
 	Listen    Listen    `yaml:"listen"`
 	Admin     Admin     `yaml:"admin"`
 	Shutdown  Shutdown  `yaml:"shutdown"`
 	Cluster   Cluster   `yaml:"cluster"`
 	Expansion Expansion `yaml:"expansion"`
-	// Profiles have the values of Expansion as their defaults.
+	// Profiles default to the values of Expansion.
 	Profiles map[string]Profile `yaml:"profiles"`
-	// Matrices are the similarity matrices, Weights those whose document
-	// frequencies are term weights. The first that fits index and field is used.
+	// Matrices are the similarity matrices. Weights are matrices whose document
+	// frequencies are term weights. The first entry that matches index and field
+	// is used.
 	Matrices []Matrix `yaml:"matrices"`
 	Weights  []Matrix `yaml:"weights"`
-	// Vectors are the files of the models of documents' vectors.
+	// Vectors are the model files of documents' vectors.
 	Vectors []string `yaml:"vectors" is:"file"`
 	Redis   Redis    `yaml:"redis"`
 	Caches  Caches   `yaml:"caches"`
@@ -55,13 +56,13 @@ type Listen struct {
 	Address          string    `yaml:"address" is:"address"` // host:port
 	ForwardedHeaders bool      `yaml:"forwarded_headers"`
 	TLS              ServerTLS `yaml:"tls"`
-	MaxConnections   int       `yaml:"max_connections" allowed:"0 1000000"` // 0: what the limit of open files allows
+	MaxConnections   int       `yaml:"max_connections" allowed:"0 1000000"` // 0: derived from the limit of open files
 	IdleTimeout      Duration  `yaml:"idle_timeout" allowed:"1s 1h"`
 	BodyTimeout      Duration  `yaml:"body_timeout" allowed:"1s 1h"`
 }
 
-// ServerTLS names the PEM files of the certificate that clients are shown: both
-// or none, which is plain HTTP.
+// ServerTLS has the PEM files of the certificate for clients. If both are
+// empty, akin serves plain HTTP; otherwise both are required.
 type ServerTLS struct {
 	CertFile string `yaml:"cert_file"`
 	KeyFile  string `yaml:"key_file"`
@@ -72,22 +73,21 @@ type Admin struct {
 	Address   string   `yaml:"address" is:"address"` // host:port
 	Hosts     []string `yaml:"hosts" is:"host"`
 	TokenFile string   `yaml:"token_file"`
-	Token     Secret   `yaml:"-"` // set by Load; "" is none
+	Token     Secret   `yaml:"-"` // set by Load; "" for none
 }
 
-// Exposed reports whether others than programs on this machine may reach the
-// listener.
+// Exposed reports whether the listener is reachable from outside this machine.
 func (a *Admin) Exposed() bool {
-	host, _, _ := net.SplitHostPort(a.Address) // checked already
+	host, _, _ := net.SplitHostPort(a.Address) // the address was checked
 	ip, err := netip.ParseAddr(host)
 	return host != "localhost" && (err != nil || !ip.Unmap().IsLoopback())
 }
 
-// ShutdownTimeout is how long requests in progress may take after the delay:
-// both together should be less than Kubernetes waits, 30 s.
+// ShutdownTimeout is how long requests in progress may take after the delay.
+// Both together should be less than the 30 s that Kubernetes waits.
 const ShutdownTimeout = 20 * time.Second
 
-// Shutdown says how the process ends.
+// Shutdown configures the end of the process.
 type Shutdown struct {
 	Delay Duration `yaml:"delay" allowed:"0s 5m"`
 }
@@ -99,23 +99,23 @@ type Cluster struct {
 	Auth Auth      `yaml:"auth"`
 }
 
-// ClientTLS says how the nodes' certificates are verified, and which one akin's
-// own calls show them.
+// ClientTLS says how the nodes' certificates are verified, and which client
+// certificate akin's own calls use.
 type ClientTLS struct {
-	CAFile             string `yaml:"ca_file"` // "" trusts the system's authorities
+	CAFile             string `yaml:"ca_file"` // "" for the system's authorities
 	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"`
 	Certificate        string `yaml:"certificate"` // a PEM file, "" for none
 	Key                string `yaml:"key"`         // a PEM file
 }
 
-// Auth has the credentials of akin's own calls: a user name with a password, or
-// an API key, or nothing. The environment overrides the files.
+// Auth has the credentials of akin's own calls: a user name with a password, an
+// API key, or nothing. The environment overrides the files.
 type Auth struct {
 	Username     string `yaml:"username"`
 	PasswordFile string `yaml:"password_file"`
 	APIKeyFile   string `yaml:"api_key_file"`
 	Password     Secret `yaml:"-"` // set by Load
-	APIKey       Secret `yaml:"-"` // set by Load; in the encoded form: base64 of id:key
+	APIKey       Secret `yaml:"-"` // set by Load; base64 of id:key
 }
 
 // Expansion says which searches are rewritten, and how.
@@ -123,82 +123,81 @@ type Expansion struct {
 	Enabled        bool `yaml:"enabled"`
 	expand.Profile `yaml:",inline"`
 
-	Budget       Duration          `yaml:"budget" allowed:"1ms 10s"`       // and as much for reranking
-	MaxBody      Bytes             `yaml:"max_body" allowed:"1KiB 100MiB"` // decompressed; more than 100 MiB no engine takes by default
+	Budget       Duration          `yaml:"budget" allowed:"1ms 10s"`       // reranking may take as long again
+	MaxBody      Bytes             `yaml:"max_body" allowed:"1KiB 100MiB"` // decompressed; engines accept at most 100 MiB by default
 	RerankWarmUp bool              `yaml:"rerank_warm_up"`
 	Templates    bool              `yaml:"templates"`
-	HideFrom     expand.Disclosure `yaml:"hide_from"`            // in every profile: the clients choose it
+	HideFrom     expand.Disclosure `yaml:"hide_from"`            // for every profile, because clients choose the profile
 	Shadow       float64           `yaml:"shadow" allowed:"0 1"` // a share
-	Trials       []Trial           `yaml:"trials"`               // the first that fits the index is used
+	Trials       []Trial           `yaml:"trials"`               // the first that matches the index is used
 }
 
-// ArmOff is the arm of a [Trial] whose searches go out as they came.
+// ArmOff is the arm of a [Trial] that forwards searches unchanged.
 const ArmOff = "off"
 
-// A Trial compares two ways of searching, its arms, on live searches.
+// A Trial compares two ways to search, its arms, on live searches.
 type Trial struct {
 	Name    string   `yaml:"name" is:"name"`     // unique, without a default
 	Indices []string `yaml:"indices" is:"index"` // as in Matrix
-	Arms    []string `yaml:"arms"`               // the usual one and the new one: names of profiles, or ArmOff
+	Arms    []string `yaml:"arms"`               // the current and the new way: profile names or ArmOff
 	Share   float64  `yaml:"share" allowed:"0 1"`
-	Header  string   `yaml:"header" is:"header"` // "" is the client's address
+	Header  string   `yaml:"header" is:"header"` // "" for the client's address
 }
 
-// A Profile is another way of rewriting searches.
+// A Profile is an alternative way to rewrite searches.
 type Profile struct {
 	Enabled        bool `yaml:"enabled"`
 	expand.Profile `yaml:",inline"`
 
-	Matrices []string `yaml:"matrices"` // their names; none is all
+	Matrices []string `yaml:"matrices"` // names; empty for all
 }
 
-// A Matrix binds a similarity matrix, or one used for term weights, to indices
-// and fields.
+// A Matrix binds a similarity matrix or term weights to indices and fields.
 type Matrix struct {
 	Name    string   `yaml:"name" is:"name"` // unique in its list, without a default
 	Indices []string `yaml:"indices" is:"index"`
 	Fields  []string `yaml:"fields" is:"pattern"`
-	File    string   `yaml:"file"` // "" takes it from Redis by its name; need not exist yet
+	File    string   `yaml:"file"` // "" for Redis; need not exist yet
 }
 
 // Redis is the store of matrices and their versions.
 type Redis struct {
-	URL Secret   `yaml:"url"` // as in package redisurl; "" is no Redis
+	URL Secret   `yaml:"url"` // as in package redisurl; "" for no Redis
 	TLS RedisTLS `yaml:"tls"`
 }
 
-// RedisTLS names the PEM files of the connections to Redis: the authorities to
-// trust, "" for the system's, and the client certificate with its private key.
+// RedisTLS has the PEM files for connections to Redis: the trusted authorities,
+// "" for the system's, and the client certificate with its key.
 type RedisTLS struct {
 	CAFile   string `yaml:"ca_file"`
 	CertFile string `yaml:"cert_file"`
 	KeyFile  string `yaml:"key_file"`
 }
 
-// Caches bounds what akin remembers.
+// Caches limits what akin caches.
 type Caches struct {
-	Size Bytes    `yaml:"size" allowed:"2560KiB 256GiB"` // of all together
+	Size Bytes    `yaml:"size" allowed:"2560KiB 256GiB"` // of all caches together
 	TTL  Duration `yaml:"ttl" allowed:"1s 24h"`
 }
 
-// Large returns the bytes of the cache of matrix rows, and of that of the terms
-// of documents.
+// Large returns the bytes of the cache of matrix rows, and of the cache of
+// documents' terms.
 func (c *Caches) Large() uint64 { return 4 * c.Small() }
 
-// Small returns the bytes of the cache of analyzed texts, and of that of
-// document frequencies: a tenth of all.
+// Small returns the bytes of the cache of analyses, and of the cache of
+// document frequencies: a tenth of the total.
 func (c *Caches) Small() uint64 { return uint64(max(c.Size, 0)) / 10 }
 
-// Memory bounds what akin keeps for requests in progress.
+// Memory limits what akin keeps for requests in progress.
 type Memory struct {
-	InFlight Bytes `yaml:"in_flight" allowed:"16MiB 64GiB"` // of which one client gets at most half
+	InFlight Bytes `yaml:"in_flight" allowed:"16MiB 64GiB"` // one client gets at most half
 }
 
-// Log says what is logged, and how.
+// Log configures the logs.
 type Log struct {
 	Level   string `yaml:"level" allowed:"debug info warn error"`
-	Queries bool   `yaml:"queries"` // allows the text of searches
-	Access  bool   `yaml:"access"`  // on standard output
+	Queries bool   `yaml:"queries"` // log the text of searches
+	Access  bool   `yaml:"access"`  // write an access log to standard output
 }
 
 // Default returns the configuration of an empty file. The caller owns it.
@@ -233,7 +232,7 @@ func defaultSegments() form.Segments { return form.Segments{Path: "segments"} }
 func defaultTrial() Trial { return Trial{Indices: []string{"*"}} }
 
 // defaultProfile returns the defaults of an entry of profiles: the settings of
-// c, and every matrix.
+// c, and all matrices.
 func defaultProfile(c *Config) Profile {
 	p := Profile{Enabled: c.Expansion.Enabled, Profile: c.Expansion.Profile}
 	p.DefaultFields, p.Segments = slices.Clone(p.DefaultFields), slices.Clone(p.Segments)

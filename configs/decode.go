@@ -19,7 +19,7 @@ import (
 	"github.com/akin-search/akin/expand/form"
 )
 
-// The tags that the YAML core schema gives to scalars.
+// The tags of scalars in the YAML core schema.
 const (
 	tagNull  = "!!null"
 	tagBool  = "!!bool"
@@ -29,12 +29,12 @@ const (
 )
 
 // A decoder sets the fields of a Config from a YAML document. It walks the
-// nodes itself: the library's strict decoding stops at duplicate keys.
+// nodes itself, because the library's strict decoding stops at duplicate keys.
 type decoder struct {
 	file     string
-	profiles *yaml.Node      // decoded last, over what the other sections say
-	lines    map[string]int  // the line of each key path that the file has
-	bad      map[string]bool // the key paths in problems
+	profiles *yaml.Node      // decoded last, because the defaults come from other sections
+	lines    map[string]int  // the line of each key path in the file
+	bad      map[string]bool // the key paths with problems
 	problems []*Error
 }
 
@@ -42,13 +42,13 @@ func newDecoder(file string) *decoder {
 	return &decoder{file: file, lines: map[string]int{}, bad: map[string]bool{}}
 }
 
-// document decodes data over c. It reports whether the YAML itself was valid.
+// document decodes data over c. It reports whether the YAML was valid.
 func (d *decoder) document(data []byte, c *Config) bool {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
 	err := dec.Decode(&doc)
 	if errors.Is(err, io.EOF) {
-		return true // nothing but comments: the defaults
+		return true // only comments: the defaults
 	}
 	if err == nil {
 		var next yaml.Node
@@ -61,7 +61,7 @@ func (d *decoder) document(data []byte, c *Config) bool {
 		d.syntax(err)
 		return false
 	}
-	if root := doc.Content[0]; !isNull(root) { // which "---" is
+	if root := doc.Content[0]; !isNull(root) { // a bare "---" is null
 		d.value(root, "", field{Value: reflect.ValueOf(c).Elem()})
 	}
 	if d.profiles != nil {
@@ -70,8 +70,8 @@ func (d *decoder) document(data []byte, c *Config) bool {
 	return true
 }
 
-// syntax reports an error of the YAML parser, which writes
-// "yaml: line 3: what is wrong", and no line where it is the first.
+// syntax reports an error of the YAML parser: "yaml: line 3: what is wrong",
+// without the line if it is the first.
 func (d *decoder) syntax(err error) {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 1
@@ -84,8 +84,8 @@ func (d *decoder) syntax(err error) {
 	d.addAt(line, "", "not valid YAML: %s", msg)
 }
 
-// moved says what became of a key that files had, by its path. One of expansion
-// is named from there, as in a profile.
+// moved says what replaced an old key, by path. A key of expansion has its path
+// below expansion, as in a profile.
 var moved = map[string]string{
 	"caches.rows":        "is caches.size now, for all caches together",
 	"caches.analysis":    "is caches.size now, for all caches together",
@@ -103,7 +103,7 @@ var moved = map[string]string{
 	"tracing":            "is OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS and OTEL_TRACES_SAMPLER_ARG in the environment now",
 }
 
-// wasMoved reports a key that files had.
+// wasMoved reports an old key and returns whether key is one.
 func (d *decoder) wasMoved(line int, key string) bool {
 	for old, now := range moved {
 		inProfile := strings.HasPrefix(key, "expansion.") || strings.HasPrefix(key, "profiles.")
@@ -122,7 +122,7 @@ func (d *decoder) value(n *yaml.Node, key string, f field) {
 		d.addAt(n.Line, key, "anchors and aliases are not allowed; write the value out")
 	case isNull(n):
 		d.addAt(n.Line, key, "has no value; give it one, or remove the key to get the default")
-	case f.Kind() == reflect.Map: // there is one, that of the profiles
+	case f.Kind() == reflect.Map: // profiles is the only map
 		d.profiles = n
 	case f.Type() == reflect.TypeFor[expand.Disclosure]():
 		d.hideFrom(n, key, f.Addr().Interface().(*expand.Disclosure))
@@ -158,8 +158,8 @@ func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
 	})
 }
 
-// meant asks whether the most similar of the names was meant, "" where none is
-// within two edits, or half of its letters.
+// meant suggests the most similar of the names. It returns "" if none is within
+// two edits and half of its letters.
 func meant(name string, names []string) string {
 	near := func(known string) int { return levenshtein.ComputeDistance(name, known) }
 	best := slices.MinFunc(names, func(a, b string) int { return cmp.Compare(near(a), near(b)) })
@@ -169,7 +169,7 @@ func meant(name string, names []string) string {
 	return "did you mean " + best + "? "
 }
 
-// decodeProfiles decodes a mapping of names to profiles. They start from
+// decodeProfiles decodes a mapping from names to profiles. Each starts from
 // [defaultProfile].
 func (d *decoder) decodeProfiles(n *yaml.Node, c *Config) {
 	const key = "profiles"
@@ -189,8 +189,8 @@ func (d *decoder) decodeProfiles(n *yaml.Node, c *Config) {
 	})
 }
 
-// members calls take for each member of a mapping for which wrong returns no
-// error. A repeated name is reported.
+// members calls take for each member of a mapping for which wrong returns "".
+// It reports repeated names.
 func (d *decoder) members(n *yaml.Node, key string, wrong func(name string) string, take func(name, path string, value *yaml.Node)) {
 	seen := make(map[string]int, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -211,10 +211,10 @@ func (d *decoder) members(n *yaml.Node, key string, wrong func(name string) stri
 	}
 }
 
-// list decodes a sequence into the slice list, replacing its content. Entries
+// list decodes a sequence into the slice list and replaces its content. Entries
 // of matrices and weights start from [defaultMatrix], those of trials from
 // [defaultTrial], those of segments from [defaultSegments]. The first key of an
-// entry names it. No text and no name may be there twice.
+// entry is its name. Names and texts must be unique.
 func (d *decoder) list(n *yaml.Node, key string, list field) {
 	if n.Kind != yaml.SequenceNode {
 		d.addAt(n.Line, key, "must be a list")
@@ -286,15 +286,15 @@ func (d *decoder) each(key string, list []string, wrong func(string) error) {
 	}
 }
 
-// A field is one of a struct, what its tag allows, and the rule for its text.
+// A field is a field of a struct, with what its tag allows and the rule for its
+// text.
 type field struct {
 	reflect.Value
 	allowed []string
 	is      string
 }
 
-// fieldsOf returns the fields of the struct v by their keys, and the keys in
-// the order of the struct.
+// fieldsOf returns the fields of the struct v by key, and the keys in order.
 func fieldsOf(v reflect.Value) (fields map[string]field, names []string) {
 	fields = make(map[string]field, v.NumField())
 	for i := range v.NumField() {
@@ -318,12 +318,12 @@ func (f field) isSection() bool {
 	return f.Kind() == reflect.Struct && f.Type() != reflect.TypeFor[Secret]()
 }
 
-// isWord reports whether f is one of the words that its tag allows.
+// isWord reports whether the values of f are words that its tag allows.
 func (f field) isWord() bool {
 	return len(f.allowed) > 0 && slices.Contains([]reflect.Kind{reflect.String, reflect.Bool, reflect.Uint8}, f.Kind())
 }
 
-// decode sets f to one plain value, of a type that the configuration has.
+// decode sets f to a scalar value.
 func (f field) decode(n *yaml.Node) (err error) {
 	if f.isWord() {
 		return f.decodeWord(n)
@@ -360,7 +360,7 @@ func (f field) decode(n *yaml.Node) (err error) {
 	return f.checkRange()
 }
 
-// check returns an error for a text against its rule.
+// check checks a text against its rule.
 func (f field) check() error {
 	if f.is == "" {
 		return nil
@@ -368,7 +368,7 @@ func (f field) check() error {
 	return rules[f.is](f.String())
 }
 
-// decodeWord sets f to what a word stands for.
+// decodeWord sets f to the value of a word.
 func (f field) decodeWord(n *yaml.Node) error {
 	word, err := text(n)
 	if err != nil {
@@ -388,8 +388,7 @@ func (f field) decodeWord(n *yaml.Node) error {
 	return nil
 }
 
-// checkRange returns an error for a number that is not from the least to the
-// largest one that is allowed.
+// checkRange returns an error for a number out of the allowed range.
 func (f field) checkRange() error {
 	number := func(v reflect.Value) float64 {
 		if v.CanInt() {
@@ -399,7 +398,7 @@ func (f field) checkRange() error {
 	}
 	bound := func(text string) float64 {
 		b := field{Value: reflect.New(f.Type()).Elem()}
-		_ = b.decode(&yaml.Node{Kind: yaml.ScalarNode, Value: text}) // TestLimitsAreReadable
+		_ = b.decode(&yaml.Node{Kind: yaml.ScalarNode, Value: text}) // TestLimitsAreReadable checks that it decodes
 		return number(b.Value)
 	}
 	low, open := strings.CutPrefix(f.allowed[0], "(")
@@ -413,8 +412,9 @@ func (f field) checkRange() error {
 	return fmt.Errorf("%v is out of range; allowed: %s to %s", f.Value, low, f.allowed[1])
 }
 
-// Set changes a setting of a profile: the key of one in a section is as in
-// "strength.linear", the value as in a file. The error is one or more [Error].
+// Set sets a key of a profile. A key in a section has a path such as
+// "feedback.documents". The value is as in a file. The error joins one or more
+// [Error].
 func Set(p *expand.Profile, key, value string) error {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(value), &doc); err != nil || len(doc.Content) == 0 {
@@ -429,7 +429,7 @@ func Set(p *expand.Profile, key, value string) error {
 	return d.err()
 }
 
-// Keys returns the keys of a profile, with their values as a file has them.
+// Keys returns the keys of a profile with their values as in a file.
 func Keys(p *expand.Profile) map[string]any { return keysOf(reflect.ValueOf(p).Elem()) }
 
 func keysOf(section reflect.Value) map[string]any {
@@ -464,9 +464,9 @@ func text(n *yaml.Node) (string, error) {
 	return parse(n, tagStr, same, errors.New("must be a text; put a number or true and false in quotes"))
 }
 
-// parse reads a scalar that the YAML schema resolved to tag; wrong is the error
-// for everything else, without the value: it could be a secret under the wrong
-// key.
+// parse parses a scalar that the YAML schema resolved to tag. wrong is the
+// error otherwise; it must not contain the value, which may be a secret under
+// the wrong key.
 func parse[T any](n *yaml.Node, tag string, read func(string) (T, error), wrong error) (T, error) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == tag {
 		if v, err := read(n.Value); err == nil {
@@ -483,8 +483,8 @@ func join(key, name string) string {
 	return key + "." + name
 }
 
-// keyText returns a key for a message: quoted if it is not a plain word, cut if
-// it is long.
+// keyText returns a key for a message: quoted if it is not a plain word, and
+// cut if it is long.
 func keyText(n *yaml.Node) string {
 	const longest = 40
 	if n.Kind != yaml.ScalarNode {
@@ -502,17 +502,16 @@ func keyText(n *yaml.Node) string {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == tagNull }
 
-// An Error is one thing wrong with a configuration. The errors of [Load] and
-// [Parse] are one or more of them, joined by [errors.Join].
+// An Error is one problem of a configuration. The errors of [Load] and [Parse]
+// are one or more of them, joined by [errors.Join].
 type Error struct {
 	File string // the configuration file
-	Line int    // from 1; 0 is none in particular
-	Key  string // the path, such as "matrices[0].fields[1]", or the environment variable; "" is the whole file
+	Line int    // from 1; 0 for none
+	Key  string // the path, such as "matrices[0].fields[1]", or the environment variable; "" for the whole file
 	Err  error  // what is wrong and what is allowed, without secrets
 }
 
-// Error returns "file:line: key: what is wrong", without the parts that are
-// not known.
+// Error returns "file:line: key: what is wrong", without unknown parts.
 func (p *Error) Error() string {
 	at := p.File
 	if p.File != "" && p.Line > 0 {
@@ -525,9 +524,9 @@ func (p *Error) Error() string {
 // Unwrap returns p.Err.
 func (p *Error) Unwrap() error { return p.Err }
 
-// add reports a problem of key at the key's line, or that of the nearest key
-// around it that the file has. A key counts once: what follows from its first
-// problem, or from one of a key around it, is not reported.
+// add reports a problem of key, at the line of the key or of the nearest key
+// around it in the file. It reports only the first problem of a key, and none
+// below a key with a problem.
 func (d *decoder) add(key, format string, args ...any) {
 	at := key
 	for at != "" && d.lines[at] == 0 {
@@ -538,13 +537,13 @@ func (d *decoder) add(key, format string, args ...any) {
 	}
 }
 
-// addAt reports a problem of key at a line of its own.
+// addAt reports a problem of key at a given line.
 func (d *decoder) addAt(line int, key, format string, args ...any) {
 	d.bad[key] = true
 	d.problems = append(d.problems, &Error{File: d.file, Line: line, Key: key, Err: fmt.Errorf(format, args...)})
 }
 
-// has reports whether key or a key around it has a problem already.
+// has reports whether key or a key around it already has a problem.
 func (d *decoder) has(key string) bool {
 	for key != "" && !d.bad[key] {
 		key = parent(key)
@@ -552,7 +551,7 @@ func (d *decoder) has(key string) bool {
 	return key != ""
 }
 
-// err joins the problems in the order of their lines, nil where there are none.
+// err joins the problems in the order of their lines, or returns nil.
 func (d *decoder) err() error {
 	slices.SortStableFunc(d.problems, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
 	errs := make([]error, len(d.problems))
@@ -562,7 +561,7 @@ func (d *decoder) err() error {
 	return errors.Join(errs...)
 }
 
-// parent returns the path of the key around key, "" for one at the top.
+// parent returns the path of the key around key, or "" at the top.
 func parent(key string) string {
 	return key[:max(0, strings.LastIndexAny(key, ".["))]
 }

@@ -14,15 +14,14 @@ import (
 	"github.com/akin-search/akin/internal/redisurl"
 )
 
-// Bounds of what Load reads: far above what is sensible, and what servers
-// accept as one header.
+// The largest sizes that Load reads. Servers accept maxSecret in a header.
 const maxFile, maxSecret = mebibyte, 8 * kibibyte
 
 // Load reads the configuration file at path, and credentials from the
 // environment and from files. File names in the configuration are relative to
 // its folder. Certificate files must exist; matrix files may come later.
 //
-// The error is one or more [Error], all that are wrong.
+// The error joins all problems, each an [Error].
 func Load(ctx context.Context, path string) (*Config, error) {
 	data, err := readFile(ctx, path, maxFile)
 	if err != nil {
@@ -34,14 +33,14 @@ func Load(ctx context.Context, path string) (*Config, error) {
 	})
 }
 
-// Parse is [Load] with data for the file, whose name is only for errors, with
-// an empty environment, and without reading other files.
+// Parse is like [Load], but takes the data of the file. name is only for
+// errors. It ignores the environment and reads no other files.
 func Parse(name string, data []byte) (*Config, error) {
 	return read(name, data, func(*decoder, *Config) {})
 }
 
 // read decodes data over the defaults, lets outside add what is not in the
-// file, and checks the whole.
+// file, and checks everything.
 func read(name string, data []byte, outside func(*decoder, *Config)) (*Config, error) {
 	c := Default()
 	d := newDecoder(name)
@@ -74,7 +73,7 @@ func environment(d *decoder, c *Config) {
 	}
 }
 
-// files reads the credentials in files, unless the environment has them, and
+// files reads credentials from files, unless the environment has them, and
 // makes file names relative to dir.
 func files(ctx context.Context, d *decoder, c *Config, dir string) {
 	auth, listen, redis := &c.Cluster.Auth, &c.Listen.TLS, &c.Redis.TLS
@@ -82,7 +81,7 @@ func files(ctx context.Context, d *decoder, c *Config, dir string) {
 	for _, f := range []struct {
 		key    string
 		name   *string
-		secret *Secret // nil: the file must exist, and is read later.
+		secret *Secret // nil: the file must exist and is read later
 	}{
 		{"listen.tls.cert_file", &listen.CertFile, nil},
 		{"listen.tls.key_file", &listen.KeyFile, nil},
@@ -125,6 +124,9 @@ func files(ctx context.Context, d *decoder, c *Config, dir string) {
 			}
 		}
 	}
+	for i, file := range c.Vectors {
+		c.Vectors[i] = under(dir, file)
+	}
 }
 
 func under(dir, name string) string {
@@ -143,14 +145,14 @@ func secretOf(data []byte) (Secret, error) {
 	return NewSecret(text), nil
 }
 
-// readFile reads a file of at most limit bytes. Its errors do not repeat the
-// file's name, which may be a credential that was put under the wrong key.
+// readFile reads a file of at most limit bytes. Its errors do not contain the
+// file name, which may be a credential under the wrong key.
 func readFile(ctx context.Context, name string, limit Bytes) ([]byte, error) {
 	f, err := Open(ctx, name)
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	defer func() { _ = f.Close() }() // Nothing was written.
+	defer func() { _ = f.Close() }() // the file was only read
 	data, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
 	if err != nil {
 		return nil, unreadable(err)
@@ -161,7 +163,7 @@ func readFile(ctx context.Context, name string, limit Bytes) ([]byte, error) {
 	return data, nil
 }
 
-// unreadable says why a file could not be read, without its name.
+// unreadable returns why a file cannot be read, without its name.
 func unreadable(err error) error {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathErr.Err

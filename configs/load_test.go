@@ -76,6 +76,7 @@ redis: {url: "rediss+cluster://a,b", tls: {ca_file: ca.pem, cert_file: crt.pem, 
 matrices:
   - {name: relative, file: later.akin}
   - {name: absolute, file: /srv/akin/main.akin}
+vectors: [model.akin]
 `,
 		"crt.pem": "", "key.pem": "", "ca.pem": "",
 	})
@@ -83,12 +84,12 @@ matrices:
 	check.OK(t, err)
 	got := []string{
 		c.Listen.TLS.CertFile, c.Listen.TLS.KeyFile, c.Cluster.TLS.CAFile, c.Redis.TLS.CAFile, c.Redis.TLS.CertFile, c.Redis.TLS.KeyFile,
-		c.Matrices[0].File, c.Matrices[1].File,
+		c.Matrices[0].File, c.Matrices[1].File, c.Vectors[0],
 	}
 	want := []string{
 		filepath.Join(dir, "crt.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem"),
 		filepath.Join(dir, "ca.pem"), filepath.Join(dir, "crt.pem"), filepath.Join(dir, "key.pem"),
-		filepath.Join(dir, "later.akin"), "/srv/akin/main.akin",
+		filepath.Join(dir, "later.akin"), "/srv/akin/main.akin", filepath.Join(dir, "model.akin"),
 	}
 	check.Equal(t, want, got)
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// rules has what is wrong with a text that is to be what the tag "is" says.
+// rules return what is wrong with a text, by the value of its tag is.
 var rules = map[string]func(string) error{
 	"address": func(s string) error {
 		host, port, err := net.SplitHostPort(s)
@@ -49,14 +49,14 @@ func wrongField(s string) error {
 		"must be the full name of a field, without wildcards and boosts")
 }
 
-// isPattern reports whether s has none of the characters that an index name may
-// not have, and of those that other pattern languages give a meaning to.
+// isPattern reports whether s has no characters that are invalid in index names
+// or special in other pattern languages.
 func isPattern(s string) bool {
 	return s != "" && s[0] != '-' && !strings.ContainsAny(s, `?^[]{}()!\/"<>|,#:`) && !hasSpace(s)
 }
 
-// wrongNode returns what is wrong with the base URL of a node, nil for nothing.
-// Credentials belong elsewhere.
+// wrongNode returns what is wrong with the base URL of a node, or nil. The URL
+// must not contain credentials.
 func wrongNode(s string) error {
 	u, err := url.Parse(s) // Its error quotes the URL, which may hold a password.
 	switch {
@@ -68,7 +68,7 @@ func wrongNode(s string) error {
 	return nil
 }
 
-// isHost reports whether u has a host, and a port, if any, from 1 to 65535.
+// isHost reports whether u has a host and no port or one from 1 to 65535.
 func isHost(u *url.URL) bool {
 	if u.Hostname() == "" || hasSpace(u.Hostname()) || strings.HasSuffix(u.Host, ":") {
 		return false

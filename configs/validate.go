@@ -12,7 +12,7 @@ import (
 	"github.com/akin-search/akin/internal/redisurl"
 )
 
-// check reports the values of c that are wrong together with others.
+// check reports values of c that conflict with others.
 func (d *decoder) check(c *Config) {
 	if len(c.Cluster.URLs) == 0 {
 		d.add("cluster.urls", "must name at least one node of the cluster")
@@ -26,8 +26,8 @@ func (d *decoder) check(c *Config) {
 	d.redisURL(c.Redis.URL.Reveal())
 }
 
-// rewriting reports what is wrong with the keys at key that expansion and
-// profiles have in common, but for those that a profile inherits.
+// rewriting reports problems of the keys that expansion and profiles share,
+// except those that a profile inherits.
 func (d *decoder) rewriting(key string, p *expand.Profile) {
 	list := key + ".segments"
 	own := d.lines[list] > 0
@@ -69,7 +69,7 @@ func checkModes(d *decoder, c *Config) {
 		return
 	}
 	const wrong = "vectors needs model files, in the key vectors"
-	if c.Expansion.Mode == expand.ModeVectors { // which profiles inherit
+	if c.Expansion.Mode == expand.ModeVectors { // profiles inherit it
 		d.add("expansion.mode", wrong)
 		return
 	}
@@ -112,19 +112,18 @@ func (d *decoder) matrices(list string, entries []Matrix) {
 
 const noPattern = `must have at least one pattern of what it applies to; "*" is everything`
 
-// some reports a list of patterns that all keep names out.
+// some reports a list of only excluding patterns.
 func (d *decoder) some(key string, patterns []string) {
 	if !slices.ContainsFunc(patterns, func(s string) bool { return !strings.HasPrefix(s, "-") }) {
 		d.add(key, noPattern)
 	}
 }
 
-// minToken is the length in bytes of the shortest token of the admin port:
-// nothing else keeps anybody from guessing.
+// minToken is the length in bytes of the shortest admin token. Only its length
+// prevents guessing.
 const minToken = 16
 
-// crossCheck reports contradicting settings, after the credentials have been
-// read.
+// crossCheck reports conflicting settings, after the credentials are read.
 func (d *decoder) crossCheck(c *Config) {
 	d.together("listen.tls.cert_file", c.Listen.TLS.CertFile, "listen.tls.key_file", c.Listen.TLS.KeyFile)
 	if c.Listen.Address == c.Admin.Address && !strings.HasSuffix(c.Admin.Address, ":0") {
@@ -151,8 +150,7 @@ func (d *decoder) crossCheck(c *Config) {
 	}
 }
 
-// sources reports the entries of the list at key that have no file, if there is
-// no Redis.
+// sources reports entries of a list without a file, if there is no Redis.
 func (d *decoder) sources(list string, entries []Matrix, redis *Redis) {
 	for i, m := range entries {
 		if m.File == "" && redis.URL.Reveal() == "" && !d.has("redis.url") {
@@ -175,7 +173,7 @@ func (d *decoder) auth(a *Auth) {
 		d.add(key+".password_file", "needs a user name, from username or %s, for the password here or in %s",
 			EnvClusterUsername, EnvClusterPassword)
 	}
-	if strings.Contains(a.Username, ":") { // RFC 7617, section 2.
+	if strings.Contains(a.Username, ":") { // RFC 7617, section 2
 		d.add(key+".username", "must not have a colon, which basic authentication cannot carry")
 	}
 }
@@ -191,7 +189,7 @@ func (d *decoder) together(key1, value1, key2, value2 string) {
 
 func (d *decoder) redisURL(s string) {
 	const key = "redis.url"
-	if strings.ContainsAny(s, "@?") { // its query can carry a password, too
+	if strings.ContainsAny(s, "@?") { // the query can contain a password, too
 		d.add(key, "must not hold credentials or options; give the whole URL in %s", EnvRedisURL)
 	} else if _, err := redisurl.Parse(s); s != "" && err != nil {
 		d.add(key, "%w", err)

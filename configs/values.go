@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// A Duration is a span of time, never negative, written as numbers with units:
+// A Duration is a non-negative time span, written as numbers with units:
 // "50ms", "1m30s". The units are those of [time.ParseDuration].
 type Duration time.Duration
 
-// ParseDuration reads a Duration. The number must have a unit and no sign.
+// ParseDuration parses a Duration. The number needs a unit and has no sign.
 func ParseDuration(s string) (Duration, error) {
-	if s == "" || s[0] < '.' || s[0] > '9' || s == "0" { // A leading sign or a bare 0.
+	if s == "" || s[0] < '.' || s[0] > '9' || s == "0" { // a leading sign or a bare 0
 		return 0, errDuration
 	}
 	d, err := time.ParseDuration(s)
@@ -29,8 +29,8 @@ func ParseDuration(s string) (Duration, error) {
 
 var errDuration = errors.New("must be a duration: a number with a unit, such as 50ms, 30s or 1m30s")
 
-// String writes d so that [ParseDuration] reads it back, without units that
-// are zero at the end: "1m", not "1m0s".
+// String returns d as [ParseDuration] reads it, without trailing zero units:
+// "1m", not "1m0s".
 func (d Duration) String() string {
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {
@@ -42,12 +42,11 @@ func (d Duration) String() string {
 	return s
 }
 
-// MarshalText is [Duration.String].
+// MarshalText returns [Duration.String].
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// Bytes is an amount of memory or data, never negative, written as a whole
-// number with a unit: B; kB, MB, GB (powers of 1000); KiB, MiB, GiB (powers of
-// 1024).
+// Bytes is a non-negative size, written as a whole number with a unit: B; kB,
+// MB, GB (powers of 1000); KiB, MiB, GiB (powers of 1024).
 type Bytes int64
 
 const (
@@ -61,15 +60,15 @@ type unit struct {
 	size Bytes
 }
 
-// units returns the units, the one to prefer in writing first.
+// units returns the units in the order that String prefers.
 func units() []unit {
 	return []unit{{"GiB", gibibyte}, {"MiB", mebibyte}, {"KiB", kibibyte}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1}}
 }
 
 var errBytes = errors.New("must be a size: a whole number with a unit of B, kB, MB, GB, KiB, MiB or GiB, such as 64MiB")
 
-// ParseBytes reads an amount. Nothing stands between the number and the unit;
-// upper and lower case count.
+// ParseBytes parses a size. There is no space before the unit, and case
+// matters.
 func ParseBytes(s string) (Bytes, error) {
 	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
 	n, err := strconv.ParseInt(s[:digits], 10, 64)
@@ -84,8 +83,8 @@ func ParseBytes(s string) (Bytes, error) {
 	return 0, errBytes
 }
 
-// String writes b so that [ParseBytes] reads it back, in the first of GiB,
-// MiB, KiB, GB, MB, kB and B that gives a whole number.
+// String returns b as [ParseBytes] reads it, in the first of GiB, MiB, KiB, GB,
+// MB, kB and B that gives a whole number.
 func (b Bytes) String() string {
 	for _, u := range units() {
 		if b != 0 && b%u.size == 0 {
@@ -95,21 +94,21 @@ func (b Bytes) String() string {
 	return "0B"
 }
 
-// MarshalText is [Bytes.String].
+// MarshalText returns [Bytes.String].
 func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// A Secret is a text that must not be printed. Whatever formats, marshals or
-// logs it gets a fixed mark instead; only [Secret.Reveal] gives it out.
+// A Secret is a text that must not be printed. Formatting, marshaling and
+// logging give a fixed mark; only [Secret.Reveal] returns the text.
 type Secret struct{ value string }
 
 // NewSecret wraps s.
 func NewSecret(s string) Secret { return Secret{value: s} }
 
-// Reveal returns the text, "" where there is none. Give it only to code that
+// Reveal returns the text, or "" if there is none. Pass it only to code that
 // connects, never to code that writes.
 func (s Secret) Reveal() string { return s.value }
 
-// String returns "[redacted]", or "" where there is nothing to hide.
+// String returns "[redacted]", or "" if the secret is empty.
 func (s Secret) String() string {
 	if s.value == "" {
 		return ""
@@ -117,27 +116,27 @@ func (s Secret) String() string {
 	return "[redacted]"
 }
 
-// Format writes [Secret.String] for every verb but %T and %p. Without it %d and
-// %#v print the field inside.
+// Format writes [Secret.String] for all verbs except %T and %p. Without it %d
+// and %#v would print the field.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
-// MarshalText is [Secret.String].
+// MarshalText returns [Secret.String].
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// LogValue is [Secret.String] for package slog.
+// LogValue returns [Secret.String] for package slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// nameRule says what isName wants, nameChars are the characters in it.
+// nameRule describes what isName accepts. nameChars are the allowed characters.
 const (
 	nameRule  = "1 to 64 letters (A to Z, a to z), digits, dots, _ and -"
 	nameChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 )
 
-// isName reports whether s can name a matrix or a profile: in keys of Redis, on
-// the command line and as a label of metrics.
+// isName reports whether s can be the name of a matrix or profile: in Redis
+// keys, on the command line, and in metric labels.
 func isName(s string) bool { return s != "" && len(s) <= 64 && strings.Trim(s, nameChars) == "" }
 
-// hasSpace reports whether s holds white space or control characters.
+// hasSpace reports whether s contains white space or control characters.
 func hasSpace(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }

@@ -1,4 +1,4 @@
-# The image of a release: Dockerfile with the program of the release.
+# The image of a release: like Dockerfile, but with the program of the release.
 FROM gcr.io/distroless/static-debian12
 ARG TARGETPLATFORM
 COPY $TARGETPLATFORM/akin /usr/local/bin/akin

@@ -42,12 +42,16 @@ func TestClientLibrariesWorkAsWithoutAkin(t *testing.T) {
 			}
 			t.Run(p.name, func(t *testing.T) {
 				var runs [3][]clientStep
+				var used [3]traffic
 				for i, base := range []string{e.url, idle.url, wide.url} {
 					drop()
-					runs[i] = p.run(t, base, clientsIndex, fixture)
+					r := startRelay(t, base) // whose address is none that the engine tells of its nodes
+					runs[i] = p.run(t, r.url, clientsIndex, fixture)
+					used[i] = r.traffic()
 				}
 				p.checkErrors(t, runs[0])
 				compareSteps(t, runs[0], runs[1])
+				compareTraffic(t, used[0], used[1])
 				compareWidened(t, runs[0], runs[2])
 			})
 		}
@@ -98,6 +102,21 @@ func (p clientProgram) class(e *clientError) string {
 		}
 	}
 	return p.classes[""]
+}
+
+// compareTraffic compares the use of compression and of connections. A client
+// that does not read an answer to its end can reuse the connection only where
+// the end came in one piece, so that the number of connections varies.
+func compareTraffic(t *testing.T, direct, through traffic) {
+	t.Helper()
+	if want, got := direct.ZippedRequests, through.ZippedRequests; got != want || got == 0 {
+		t.Errorf("%d compressed requests directly, %d through akin", want, got)
+	}
+	for _, n := range []traffic{direct, through} {
+		if n.ZippedAnswers == 0 || n.Requests < 3*n.Connections {
+			t.Errorf("want compressed answers, and several requests over a connection: %+v", n)
+		}
+	}
 }
 
 // compareSteps compares every step of a run through akin with the direct one.

@@ -9,7 +9,8 @@ import (
 	"github.com/akin-search/akin/expand/terms"
 )
 
-// adjusted returns clauses in which what added terms count for is multiplied.
+// adjusted multiplies the values of added terms by the factors in by, if any,
+// and drops terms whose value becomes 0. It changes a copy of the clauses.
 func adjusted(clauses []form.Clause, by []Adjustment) []form.Clause {
 	if len(by) == 0 {
 		return clauses

@@ -16,57 +16,57 @@ import (
 
 const (
 	// maxText is the length in bytes of the longest text that is analyzed: 64 for
-	// each of the 1,024 terms that MaxQueryTerms can be.
+	// each of the 1,024 terms that MaxQueryTerms allows.
 	maxText = 64 << 10
-	// maxTerms is how many terms a text may have to be expanded: what engines
-	// take in a query by default.
+	// maxTerms is how many terms an expanded text may have: the clauses that
+	// engines accept in a query by default.
 	maxTerms = 1024
-	// maxExplainedIndices is how many of the indices without a matrix are named.
+	// maxExplainedIndices is how many indices without a matrix an explanation
+	// names.
 	maxExplainedIndices = 10
 )
 
-// An asker asks the cluster and the matrices what the clauses of a search need.
-// What it has found out stays as it is when a measure then chooses what is
-// written.
+// An asker asks the cluster and the matrices for what the clauses of a search
+// need. A measure works on copies, so that the answers stay unchanged.
 type asker struct {
 	sources
 
 	s    *search
 	m    *memory
 	pins Pins
-	// together is how many searches came in one request, and clauseLimit how many
-	// clauses the indices are known to take in a query, 0 where that is not known.
+	// together is the number of searches in the request. clauseLimit is how many
+	// clauses the indices accept in a query, 0 if unknown.
 	together, clauseLimit int
-	// clauses are those of the search with what is known of them, and targets the
-	// fields of them that may be expanded.
+	// clauses are those of the search with what is known of them. targets are
+	// their fields that may be expanded.
 	clauses []form.Clause
 	targets []target
 	// recipe says how many terms are written.
 	recipe *form.Recipe
 }
 
-// A measure is what the hits of a search are ranked by.
+// A measure ranks the hits of a search.
 type measure interface {
-	// asksAbout returns the targets about which ask asks something while their
-	// texts are analyzed.
+	// asksAbout returns the targets for which ask is called while their texts are
+	// analyzed.
 	asksAbout(open []*target) []*target
 	ask(ctx context.Context, t *target) error
-	// choose returns what is written for the targets that are still open.
+	// choose returns the terms to add to the targets that are still open.
 	choose(ctx context.Context, open []*target) (chosen, error)
 }
 
-// A chosen search is its clauses with the terms to add. Where a measure cannot
-// rank by what it does, notInMode says why of each clause.
+// A chosen search is its clauses with the terms to add. If the measure cannot
+// rank the search, notInMode has the reason of each clause.
 type chosen struct {
 	clauses   []form.Clause
 	notInMode []reason.Reason
 }
 
-// ask finds out what the clauses look for and where: their fields, the matrices
-// bound to these, the terms of the texts, and the rows of the terms. It returns
-// the targets that are still open.
+// ask finds the fields of the clauses, the matrices bound to them, the terms of
+// the texts and the rows of these terms. It returns the targets that are still
+// open.
 func (a *asker) ask(ctx context.Context, m measure) (open []*target, err error) {
-	if err := ctx.Err(); err != nil { // nobody waits any more
+	if err := ctx.Err(); err != nil { // the client is gone
 		return nil, err
 	}
 	a.start()
@@ -92,7 +92,7 @@ func (a *asker) ask(ctx context.Context, m measure) (open []*target, err error) 
 	return open, err
 }
 
-// start takes the clauses of the search, of which nothing is known yet.
+// start takes the clauses of the search.
 func (a *asker) start() {
 	a.clauseLimit = int(a.limits.of(LimitClauses, a.s.req.Index))
 	a.clauses = a.m.clauses[:0]
@@ -109,8 +109,8 @@ func (a *asker) start() {
 	a.m.clauses = a.clauses
 }
 
-// findFields gives every clause its fields by their full names: the default
-// ones where it names none, and those that its patterns match.
+// findFields sets the full names of each clause's fields: the default fields if
+// the clause names none, and the matches of its patterns.
 func (a *asker) findFields(ctx context.Context) error {
 	fields := 0
 	for i := range a.clauses {
@@ -142,8 +142,8 @@ func (a *asker) findFields(ctx context.Context) error {
 	return nil
 }
 
-// matchPatterns replaces patterns by the fields that match them. As in the
-// engines, the boosts of a field that is named twice are multiplied.
+// matchPatterns replaces patterns by the fields that match them. Like the
+// engines, it multiplies the boosts of a field that is named twice.
 func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) (err error) {
 	isPattern := func(f form.Field) bool { return strings.Contains(f.Name, "*") }
 	if !c.Patterns || !slices.ContainsFunc(c.Fields, isPattern) {
@@ -175,14 +175,15 @@ func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) (err error) {
 	return nil
 }
 
-// bind returns the fields that may be expanded, with their matrices, and gives
-// the others their reason. The recipe follows from the matrices.
+// bind returns the fields that may be expanded, with their matrices, and sets
+// the reason of the others. It also chooses the recipe, which depends on the
+// matrices.
 func (a *asker) bind(ctx context.Context) ([]*target, error) {
 	n := 0
 	for i := range a.clauses {
 		n += len(a.clauses[i].Fields)
 	}
-	a.targets = slices.Grow(a.m.targets[:0], n) // which never grows again, so that they can be pointed at
+	a.targets = slices.Grow(a.m.targets[:0], n) // it must not grow again: open points into it
 	open := make([]*target, 0, n)
 	for i := range a.clauses {
 		c := &a.clauses[i]
@@ -207,7 +208,7 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 	mixed := len(open) > 0 && !slices.ContainsFunc(open, func(t *target) bool { return !t.rows.Mixed() })
 	effort := cmp.Or(a.s.req.Effort, a.s.profile.Effort)
 	exact := !a.s.Hybrid && (a.s.profile.Mode == ModeHard || a.s.profile.Mode == ModeVectors)
-	if exact { // which order more hits than a normal effort scores
+	if exact { // these order more hits than a normal effort scores
 		effort = form.High
 	}
 	if a.recipe = effort.Recipe(mixed, a.s.profile.SameMatches && !exact); !exact && a.s.besideVectors() {
@@ -235,7 +236,7 @@ func (a *asker) bindField(ctx context.Context, t *target) (reason.Reason, error)
 	return reasonOf(err)
 }
 
-// texts sets the targets' terms and their rows, and returns those still open.
+// texts sets the targets' terms and rows, and returns the targets still open.
 func (a *asker) texts(ctx context.Context, open []*target) ([]*target, error) {
 	if err := run(ctx, StageAnalyze, func(ctx context.Context) error { return a.analyze(ctx, open) }); err != nil {
 		return nil, err
@@ -250,7 +251,7 @@ func (a *asker) texts(ctx context.Context, open []*target) ([]*target, error) {
 	return open, run(ctx, StageRows, func(ctx context.Context) error { return a.fetchRows(ctx, leading(open)) })
 }
 
-// limitTerms leaves the least telling terms of long texts without neighbors.
+// limitTerms takes the neighbors from the least selective terms of long texts.
 func (a *asker) limitTerms(ctx context.Context, targets []*target) error {
 	return each(targets, func(t *target) error {
 		if len(t.text) <= a.s.profile.MaxQueryTerms || a.s.profile.Mode == ModeHard {
@@ -277,7 +278,7 @@ func (a *asker) analyze(ctx context.Context, targets []*target) error {
 		if t.field.Reason, err = reasonOf(err); t.field.Reason != "" || err != nil {
 			return err
 		}
-		if t.clause.Prefix { // the terms at the last position begin words
+		if t.clause.Prefix { // the terms at the last position are prefixes
 			n, trimmed := len(analysis.Terms), *analysis
 			for n > 0 && analysis.Positions[n-1] == analysis.Positions[len(analysis.Positions)-1] {
 				n--
@@ -299,7 +300,8 @@ func (a *asker) analyze(ctx context.Context, targets []*target) error {
 	})
 }
 
-// understand settles what the analyses of all its fields mean for a clause.
+// understand derives properties of a clause from the analyses of all its
+// fields.
 func understand(c *form.Clause) {
 	c.SingleWord = !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis == nil || f.Words() > 1 })
 	for k := range c.Fields {
@@ -309,20 +311,20 @@ func understand(c *form.Clause) {
 		case f.Reason != "":
 			c.LeaveField(f, f.Reason)
 		case c.TermCentric && (f.Analysis.Analyzer != first.Analyzer || !slices.Equal(f.Analysis.Terms, first.Terms)):
-			// Fields whose analyzers have other names are searched separately, though
-			// they give the same terms (OpenSearch 2).
+			// OpenSearch 2 searches fields whose analyzers have different names
+			// separately, even if these give the same terms.
 			c.Reason = reason.FieldsDiffer
 		case f.Analysis.Graph:
-			// A term that spans several positions stands with words that the
-			// engine looks for as a phrase: one of them by itself finds nothing,
-			// and so must not a word that is related to it.
+			// The engine searches for a term that spans several positions as part of a
+			// phrase. Its other words alone find nothing, so a related word must not
+			// either.
 			c.Additive, c.SameMatches = false, true
 		}
 	}
 }
 
-// fetchRows sets the origins' rows: one round trip for each version, and
-// there is one where all fields use one matrix.
+// fetchRows sets the rows of the targets' terms. It makes one round trip for
+// consecutive targets of the same matrix.
 func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 	for len(targets) > 0 {
 		rows, n := targets[0].rows, 0
@@ -347,7 +349,7 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 }
 
 // filtered reports whether an alias shows the client only some documents. The
-// added terms come from those that it may not see, too.
+// added terms may come from the hidden ones, too.
 func filtered(clauses []form.Clause) bool {
 	for _, f := range form.Fields(clauses) {
 		if f.Analysis != nil && f.Analysis.Filtered {

@@ -11,18 +11,19 @@ import (
 )
 
 // candidatesPerTerm is how many candidates are looked up in the live statistics
-// for every term that may be added: some drop out because the index does not
-// have them or they are too frequent there.
+// for every term that may be added. Some drop out because the index does not
+// have them or has them too often.
 const candidatesPerTerm = 2
 
-// bm25 is the measure of [ModeBM25], and finds the hits of [ModeSoft].
+// bm25 is the measure of [ModeBM25]. It also chooses the terms that find the
+// hits of [ModeSoft].
 type bm25 struct{ *asker }
 
 func (bm25) asksAbout([]*target) []*target      { return nil }
 func (bm25) ask(context.Context, *target) error { return nil }
 
-// choose selects the terms to add to the targets, by their rows first and then
-// by the live statistics of the best.
+// choose selects the terms to add to the targets, first by their rows, then by
+// the live statistics of the best ones.
 func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 	near, err := a.nearWords(ctx, leading(targets))
 	if err != nil {
@@ -37,7 +38,7 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 	feedback := len(a.s.firstHits()) > 0
 	if feedback {
 		for _, t := range open {
-			t.Feedback = terms.Feedback(a.s.firstHits(), t.Name) // what the first hits speak of
+			t.Feedback = terms.Feedback(a.s.firstHits(), t.Name) // the terms of the first hits
 			if !t.follows() {
 				t.Terms.Context = make(map[string]float64, len(t.Feedback))
 				for _, f := range t.Feedback {
@@ -57,7 +58,7 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 		} else {
 			t.Terms.Propose(t.Weighting(), rows.Docs(), rows.Power(), a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms*candidatesPerTerm)
 		}
-		if len(t.Terms.Candidates) == 0 && !feedback && a.s.profile.Mode != ModeSoft { // which sums the text's own terms by their live frequencies
+		if len(t.Terms.Candidates) == 0 && !feedback && a.s.profile.Mode != ModeSoft { // ModeSoft needs the live frequencies of the text's own terms for its sum
 			t.leave()
 		}
 	}
@@ -79,7 +80,7 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 		}
 	}
 	open = leading(stillOpen(open))
-	if a.s.nested { // segments have as many terms as the whole text
+	if a.s.nested { // each segment has as many terms as the whole text
 		segments := slices.DeleteFunc(slices.Clone(open), func(t choice) bool { return !t.clause.Segments })
 		open = slices.DeleteFunc(open, func(t choice) bool { return t.clause.Segments })
 		shareAdded(segments, a.s.profile.MaxAddedTerms, a.recipe)
@@ -88,7 +89,7 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 	return chosen{clauses: clauses}, nil
 }
 
-// leave says why no neighbor is added.
+// leave sets the reason why no neighbor is added.
 func (c choice) leave() {
 	why := reason.NoNeighbors
 	if left := c.Terms.LeftOut; len(left) > 0 && left[0].Frequent {
@@ -97,9 +98,10 @@ func (c choice) leave() {
 	c.clause.LeaveField(c.Field, why)
 }
 
-// settle settles the terms to add by their live document frequencies.
+// settle computes the final values of the terms to add from their live document
+// frequencies.
 func (a bm25) settle(ctx context.Context, open []choice) error {
-	// Goroutines work on memory of their own; a single target uses ours.
+	// Goroutines use their own memory. A single target uses the asker's.
 	single := len(open) == 1
 	err := recovery.InParallel(len(open), sideBySide, func(i int) (err error) {
 		t := &open[i]
@@ -122,7 +124,7 @@ func (a bm25) settle(ctx context.Context, open []choice) error {
 		switch {
 		case t.follows():
 			continue
-		case t.clause.TermCentric: // all of whose fields are open
+		case t.clause.TermCentric: // all its fields are open
 			known := make([]terms.FieldCounts, len(t.clause.Fields))
 			for k, f := range open[i : i+len(known)] {
 				known[k] = terms.FieldCounts{Docs: f.Stats.DocCount, DocFreqs: f.docFreqs}
@@ -135,8 +137,8 @@ func (a bm25) settle(ctx context.Context, open []choice) error {
 	return nil
 }
 
-// shareAdded divides the terms that may be added to the search between the
-// targets, chooses those of each, and keeps those that the recipe has room for.
+// shareAdded divides the terms that may be added to the search among the
+// targets, chooses the terms of each, and keeps as many as the recipe allows.
 func shareAdded(targets []choice, total int, recipe *form.Recipe) {
 	sizes, all := make([]int, len(targets)), 0
 	for i, t := range targets {
@@ -146,7 +148,7 @@ func shareAdded(targets []choice, total int, recipe *form.Recipe) {
 	quota, rest := terms.Share(sizes, total)
 	for _, t := range targets {
 		n := quota
-		if len(t.Terms.Candidates) > quota && rest > 0 { // the first ones take what does not divide
+		if len(t.Terms.Candidates) > quota && rest > 0 { // the first targets share the remainder
 			n++
 			rest--
 		}

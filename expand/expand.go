@@ -1,15 +1,14 @@
-// Package expand rewrites searches: it finds the clauses of a search body
-// that look for text in a field, asks for the neighbors of their terms in
-// the similarity matrix S, and writes the neighbors in as clauses with
-// fractional boosts, so that the engine ranks by x' = W⁻¹(Wx)ᵀS.
+// Package expand rewrites searches. It finds the clauses of a search body that
+// search for text in a field, asks the similarity matrix S for the neighbors of
+// their terms, and adds these neighbors as clauses with fractional boosts, so
+// that the engine ranks by x' = W⁻¹(Wx)ᵀS.
 //
-// A search goes one way, from values to values, and [Expander.Expand] reads
-// in that order:
+// A search goes through four steps, in this order in [Expander.Expand]:
 //
 //	parse   body and parameters → clauses            search.go, package dsl
-//	        with nested ones for segments            segments.go
-//	ask     clauses → fields, terms, rows            ask.go, of [Cluster], [Matrices]
-//	choose  → what is written, by the measure        bm25.go, hard.go, vectors.go, package terms
+//	        with nested clauses for segments         segments.go
+//	ask     clauses → fields, terms, rows            ask.go, from [Cluster], [Matrices]
+//	choose  → terms to add, by the measure           bm25.go, hard.go, vectors.go, package terms
 //	write   → the form of each clause, and the body  plan.go, package form
 package expand
 
@@ -50,12 +49,12 @@ func New(cluster Cluster, matrices Matrices, profile Profile) *Expander {
 	}
 }
 
-// Limits returns what was learned of the limits of the cluster. All Expanders
-// made of one by With share them.
+// Limits returns the limits learned from the cluster. The Expanders that With
+// and its variants return share them.
 func (e *Expander) Limits() *Limits { return e.limits }
 
-// With returns an Expander with other options that shares with e what both
-// learn of the cluster.
+// With returns an Expander with another profile. It shares with e what both
+// learn from the cluster.
 func (e *Expander) With(profile Profile) *Expander {
 	other := *e
 	other.profile = profile
@@ -69,32 +68,33 @@ func (e *Expander) WithMatrices(matrices Matrices) *Expander {
 	return &other
 }
 
-// WithWeights is [Expander.With] for what the modes hard and soft need. Without
-// there is no [ModeHard], and [ModeSoft] takes the document frequencies in the
-// rows of S.
+// WithWeights is [Expander.With] for the weights of the modes hard and soft.
+// Without weights there is no [ModeHard], and [ModeSoft] takes the document
+// frequencies in the rows of S.
 func (e *Expander) WithWeights(weights WeightSource) *Expander {
 	other := *e
 	other.weights = weights
 	return &other
 }
 
-// WithVectors is [Expander.With] for what the mode vectors needs. Without there
-// is no [ModeVectors].
+// WithVectors is [Expander.With] for the vectors of [ModeVectors], which does
+// not work without.
 func (e *Expander) WithVectors(vectors VectorSource) *Expander {
 	other := *e
 	other.vectors = vectors
 	return &other
 }
 
-// Expand rewrites one search. What is not to be rewritten comes back with
-// Rewritten false and the reason. An error is a [*StageError]: the original has
-// to go on then.
+// Expand rewrites one request. If it leaves the request alone, Rewritten is
+// false and the result has the reason. An error is a [*StageError]; then the
+// caller sends the original.
 //
-// Warm, it makes no call that leaves the process. Cold, it asks in three
-// stages, each for all clauses at the same time: analysis, rows, statistics.
-// Aliases, patterns of fields and very long texts take more. [ModeHard] asks
-// about linear fields with the first two, and for weights with the last,
-// [ModeVectors] about the documents' vectors with the first two.
+// With warm caches it makes no call that leaves the process. With cold caches
+// it asks in three stages, each for all clauses at the same time: analysis,
+// rows, statistics. Aliases, field patterns and very long texts need more
+// calls. [ModeHard] asks about linear fields during the first two stages, and
+// for weights during the last. [ModeVectors] asks about the documents' vectors
+// during the first two.
 func (e *Expander) Expand(ctx context.Context, req *Request) (res *Result, err error) {
 	pins := req.Pins
 	if pins.Matrices == nil {
@@ -112,7 +112,7 @@ func (e *Expander) Expand(ctx context.Context, req *Request) (res *Result, err e
 	return res, err
 }
 
-// expandSeveral expands each search of a request by itself, in its place.
+// expandSeveral expands each search of a request on its own.
 func (e *Expander) expandSeveral(ctx context.Context, req *Request, pins Pins) (*Result, error) {
 	parts, why := partsOf(req)
 	if why != "" {
@@ -139,12 +139,13 @@ func (e *Expander) expandSeveral(ctx context.Context, req *Request, pins Pins) (
 			one.FirstHits = req.FirstHits[i : i+1]
 		}
 		results[i], errs[i] = e.expandOne(ctx, &one, pins, len(parts))
-		return nil // each part has its own
+		return nil // each part has its own error
 	})
 	return joined(req, parts, results, errs)
 }
 
-// expandOne expands one search, of so many that came in one request.
+// expandOne expands one search. together is the number of searches in the
+// request.
 func (e *Expander) expandOne(ctx context.Context, req *Request, pins Pins, together int) (*Result, error) {
 	m, _ := e.memory.Get().(*memory)
 	defer func() {
@@ -176,10 +177,10 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, pins Pins, toget
 	}
 }
 
-// measure returns what the hits of a search are ranked by.
+// measure returns the measure that ranks the hits of a search.
 func (e *Expander) measure(a *asker) measure {
 	switch mode := e.profile.Mode; {
-	case a.s.Hybrid: // whose scores are normalized
+	case a.s.Hybrid: // its scores are normalized
 	case mode == ModeHard:
 		return &hard{asker: a}
 	case mode == ModeVectors:
@@ -188,7 +189,7 @@ func (e *Expander) measure(a *asker) measure {
 	return bm25{a}
 }
 
-// rewrite has a search asked about, its terms chosen, and the whole written.
+// rewrite asks, chooses the terms and writes the search.
 func (a *asker) rewrite(ctx context.Context, m measure) (*Result, *form.Plan, error) {
 	s, notNested, err := a.nest(ctx)
 	if err != nil {
@@ -219,8 +220,8 @@ func (a *asker) rewrite(ctx context.Context, m measure) (*Result, *form.Plan, er
 	return res, plan, nil
 }
 
-// finish leaves the search alone where its answer would show terms of documents
-// that the client may not see, and else adds what asks for the first hits.
+// finish leaves the search alone if its answer would show terms from documents
+// that the client may not see. Otherwise it adds the first pass, if any.
 func (a *asker) finish(res *Result, plan *form.Plan) *Result {
 	if a.s.discloses != 0 && filtered(plan.Selected()) {
 		return &Result{Reason: reason.Hidden, Clauses: a.s.notes()}
@@ -229,8 +230,8 @@ func (a *asker) finish(res *Result, plan *form.Plan) *Result {
 	return res
 }
 
-// expandPage gives a page of a point in time what the first page got, and any
-// other search what it gets now.
+// expandPage reuses the expansion of the first page of a point in time, so that
+// search_after sees stable scores. It expands the first page as usual.
 func (e *Expander) expandPage(ctx context.Context, a *asker) (*Result, error) {
 	s := a.s
 	wanted, second := s.profile.Feedback.documents(s.req.Feedback) > 0, len(s.firstHits()) > 0
@@ -240,19 +241,19 @@ func (e *Expander) expandPage(ctx context.Context, a *asker) (*Result, error) {
 		key.feedback = false
 		page, known, _ = cache.Peek[*firstPage](e.pits, key)
 	}
-	var plan *form.Plan // nil where the page is of another search
+	var plan *form.Plan // nil if the expansion comes from another request
 	if !known {
 		res, own, err := a.rewrite(ctx, e.measure(a))
 		switch {
 		case err != nil && (s.req.Preview || second || errors.Is(ctx.Err(), context.Canceled)):
-			return nil, err // nobody waits for this page, or it goes out without feedback
+			return nil, err // the client is gone, or the page is sent without feedback
 		case err != nil:
 			page = &firstPage{failed: true}
 		default:
 			plan, page = own, newPage(s, res, own.NeedsDFS(), filtered(own.Selected()))
 		}
 		if !s.req.Preview {
-			// Slices of a search may come at the same time: one of them is the first.
+			// Slices of a search may arrive at the same time: the first one stored wins.
 			own := page
 			if page = cache.PutIfAbsent(e.pits, key, page, pitTime); page != own {
 				plan = nil
@@ -269,7 +270,7 @@ func (e *Expander) expandPage(ctx context.Context, a *asker) (*Result, error) {
 		return &Result{Reason: reason.Hidden, Clauses: s.notes()}, nil
 	case plan == nil:
 		res := page.result(s)
-		for i := range res.Clauses { // the first page may have been another client's
+		for i := range res.Clauses { // the first page may have come from another client
 			for k := range res.Clauses[i].Feedback {
 				res.Clauses[i].Feedback[k].Documents = nil
 			}
@@ -299,9 +300,9 @@ const (
 	// searchesSideBySide is how many searches of one request are expanded at the
 	// same time. With cold caches each waits for the cluster.
 	searchesSideBySide = 4
-	// maxSearches bounds the searches of one request that is expanded, and with
-	// it what comes out: some 20 KiB are added to each at most, in [ModeHard] to
-	// all what [maxSharedTerms] allows.
+	// maxSearches is how many searches an expanded request may have. This also
+	// bounds the size of the result: each search grows by at most about 20 KiB, in
+	// [ModeHard] all together by what [maxSharedTerms] allows.
 	maxSearches = 256
 )
 
@@ -321,8 +322,8 @@ func partsOf(req *Request) ([]dsl.Part, reason.Reason) {
 	}
 }
 
-// joined returns the result of a request of those of its searches. Where none
-// was rewritten, that is a failure of one of them, or the first reason.
+// joined combines the results of a request's searches. If none was rewritten,
+// it returns their failures as an error, or else the first reason.
 func joined(req *Request, parts []dsl.Part, results []*Result, errs []error) (*Result, error) {
 	room := len(req.Body)
 	for _, res := range results {

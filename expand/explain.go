@@ -10,8 +10,8 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// explain says of every field in a plan what is done with it; reranked says
-// that the hits of this page are ordered outside of the engine.
+// explain describes every field in a plan. reranked says that akin reranks the
+// hits of this page.
 func explain(p *form.Plan, first []FirstHit, reranked bool) []Explanation {
 	out := make([]Explanation, 0, len(p.Clauses))
 	for i := range p.Clauses {
@@ -30,7 +30,7 @@ func explain(p *form.Plan, first []FirstHit, reranked bool) []Explanation {
 			for _, t := range c.Fields[k].Feedback {
 				f := AddedFeedback{Term: t.Term, Weight: t.Weight, Boost: t.Boost}
 				for _, d := range t.Hits {
-					if d < len(first) { // a later page of a point in time has none
+					if d < len(first) { // later pages of a point in time have no first hits
 						f.Documents = append(f.Documents, first[d].ID)
 					}
 				}
@@ -87,7 +87,7 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 	return e
 }
 
-// leftOut tells of the neighbors that a selection left out.
+// leftOut returns the neighbors that a selection left out.
 func leftOut(sel *terms.Selection) []LeftOut {
 	if sel == nil {
 		return nil

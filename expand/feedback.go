@@ -13,13 +13,13 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// How feedback works: the first call of [Expander.Expand] returns, with the
-// search expanded by S, a first pass that asks for its first hits. Whoever sends
-// it gives the terms of these hits to a second call, which adds the best of them
-// to the search. They change the order of the hits, and find none. All pages of
-// a search have the same first pass, so that they have the same terms. In
-// [ModeSoft] the hits and their terms are known when they are reranked
-// (package soft), so that there is no first pass.
+// How feedback works: the first call of [Expander.Expand] returns the search
+// expanded by S, and a first pass that asks for its first hits. The caller
+// sends the first pass and gives the terms of its hits to a second call, which
+// adds the best of them to the search. These terms change the order of the hits
+// and find none. All pages of a search have the same first pass, so that they
+// get the same terms. [ModeSoft] needs no first pass: the hits and their terms
+// are known when they are reranked (package soft).
 
 // documents returns how many first hits are read for a request.
 func (f FeedbackOptions) documents(wish FeedbackWish) int {
@@ -33,30 +33,31 @@ func (f FeedbackOptions) documents(wish FeedbackWish) int {
 }
 
 // feedbackPool is how many terms of hits are looked up in the statistics for
-// every one that may be added.
+// every feedback term that may be added.
 const feedbackPool = 10
 
-// kept are the members of a body that decide which hits are the first, without
-// search_after and slice: all pages and slices of a search have one first pass.
+// kept are the body members that decide which hits are first. search_after and
+// slice are not among them, because all pages and slices of a search share one
+// first pass.
 var kept = []string{
 	"query", "rescore", "post_filter", "indices_boost", "runtime_mappings", "pit", "collapse", "timeout", "terminate_after",
 }
 
-// onlyHits has a first pass return nothing but names, states and scores.
+// onlyHits makes a first pass return only names, states and scores.
 const onlyHits = `"from":0,"_source":false,"track_total_hits":false,"seq_no_primary_term":true,"version":true,"size":`
 
-// firstPass returns what asks for the first hits of a search, nil where no
-// scores order them or there is nothing to find them by.
+// firstPass returns the search for the first hits, or nil if scores do not
+// order the hits, or no field can give terms.
 func (a *asker) firstPass(res *Result, plan *form.Plan) *FirstPass {
 	s, o := a.s, a.s.profile
 	documents := o.Feedback.documents(s.req.Feedback)
 	if documents == 0 || o.Mode != ModeBM25 || len(s.firstHits()) > 0 || s.req.Endpoint != EndpointSearch ||
 		s.unscored || s.Hits.None || s.Scores.Sorted || s.Query.IsZero() ||
-		s.Scores.Min || // other scores would change what is found
+		s.Scores.Min || // the added scores would change which hits reach min_score
 		s.req.Allowed != nil && s.discloses != 0 { // the cluster may hide fields of the documents from the client
 		return nil
 	}
-	// The first pass has no knn, so that it needs the search_type.
+	// The first pass has no knn, so it needs the search_type.
 	rawQuery, body := s.parameters.Rewritten(s.req.RawQuery, res.Rewritten && plan.NeedsDFS(), false), s.Body
 	if res.Rewritten {
 		body = res.Body
@@ -71,10 +72,10 @@ func (a *asker) firstPass(res *Result, plan *form.Plan) *FirstPass {
 	p.Fields = slices.Compact(p.Fields)
 	p.Body = append(append(p.Body, '{'), onlyHits+strconv.Itoa(p.Documents)...)
 	err := jsonspan.Members(body, func(name, value []byte) error {
-		if plan.Rescore && string(name) == "query" { // finding by added terms would cost a third more and gain nothing
+		if plan.Rescore && string(name) == "query" { // finding by added terms too would cost a third more and gain nothing
 			value = s.Query.Of(s.Body)
 		}
-		if s.Hybrid && string(name) == "query" { // whose hits have the scores of one sub-query only
+		if s.Hybrid && string(name) == "query" { // hits of a hybrid query have the scores of only one sub-query
 			value = s.SubQuery.Of(s.Body)
 		}
 		if slices.Contains(kept, string(name)) {
@@ -88,8 +89,8 @@ func (a *asker) firstPass(res *Result, plan *form.Plan) *FirstPass {
 	return p
 }
 
-// settleFeedback returns, of the terms that the first hits speak of, those that
-// are added to one of so many targets.
+// settleFeedback returns the feedback terms that are added to one of the given
+// number of targets.
 func (a *asker) settleFeedback(ctx context.Context, t choice, targets int) ([]terms.FeedbackTerm, error) {
 	o := a.s.profile
 	n := max(o.Feedback.Terms/targets, 1)

@@ -13,35 +13,34 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 )
 
-// [ModeHard] makes the score of a hit the length-normalized soft cosine of the
+// In [ModeHard] the score of a hit is the length-normalized soft cosine of the
 // text x and a field y of the document:
 //
 //	(Wx)ᵀS(Wy) / (‖Wx‖·‖Wy‖) = Σ_j v_j·y_j / (‖Wx‖·‖Wy‖),  v_j = Σ_i x_i w_i s_ij w_j
 //
-// with s_ii = 1, over the terms j of the text and all of their neighbors. W
-// are weights that were frozen: idf, see [Weights]. The sum is written as
-// one term query for each j on a field that scores linearly in tf, see
-// [esclient.Linear], with the boost
+// with s_ii = 1, over the terms j of the text and all of their neighbors. W are
+// frozen weights: idf, see [Weights]. The sum is written as one term query for
+// each j on a field that scores linearly in tf, see [esclient.Linear], with the
+// boost
 //
 //	v_j / (‖Wx‖·c·idf_j)    c and idf_j the engine's,
-//	v_j / ‖Wx‖              where a script scores,
+//	v_j / ‖Wx‖              if a script scores,
 //
 // and a function_score divides it by ‖Wy‖, a doc value of the hit. The original
-// decides what is found, as in the other forms, and scores
-// nothing. Several fields are combined as the clause combines them.
+// decides which documents match, as in the other forms, and adds nothing to the
+// score. Several fields are combined as the clause combines them.
 //
-// The scores of BM25 are of another scale: where one clause of a search that
-// looks for text cannot be scored like this, none is, and each says why.
+// BM25 scores have another scale. So if one text clause of a search cannot be
+// scored this way, none is, and each clause gives the reason.
 
 const (
-	// maxExactTerms bounds the terms that are added to a search: the neighbors of
-	// 50 terms with 200 each, and about 700 KiB.
+	// maxExactTerms is how many terms are added to a search: the neighbors of 50
+	// terms with 200 each, about 700 KiB.
 	maxExactTerms = 10_000
-	// maxSharedTerms bounds the terms that are added to all searches of one
-	// request, which get the same share of them: about 5 MiB.
+	// maxSharedTerms is how many terms are added to all searches of one request,
+	// in equal shares: about 5 MiB.
 	maxSharedTerms = 1 << 16
-	// shareOfEngine is the share of the clauses, 16 of 1,024, that is left for the
-	// engine.
+	// 1/shareOfEngine of the clauses, 16 of 1,024, is left for the engine.
 	shareOfEngine = 64
 )
 
@@ -49,22 +48,22 @@ const (
 type hard struct {
 	*asker
 
-	// reasons say, by clause, why the request does not let it be scored by the
-	// measure, and linear what is known of a target with weights.
+	// reasons has, by clause, why the measure cannot score it. linear has what is
+	// known of the targets with weights.
 	reasons []reason.Reason
 	linear  map[*target]*linearField
 }
 
-// A linearField is what a target is scored by.
+// A linearField is the field that scores a target.
 type linearField struct {
 	esclient.Linear
 
 	reason  reason.Reason // why there is none
-	failure error         // why that is not known
+	failure error         // why the cluster gave no answer
 }
 
-// asksAbout returns the targets that have weights, none where something that
-// is known already speaks against the measure.
+// asksAbout returns the targets that have weights, or none if a known reason
+// already rules out the measure.
 func (a *hard) asksAbout(targets []*target) (weighted []*target) {
 	a.linear = map[*target]*linearField{}
 	a.reasons = a.notRanked(reason.NoNorms, true, func(c *form.Clause) reason.Reason {
@@ -94,14 +93,13 @@ func (a *hard) ask(ctx context.Context, t *target) error {
 	if x.reason, x.failure = reasonOf(err); err == nil && (a.s.Redefines(linear.Field) || a.s.Redefines(linear.Norm)) {
 		x.reason = reason.RuntimeField
 	}
-	return nil // a failure counts only where the measure is taken
+	return nil // a failure counts only if the measure is used
 }
 
-// notRanked returns, by clause, why the request does not let a measure rank by
-// it. nested is the reason of clauses that search nested documents: what the
-// measure needs stands in the document around them. otherScale says that its
-// scores are of another scale, and special returns what else speaks against a
-// clause.
+// notRanked returns, by clause, why a measure cannot rank it. nested is the
+// reason for clauses inside nested queries: what the measure needs is in the
+// parent document. otherScale says that the measure's scores have another
+// scale. special returns further reasons of a clause.
 func (a *asker) notRanked(nested reason.Reason, otherScale bool, special func(c *form.Clause) reason.Reason) []reason.Reason {
 	reasons := make([]reason.Reason, len(a.clauses))
 	for i := range a.clauses {
@@ -110,9 +108,9 @@ func (a *asker) notRanked(nested reason.Reason, otherScale bool, special func(c 
 		case c.Reason != "":
 			reasons[i] = c.Reason
 		case a.s.Scores.Min:
-			reasons[i] = reason.MinScore // it is meant for other scores
+			reasons[i] = reason.MinScore // it is meant for BM25 scores
 		case otherScale && a.s.OwnRescore && !a.s.profile.RescoreQueries:
-			reasons[i] = reason.Rescore // so is what it adds
+			reasons[i] = reason.Rescore // its scores are added to BM25 scores
 		case strings.Contains(c.Parsed.Path, ".nested."):
 			reasons[i] = nested
 		default:
@@ -122,14 +120,14 @@ func (a *asker) notRanked(nested reason.Reason, otherScale bool, special func(c 
 	return reasons
 }
 
-// allOrNone returns why the clauses of a search are not scored by a measure
-// whose scores are of another scale, nil where all are. reasons say it of some
-// of them, by their numbers; the others have that of the first.
+// allOrNone returns the reason of each clause why a measure whose scores have
+// another scale cannot rank the search, or nil if it can. reasons are the known
+// ones by clause; clauses without one get the first reason.
 func allOrNone(clauses []form.Clause, reasons []reason.Reason) []reason.Reason {
 	all, first := slices.Clone(reasons), reason.Reason("")
 	for i := range clauses {
 		for k := range clauses[i].Fields {
-			if why := clauses[i].Fields[k].Reason; why != reason.NoTerms { // which finds nothing
+			if why := clauses[i].Fields[k].Reason; why != reason.NoTerms { // a clause without terms finds nothing
 				all[i] = cmp.Or(all[i], why)
 			}
 		}
@@ -144,8 +142,8 @@ func allOrNone(clauses []form.Clause, reasons []reason.Reason) []reason.Reason {
 	return all
 }
 
-// targetNotExact returns why an analyzed target cannot be scored by the
-// measure.
+// targetNotExact returns why the measure cannot score an analyzed target, or
+// "".
 func (a *hard) targetNotExact(t *target) reason.Reason {
 	switch c, x := t.clause, a.linear[t]; {
 	case !c.Additive || !t.field.OneTermPerWord():
@@ -162,9 +160,9 @@ func (a *hard) targetNotExact(t *target) reason.Reason {
 	return ""
 }
 
-// choose asks for what the measure takes and selects the terms. Where the
-// search cannot be scored by it, terms are added as in [ModeBM25], and the
-// clauses say why.
+// choose fetches weights and statistics and selects the terms. If the measure
+// cannot score the search, it adds terms as in [ModeBM25], with the reason of
+// each clause.
 func (a *hard) choose(ctx context.Context, targets []*target) (chosen, error) {
 	for _, t := range targets {
 		a.reasons[t.at[0]] = cmp.Or(a.reasons[t.at[0]], a.targetNotExact(t))
@@ -196,18 +194,20 @@ func (a *hard) choose(ctx context.Context, targets []*target) (chosen, error) {
 		t.clause.Exact, t.Added = true, t.Terms.Candidates
 		added += len(t.Added)
 	}
-	clauses, _ = form.CutExact(clauses, added-most) // before any of them is written
+	clauses, _ = form.CutExact(clauses, added-most) // before the body is written
 	return chosen{clauses: clauses}, nil
 }
 
-// exactLimit returns how many clauses such a search may have: a few less than
-// the cluster takes, for the filters of aliases, nested documents and users.
+// exactLimit returns how many clauses a search in [ModeHard] may have. It
+// leaves some of the cluster's limit to the filters of aliases, nested
+// documents and users.
 func exactLimit(known int) int {
 	limit := cmp.Or(known, defaultClauseLimit)
 	return limit - limit/shareOfEngine
 }
 
-// gather collects the neighbors, and keeps the best of their share of total.
+// gather collects the neighbors of each target, and keeps the best of its share
+// of total.
 func gather(open []choice, total int) {
 	sizes := make([]int, len(open))
 	for i, t := range open {
@@ -223,7 +223,7 @@ func gather(open []choice, total int) {
 	}
 }
 
-// weigh fetches the weights of the terms and their live statistics.
+// weigh fetches the weights and live statistics of the terms.
 func (a *hard) weigh(ctx context.Context, t choice, m *weighing) error {
 	m.terms = t.Terms.Terms(m.terms[:0])
 	m.rows, m.docFreqs = sized(m.rows, len(m.terms)), sized(m.docFreqs, len(m.terms))

@@ -12,65 +12,67 @@ import (
 )
 
 const (
-	// defaultClauseLimit is how many clauses engines take in a query where
-	// indices.query.bool.max_clause_count does not say otherwise: Elasticsearch 7
-	// and OpenSearch 2 and 3 exactly as many, and Elasticsearch 8 and 9, which work
-	// it out from their memory, no less.
+	// defaultClauseLimit is how many clauses engines accept in a query unless
+	// indices.query.bool.max_clause_count says otherwise. Elasticsearch 7 and
+	// OpenSearch 2 and 3 accept exactly as many; Elasticsearch 8 and 9 derive the
+	// limit from their memory and accept at least as many.
 	defaultClauseLimit = 1024
-	// limitTime is how long a limit is believed: settings change, and the next
-	// search that is refused teaches it again. maxLimits bounds how many are known.
+	// limitTime is how long a learned limit is valid: settings change, and the
+	// next refused search teaches the limit again. maxLimits is how many limits
+	// are kept.
 	limitTime = 10 * time.Minute
 	maxLimits = 1000
 )
 
-// A LimitKind is what a limit is of.
+// A LimitKind is the kind of a limit.
 type LimitKind string
 
-// The limits that are learned from refusals, and the settings they come from.
+// The limits that are learned from refusals, and their settings.
 const (
-	LimitClauses LimitKind = "clauses"        // of a query: indices.query.bool.max_clause_count
-	LimitRescore LimitKind = "rescore_window" // hits that are rescored: index.max_rescore_window
-	LimitResults LimitKind = "result_window"  // hits that may be asked for: index.max_result_window
+	LimitClauses LimitKind = "clauses"        // clauses of a query: indices.query.bool.max_clause_count
+	LimitRescore LimitKind = "rescore_window" // rescored hits: index.max_rescore_window
+	LimitResults LimitKind = "result_window"  // from + size: index.max_result_window
 )
 
-// A Limit is how much a search of an index expression may have of something.
-// N is 0 where that is no longer known.
+// A Limit is an upper bound for the searches of an index expression. N is 0 if
+// it is no longer known.
 type Limit struct {
 	Kind  LimitKind
 	Index string
 	N     int64
 }
 
-// Limits are those that were learned of a cluster. The zero value has none. It
-// is safe for concurrent use.
+// Limits are the limits learned from a cluster. The zero value has none. It is
+// safe for concurrent use.
 type Limits struct {
-	// OnChange, unless nil, is called whenever a limit is learned, changes, or,
-	// with N = 0, is forgotten. It must not block or call a method of the Limits,
-	// and is set before the first search.
+	// OnChange, unless nil, is called whenever a limit is learned, changes, or is
+	// forgotten (N = 0). Set it before the first search. It must not block or call
+	// a method of the Limits.
 	OnChange func(Limit)
 
 	mu    sync.Mutex
-	known map[Limit]knownLimit // with N = 0
+	known map[Limit]knownLimit // the key has N = 0
 }
 
-// A knownLimit is valid until a time. asked says that it is the cluster's own
-// answer, which refusals do not change.
+// A knownLimit is valid until a time. asked says that the cluster itself gave
+// it; refusals do not change it then.
 type knownLimit struct {
 	n     int64
 	asked bool
 	until time.Time
 }
 
-// of returns a limit, 0 where it is not known.
+// of returns a limit, or 0 if unknown.
 func (l *Limits) of(kind LimitKind, index string) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.get(Limit{Kind: kind, Index: index}).n
 }
 
-// Learn notes a limit that a refusal named, see [Refusal.Limit], for ten
-// minutes. Of several the smallest counts, because the nodes of a cluster may
-// differ, unless the cluster was asked. It reports whether that was news.
+// Learn stores the limit in a refusal, see [Refusal.Limit], for ten minutes.
+// The smallest of several wins, because the nodes of a cluster may differ. A
+// limit that the cluster gave itself is not replaced. Learn reports whether the
+// limit was new.
 func (l *Limits) Learn(limit Limit) (news bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,9 +86,9 @@ func (l *Limits) Learn(limit Limit) (news bool) {
 	return true
 }
 
-// Correct replaces what a refusal named by what the cluster itself says of
-// the limit. The larger number of clauses counts: Elasticsearch 8 and 9 work
-// their limit out from their memory, and go on saying the default of the
+// Correct replaces a limit learned from a refusal by the one that the cluster's
+// settings give. Of two clause limits the larger one wins: Elasticsearch 8 and
+// 9 derive their limit from memory, but still report the default of the
 // setting.
 func (l *Limits) Correct(limit Limit) {
 	l.mu.Lock()
@@ -112,7 +114,8 @@ func (l *Limits) All() []Limit {
 	return all
 }
 
-// get forgets what was known for long enough. The lock is held.
+// get returns what is known of a limit, and forgets it after its time. The
+// caller holds the lock.
 func (l *Limits) get(k Limit) knownLimit {
 	known, ok := l.known[k]
 	if ok && time.Now().After(known.until) {
@@ -123,13 +126,13 @@ func (l *Limits) get(k Limit) knownLimit {
 	return known
 }
 
-// set notes a limit. Where there are too many, all are learned again.
+// set stores a limit. If there are too many, it forgets all others.
 func (l *Limits) set(k Limit, n int64, asked bool) {
 	old, ok := l.known[k]
 	if l.known == nil || !ok && len(l.known) >= maxLimits {
 		l.known = map[Limit]knownLimit{}
 	}
-	k.Index = strings.Clone(k.Index) // it is a part of the request
+	k.Index = strings.Clone(k.Index) // k.Index is a part of the request
 	l.known[k] = knownLimit{n, asked, time.Now().Add(limitTime)}
 	if old.n != n {
 		l.changed(k, n)
@@ -142,20 +145,19 @@ func (l *Limits) changed(k Limit, n int64) {
 	}
 }
 
-// A Refusal is what the cluster says against a rewritten search whose
-// original it took.
+// A Refusal is the cluster's error for a rewritten search whose original it
+// accepted.
 type Refusal struct {
-	// Index is the index expression of the search that was refused.
+	// Index is the index expression of the refused search.
 	Index string
 	// ClauseCount is [Result.ClauseCount] of the search.
 	ClauseCount int
-	// Causes are from the cluster's own error objects: the root causes, what failed
-	// on shards, and what these were caused by.
+	// Causes come from the cluster's own error objects: the root causes, the
+	// failures of shards, and their causes.
 	Causes []Cause
 }
 
-// A Cause is one error in the answer of a cluster. Its reason may quote the
-// request.
+// A Cause is one error in a cluster's answer. Its reason may quote the request.
 type Cause struct{ Type, Reason string }
 
 // Types of errors.
@@ -165,14 +167,14 @@ const (
 	illegalArgument = "illegal_argument_exception"
 )
 
-// minLimit is the smallest limit that is believed: no cluster that is
-// searched for text has less, and searches under it would be left alone.
+// minLimit is the smallest limit that is accepted. No cluster with text search
+// has less, and a smaller limit would leave most searches unexpanded.
 const minLimit = 64
 
-// limitSentences are the whole sentences in which OpenSearch 2 and 3 and
-// Elasticsearch 7 to 9 name the limit n and how much was asked for. A query
-// that is too long as written is a too_many_clauses, one whose parts are too
-// long together a too_many_nested_clauses on some of them.
+// limitSentences are the complete sentences in which OpenSearch 2 and 3 and
+// Elasticsearch 7 to 9 give the limit n and the number asked for. A query with
+// too many clauses as written is a too_many_clauses; one with too many clauses
+// in its parts together is a too_many_nested_clauses in some versions.
 var limitSentences = []struct {
 	kind     LimitKind
 	types    []string
@@ -190,9 +192,9 @@ var limitSentences = []struct {
 			`This limit can be set by changing the \[index\.max_result_window\] index level setting\.$`)},
 }
 
-// Limit returns the limit that the cluster names, false where it names none.
-// A script of the client's can throw an error with any text: where one failed
-// nothing is believed, and never a limit that the search did not exceed.
+// Limit returns the limit that the cluster gives, or false if there is none. It
+// ignores a limit that the search did not exceed, and all limits if a script
+// failed: a client's script can throw an error with any text.
 func (r *Refusal) Limit() (Limit, bool) {
 	if r.has("script_exception") {
 		return Limit{}, false
@@ -203,7 +205,7 @@ func (r *Refusal) Limit() (Limit, bool) {
 			if m == nil || !slices.Contains(l.types, c.Type) {
 				continue
 			}
-			n, _ := strconv.Atoi(m[l.sentence.SubexpIndex("n")]) // it fits
+			n, _ := strconv.Atoi(m[l.sentence.SubexpIndex("n")]) // at most nine digits
 			asked := r.ClauseCount
 			if at := l.sentence.SubexpIndex("asked"); at > 0 {
 				asked, _ = strconv.Atoi(m[at])
@@ -220,18 +222,18 @@ func (r *Refusal) has(types ...string) bool {
 	return slices.ContainsFunc(r.Causes, func(c Cause) bool { return slices.Contains(types, c.Type) })
 }
 
-// Moved reports whether the cluster says that indices or fields are not as
-// they were known, or that it no longer runs scripts.
+// Moved reports whether the cluster says that indices or fields have changed,
+// or that it no longer runs scripts.
 func (r *Refusal) Moved() bool {
 	if r.has("index_not_found_exception", "index_closed_exception") {
 		return true
 	}
 	return slices.ContainsFunc(r.Causes, func(c Cause) bool {
 		switch c.Type {
-		case "query_shard_exception": // a field that does not take such a query
+		case "query_shard_exception": // the field does not support such a query
 			return !r.has("script_exception", tooManyClauses, tooManyNested)
 		case "exception", illegalArgument:
-			return strings.HasPrefix(c.Reason, "No field found for [") || // to a script of ours
+			return strings.HasPrefix(c.Reason, "No field found for [") || // an error of akin's scripts
 				strings.HasPrefix(c.Reason, "Unable to find a field mapper for field [") ||
 				strings.Contains(c.Reason, "search.allow_expensive_queries")
 		}

@@ -11,12 +11,14 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// mostNear bounds the words of a search that are looked up, some ms each.
+// mostNear is how many words of a search are looked up, at some milliseconds
+// each.
 const mostNear = 8
 
-// nearWords returns the texts with words that no document has, and that have
-// no row: here these have the rows of the nearest known words. Each clause has
-// its first word looked for before another one has its second.
+// nearWords returns the changed texts of targets with unknown words: words that
+// no document contains and that have no row. These words get the rows of the
+// nearest known words. The first words of all clauses are looked up before the
+// second ones.
 func (a *asker) nearWords(ctx context.Context, targets []*target) (map[*target]terms.Text, error) {
 	if !a.s.profile.NearestWords {
 		return nil, nil
@@ -31,7 +33,7 @@ func (a *asker) nearWords(ctx context.Context, targets []*target) (map[*target]t
 	type word struct {
 		*target
 		text string
-		turn int // in its clause
+		turn int // its number in the clause
 	}
 	var words []word
 	turns := map[*form.Clause]int{}
@@ -49,7 +51,7 @@ func (a *asker) nearWords(ctx context.Context, targets []*target) (map[*target]t
 	type near struct {
 		known      []string
 		similarity float32
-		first      int // of their rows, among those of the same matrix
+		first      int // the index of its first row among those of the matrix
 	}
 	nearest, known, rows := map[question]near{}, map[Rows][]string{}, map[Rows][]simmatrix.Row{}
 	for _, w := range words {
@@ -57,7 +59,7 @@ func (a *asker) nearWords(ctx context.Context, targets []*target) (map[*target]t
 		if _, asked := nearest[q]; asked || len(nearest) == mostNear {
 			continue
 		}
-		if err := ctx.Err(); err != nil { // nobody waits any more
+		if err := ctx.Err(); err != nil { // the client is gone
 			return nil, failed(StageRows, err)
 		}
 		n := near{first: len(known[q.of])}
@@ -76,7 +78,8 @@ func (a *asker) nearWords(ctx context.Context, targets []*target) (map[*target]t
 		if text == nil {
 			text = slices.Clone(w.target.text)
 		}
-		// Where a clause counts words, a part of a compound would count as all of it.
+		// If a clause counts words, a part of a compound would count as the whole
+		// word.
 		if len(n.known) == 0 || len(n.known) > 1 && w.clause.Parsed.Counted() || slices.ContainsFunc(n.known, text.Has) {
 			continue
 		}
@@ -88,9 +91,9 @@ func (a *asker) nearWords(ctx context.Context, targets []*target) (map[*target]t
 }
 
 // findUnknown returns the words of a target that have no row and that no field
-// of its clause has.
+// of its clause contains.
 func (a *asker) findUnknown(ctx context.Context, t *target) (unknown []string, err error) {
-	if t.clause.Fuzzy { // the engine looks for words that are spelled alike itself
+	if t.clause.Fuzzy { // the engine itself finds words with a similar spelling
 		return nil, nil
 	}
 	t.text.Expanded(func(o *terms.Origin) {
@@ -99,7 +102,7 @@ func (a *asker) findUnknown(ctx context.Context, t *target) (unknown []string, e
 		}
 	})
 	for _, f := range t.clause.Fields {
-		if len(unknown) == 0 || f.Analysis == nil && !t.clause.TermCentric { // others are no texts
+		if len(unknown) == 0 || f.Analysis == nil && !t.clause.TermCentric { // fields without analysis are not text
 			continue
 		}
 		docFreqs := make([]int64, len(unknown))

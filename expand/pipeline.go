@@ -9,22 +9,23 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// noPipeline is the name by which a search asks for no search pipeline.
+// noPipeline is the name with which a search asks for no search pipeline.
 const noPipeline = "_none"
 
-// pipeline returns reason.SearchPipeline where a request processor of the
-// search's pipeline (OpenSearch) may read the query: that of ml_inference reads
-// query.match.text.query, say, by JSON path. It fails where a rewritten query
-// has something else there, or with ignore_missing does nothing and says
-// nothing. A pipeline that the search names and akin may not read counts as
-// such a one; a default pipeline of an index does not: akin check warns of it.
+// pipeline returns reason.SearchPipeline if a request processor of the search's
+// pipeline (OpenSearch) may read the query. For example, ml_inference reads
+// query.match.text.query by JSON path; on a rewritten query it fails, or does
+// nothing without a message if ignore_missing is set. A pipeline that the
+// search names and akin may not read counts as one that reads the query. A
+// default pipeline of an index that akin may not read does not count; akin
+// check warns about it.
 func (a *asker) pipeline(ctx context.Context, open []*target) (why reason.Reason, err error) {
 	named := []string{a.s.parameters.Get("search_pipeline")}
 	if at := a.s.Pipeline; !at.IsZero() {
 		switch raw := at.Of(a.s.Body); {
 		case raw[0] == '{' && !esclient.ReadsQuery(raw):
 			return "", nil
-		case raw[0] != '"': // or no name either: the cluster refuses it
+		case raw[0] != '"': // not a name: the cluster rejects it
 			return reason.SearchPipeline, nil
 		default:
 			name, _ := jsonspan.Unquote(raw) // it was read before

@@ -15,23 +15,22 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// How points in time work: what was written for the first page is written for
-// all that follow, whatever becomes of the matrix and of the statistics
-// meanwhile. Their scores then stay what they were, so that search_after finds
-// the place again. Where the first page failed and went out as it came, all
-// pages are left alone.
+// How points in time work: all pages reuse the expansion of the first page,
+// even if the matrix or the statistics change meanwhile. So scores stay stable
+// and search_after finds its place. If the first page failed and went out
+// unchanged, all pages do.
 
 const (
-	// maxPITBytes is about how much memory the searches take that are remembered
-	// for points in time: some thousands of them.
+	// maxPITBytes is about how much memory the remembered pages use: some thousand
+	// searches.
 	maxPITBytes = 16 << 20
-	// pitTime is how long they are remembered after their last use. Clients
-	// renew a point in time with every page, mostly for some minutes.
+	// pitTime is how long a page is remembered after its last use. Clients renew a
+	// point in time with every page, mostly for some minutes.
 	pitTime = 30 * time.Minute
 )
 
-// A pitKey names a search on a point in time by a hash of the members of its
-// body that are rewritten. Pages differ in others, such as search_after.
+// A pitKey identifies a search on a point in time by a hash of the rewritten
+// members of its body. Pages differ in other members, such as search_after.
 type pitKey struct {
 	expander any
 	search   [sha256.Size]byte
@@ -39,24 +38,24 @@ type pitKey struct {
 	feedback bool
 }
 
-// A firstPage is what became of a search when it was seen first on its point
-// in time. It is not modified, and holds on to nothing of that request.
+// A firstPage is the result of the first search on a point in time. It is
+// immutable and keeps no memory of the request.
 type firstPage struct {
-	// failed says that the search went on as it came, because something failed.
+	// failed says that the search was sent unchanged because of an error.
 	failed bool
-	// members are the rewritten ones of the body by name, nil where nothing was
-	// rewritten, and reason is why.
+	// members are the rewritten body members by name, nil if nothing was
+	// rewritten; then reason says why.
 	members map[string]string
 	reason  reason.Reason
-	// needsDFS says that the statistics of all shards count, and filtered that the
-	// client searches an alias that shows it only some documents.
+	// needsDFS says that the search needs the statistics of all shards. filtered
+	// says that an alias shows the client only some documents.
 	needsDFS, filtered bool
 	clauseCount        int
 	// clauses is the JSON of the explanations.
 	clauses []byte
 }
 
-// newPITs returns the memory of first pages.
+// newPITs returns the cache of first pages.
 func newPITs() *cache.Cache[pitKey] {
 	return cache.New(cache.Options[pitKey]{
 		Bytes: maxPITBytes,
@@ -72,13 +71,13 @@ func newPITs() *cache.Cache[pitKey] {
 	})
 }
 
-// A member is one of the top of a body.
+// A member is a top-level member of a body.
 type member struct {
 	name string
 	at   jsonspan.Span
 }
 
-// membersOf returns the members of a body, which was read before.
+// membersOf returns the members of a body that was parsed before.
 func membersOf(body []byte) (members []member) {
 	var r jsonspan.Reader
 	r.Reset(body)
@@ -92,9 +91,10 @@ func membersOf(body []byte) (members []member) {
 	return members
 }
 
-// pageKey names a search by what its rewriting depends on. Spaces and the order
-// of members do not count. With feedback each slice is a search by itself: they
-// come at the same time, and the first pass of one may fail.
+// pageKey identifies a search by everything that its rewriting depends on.
+// White space and the order of members do not count. With feedback each slice
+// has its own key, because slices arrive at the same time and the first pass of
+// one may fail.
 func pageKey(expander any, s *search, feedback bool) pitKey {
 	rewritten := func(at jsonspan.Span) bool {
 		for i := range s.Clauses {
@@ -117,7 +117,7 @@ func pageKey(expander any, s *search, feedback bool) pitKey {
 	for _, m := range members {
 		if m.name == "runtime_mappings" || m.name == "slice" && feedback || rewritten(m.at) {
 			value := jsontext.Value(slices.Clone(m.at.Of(s.Body)))
-			_ = value.Canonicalize() // else it counts as it is written
+			_ = value.Canonicalize() // else the value counts as written
 			add([]byte(m.name))
 			add(value)
 		}
@@ -132,15 +132,15 @@ func pageKey(expander any, s *search, feedback bool) pitKey {
 	return pitKey{expander: expander, search: sha256.Sum256(raw), feedback: feedback}
 }
 
-// newPage returns what is remembered of a search and what became of it.
+// newPage returns what to remember of a search and its result.
 func newPage(s *search, res *Result, needsDFS, filtered bool) *firstPage {
 	p := &firstPage{reason: res.Reason, needsDFS: needsDFS, filtered: filtered, clauseCount: res.ClauseCount}
-	p.clauses, _ = json.Marshal(res.Clauses) // numbers, strings and lists of them
+	p.clauses, _ = json.Marshal(res.Clauses) // marshaling these types cannot fail
 	if !res.Rewritten {
 		return p
 	}
 	p.members = map[string]string{}
-	for _, m := range membersOf(res.Body) { // those of the search, rewritten or not
+	for _, m := range membersOf(res.Body) { // all members, rewritten or not
 		p.members[m.name] = string(m.at.Of(res.Body))
 	}
 	for _, m := range membersOf(s.Body) {
@@ -151,7 +151,7 @@ func newPage(s *search, res *Result, needsDFS, filtered bool) *firstPage {
 	return p
 }
 
-// result returns what becomes of a page.
+// result returns the result for a later page.
 func (p *firstPage) result(s *search) *Result {
 	res := &Result{Rewritten: p.members != nil, Parts: []Part{{Index: s.req.Index}}, Reason: p.reason, ClauseCount: p.clauseCount}
 	_ = json.Unmarshal(p.clauses, &res.Clauses)

@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// A pointInTime is what the id of one says: the indices that it was opened
-// on, sorted, and how many of their shards it has.
+// A pointInTime is the content of an id: the sorted indices that it was opened
+// on, and how many shards they have.
 type pointInTime struct {
 	indices []string
 	shards  int
-	// filtered says that an alias of it has a filter. aliases are those of the
-	// first index, where it has one.
+	// filtered says that an alias has a filter. aliases are the aliases of the
+	// first index with one.
 	filtered bool
 	aliases  []string
 }
 
-// readPIT returns what the id of a point in time says, nil where it is not
-// understood or names another cluster.
+// readPIT decodes the id of a point in time. It returns nil if it does not
+// understand the id or the id names another cluster.
 //
-// An id is the base64 of the engine's SearchContextId: the version, a map
-// from shards (index name and id, number) to contexts on nodes, and a map of
-// alias filters. The engines' versions differ in which fields of a context
-// may be missing, so each possibility is tried, and what can be read in two
-// ways is not believed. Seen in Elasticsearch 8 and 9, OpenSearch 2 and 3.
+// An id is the base64 of the engine's SearchContextId: the version, a map from
+// shards (index name and id, number) to contexts on nodes, and a map of alias
+// filters. Engine versions differ in which fields of a context are optional, so
+// readPIT tries every possibility and rejects ids that can be read in two ways.
+// The formats come from Elasticsearch 8 and 9 and OpenSearch 2 and 3.
 func readPIT(id string) (found *pointInTime) {
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(id, "="))
 	if err != nil {
@@ -46,8 +46,9 @@ func readPIT(id string) (found *pointInTime) {
 	return found
 }
 
-// names returns the names to search by: a filtered alias where one was opened,
-// for its matrix may be another; none where it is not known for all indices.
+// names returns the names to search by. These are the aliases if one has a
+// filter, because their matrix may differ; they are known only if there is one
+// index.
 func (p *pointInTime) names() []string {
 	switch {
 	case !p.filtered:
@@ -59,18 +60,18 @@ func (p *pointInTime) names() []string {
 	}
 }
 
-// A pitForm is a set of the parts by which the engines' versions differ.
+// A pitForm is a set of format differences between engine versions.
 type pitForm uint8
 
 const (
-	pitPartial     pitForm = 1 << iota // a flag behind the version
+	pitPartial     pitForm = 1 << iota // a flag after the version
 	pitMayLackNode                     // a flag before the node
 	pitMayLackID                       // a flag before the id of the context
-	pitHasSearcher                     // an optional searcher behind it
+	pitHasSearcher                     // an optional searcher after it
 )
 
-// A pitReader reads the engines' stream format. After a failure it returns
-// zeros.
+// A pitReader reads the engines' stream format. After an error it returns zero
+// values.
 type pitReader struct {
 	rest   []byte
 	form   pitForm
@@ -94,14 +95,14 @@ func (r *pitReader) pointInTime() *pointInTime {
 		r.context()
 		names = append(names, name)
 	}
-	slices.Sort(names) // not one by one: a client can name tens of thousands
+	slices.Sort(names) // sort once: a client can name tens of thousands
 	p := &pointInTime{indices: slices.Compact(names), shards: int(min(shards, math.MaxInt32))}
 	r.aliases(p)
 	return p
 }
 
-// aliases reads the map from ids of indices to aliases and their filters, up to
-// the first filter: that is a query.
+// aliases reads the map from index ids to aliases and their filters. It stops
+// at the first filter, which is a query.
 func (r *pitReader) aliases(p *pointInTime) {
 	for n := r.number(); n > 0 && !r.failed && !p.filtered; n-- {
 		r.string() // the id
@@ -115,7 +116,7 @@ func (r *pitReader) aliases(p *pointInTime) {
 			p.aliases = names
 		}
 	}
-	r.failed = r.failed || !p.filtered && len(r.rest) > 0 // it was read in the wrong form
+	r.failed = r.failed || !p.filtered && len(r.rest) > 0 // bytes are left: the form is wrong
 }
 
 // context reads the context of a shard: node, cluster, number and session.
@@ -123,7 +124,7 @@ func (r *pitReader) context() {
 	if r.form&pitMayLackNode == 0 || r.flag() {
 		r.string()
 	}
-	if r.flag() { // another cluster
+	if r.flag() { // the context is on another cluster
 		r.failed = true
 	}
 	if r.form&pitMayLackID == 0 || r.flag() {
@@ -135,7 +136,7 @@ func (r *pitReader) context() {
 	}
 }
 
-// number reads seven bits a byte, the lowest first.
+// number reads a variable-length integer: seven bits a byte, the lowest first.
 func (r *pitReader) number() uint64 {
 	n, size := binary.Uvarint(r.rest)
 	if size <= 0 {
@@ -151,8 +152,8 @@ func (r *pitReader) flag() bool {
 	return !r.failed && b[0] == 1
 }
 
-// string reads a text of ASCII characters, which the names in question are.
-// All others make the lengths differ, and the reading fail.
+// string reads an ASCII string, as all the names here are. On others the
+// lengths do not match, and reading fails.
 func (r *pitReader) string() string { return r.take(r.number()) }
 
 func (r *pitReader) take(n uint64) string {
@@ -164,7 +165,7 @@ func (r *pitReader) take(n uint64) string {
 	return taken
 }
 
-// isIndexName reports whether s can be the name of an index, of ASCII only.
+// isIndexName reports whether s is a valid ASCII index name.
 func isIndexName(s string) bool {
 	if s == "" || len(s) > 255 || s[0] == '-' || s[0] == '_' || s[0] == '+' {
 		return false

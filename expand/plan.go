@@ -11,31 +11,31 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A planner makes the plan of a search from the terms that were chosen, and
-// another one with fewer terms if the cluster would not take the search.
+// A planner makes the plan of a search from the chosen terms. If the cluster
+// would not accept the search, it makes another plan with fewer terms.
 type planner struct {
 	*asker
 
-	// rerank says how the hits are ordered outside of the engine, nil where they
-	// are not, and notReranked why ModeSoft does not have it so. notInMode is that
-	// of [chosen].
+	// rerank says how akin reranks the hits, nil if it does not. notReranked is
+	// why [ModeSoft] does not rerank. notInMode is that of [chosen].
 	rerank      *Rerank
 	notReranked reason.Reason
 	notInMode   []reason.Reason
-	// findOnly says that the query finds hits, and others or nobody order them.
+	// findOnly says that the query only finds hits, and akin reranks them or
+	// nothing does.
 	findOnly bool
-	// noRescore is why the best hits cannot be rescored, "" where they can.
+	// noRescore is why the best hits cannot be rescored, "" if they can.
 	noRescore reason.Reason
 }
 
-// write returns the plan of a search by what was chosen, and the search
-// rewritten by it.
+// write returns the plan of a search for the chosen terms, and the rewritten
+// search.
 func (a *asker) write(c chosen) (*form.Plan, *Result) {
 	p, clauses := planner{asker: a, notInMode: c.notInMode}, adjusted(c.clauses, a.s.req.Adjusted)
 	if o := a.s.profile; !o.NoRescore {
 		p.noRescore = a.s.notRescored(a.recipe.Window, a.limits.of(LimitRescore, a.s.req.Index))
 		if slices.ContainsFunc(clauses, func(c form.Clause) bool { return len(c.Vectors) > 0 }) {
-			p.noRescore = cmp.Or(p.noRescore, reason.Vectors) // which not all engines rescore
+			p.noRescore = cmp.Or(p.noRescore, reason.Vectors) // not all engines rescore vector queries
 		}
 	}
 	switch {
@@ -49,24 +49,24 @@ func (a *asker) write(c chosen) (*form.Plan, *Result) {
 	for matchOnly := false; ; {
 		plan := p.plan(clauses, matchOnly)
 		if !plan.Changes() && p.rerank == nil && !a.s.nested {
-			return plan, &Result{Parts: []Part{{Index: a.s.req.Index}}, Clauses: explain(plan, a.s.firstHits(), false)} // each says why
+			return plan, &Result{Parts: []Part{{Index: a.s.req.Index}}, Clauses: explain(plan, a.s.firstHits(), false)} // the explanations give the reasons
 		}
 		var count int
 		body, count = plan.Write(body)
-		limit := a.clauseLimit // 0 where unknown
-		if plan.Exact() {      // there are as many terms as S has
+		limit := a.clauseLimit // 0 if unknown
+		if plan.Exact() {      // it can have as many terms as S
 			limit = exactLimit(limit)
 		}
 		switch {
 		case limit > 0 && count > limit && plan.Changes():
 			clauses = dropTerms(plan, count-limit)
 		case plan.Unscored && !plan.MatchOnly:
-			// It was written as if it had scores, so that as many terms fit in: it
-			// finds what a search with scores finds.
+			// The first plan has the terms of a search with scores, so that both find
+			// the same documents.
 			matchOnly = true
 		default:
 			if p.rerank != nil {
-				// A copy, since the first one may be memory that is used again.
+				// rerank keeps body, which may be reused memory: give it a copy.
 				body = p.rerank.divide(a.s, bytes.Clone(body))
 			}
 			return plan, &Result{
@@ -77,12 +77,12 @@ func (a *asker) write(c chosen) (*form.Plan, *Result) {
 	}
 }
 
-// dropTerms returns fewer terms than those of a plan that has over clauses too
-// many.
+// dropTerms returns the clauses of a plan with fewer terms. The plan has over
+// clauses too many.
 func dropTerms(plan *form.Plan, over int) []form.Clause {
 	clauses := plan.Selected()
-	half := (over + 1) / 2   // a term may stand there more than once, so that fewer may do
-	for i := range clauses { // of vectors there are no fewer terms
+	half := (over + 1) / 2   // a term may be written twice, so half as many may do
+	for i := range clauses { // a vector query cannot lose terms: drop all of it
 		if len(clauses[i].Vectors) > 0 {
 			clauses[i] = clauses[i].Left(reason.TermLimit)
 			return clauses
@@ -103,8 +103,8 @@ func dropTerms(plan *form.Plan, over int) []form.Clause {
 	return fewer
 }
 
-// plan returns how clauses are written; matchOnly says that scores do not count
-// in those of the mode hard either.
+// plan returns how clauses are written. matchOnly says that scores do not
+// count, not even in clauses of the mode hard.
 func (p *planner) plan(selected []form.Clause, matchOnly bool) *form.Plan {
 	clauses, rescored, exact := p.m.plan[:0], false, false
 	for i := range selected {
@@ -120,12 +120,12 @@ func (p *planner) plan(selected []form.Clause, matchOnly bool) *form.Plan {
 	return &form.Plan{
 		Search: p.s.Search, Clauses: clauses, Strength: form.Strength(o.Strength), Recipe: p.recipe, Normalize: o.NormalizeScores,
 		MarkRelated: o.MarkRelated, VectorsOnly: o.SoftWeight == 1, Unscored: p.s.unscored, MatchOnly: matchOnly || p.s.unscored && !exact,
-		NameAdded: p.s.named && !filtered(selected), // which hides what a client may not see
+		NameAdded: p.s.named && !filtered(selected), // names would show terms that the client may not see
 		Rescore:   rescored, FindsMany: rescored && p.findsMany(selected), FindOnly: p.findOnly,
 	}
 }
 
-// clausePlan chooses the form of a clause, and the phase.
+// clausePlan chooses the form of a clause and its phase.
 func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 	switch {
 	case !c.Changed():
@@ -154,7 +154,7 @@ func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 	return form.ClausePlan{Clause: *c, Scoring: scoring, ScoringReason: why}
 }
 
-// scoring chooses the form, and says why it is not the configured one.
+// scoring chooses the form, and returns why it is not the configured one.
 func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 	wanted := cmp.Or(p.s.profile.Scoring, p.recipe.Scoring)
 	if p.findOnly || c.Added() == 0 || wanted == form.Linear {
@@ -186,10 +186,10 @@ func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 	return form.Saturated, ""
 }
 
-// findsMany reports whether a search for one text finds so much by it that what
-// related words find besides would show in no total. Statistics are of all
-// documents, also of those that aliases, search pipelines and, with security,
-// the rights of the client hide.
+// findsMany reports whether a search for one text matches so many documents
+// that those which only related words find would not show in a total.
+// Statistics cover all documents, including those that aliases, search
+// pipelines and, with security, the client's permissions hide.
 func (p *planner) findsMany(clauses []form.Clause) bool {
 	s := p.s
 	if c := &clauses[0]; len(clauses) != 1 || c.Parsed.Depth > 0 || c.Counted() || s.parameters.CountsAll() ||
@@ -198,16 +198,15 @@ func (p *planner) findsMany(clauses []form.Clause) bool {
 		return false
 	}
 	shows := false
-	_ = jsonspan.Members(s.Body, func(name, _ []byte) error { // read before
+	_ = jsonspan.Members(s.Body, func(name, _ []byte) error { // it was read before
 		shows = shows || slices.Contains([]string{"track_total_hits", "aggs", "aggregations", "post_filter", "search_pipeline"}, string(name))
 		return nil
 	})
 	return !shows
 }
 
-// notRescored returns why the best hits, as many as window, cannot be rescored,
-// "" where they can; limit is how many the indices are known to take, 0 where
-// that is not known.
+// notRescored returns why the best window hits cannot be rescored, "" if they
+// can. limit is the indices' largest window, 0 if unknown.
 func (s *search) notRescored(window int, limit int64) reason.Reason {
 	switch why := s.fixedOrder(); {
 	case s.req.Endpoint != EndpointSearch && s.req.Endpoint != EndpointMultiSearch:
@@ -217,7 +216,7 @@ func (s *search) notRescored(window int, limit int64) reason.Reason {
 	case limit > 0 && int64(window) > limit:
 		return reason.RescoreWindow
 	case searchesVectors(s.Query.Of(s.Body)):
-		return reason.Vectors // a rescore has a copy of the query, which would search them once more
+		return reason.Vectors // a rescore copies the query and would search the vectors again
 	case namesQueries(s.Query.Of(s.Body)):
 		return reason.Named
 	}

@@ -17,29 +17,28 @@ import (
 // Errors of [Request.Allowed].
 var (
 	ErrNotAuthorized = errors.New("the client may not search these indices")
-	ErrUnknown       = errors.New("not known to the cluster") // which will say so to the client
+	ErrUnknown       = errors.New("not known to the cluster") // the cluster reports this to the client itself
 )
 
-// A Cluster answers what expansion asks of the search cluster;
-// [*esclient.Cached] is one. Warm, it answers from memory; a call ends with
-// ctx at the latest.
+// A Cluster answers questions about the search cluster, such as
+// [*esclient.Cached]. With warm caches it answers from memory. Calls end with
+// ctx.
 type Cluster interface {
-	// Analyze returns the index terms of a text in a field, by the analyzer named
-	// or, where that is "", by the field's own.
+	// Analyze returns the index terms of a text in a field. An analyzer of ""
+	// stands for the field's own.
 	Analyze(ctx context.Context, indices esclient.Indices, field, analyzer, text string) (*esclient.Analysis, error)
-	// Statistics fills docFreqs[k] with the number of documents that have
-	// terms[k] in the field, over all shards that answer.
+	// Statistics sets docFreqs[k] to the number of documents that contain terms[k]
+	// in the field, over all shards that answer.
 	Statistics(ctx context.Context, indices esclient.Indices, field string, terms []string, docFreqs []int64) (esclient.FieldStatistics, error)
-	// Fields returns the full names, in order, of the mapped fields that a query
-	// with the pattern for a field name searches, be they text or not.
+	// Fields returns the sorted full names of the mapped fields, text or not, that
+	// a query with the given field name pattern searches.
 	Fields(ctx context.Context, indices esclient.Indices, pattern string) ([]string, error)
 	// ReadsQuery reports whether a search pipeline may read the query.
 	ReadsQuery(ctx context.Context, pipeline string) (bool, error)
 }
 
 // reasonOf returns the reason that an error of the cluster or of
-// [Request.Allowed] is for leaving something alone, or the error where it is a
-// failure.
+// [Request.Allowed] stands for, or the error itself if it is a failure.
 func reasonOf(err error) (reason.Reason, error) {
 	switch {
 	case err == nil:
@@ -67,87 +66,88 @@ type Rows interface {
 	// Version names the matrix and its version, for explanations.
 	Version() string
 	// Docs is the number of documents that the document frequencies in the rows
-	// refer to; 0 is unknown.
+	// refer to; 0 if unknown.
 	Docs() int64
-	// Power is p, above 0, where similarities are cosines to the power of p.
+	// Power is p > 0 if similarities are cosines to the power of p.
 	Power() float64
-	// Mixed reports whether a language model is mixed into the matrix.
+	// Mixed reports whether the matrix contains a language model.
 	Mixed() bool
-	// Rows sets rows[k] to the row of terms[k], the zero Row where the matrix
+	// Rows sets rows[k] to the row of terms[k], or to the zero Row if the matrix
 	// has none, in one round trip.
 	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error
-	// Nearest returns the known word that is nearest to an unknown one in spelling, or
-	// the two that it is made of, and how similar they are; none where no word is
-	// near. It is quick and asks nobody.
+	// Nearest returns the known word with the spelling nearest to an unknown one,
+	// or the two known words that it is composed of, and their similarity. It
+	// returns none if no word is near. It is fast and makes no call.
 	Nearest(word string) (known []string, similarity float32)
 }
 
-// Matrices gives out the active versions.
+// Matrices gives access to the active versions.
 type Matrices interface {
-	// Pin returns the versions active now, without I/O.
+	// Pin returns the currently active versions, without I/O.
 	Pin() Pinned
 }
 
-// A Pinned set has one version of every matrix, however often the active
-// version changes meanwhile.
+// A Pinned set has one version of every matrix. It does not change when other
+// versions become active.
 type Pinned interface {
-	// For returns what is bound to a field of the indices. Warm, it answers from
-	// memory; it asks the cluster what an index expression stands for, where that
-	// decides, and its errors are those of a [Cluster].
+	// For returns what is bound to a field of the indices. It asks the cluster
+	// what the index expression stands for if that matters; with warm caches it
+	// answers from memory. Its errors are those of a [Cluster].
 	For(ctx context.Context, indices esclient.Indices, field string) (Bound, error)
 }
 
-// Bound is what is bound to a field of an index expression.
+// Bound is the matrix bound to a field of an index expression.
 type Bound struct {
-	Rows     Rows     // nil where no matrix is bound or it has no version yet
+	Rows     Rows     // nil if no matrix is bound or it has no version yet
 	Named    bool     // the field is bound by its full name, without a wildcard
-	Resolved []string // what the expression stands for, nil where nobody has looked
+	Resolved []string // the indices that the expression stands for, nil if unknown
 }
 
-// Weights are term weights W that were frozen at one moment: w = idf of a
-// term's document frequency then, where one that is not known counts as 1.
+// Weights are term weights W, frozen at one moment: w is the idf of a term's
+// document frequency at that moment, or of 1 if that is unknown.
 type Weights interface {
-	// ID names the weights by their content.
+	// ID identifies the weights by their content.
 	ID() string
-	// Docs and Rows are those of [Rows], with document frequencies and no more.
+	// Docs and Rows are as in [Rows], but rows have only document frequencies.
 	Docs() int64
 	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error
 }
 
-// A WeightSource gives out the active weights, and knows what the indices have
-// for [ModeHard].
+// A WeightSource gives access to the active weights, and knows the fields that
+// [ModeHard] needs.
 type WeightSource interface {
-	// Pin returns the weights active now, without I/O.
+	// Pin returns the currently active weights, without I/O.
 	Pin() PinnedWeights
-	// Linear says where the exact scores of a field come from, given the
+	// Linear returns the source of the exact scores of a field. weights is the
 	// [Weights.ID] of its weights.
 	Linear(ctx context.Context, indices esclient.Indices, field, weights string) (esclient.Linear, error)
 }
 
 // A PinnedWeights set has one version of all weights.
 type PinnedWeights interface {
-	// Weights returns what is bound to a field of the indices, nil where nothing is
-	// bound or there. It may ask the cluster, as [Pinned.For] does.
+	// Weights returns the weights bound to a field of the indices, or nil if none
+	// are bound or available. It may ask the cluster, as [Pinned.For] does.
 	Weights(ctx context.Context, indices esclient.Indices, field string) (Weights, error)
 }
 
-// Pins are the versions of matrices and weights, and the models of vectors,
-// that all searches of a request use. The zero value is none.
+// Pins are the versions of matrices and weights, and the vector models, that
+// all searches of a request use. The zero value pins nothing.
 type Pins struct {
 	Matrices Pinned
-	Weights  PinnedWeights // nil where there are none, or the mode needs none
-	Vectors  VectorSource  // as Weights
+	Weights  PinnedWeights // nil if there are none or the mode needs none
+	Vectors  VectorSource  // like Weights
 }
 
-// A VectorSource knows the models of the vectors that documents have.
+// A VectorSource knows the models of the documents' vectors.
 type VectorSource interface {
-	// Model returns the model of the vectors that the documents of the indices have
-	// of a field, and whether some have those of another. The error wraps
-	// [esclient.ErrNoVectors] where there is none, or is one of a [Cluster].
+	// Model returns the model of a field's vectors in the documents of the
+	// indices. mixed reports whether some documents have vectors of another model.
+	// The error wraps [esclient.ErrNoVectors] if there is no model, or is one of a
+	// [Cluster].
 	Model(ctx context.Context, indices esclient.Indices, field string) (m *vectors.Model, mixed bool, err error)
 }
 
-// A pinnedVectors answers each question as it did first, in one request.
+// A pinnedVectors gives the same answer to a question throughout a request.
 type pinnedVectors struct {
 	VectorSource
 
@@ -183,16 +183,16 @@ func (p *pinnedVectors) Model(ctx context.Context, indices esclient.Indices, fie
 	return a.model, a.mixed, a.err
 }
 
-// sources are what expansion asks.
+// sources are the sources of information for an expansion.
 type sources struct {
 	cluster  Cluster
 	matrices Matrices
-	weights  WeightSource // nil without
-	vectors  VectorSource // nil without
+	weights  WeightSource // may be nil
+	vectors  VectorSource // may be nil
 	limits   *Limits
 }
 
-// pin returns the versions that are active now, those that a mode needs.
+// pin returns the currently active versions that a mode needs.
 func (s *sources) pin(mode Mode) Pins {
 	p := Pins{Matrices: s.matrices.Pin()}
 	if s.weights != nil && (mode == ModeHard || mode == ModeSoft) {
@@ -204,10 +204,10 @@ func (s *sources) pin(mode Mode) Pins {
 	return p
 }
 
-// A Stage names the part of the work that failed.
+// A Stage names the part of an expansion that failed.
 type Stage string
 
-// The stages that ask somebody else. Their names are those of spans, too.
+// The stages that call other services. Their spans have the same names.
 const (
 	StageAccess     Stage = "authorization"
 	StageFields     Stage = "fields"
@@ -219,7 +219,7 @@ const (
 	StageVectors    Stage = "vectors"
 )
 
-// A StageError is a failure to expand. The original request has to go on.
+// A StageError is a failed expansion. The original request is sent then.
 type StageError struct {
 	Stage Stage
 	Err   error
@@ -231,7 +231,7 @@ func (e *StageError) Error() string { return fmt.Sprintf("%s: %v", e.Stage, e.Er
 // Unwrap returns the cause.
 func (e *StageError) Unwrap() error { return e.Err }
 
-// failed marks an error with its stage; nil stays nil.
+// failed wraps an error with its stage; nil stays nil.
 func failed(s Stage, err error) error {
 	if err == nil {
 		return nil
@@ -239,7 +239,7 @@ func failed(s Stage, err error) error {
 	return &StageError{s, err}
 }
 
-// run runs a stage as a part of the trace, if there is one.
+// run runs a stage in a span of the trace, if any.
 func run(ctx context.Context, s Stage, f func(context.Context) error) error {
 	ctx, span := tracing.Start(ctx, string(s))
 	defer span.End()

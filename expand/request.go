@@ -9,139 +9,136 @@ import (
 	"github.com/akin-search/akin/expand/terms"
 )
 
-// An Endpoint is the kind of request a search came in by.
+// An Endpoint is the kind of a search request.
 type Endpoint uint8
 
 // The endpoints whose searches can be rewritten.
 const (
 	EndpointSearch      Endpoint = iota // one search body
-	EndpointMultiSearch                 // _msearch: lines of headers and bodies in turn
-	EndpointCount                       // _count: only a query, which is only matched
-	EndpointValidate                    // _validate/query: only a query, which is only parsed
+	EndpointMultiSearch                 // _msearch: alternating lines of headers and bodies
+	EndpointCount                       // _count: only a query, without scores
+	EndpointValidate                    // _validate/query: only a query, which is parsed and not run
 	EndpointExplain                     // _explain/{id}: only a query, scored for one document
 	EndpointRankEval                    // _rank_eval: a list of search bodies with ratings
 )
 
-// A Request is one search as the client sent it.
+// A Request is a search request as the client sent it.
 type Request struct {
 	Endpoint Endpoint
 	Index    string // the index expression of the path, unescaped; "" is all indices
-	RawQuery string // the query string of the URL as it came, without "?"
-	Body     []byte // the body, decompressed; it is not modified
-	// Preview says that what comes out is only looked at: it does not decide how
-	// the pages of a point in time are expanded.
+	RawQuery string // the query string of the URL, without "?"
+	Body     []byte // the body, decompressed; Expand does not modify it
+	// Preview says that the result is only shown and not sent, so later pages of a
+	// point in time do not reuse it.
 	Preview bool
-	// Fixed says why the hits of the answer cannot be reranked, "" where they can.
+	// Fixed is why the hits of the answer cannot be reranked, "" if they can.
 	Fixed reason.Reason
-	// Allowed, unless nil, returns nil where the client may search the indices.
-	// It is called once for each search, before anything is asked, by several
-	// goroutines at a time. Its error wraps [ErrNotAuthorized] or [ErrUnknown],
-	// or is one of a [Cluster].
+	// Allowed, unless nil, returns nil if the client may search the indices. It is
+	// called once for each search, before any other question, and by several
+	// goroutines at a time. Its error wraps [ErrNotAuthorized] or [ErrUnknown], or
+	// is one of a [Cluster].
 	Allowed func(ctx context.Context, indices esclient.Indices) error
-	// Discloses adds to what the body and the query string say.
+	// Discloses adds to the disclosures of the body and the query string.
 	Discloses Disclosure
 	// Feedback says whether terms of the first hits are added.
 	Feedback FeedbackWish
-	// Effort goes before that of the profile, but for auto.
+	// Effort, unless auto, overrides that of the profile.
 	Effort Effort
-	// Adjusted changes what added terms count for.
+	// Adjusted changes the weights of added terms.
 	Adjusted []Adjustment
 	// NameAdded is [Profile.NameAdded] for this request.
 	NameAdded bool
-	// Pins are those of the [Result] of an earlier call for the same request; zero
-	// pins the versions that are active now.
+	// Pins are those in the [Result] of an earlier call for the same request. The
+	// zero value pins the currently active versions.
 	Pins Pins
-	// FirstHits are the hits of the first passes of its searches, as
-	// [Part.FirstPass] asked for them; nil for those that have none. It is
-	// empty in the first call.
+	// FirstHits are, for each search, the hits of its [Part.FirstPass], nil if it
+	// has none. It is empty in the first call.
 	FirstHits [][]FirstHit
 }
 
-// An Effort is how much a search may cost the cluster for what it gains.
+// An Effort is how much a search may cost the cluster.
 type Effort = form.Effort
 
-// Efforts are those to choose from, in rising order.
+// Efforts are the efforts in rising order.
 var Efforts = []Effort{form.Low, form.Normal, form.High}
 
-// A FeedbackWish says whether a request is to have feedback.
+// A FeedbackWish says whether a request wants feedback.
 type FeedbackWish uint8
 
 // The wishes.
 const (
-	FeedbackAsConfigured FeedbackWish = iota // where [FeedbackOptions.Documents] is set
-	FeedbackOn                               // of five hits, where it is not
+	FeedbackAsConfigured FeedbackWish = iota // if [FeedbackOptions.Documents] is set
+	FeedbackOn                               // with five hits, if Documents is 0
 	FeedbackOff
 )
 
-// An Adjustment multiplies what an added term counts for, for somebody who
-// tries what it does.
+// An Adjustment multiplies the weight of an added term, in the playground.
 type Adjustment struct {
 	Term   string  `json:"term"`
-	Factor float64 `json:"factor"` // at least 0, which leaves the term out
+	Factor float64 `json:"factor"` // at least 0, which removes the term
 }
 
-// A FirstPass asks for the first hits of a search, and for nothing but their
-// ids, states and scores.
+// A FirstPass is a search for the ids, states and scores of the first hits, and
+// nothing else.
 type FirstPass struct {
 	SideSearch
 
-	// Documents is how many hits there are at most.
+	// Documents is the largest number of hits.
 	Documents int
-	// Fields are those whose terms are wanted, in order, each once.
+	// Fields are the fields whose terms are wanted, sorted and unique.
 	Fields []string
 }
 
-// A FirstHit is one of the hits of a first pass.
+// A FirstHit is a hit of a first pass.
 type FirstHit = terms.FirstHit
 
-// FieldTerms are the terms of such a hit in a field.
+// FieldTerms are the terms of a first hit in a field.
 type FieldTerms = terms.FieldTerms
 
-// A Result is what becomes of a [Request].
+// A Result is the result of expanding a [Request].
 type Result struct {
-	// Rewritten reports whether anything was added. Where it is false, the
-	// original request goes on, and RawQuery and Body are unset.
+	// Rewritten reports whether anything was added. If false, the original is
+	// sent, and RawQuery and Body are unset.
 	Rewritten bool
 	// RawQuery and Body replace those of the request. Body is JSON.
 	RawQuery string
 	Body     []byte
-	// Pins are the versions that were used, for the second call; zero without first
+	// Pins are the versions used, for the second call. They are zero without first
 	// passes.
 	Pins Pins
-	// Parts are the searches of the request in their order: one, or those of
-	// _msearch and _rank_eval; none where the request could not be taken apart.
+	// Parts are the searches of the request in order: one, or those of _msearch
+	// and _rank_eval. There are none if the request could not be parsed.
 	Parts []Part
-	// TooManyFirstPasses is how many searches have none because the request has
-	// more than are read.
+	// TooManyFirstPasses is the number of searches without first pass because the
+	// request has too many.
 	TooManyFirstPasses int
-	// ClauseCount estimates from above how many clauses the query has for the
-	// engine; of several searches, the largest number.
+	// ClauseCount is an upper estimate of the clauses in the query as the engine
+	// counts them; the maximum if there are several searches.
 	ClauseCount int
-	// Clauses explains every clause that was recognized, in the order of the
-	// body.
+	// Clauses explains every recognized clause, in the order of the body.
 	Clauses []Explanation
-	// Reason says why the request as a whole was left alone, "" where the
-	// clauses say it.
+	// Reason is why the whole request was left alone, "" if the clauses have the
+	// reasons.
 	Reason reason.Reason
 }
 
-// A Part is what becomes of one search of a request.
+// A Part is the result for one search of a request.
 type Part struct {
 	// Index is its index expression.
 	Index string
-	// Rerank says how its hits are to be ordered before the client gets them, nil
-	// where they stay in the engine's order.
+	// Rerank says how to rerank the hits before the client gets them, nil if they
+	// keep the engine's order.
 	Rerank *Rerank
-	// FirstPass is what is to be sent before it so that terms of its first hits can
-	// be added by a second call, nil for nothing. The Body of the [Result] is what
-	// goes out where a first pass fails.
+	// FirstPass is the search to send first for feedback, nil for none: a second
+	// call adds the terms of its hits. If it fails, the Body of the [Result] is
+	// sent.
 	FirstPass *FirstPass
-	// Err is what went wrong in a search of several, a [*StageError]; it is in Body
-	// as it came.
+	// Err is the [*StageError] of one of several searches; Body has the original
+	// of that search.
 	Err error
 }
 
-// Reranks returns [Part.Rerank] of each search, nil where all are.
+// Reranks returns [Part.Rerank] of each search, or nil if all are nil.
 func (r *Result) Reranks() (reranks []*Rerank) {
 	for i := range r.Parts {
 		if rerank := r.Parts[i].Rerank; rerank != nil {
@@ -154,7 +151,7 @@ func (r *Result) Reranks() (reranks []*Rerank) {
 	return reranks
 }
 
-// Failures returns the errors of the searches that have one.
+// Failures returns the errors of the searches that failed.
 func (r *Result) Failures() (failures []error) {
 	for i := range r.Parts {
 		if err := r.Parts[i].Err; err != nil {
@@ -164,87 +161,85 @@ func (r *Result) Failures() (failures []error) {
 	return failures
 }
 
-// A SideSearch goes to the cluster besides the search of a client, as that
-// client.
+// A SideSearch is sent to the cluster in addition to a client's search, with
+// that client's permissions.
 type SideSearch struct {
 	Index, RawQuery string
 	Body            []byte
 }
 
-// A Rerank says how the hits of a search are to be ordered outside of the
-// engine. [Result.Body] finds the first of them, as many as [Rerank.Asked]
-// says, and brings nothing but their names and scores; with everything else
-// that the client wants to know of all matches, it is the frame of the answer.
-// The client's page of the hits comes from a second search, Page.
+// A Rerank says how to rerank the hits of a search. [Result.Body] finds the
+// first [Rerank.Asked] hits and returns only their names and scores. Together
+// with everything else that the client wants to know of all matches, this
+// answer is the frame. A second search, Page, fetches the client's page of
+// hits.
 type Rerank struct {
-	// Window is how many hits, of the first, are reranked; those behind them
-	// stay in the engine's order. The client asked for the Size hits behind the
-	// first From of all.
+	// Window is how many of the first hits are reranked; those after it keep the
+	// engine's order. The client wants Size hits after the first From hits.
 	Window, From, Size int
-	// SoftWeight in [0, 1] is what the soft cosine counts for in the order; the
-	// rest is the saturated sum, or without Sums the engine's scores.
+	// SoftWeight in [0, 1] is the share of the soft cosine in the order. The rest
+	// is the saturated sum, or the engine's score without Sums.
 	SoftWeight float64
-	// BySeqNo says that one shard is searched: its sequence numbers name its
-	// documents, and the hits have neither ids nor versions, which are dear.
+	// BySeqNo says that one shard is searched, so that sequence numbers identify
+	// documents. The hits then have no ids or versions, which are expensive.
 	BySeqNo bool
-	// Fields are what the soft cosine is computed over, each once.
+	// Fields are those of the soft cosine, each once.
 	Fields []RerankField
-	// Sums are the clauses, of which the saturated sum is made; nil where a score
-	// is not the sum of those of its terms.
+	// Sums are the clauses of the saturated sum. They are nil if a score is not
+	// the sum of its terms' scores.
 	Sums []Sum
-	// Feedback says how many of the best hits have their terms added to the sums,
-	// and how; terms in a larger share of the documents than MaxDocShare are not.
+	// Feedback says how many of the best hits add terms to the sums, and how.
+	// Terms in a larger share of the documents than MaxDocShare are not added.
 	Feedback    FeedbackOptions
 	MaxDocShare float64
-	// Page brings hits as the client wants them, without saying which: see
-	// [Rerank.PageOf]. InOrder brings the client's page in the engine's order.
+	// Page fetches hits as the client wants them; [Rerank.PageOf] adds which ones.
+	// InOrder fetches the client's page in the engine's order.
 	Page, InOrder SideSearch
-	query         []byte // that finds in the page what it names, nil for none
+	query         []byte // finds what it names or highlights in the page; nil for none
 }
 
-// Asked returns how many hits the search asks for: the window, or more where
-// the client's page ends behind it.
+// Asked returns how many hits the search asks for: the window, or more if the
+// client's page ends after it.
 func (r *Rerank) Asked() int { return max(r.Window, r.From+r.Size) }
 
-// A Hit names one state of a document, as the answer to a search shows it. One
-// of a search with [Rerank.BySeqNo] has the number and the index only.
+// A Hit identifies one state of a document, as a search returns it. With
+// [Rerank.BySeqNo] it has only the number and the index.
 type Hit struct {
 	// Index is the concrete index; Routing is "" for none.
 	Index, ID, Routing string
-	// SeqNo and PrimaryTerm name the write that made the state.
+	// SeqNo and PrimaryTerm identify the write of this state.
 	SeqNo, PrimaryTerm, Version int64
 }
 
-// A HitScore is what a hit is ordered by: its saturated sum and its soft
-// cosine. ID is that of the hit.
+// A HitScore is what a hit with the given ID is ranked by: its saturated sum
+// and its soft cosine.
 type HitScore struct {
 	ID        string
 	Sum, Soft float64
 }
 
-// A RerankField is a text that is compared with a field of the hits.
+// A RerankField is a text to compare with a field of the hits.
 type RerankField struct {
-	// Field is its full name, and Boost b, its weight in the measure, positive.
+	// Field is the full name. Boost is b > 0, its weight in the measure.
 	Field string
 	Boost float64
-	// Terms are the terms of the text, each once, and Freqs how often it has
-	// them: x.
+	// Terms are the unique terms of the text. Freqs are their frequencies x.
 	Terms []string
 	Freqs []float64
-	// Similarities are the rows of S, and Weights W; nil stands for the document
+	// Similarities are the rows of S. Weights are W, nil for the document
 	// frequencies in the rows of S.
 	Similarities Rows
 	Weights      Weights
 }
 
-// A Sum is the score of one clause: that of its best field, and TieBreaker
+// A Sum is the score of one clause: the score of its best field plus TieBreaker
 // times those of the others. A field scores
 //
 //	Boost · Σ_i Weight_i · y_i/(1 + y_i),  y_i = Σ_j Boost_ij tf_j/K,  K = 1.2 (0.25 + 0.75 length/mean length)
 //
-// over the terms i of the text and their terms j, i itself among them with
-// Boost 1: BM25 (Robertson and Zaragoza 2009, eq. 3.15) with the neighbors'
-// occurrences inside one saturation.
+// over the terms i of the text and, for each, the terms j: its neighbors, and i
+// itself with Boost 1. This is BM25 (Robertson and Zaragoza 2009, eq. 3.15)
+// with the neighbors' occurrences inside one saturation.
 type Sum struct {
 	TieBreaker float64
 	Fields     []SumField
@@ -252,20 +247,20 @@ type Sum struct {
 
 // A SumField is a field of a clause.
 type SumField struct {
-	Field int // of [Rerank.Fields]
+	Field int // index in [Rerank.Fields]
 	Boost float64
 	Words []SumWord
 }
 
-// A SumWord is a term of the text with what counts as it.
+// A SumWord is a term of the text with the terms that count as it.
 type SumWord struct {
 	Weight float64 // x_i idf_i
 	Terms  []string
 	Boosts []float64
 }
 
-// Effort returns that of the first clause that was rewritten, "" where none
-// was.
+// Effort returns the effort of the first rewritten clause, or "" if there is
+// none.
 func (r *Result) Effort() string {
 	for i := range r.Clauses {
 		if effort := r.Clauses[i].Effort; effort != "" {
@@ -275,7 +270,7 @@ func (r *Result) Effort() string {
 	return ""
 }
 
-// AddedTerms returns how many terms were added over all clauses.
+// AddedTerms returns the number of terms added to all clauses.
 func (r *Result) AddedTerms() (n int) {
 	for i := range r.Clauses {
 		n += len(r.Clauses[i].Added)
@@ -283,78 +278,77 @@ func (r *Result) AddedTerms() (n int) {
 	return n
 }
 
-// An Explanation says what was done with one field of one clause of a search.
+// An Explanation describes what happened to one field of one clause.
 type Explanation struct {
-	// Path leads to the clause, for example "query.bool.must[0].match", and in a
-	// request that has several searches "[2].query.match".
+	// Path leads to the clause, for example "query.bool.must[0].match", or
+	// "[2].query.match" in a request with several searches.
 	Path  string `json:"path"`
 	Field string `json:"field,omitempty"`
-	// Indices are those that the index expression stands for, the first ten, where
+	// Indices are the first ten indices that the index expression stands for, if
 	// no matrix is bound to the expression or to all of them.
 	Indices []string `json:"indices,omitempty"`
-	// Matrix names the matrix and version that gave the rows.
+	// Matrix is the name and version of the matrix.
 	Matrix string `json:"matrix,omitempty"`
-	// Form is the scoring form that was written, "" where nothing was.
+	// Form is the scoring form, "" if nothing was written.
 	Form string `json:"form,omitempty"`
-	// Phase is "query" where the form is the query, "rescore" where it rescores the
-	// best hits of a simpler one, "rerank" where it finds the hits that the soft
-	// cosine orders, "" where nothing was written.
+	// Phase is "query" if the form is the query, "rescore" if it rescores the best
+	// hits of a simpler form, "rerank" if it finds the hits that the soft cosine
+	// reranks, and "" if nothing was written.
 	Phase string `json:"phase,omitempty"`
-	// Effort is how much the search may cost: "low", "normal" or "high", "" where
-	// nothing was written.
+	// Effort is how much the search may cost: "low", "normal" or "high". It is ""
+	// if nothing was written.
 	Effort string `json:"effort,omitempty"`
-	// Terms are those of the clause's text.
+	// Terms are the terms of the clause's text.
 	Terms []string `json:"terms,omitempty"`
-	// Words, and Word of what is listed here, are set where clauses are shown to
-	// people: what people write for terms, by term, where that is known and another
-	// text, such as "gas" for "ga".
+	// Words, and Word in the lists below, are set if clauses are shown to people.
+	// Words maps terms to what people write for them, if that is known and
+	// different, such as "gas" for "ga".
 	Words map[string]string `json:"words,omitempty"`
-	// Added are the terms that were added, as written.
+	// Added are the added terms, in the order of the body.
 	Added []Added `json:"added,omitempty"`
-	// Written are the parts of the text that Terms are made of, see
+	// Written are the parts of the text that give the Terms, see
 	// [esclient.Analysis]; it may be missing.
 	Written []string `json:"-"`
-	// NoRow are the terms of the text that the matrix has no row of: they are in no
-	// document, or in none that it was built from.
+	// NoRow are the terms of the text without a row: no document contains them, or
+	// none that the matrix was built from.
 	NoRow []string `json:"no_row,omitempty"`
-	// Nearest are the words that stand for terms of NoRow that no document has: the
-	// terms added from such a term are these and their neighbors.
+	// Nearest are the known words used in place of terms of NoRow that no document
+	// contains. The terms added for such a term are these words and their
+	// neighbors.
 	Nearest []NearestWord `json:"nearest,omitempty"`
-	// LeftOut are neighbors of the terms that were not added because of how many
-	// documents have them, at most ten: first the too frequent ones, then by
-	// similarity.
+	// LeftOut are at most ten neighbors that were not added because of how many
+	// documents contain them: first the too frequent ones, then by similarity.
 	LeftOut []LeftOut `json:"left_out,omitempty"`
-	// Feedback are the terms added because the first hits have them, the best
-	// first.
+	// Feedback are the terms added from the first hits, the best first.
 	Feedback []AddedFeedback `json:"feedback,omitempty"`
-	// Reason says why the clause was left alone or a simpler form taken.
+	// Reason is why the clause was left alone, or has a simpler form.
 	Reason reason.Reason `json:"reason,omitempty"`
 }
 
-// Added is one term j that was added to a search.
+// Added is a term j added to a search.
 type Added struct {
 	Term string `json:"term"`
-	// From is the term i of the text that gives it most of its weight, and
-	// Similarity s_ij.
+	// From is the term i of the text from which j has most of its weight.
+	// Similarity is s_ij.
 	From       string  `json:"from"`
 	Similarity float64 `json:"similarity"`
 	// Fit is ctx_j, how close j is to the whole text: at most √n for n words, and
-	// small where it goes with one of several. It is left out where terms are not
-	// chosen by it.
+	// small if j fits only one of several. It is left out if terms are not chosen
+	// by it.
 	Fit float64 `json:"fit,omitempty"`
-	// IDF is that of j in the field.
+	// IDF is the idf of j in the field.
 	IDF float64 `json:"idf,omitempty"`
-	// Weight is the score mass that the term brings at λ = 1, of [terms.Candidate]
-	// V, and Boost the factor in the rewritten search.
+	// Weight is the score mass of the term at λ = 1, V of [terms.Candidate]. Boost
+	// is its factor in the rewritten search.
 	Weight float64 `json:"weight"`
 	Boost  float64 `json:"boost"`
 	Word   string  `json:"word,omitempty"` // see [Explanation.Words]
 }
 
-// NearestWord is a word that documents have, in the place of one that none has.
+// NearestWord is a known word used in place of one that no document contains.
 type NearestWord struct {
-	// Term is the term of the text, and Known the nearest known one, or one of two
-	// that it is made of.
+	// Term is the term of the text. Known is the nearest known word, or one of the
+	// two that the term is composed of.
 	Term  string `json:"term"`
 	Known string `json:"known"`
 	Word  string `json:"word,omitempty"` // of Known, see [Explanation.Words]
@@ -362,29 +356,28 @@ type NearestWord struct {
 
 // Why a neighbor was left out.
 const (
-	LeftOutFrequent = "max_doc_share" // more than [Profile.MaxDocShare] of the documents have it
-	LeftOutAbsent   = "not_in_index"  // no document has it
+	LeftOutFrequent = "max_doc_share" // more than [Profile.MaxDocShare] of the documents contain it
+	LeftOutAbsent   = "not_in_index"  // no document contains it
 )
 
-// LeftOut is one neighbor that was not added to a search.
+// LeftOut is a neighbor that was not added to a search.
 type LeftOut struct {
 	Term string `json:"term"`
-	// From is the term of the text that it is a neighbor of, and Similarity how
-	// similar the two are.
+	// From is the term of the text whose neighbor it is. Similarity is that of the
+	// two.
 	From       string  `json:"from"`
 	Similarity float64 `json:"similarity"`
 	Reason     string  `json:"reason"`         // [LeftOutFrequent] or [LeftOutAbsent]
 	Word       string  `json:"word,omitempty"` // see [Explanation.Words]
 }
 
-// AddedFeedback is one term that was added because the first hits of a search
-// hold it.
+// AddedFeedback is a term that was added because the first hits contain it.
 type AddedFeedback struct {
-	// Term is the term j, and Documents are the ids of the hits that hold it.
+	// Term is j. Documents are the ids of the first hits that contain it.
 	Term      string   `json:"term"`
 	Documents []string `json:"documents,omitempty"`
-	// Weight is f_j, see [terms.Feedback], and Boost the factor that the term
-	// carries in the search.
+	// Weight is f_j, see [terms.Feedback]. Boost is the term's factor in the
+	// search.
 	Weight float64 `json:"weight"`
 	Boost  float64 `json:"boost"`
 	Word   string  `json:"word,omitempty"` // see [Explanation.Words]

@@ -13,33 +13,33 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// How [ModeSoft] works: few terms in the linear form find the first hits, as
-// many as the window, of which only names and scores come back. Whoever passes
-// the answer on orders them by what [Part.Rerank] says, asks for those on the
-// client's page, and puts them in. A page that ends behind the window has what
-// is behind in the engine's order, and one that is wholly behind is searched for
-// by the same query, so that all pages are one list.
+// How [ModeSoft] works: a few terms in the linear form find the first hits, as
+// many as the window, and only their names and scores come back. The caller
+// reranks them as [Part.Rerank] says, fetches those on the client's page, and
+// inserts them. A page that ends after the window continues in the engine's
+// order. A page entirely after the window is searched with the same query, so
+// that all pages form one list.
 
 const (
-	// maxBehind is how many hits behind the window a page that begins in it may
-	// have: they all are named before the first of them are in order.
+	// maxBehind is how many hits after the window a page that begins in it may
+	// have. All of them must be identified before the first can be sent.
 	maxBehind = 1000
-	// maxClauses is how many clauses the search for a page has at most, with three
-	// for each hit that is asked for by id and number together: engines take 1024.
+	// maxClauses is how many clauses the search for a page may have, with three
+	// for each hit that is fetched by id and number. Engines accept 1,024.
 	maxClauses = 1000
-	// maxReranked is how many searches one request may have whose hits are
-	// reranked, at the same time: the answers to all are kept, of up to 8 MiB.
+	// maxReranked is how many searches of one request may be reranked. All
+	// answers, of up to 8 MiB each, are held at the same time.
 	maxReranked = 16
 )
 
-// sameQuery are the reasons for which hits stay in the order of the query that
-// finds those which are reranked. Where the engine's scores count with others,
+// sameQuery are the reasons for which hits keep the order of the query that
+// finds the hits to rerank. For other reasons the engine's scores matter, and
 // the search is written as in [ModeBM25].
 var sameQuery = []reason.Reason{
 	reason.Window, reason.Sort, reason.Scroll, reason.Collapse, reason.SearchAfter, reason.PointInTime, reason.NoScores,
 }
 
-// reranking returns how the hits are reranked, or why they are not.
+// reranking returns how to rerank the hits, or why they are not reranked.
 func (a *asker) reranking(clauses []form.Clause) (*Rerank, reason.Reason) {
 	if why := a.s.noRerank(); why != "" {
 		return nil, why
@@ -56,7 +56,8 @@ func (a *asker) reranking(clauses []form.Clause) (*Rerank, reason.Reason) {
 	if why := r.compare(clauses, a.targets, form.Strength(a.s.profile.Strength).Saturated); why != "" {
 		return nil, why
 	}
-	// In this order: a page is behind the window only of what is reranked.
+	// The order matters: a page can be after the window only if the search is
+	// reranked.
 	r.Window = a.s.profile.RerankWindow
 	if limit := a.limits.of(LimitResults, a.s.req.Index); limit > 0 {
 		r.Window = int(min(limit, int64(r.Window)))
@@ -64,13 +65,12 @@ func (a *asker) reranking(clauses []form.Clause) (*Rerank, reason.Reason) {
 	if r.From >= r.Window || r.Size > r.Window+maxBehind-r.From {
 		return nil, reason.Window
 	}
-	// Nobody knows the ids of hits behind the window, inner hits are read by those
-	// of their hits, and without _shards the answer does not show how many there
-	// are.
+	// Hits after the window need ids, and so do hits with inner hits, which are
+	// read by them. Without _shards the answer does not show the number of shards.
 	r.BySeqNo = r.From+r.Size <= r.Window && !namesQueries(a.s.Body) && a.s.parameters.Get("filter_path") == ""
 	for _, t := range a.targets {
 		analysis := t.field.Analysis
-		if analysis != nil && len(analysis.Pipelines) > 0 { // it would run on each of the answers
+		if analysis != nil && len(analysis.Pipelines) > 0 { // the pipeline would run on each of the answers
 			return nil, reason.Answer
 		}
 		r.BySeqNo = r.BySeqNo && analysis != nil && analysis.Shards == 1
@@ -78,7 +78,7 @@ func (a *asker) reranking(clauses []form.Clause) (*Rerank, reason.Reason) {
 	return r, ""
 }
 
-// noRerank returns why the request does not let them be reranked, or "".
+// noRerank returns why the request does not allow reranking, or "".
 func (s *search) noRerank() reason.Reason {
 	switch why := s.fixedOrder(); {
 	case s.req.Endpoint != EndpointSearch:
@@ -89,14 +89,14 @@ func (s *search) noRerank() reason.Reason {
 		return why
 	case s.Scores.Others:
 		return reason.OtherScores
-	case s.Hits.Bare || s.Hits.Ext, s.discloses&DiscloseExplain != 0: // the search for the page has other scores to explain
+	case s.Hits.Bare || s.Hits.Ext, s.discloses&DiscloseExplain != 0: // the search for the page would explain other scores
 		return reason.Answer
 	}
 	return ""
 }
 
-// compare sets what the hits are compared with, or returns why they are not. A
-// field that several clauses look into has the sum of their terms.
+// compare sets the texts to compare with the hits, or returns why it cannot. A
+// field of several clauses gets the sum of their terms.
 func (r *Rerank) compare(clauses []form.Clause, targets []target, lambda float64) reason.Reason {
 	summed := r.SoftWeight < 1
 	for i := range clauses {
@@ -137,13 +137,13 @@ func (r *Rerank) compare(clauses []form.Clause, targets []target, lambda float64
 		return reason.NoTerms
 	}
 	if !summed {
-		r.Sums, r.Feedback = nil, FeedbackOptions{} // which adds to the sums
+		r.Sums, r.Feedback = nil, FeedbackOptions{} // feedback adds to the sums
 	}
 	return ""
 }
 
-// words returns the terms of the text of a field with all neighbors that were
-// chosen, of which few are written.
+// words returns the terms of a field's text with all chosen neighbors, of which
+// few are written.
 func words(f *form.Field, lambda float64) []SumWord {
 	out := make([]SumWord, len(f.Terms.Origins))
 	for i, o := range f.Terms.Origins {
@@ -158,14 +158,15 @@ func words(f *form.Field, lambda float64) []SumWord {
 	return out
 }
 
-// compared reports whether a text left alone for a reason is compared anyway.
+// compared reports whether a text that was left alone for a reason is compared
+// anyway.
 func compared(why reason.Reason) bool {
 	return why == "" || why == reason.NoNeighbors || why == reason.NeighborsTooFrequent || why == reason.TermLimit || why == reason.NoTerms
 }
 
-// add adds the terms of a field, which count boost times.
+// add adds the terms of a field with a boost.
 func (r *RerankField) add(f *form.Field, boost float64) {
-	if boost > r.Boost { // b is the largest, and the others are shares of it
+	if boost > r.Boost { // b is the largest boost; the others are fractions of it
 		for k := range r.Freqs {
 			r.Freqs[k] *= r.Boost / boost
 		}
@@ -181,8 +182,8 @@ func (r *RerankField) add(f *form.Field, boost float64) {
 	}
 }
 
-// Members of a body by what they are for: what comes back of each hit, the
-// page, and what is said of all matches.
+// Members of a body by purpose: what comes back of each hit, the page, and what
+// concerns all matches.
 var (
 	ofHits = []string{
 		"_source", "fields", "stored_fields", "docvalue_fields", "script_fields", "highlight", "version", "seq_no_primary_term",
@@ -190,12 +191,12 @@ var (
 	}
 	ofPage = []string{"from", "size"}
 	ofAll  = []string{"aggs", "aggregations", "suggest", "track_total_hits", "profile"}
-	// defining ones define fields, and belong to all.
+	// defining members define fields and belong to every search.
 	defining = []string{"runtime_mappings", "derived", "timeout"}
 )
 
-// divide sets the searches that bring the page, and returns that which finds
-// its hits, all made of a rewritten body.
+// divide splits a rewritten body: it sets the searches for the page, and
+// returns the search that finds its hits.
 func (r *Rerank) divide(s *search, body []byte) (frame []byte) {
 	raw := s.parameters.Rewritten(s.req.RawQuery, false, false)
 	r.Page = SideSearch{Index: s.req.Index, RawQuery: dsl.OfHits(raw)}
@@ -204,8 +205,8 @@ func (r *Rerank) divide(s *search, body []byte) (frame []byte) {
 	if r.BySeqNo {
 		names = `"stored_fields":"_none_"`
 	}
-	// Not by seq_no_primary_term, which Elasticsearch 9 adds to hits in aggregations
-	// as well.
+	// Elasticsearch 9 adds seq_no_primary_term to hits in aggregations, too, so
+	// ask for the doc value instead.
 	frame = fmt.Appendf(nil, `{"from":0,"size":%d,"_source":false,"docvalue_fields":["_seq_no"],%s`, r.Asked(), names)
 	r.InOrder.Body = append(r.InOrder.Body, `{"track_total_hits":false`...)
 	var query []byte
@@ -239,21 +240,21 @@ func (r *Rerank) divide(s *search, body []byte) (frame []byte) {
 	return append(frame, '}')
 }
 
-// PageOf returns the search that brings hits as the client wants them, in any
-// order: those of them that are still as they were found.
+// PageOf returns the search that fetches the given hits as the client wants
+// them, in any order, without those that have changed since they were found.
 func (r *Rerank) PageOf(hits []Hit) SideSearch {
 	body := fmt.Appendf(nil, `{"size":%d,"track_total_hits":false,"query":{"bool":{"filter":[{"terms":{"_seq_no":[`, len(hits))
 	for i, h := range hits {
 		body = fmt.Appendf(body, "%s%d", comma(i), h.SeqNo)
 	}
 	body = append(body, `]}}`...)
-	if !r.BySeqNo { // shards have the same numbers, and indices the same ids
+	if !r.BySeqNo { // sequence numbers repeat between shards, and ids between indices
 		body = append(body, `,{"bool":{"should":[`...)
 		n := 0
 		for i, h := range hits {
 			same := []Hit{h}
-			// The query has a clause for two bytes at most. By index, one that changed may
-			// have got the number of another.
+			// A clause takes at least two bytes of query. If there are too many clauses,
+			// ask by index; then a changed document may have got another hit's number.
 			if 3*len(hits)+len(r.query)/2 > maxClauses {
 				if slices.ContainsFunc(hits[:i], func(o Hit) bool { return o.Index == h.Index }) {
 					continue

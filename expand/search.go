@@ -12,24 +12,23 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A search is one search of a request as it was read, with the options that it
-// is expanded by.
+// A search is a parsed search of a request, with the options for its expansion.
 type search struct {
 	req        *Request
 	profile    *Profile
 	parameters dsl.Parameters
 	*dsl.Search
-	// indices are those that the search goes to; pitShards is how many of their
-	// shards its point in time has, 0 without one.
+	// indices are the indices searched. pitShards is how many of their shards the
+	// point in time has, 0 without one.
 	indices   esclient.Indices
 	pitShards int
-	discloses Disclosure // how the answer would show the added terms
+	discloses Disclosure // how the answer would show added terms
 	unscored  bool       // nothing in the answer depends on scores
-	nested    bool       // clauses have nested ones for segments
-	named     bool       // added clauses are to have names
+	nested    bool       // it has nested clauses for segments
+	named     bool       // added clauses get names
 }
 
-// parse reads the search, and returns why it is left alone, or "".
+// parse parses the search. It returns why the search is left alone, or "".
 func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.Reason) {
 	s := &search{req: req, profile: profile}
 	var why reason.Reason
@@ -51,9 +50,9 @@ func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.
 		return s, reason.PIT
 	case s.discloses&profile.HideFrom != 0, s.discloses != 0 && profile.HideFrom&DiscloseSecured != 0 && req.Allowed != nil:
 		return s, reason.Hidden
-	case s.Scores.Min && (!profile.NormalizeScores || s.Hybrid): // which cuts the scores of each sub-query
+	case s.Scores.Min && (!profile.NormalizeScores || s.Hybrid): // min_score cuts the scores of each sub-query
 		return s, reason.MinScore
-	case s.Hybrid && req.Endpoint == EndpointRankEval: // without a pipeline
+	case s.Hybrid && req.Endpoint == EndpointRankEval: // it runs hybrid queries without pipeline
 		return s, reason.Hybrid
 	case !s.Expandable():
 		return s, reason.NoClause
@@ -70,9 +69,9 @@ func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.
 	return s, ""
 }
 
-// namesAdded reports whether added clauses are to have names, which the answer
-// then shows. Terms of the first hits may be of fields that the client may not
-// see.
+// namesAdded reports whether added clauses get names, which the answer then
+// shows. With security and feedback they do not: terms of the first hits may
+// come from fields that the client may not see.
 func (s *search) namesAdded() bool {
 	p, secured := s.profile, s.req.Allowed != nil
 	switch {
@@ -81,12 +80,12 @@ func (s *search) namesAdded() bool {
 	case p.HideFrom&^DiscloseSecured != 0, secured && (p.HideFrom != 0 || p.Feedback.documents(s.req.Feedback) > 0):
 		return false
 	}
-	likeAdded := []string{`"` + form.AddedName, `\u003`, `\u004`, `\u005`, `\u006`, `\u007`} // a name as added clauses get them
+	likeAdded := []string{`"` + form.AddedName, `\u003`, `\u004`, `\u005`, `\u006`, `\u007`} // something like a name of an added clause
 	return !namesQueries(s.Body) || !slices.ContainsFunc(likeAdded, func(name string) bool { return bytes.Contains(s.Body, []byte(name)) })
 }
 
-// usePIT takes the indices from the point in time, if it knows them. Engines
-// allow no index expression with it.
+// usePIT takes the indices from the point in time and reports whether they are
+// known. Engines allow no index expression with a point in time.
 func (s *search) usePIT() bool {
 	p := readPIT(s.PIT.ID)
 	if p == nil || s.req.Index != "" {
@@ -109,13 +108,13 @@ func (s *search) notes() (out []Explanation) {
 	return out
 }
 
-// shardReason returns why shards do not all score by the statistics of all, or
-// "" where they do or can be made to. _explain asks one shard.
+// shardReason returns why not all shards score by global statistics, or "" if
+// they do or can be made to. _explain asks only one shard.
 func (s *search) shardReason(a *esclient.Analysis) reason.Reason {
 	fixed := s.parameters.Get("search_type")
 	switch {
 	case a.Shards <= 1:
-	case s.Hybrid: // with a search_type its pipeline would not run (neural-search, issue 1490)
+	case s.Hybrid: // its pipeline does not run with a search_type (neural-search, issue 1490)
 		return reason.Hybrid
 	case a.Routed || s.parameters.Routed() || s.pitShards > 0 && s.pitShards < a.Shards:
 		return reason.Routing
@@ -125,16 +124,16 @@ func (s *search) shardReason(a *esclient.Analysis) reason.Reason {
 	return ""
 }
 
-// rawQuery returns the parameters of the rewritten search; needsDFS says that
-// the engine has to gather the statistics of all shards, and reranked that its
-// hits are ordered outside of the engine.
+// rawQuery returns the parameters of the rewritten search. needsDFS says that
+// the engine must gather the statistics of all shards, reranked that akin
+// reranks the hits.
 func (s *search) rawQuery(needsDFS, reranked bool) string {
-	endpoint := s.req.Endpoint // two of them know no search_type
+	endpoint := s.req.Endpoint // two endpoints know no search_type
 	needsDFS = needsDFS && endpoint != EndpointValidate && endpoint != EndpointExplain && !s.KNN && !s.Hybrid
 	return s.parameters.Rewritten(s.req.RawQuery, needsDFS, reranked)
 }
 
-// firstHits returns the hits of the first pass, nil where none are known.
+// firstHits returns the hits of the first pass, or nil if none are known.
 func (s *search) firstHits() []FirstHit {
 	if len(s.req.FirstHits) == 0 {
 		return nil
@@ -142,8 +141,8 @@ func (s *search) firstHits() []FirstHit {
 	return s.req.FirstHits[0]
 }
 
-// fixedOrder returns why the search does not let its first hits be ordered
-// again, "" where it does.
+// fixedOrder returns why the search does not allow its first hits to be
+// reordered, or "".
 func (s *search) fixedOrder() reason.Reason {
 	switch {
 	case s.PIT.Has:
@@ -159,15 +158,15 @@ func (s *search) fixedOrder() reason.Reason {
 }
 
 // namesQueries reports whether a query may have named queries or inner hits,
-// whose scores the engines take from the query. A name may have escapes.
+// whose scores the engines take from the query. Names with escapes count, too.
 func namesQueries(query []byte) bool {
 	names := []string{`"_name"`, `"inner_hits"`, `\u004`, `\u005`, `\u006`, `\u007`}
 	return slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(query, []byte(name)) })
 }
 
-// searchesVectors reports whether a query has one in it that searches vectors,
-// also as a filter or a function. A field of such a name may look the same,
-// which costs no more than the rescore.
+// searchesVectors reports whether a query contains a vector query, also as a
+// filter or in a function. A field with such a name can look the same; then the
+// search only loses its rescore.
 func searchesVectors(query []byte) bool {
 	const space = " \t\r\n"
 	for _, name := range []string{`"knn"`, `"neural"`, `"neural_sparse"`, `"hybrid"`} {
@@ -181,14 +180,14 @@ func searchesVectors(query []byte) bool {
 	return false
 }
 
-// besideVectors reports whether scores of text are mixed with those of vectors,
-// so that another range of them would change the mixture.
+// besideVectors reports whether text scores are mixed with vector scores, so
+// that another range of text scores would change the mixture.
 func (s *search) besideVectors() bool {
 	return s.Hybrid || s.Fused || s.NoRescore == reason.Vectors || searchesVectors(s.Query.Of(s.Body))
 }
 
-// discloses returns in which ways the answer to a search with a body would show
-// the terms that are added to it.
+// discloses returns in which ways the answer to a search would show the added
+// terms.
 func discloses(req *Request, body []byte) Disclosure {
 	d := req.Discloses
 	switch req.Endpoint {
@@ -202,9 +201,9 @@ func discloses(req *Request, body []byte) Disclosure {
 		if asksFor(req.RawQuery, "explain") {
 			d |= DiscloseExplain
 		}
-		// "profile" stands at the top of a body, "explain" in inner hits and in
-		// aggregations, too. A field of such a name may be taken for that, and one
-		// search more is not expanded.
+		// "profile" is at the top of a body, "explain" also in inner hits and
+		// aggregations. A field with such a name may be mistaken for the option; then
+		// a search is not expanded.
 		if slices.ContainsFunc([]string{`"explain"`, `"profile"`, `\u`}, func(s string) bool { return bytes.Contains(body, []byte(s)) }) {
 			var r jsonspan.Reader
 			r.Reset(body)
@@ -214,7 +213,7 @@ func discloses(req *Request, body []byte) Disclosure {
 	return d
 }
 
-// asksFor reports whether one of the parameters is there and not "false".
+// asksFor reports whether one of the parameters is set and not "false".
 func asksFor(rawQuery string, parameters ...string) bool {
 	for part := range strings.SplitSeq(rawQuery, "&") {
 		name, value, _ := strings.Cut(part, "=")
@@ -225,7 +224,8 @@ func asksFor(rawQuery string, parameters ...string) bool {
 	return false
 }
 
-// read adds what a value asks for, of the ways given at its top.
+// read adds the disclosures in a value. ways are those possible at its top
+// level.
 func (d *Disclosure) read(r *jsonspan.Reader, body []byte, ways Disclosure) error {
 	if r.Kind() == '[' {
 		return r.List(func(int) error { return d.read(r, body, DiscloseExplain) })

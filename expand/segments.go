@@ -12,22 +12,21 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 )
 
-// How segments work: a clause that looks into a field whose text documents also
-// hold in parts gets a nested clause for these parts (package form), before
-// anything else is done with the search. What comes out is read again and
-// expanded as if the client had sent it.
+// How segments work: before the expansion, a clause on a field whose text
+// documents also store in parts gets a nested clause for these parts (package
+// form). The new body is parsed and expanded as if the client had sent it.
 
-// A nestable is a clause with the segments of one of its fields.
+// A nestable is a clause on a field with segments.
 type nestable struct {
 	clause   *dsl.Clause
 	boost    float64
-	several  bool // it looks into other fields, too
+	several  bool // it has other fields, too
 	segments *form.Segments
 	reason   reason.Reason // why it gets no nested clause
 }
 
-// nest returns the search with nested clauses, or as it is, and what is to be
-// said of clauses that have none although their fields have segments.
+// nest returns the search with nested clauses, or unchanged, and explanations
+// of clauses that get none although their fields have segments.
 func (a *asker) nest(ctx context.Context) (*search, []Explanation, error) {
 	s := a.s
 	found := s.nestables()
@@ -36,7 +35,7 @@ func (a *asker) nest(ctx context.Context) (*search, []Explanation, error) {
 	}
 	var notes []Explanation
 	var edits []jsonspan.Edit
-	named := namesQueries(s.Body) // two inner hits must not have one name
+	named := namesQueries(s.Body) // names of inner hits must be unique
 	for _, n := range found {
 		if n.reason != "" {
 			notes = append(notes, Explanation{Path: n.clause.Path, Field: n.segments.Text, Reason: n.reason})
@@ -52,8 +51,8 @@ func (a *asker) nest(ctx context.Context) (*search, []Explanation, error) {
 	if len(edits) == 0 {
 		return s, notes, nil
 	}
-	body, highlights := s.Body, s.Highlights // the parser uses its memory again
-	var paths []string                       // of the clauses in the client's search, twice of those with nested ones: they will follow each other
+	body, highlights := s.Body, s.Highlights // the parser reuses its memory
+	var paths []string                       // of the clauses in the client's search; twice if a clause gets a nested one, which will follow it
 	for i := range s.Clauses {
 		c := &s.Clauses[i]
 		if paths = append(paths, c.Path); slices.ContainsFunc(found, func(n nestable) bool { return n.clause == c && n.reason == "" }) {
@@ -69,7 +68,7 @@ func (a *asker) nest(ctx context.Context) (*search, []Explanation, error) {
 		return &nested, notes, nil
 	}
 	nested.nested = false
-	nested.Search, _ = a.m.parser.Parse(body, &s.parameters) // as before
+	nested.Search, _ = a.m.parser.Parse(body, &s.parameters) // it was parsed before
 	for _, c := range nested.Clauses {
 		if !c.Note {
 			notes = append(notes, Explanation{Path: c.Path, Reason: reason.TooManyClauses})
@@ -78,8 +77,8 @@ func (a *asker) nest(ctx context.Context) (*search, []Explanation, error) {
 	return &nested, notes, nil
 }
 
-// asBefore has people see the search as it came in body: the words of its own
-// queries are marked, and clauses are where they were.
+// asBefore restores what people see of the client's search: highlighters mark
+// the words of its own queries, and clauses keep their paths.
 func (s *search) asBefore(body []byte, highlights []dsl.Highlight, paths []string) {
 	for i, h := range highlights {
 		for _, q := range h.Queries {
@@ -87,13 +86,13 @@ func (s *search) asBefore(body []byte, highlights []dsl.Highlight, paths []strin
 		}
 	}
 	for i := range s.Clauses {
-		if len(paths) == len(s.Clauses) { // else there are more notes than are kept
+		if len(paths) == len(s.Clauses) { // not equal if the parser dropped notes
 			s.Clauses[i].Path, s.Clauses[i].Segments = paths[i], i > 0 && paths[i] == paths[i-1]
 		}
 	}
 }
 
-// nestables returns the clauses that look into a field with segments.
+// nestables returns the clauses on fields with segments.
 func (s *search) nestables() (out []nestable) {
 	why, unscored := reason.Reason(""), s.unscored || s.Scores.Sorted && !s.Scores.Tracked
 	switch {
@@ -104,7 +103,7 @@ func (s *search) nestables() (out []nestable) {
 	}
 	for i := range s.Clauses {
 		c := &s.Clauses[i]
-		if c.Reason != "" || strings.Contains(c.Path, ".nested.") { // where the field is not
+		if c.Reason != "" || strings.Contains(c.Path, ".nested.") { // a field in nested documents has no segments
 			continue
 		}
 		fields := c.Fields
@@ -115,7 +114,7 @@ func (s *search) nestables() (out []nestable) {
 		}
 		for _, f := range fields {
 			at := slices.IndexFunc(s.profile.Segments, func(b form.Segments) bool { return b.Field == f.Name })
-			if at < 0 || unscored && !s.profile.Segments[at].Replace { // where only the order would change
+			if at < 0 || unscored && !s.profile.Segments[at].Replace { // only the order would change
 				continue
 			}
 			n := nestable{clause: c, boost: f.Boost, several: len(fields) > 1, segments: &s.profile.Segments[at], reason: why}
@@ -123,13 +122,13 @@ func (s *search) nestables() (out []nestable) {
 				n.reason = reason.TooDeep
 			}
 			out = append(out, n)
-			break // of several fields with segments the first
+			break // only the first of several fields with segments
 		}
 	}
 	return out
 }
 
-// findSegments finds out whether the indices hold the segments as configured.
+// findSegments checks whether the indices store the segments as configured.
 func (a *asker) findSegments(ctx context.Context, n *nestable) error {
 	text := n.clause.Text
 	switch {

@@ -10,24 +10,24 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A target is a field of a clause that terms may be added for, with what was
-// found out about it.
+// A target is a field of a clause that may get terms, with what is known about
+// it.
 type target struct {
 	clause *form.Clause
 	field  *form.Field
 	at     [2]int // the indexes of clause and field
-	// text has the terms of the clause with their rows, nil where it was left alone
-	// before.
+	// text has the terms of the clause with their rows. It is nil if the field was
+	// left alone earlier.
 	text terms.Text
 	rows Rows
-	// named says that a matrix is bound to the field by its full name.
+	// named says that a matrix is bound to the field's full name.
 	named bool
-	// weights are set in the modes that need them, nil where none are bound.
+	// weights are set in the modes that need them, nil if none are bound.
 	weights Weights
 }
 
-// A choice is what a measure chooses for a target. Its clause and its field are
-// the measure's own.
+// A choice is what a measure chooses for a target. It points to a copy of the
+// clause and field.
 type choice struct {
 	*form.Field
 	clause *form.Clause
@@ -36,11 +36,10 @@ type choice struct {
 	docFreqs []int64
 }
 
-// begin returns copies of the clauses, with room for what is chosen for the
-// targets that are open.
+// begin returns copies of the clauses, with a choice for each open target.
 func (a *asker) begin(open []*target) ([]form.Clause, []choice) {
 	clauses, choices := form.Copied(a.clauses), a.m.choices[:0]
-	for i := range a.targets { // those that are left alone may be compared (soft)
+	for i := range a.targets { // ModeSoft may compare those left alone
 		if t := &a.targets[i]; t.text != nil {
 			f := &clauses[t.at[0]].Fields[t.at[1]]
 			f.Terms = a.m.selection()
@@ -58,11 +57,11 @@ func (a *asker) begin(open []*target) ([]form.Clause, []choice) {
 func (t *target) closed() bool { return t.field.Reason != "" || t.clause.Reason != "" }
 func (c choice) closed() bool  { return c.Reason != "" || c.clause.Reason != "" }
 
-// follows reports whether it uses the selection of the first field.
+// follows reports whether the target uses the selection of the first field.
 func (t *target) follows() bool { return t.clause.TermCentric && t.at[1] != 0 }
 func (c choice) follows() bool  { return c.of.follows() }
 
-// lead returns the field whose selection it uses.
+// lead returns the field whose selection c uses.
 func (c choice) lead() *form.Field {
 	if c.clause.TermCentric {
 		return &c.clause.Fields[0]
@@ -74,7 +73,7 @@ func stillOpen[T interface{ closed() bool }](some []T) []T {
 	return slices.DeleteFunc(some, func(t T) bool { return t.closed() })
 }
 
-// leading returns those that have a selection of their own.
+// leading returns those with a selection of their own.
 func leading[T interface{ follows() bool }](some []T) []T {
 	if follows := func(t T) bool { return t.follows() }; slices.ContainsFunc(some, follows) {
 		return slices.DeleteFunc(slices.Clone(some), follows)
@@ -82,16 +81,16 @@ func leading[T interface{ follows() bool }](some []T) []T {
 	return some
 }
 
-// sideBySide bounds the questions that one search asks at a time. OpenSearch
-// queues 16 analyses on one thread and refuses the next.
+// sideBySide is how many questions one search asks at a time. OpenSearch queues
+// 16 analyses on one thread and rejects more.
 const sideBySide = 8
 
-// each calls f for each of some, several at the same time.
+// each calls f for each element, several at the same time.
 func each[T any](some []T, f func(t T) error) error {
 	return recovery.InParallel(len(some), sideBySide, func(i int) error { return f(some[i]) })
 }
 
-// memory is what one expansion leaves to the next.
+// memory is reused from one expansion to the next.
 type memory struct {
 	parser     dsl.Parser
 	clauses    []form.Clause
@@ -103,7 +102,7 @@ type memory struct {
 	weighing
 }
 
-// weighing is memory for the terms of one question.
+// weighing is memory for the terms of one target.
 type weighing struct {
 	terms    []string
 	rows     []simmatrix.Row
@@ -137,7 +136,7 @@ func (m *memory) release() {
 	m.parser.Release()
 }
 
-// sized returns s with length n, all zero.
+// sized returns a slice of n zero values, in the memory of s if possible.
 func sized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)

@@ -11,40 +11,40 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// [ModeVectors] has the engine score hits by vectors that the documents have of
-// a field, see package expand/vectors. With w being [Profile.SoftWeight], the score of
-// a clause is
+// In [ModeVectors] the engine scores hits by vectors of a field in the
+// documents, see package expand/vectors. With w = [Profile.SoftWeight], the
+// score of a clause is
 //
-//	BM25 + w/(1 − w)·M·vector    M = scale·Σ_i x_i idf_i, the most that BM25 gives
-//	vector                       where w is 1
+//	BM25 + w/(1 − w)·M·vector    M = scale·Σ_i x_i idf_i, the largest BM25 score
+//	vector                       if w is 1
 //
-// with the BM25 of the clause as it came, which stays in the query, so that all
-// that it finds is found. Vectors find more, unless the clause counts its words
-// or Profile.SameMatches says that it finds the same.
+// BM25 is that of the original clause, which stays in the query, so that
+// everything it finds is found. Vectors find more, unless the clause counts its
+// words or Profile.SameMatches is set.
 //
-// With w = 1 the scores are of another scale: where one clause of a search that
-// looks for text cannot be scored like this, none is. Clauses that are not have
-// terms added as in [ModeBM25], and say why.
+// With w = 1 the scores have another scale. So if one text clause of a search
+// cannot be scored this way, none is. Clauses that are not get terms added as
+// in [ModeBM25], and give the reason.
 
 // byVectors is the measure of [ModeVectors].
 type byVectors struct {
 	*asker
 
-	// reasons say, by clause, why it cannot be scored by vectors, and fields what
-	// is known of a target that may be.
+	// reasons has, by clause, why vectors cannot score it. fields has what is
+	// known of the targets that vectors may score.
 	reasons []reason.Reason
 	fields  map[*target]*vectorField
 }
 
-// A vectorField is what vectors score a target by.
+// A vectorField is the vector query of a target.
 type vectorField struct {
 	model  *vectors.Model
-	mixed  bool          // some documents have vectors by another
-	reason reason.Reason // why there is no query in its vectors
+	mixed  bool          // some documents have vectors of another model
+	reason reason.Reason // why there is no query
 	query  form.Vector
 }
 
-// asksAbout returns the targets whose models are to be asked for.
+// asksAbout returns the targets whose models are needed.
 func (a *byVectors) asksAbout(open []*target) (some []*target) {
 	a.reasons, a.fields = make([]reason.Reason, len(a.clauses)), map[*target]*vectorField{}
 	if a.pins.Vectors == nil {
@@ -53,7 +53,7 @@ func (a *byVectors) asksAbout(open []*target) (some []*target) {
 	a.reasons = a.notRanked(reason.NoVectors, a.alone(), func(c *form.Clause) reason.Reason {
 		switch {
 		case a.s.PIT.Has:
-			return reason.PointInTime // its pages remember no vectors
+			return reason.PointInTime // later pages cannot reuse vectors
 		case c.TooDeep(form.Vectors):
 			return reason.TooDeep
 		}
@@ -82,11 +82,11 @@ func (a *byVectors) ask(ctx context.Context, t *target) (err error) {
 	return failed(StageVectors, err)
 }
 
-// alone reports whether vectors are all that scores.
+// alone reports whether only vectors score.
 func (a *byVectors) alone() bool { return a.s.profile.SoftWeight == 1 }
 
-// notByNearest returns why the nearest documents cannot be asked for: engines
-// take such a query in plain searches.
+// notByNearest returns why a search for the nearest documents is not possible,
+// or "". Engines accept such queries only in plain searches.
 func (a *byVectors) notByNearest(c *form.Clause) reason.Reason {
 	why := a.s.fixedOrder()
 	switch {
@@ -94,7 +94,7 @@ func (a *byVectors) notByNearest(c *form.Clause) reason.Reason {
 		return reason.Endpoint
 	case why != "":
 		return why
-	case onlyOrder(c) && namesQueries(c.Parsed.At.Of(a.s.Body)): // it filters them, too
+	case onlyOrder(c) && namesQueries(c.Parsed.At.Of(a.s.Body)): // the clause filters the nearest documents, too
 		return reason.Named
 	}
 	return ""
@@ -104,8 +104,7 @@ func (a *byVectors) notByNearest(c *form.Clause) reason.Reason {
 // count its words.
 func onlyOrder(c *form.Clause) bool { return c.SameMatches || c.Counted() }
 
-// choose makes the queries in vectors, and has terms added to the targets that
-// get none.
+// choose makes the vector queries, and adds terms to the targets without one.
 func (a *byVectors) choose(ctx context.Context, targets []*target) (chosen, error) {
 	some := slices.DeleteFunc(slices.Clone(targets), func(t *target) bool { return a.fields[t] == nil })
 	if err := each(some, func(t *target) error { return a.makeVector(ctx, t) }); err != nil {
@@ -148,7 +147,7 @@ func (a *byVectors) choose(ctx context.Context, targets []*target) (chosen, erro
 	return c, nil
 }
 
-// makeVector makes the query in the vectors of a target.
+// makeVector makes the vector query of a target.
 func (a *byVectors) makeVector(ctx context.Context, t *target) error {
 	v, o := a.fields[t], a.s.profile
 	if v.reason == "" && v.model.Meta().Store.Dense() {

@@ -22,8 +22,8 @@ type indexFieldFlags struct {
 	field string
 }
 
-// required returns an error for each flag without a value. namesAndValues has
-// the name of each before its value.
+// required returns an error for each flag with an empty value. Its arguments
+// are names and values in turn.
 func required(namesAndValues ...string) (err error) {
 	for flag := range slices.Chunk(namesAndValues, 2) {
 		if flag[1] == "" {
@@ -33,18 +33,18 @@ func required(namesAndValues ...string) (err error) {
 	return err
 }
 
-// openWeights opens what norms snapshot made, and refuses a similarity matrix.
+// openWeights opens weights of norms snapshot. It rejects a similarity matrix.
 func (f *indexFieldFlags) openWeights(cmd *cobra.Command, ref string, redis *cli.Redis) (*simmatrix.Matrix, error) {
 	m, err := redis.Matrix(cmd.Context(), cmd.ErrOrStderr(), ref)
 	if err == nil && m.Meta().MaxNeighbors > 0 {
-		err = fmt.Errorf("%s is a similarity matrix, not weights: its terms have neighbors, and its document frequencies need not be those of the index; "+
+		err = fmt.Errorf("%s is a similarity matrix, not weights: its terms have neighbors, and its document frequencies may not be those of the index; "+
 			"make weights of the index with: akin norms snapshot --cluster %s --index %s --field %s --out weights.akin", ref, f.URL, f.Index, f.field)
 	}
 	return m, err
 }
 
-// command completes a command about the field. check reports what is wrong with
-// flags of its own, and run has a connection to the cluster.
+// command completes a command for the field. check returns what is wrong with
+// the command's own flags. run gets a connection to the cluster.
 func (f *indexFieldFlags) command(
 	cmd *cobra.Command, check func() error, run func(cmd *cobra.Command, cluster documents.API, report *cli.Progress) error,
 ) *cobra.Command {
@@ -68,15 +68,15 @@ func (f *indexFieldFlags) command(
 	return cmd
 }
 
-// reading reads the terms of the field. tooLarge is called with each document
-// that has too many.
+// reading returns a reading of the field's terms. tooLarge is called for each
+// document with too many terms.
 func (f *indexFieldFlags) reading(cluster documents.API, report *cli.Progress, tooLarge func(doc documents.DocRef, err error)) *enrich.Reading {
 	return &enrich.Reading{Cluster: cluster, Index: f.Index, Field: f.field, Progress: report.Step, OnTooLarge: tooLarge}
 }
 
-// countable returns the concrete indices that map the field. It refuses a field
-// whose terms cannot be counted, and one whose norms would be taken for those
-// of another.
+// countable returns the concrete indices that map the field. It rejects a field
+// whose terms cannot be counted, and one whose norms would have the same name
+// as another field's.
 func (f *indexFieldFlags) countable(ctx context.Context, cluster documents.API) ([]mapping.Inspection, error) {
 	found, err := cluster.Countable(ctx, f.Index, f.field)
 	for _, i := range found {
@@ -87,7 +87,7 @@ func (f *indexFieldFlags) countable(ctx context.Context, cluster documents.API) 
 		for _, other := range texts {
 			if other != f.field && esclient.NormName(other) == esclient.NormName(f.field) {
 				return nil, fmt.Errorf("index %q has the text fields %q and %q: their lengths would have one name, %s, "+
-					"so that one index can have them for one of the two only, and only if the other is none of text",
+					"so an index can store them for only one of the two, and only if the other is not a text field",
 					i.Index, f.field, other, esclient.NormPath(f.field))
 			}
 		}
@@ -95,9 +95,9 @@ func (f *indexFieldFlags) countable(ctx context.Context, cluster documents.API) 
 	return found, err
 }
 
-// checkMapping returns an error with what the mappings of some of the indices
-// lack, of which lacking returns the mapping to put. The engine would map what
-// is written as it sees fit.
+// checkMapping returns an error that says what the mappings of the indices
+// lack. lacking returns the mapping to add to an index. Without it the engine
+// would choose a mapping itself.
 func (f *indexFieldFlags) checkMapping(indices []mapping.Inspection, what string, lacking func(i *mapping.Inspection) ([]byte, error)) error {
 	var names []string
 	var body []byte
@@ -113,7 +113,7 @@ func (f *indexFieldFlags) checkMapping(indices []mapping.Inspection, what string
 	if names == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: the mapping lacks what the %s are stored in, or has it otherwise; put it first:\n  PUT /%s/_mapping\n  %s",
+	return fmt.Errorf("%s: the mapping lacks the fields for the %s, or maps them differently; put this first:\n  PUT /%s/_mapping\n  %s",
 		cli.Some(names), what, f.Index, body)
 }
 
@@ -123,23 +123,22 @@ type fillFlags struct {
 	all, dryRun bool
 }
 
-const fillHelp = `Each document is updated in part, once: its _version and _seq_no go up, and ingest
-pipelines do not run. One that somebody writes at the same time is left as it is written,
-and done in another round. The exit status is 1 where documents are left after five
-rounds, and where some fail. backfill can be stopped at any time; the same command goes on
-from there.
+const fillHelp = `Each document gets one partial update: its _version and _seq_no go up, and ingest pipelines
+do not run. A document that somebody else writes at the same time is left for another
+round. The exit status is 1 if documents are left after five rounds, or if some fail. You
+can stop backfill at any time; the same command continues from there.
 
-Documents that are written later are done when it is run again, from cron for example: a
-new one, and one that was written as a whole, is found by every run, and one that was
-updated in part by a run with --all. What is right already is not written.`
+Run it again, from cron for example, for documents written later. Every run finds new
+documents and those written as a whole. Only a run with --all finds those updated in part.
+Documents that are already right are not written.`
 
-// backfill completes the command of a backfill, which gives documents what,
-// such as vectors. prepare says why they cannot be given it; it may ask the
-// cluster.
+// backfill completes the command of a backfill that stores what, such as
+// vectors, in documents. prepare returns an error if that is not possible; it
+// may ask the cluster.
 func (f *fillFlags) backfill(
 	cmd *cobra.Command, what string, check func() error, prepare func(cmd *cobra.Command, cluster documents.API) (filling, error),
 ) *cobra.Command {
-	cmd.Flags().BoolVar(&f.all, "all", false, "compute all "+what+" again; documents that hold the right ones are not written")
+	cmd.Flags().BoolVar(&f.all, "all", false, "compute all "+what+" again; documents that already have the right ones are not written")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "count the documents to do, in each index, and write nothing")
 	return f.command(cmd, check, func(cmd *cobra.Command, cluster documents.API, report *cli.Progress) error {
 		g, err := prepare(cmd, cluster)
@@ -156,12 +155,12 @@ func (f *fillFlags) backfill(
 
 type filling struct {
 	task enrich.Task
-	// kind and id name it, such as "weights" and their id; empty says what the
-	// documents that count as such have none of.
+	// kind and id describe it, such as "weights" and their id. empty is what the
+	// documents counted as empty lack.
 	kind, id, empty string
-	// indices are the concrete ones that have the field.
+	// indices are the concrete indices with the field.
 	indices []mapping.Inspection
-	// end tells of what was made; it may be nil.
+	// end reports what was done; it may be nil.
 	end func(report *cli.Progress)
 }
 
@@ -172,7 +171,7 @@ func (f *fillFlags) fill(ctx context.Context, cluster documents.API, g filling, 
 	if err != nil {
 		return err
 	}
-	if err := enrich.Refresh(ctx, cluster, f.Index); err != nil { // what was done a moment ago is not to be counted again
+	if err := enrich.Refresh(ctx, cluster, f.Index); err != nil { // do not count what was just done
 		return err
 	}
 	docs, err := cluster.Count(ctx, f.Index, query)
@@ -203,10 +202,10 @@ func (f *fillFlags) fill(ctx context.Context, cluster documents.API, g filling, 
 		},
 		OnRound: func(conflicts int, err error) {
 			if err != nil {
-				report.Tell("%v; going on with what is left", err)
+				report.Tell("%v; continuing with the rest", err)
 				return
 			}
-			report.Tell("%d documents were written by others meanwhile; going on with those", conflicts)
+			report.Tell("%d documents were written by others meanwhile; trying those again", conflicts)
 		},
 	})
 	report.Tell("%d documents written, %d of them without %s; %d unchanged, %d deleted meanwhile, %d conflicts left, %d failed",

@@ -16,14 +16,14 @@ func newCheck() *cobra.Command {
 	var file, index string
 	asJSON := false
 	cmd := &cobra.Command{
-		Use: "check --config FILE", Short: "Try a configuration: cluster, rights, Redis, matrices, fields",
-		Long: `check tries what a configuration says, and changes nothing: each node of the cluster,
-the rights of akin's own calls, certificates, Redis, and each matrix. For each text
-field of the indices that matrices are bound to, or of --index, it expands searches for
-a few words of documents as akin serve would, and says by which matrix and in which
-form, or why not. Few known terms mean a matrix of another language or analyzer.
+		Use: "check --config FILE", Short: "Check a configuration: cluster, privileges, Redis, matrices, fields",
+		Long: `check tries a configuration and changes nothing: each node of the cluster, the privileges
+of akin's own calls, certificates, Redis, and each matrix. For each text field of the
+indices that matrices are bound to, or of --index, it expands searches for a few words of
+documents like akin serve. It prints the matrix and the form, or why the search stays
+unchanged. If few terms are known, the matrix has another language or analyzer.
 
-The exit status is 0 where there is no error, and 1 otherwise. Warnings are no errors.`,
+The exit status is 1 if there is an error, otherwise 0. Warnings are not errors.`,
 		Example: `  akin check --config akin.yml
   akin check --config akin.yml --index products --json`,
 		Args: cli.NoArgs,
@@ -39,13 +39,13 @@ The exit status is 0 where there is no error, and 1 otherwise. Warnings are no e
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration file (required)")
-	cmd.Flags().StringVar(&index, "index", "", "indices to look at; default those that matrices are bound to")
+	cmd.Flags().StringVar(&index, "index", "", "indices to check; default those that matrices are bound to")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-// runCheck tries the configuration in a file. index, unless "", says which
-// indices are looked at in place of those that matrices are bound to.
+// runCheck tries the configuration in a file. index, unless "", replaces the
+// indices that matrices are bound to.
 func runCheck(ctx context.Context, file, index string) *checkReport {
 	r := &checkReport{Checks: []checkResult{}, Fields: []checkedField{}}
 	cfg, err := configs.Load(ctx, file)

@@ -56,14 +56,14 @@ func (r *checkReport) certificate(about string, c *x509.Certificate) {
 	verdict, says := verdictOK, "valid until "
 	switch left := time.Until(c.NotAfter); {
 	case left < 0:
-		verdict, says = verdictError, "has expired on "
+		verdict, says = verdictError, "expired on "
 	case left < 30*24*time.Hour:
 		verdict = verdictWarning
 	}
 	r.add(verdict, about, "certificate of "+c.Subject.String()+" "+says+c.NotAfter.UTC().Format(time.DateOnly))
 }
 
-// nodes asks each node of the cluster what it is, and reports whether one
+// nodes asks each node of the cluster for its version, and reports whether one
 // answers with akin's credentials.
 func (r *checkReport) nodes(ctx context.Context, cfg *configs.Config) (reached bool) {
 	clients, own, err := cli.ClusterTLS(cfg.Cluster.TLS)
@@ -72,7 +72,7 @@ func (r *checkReport) nodes(ctx context.Context, cfg *configs.Config) (reached b
 		return false
 	}
 	if cfg.Cluster.TLS.InsecureSkipVerify {
-		r.add(verdictWarning, "cluster.tls", "insecure_skip_verify: whoever is on the way can pass for the cluster")
+		r.add(verdictWarning, "cluster.tls", "insecure_skip_verify: anyone on the network path can impersonate the cluster")
 	}
 	for _, node := range cfg.Cluster.URLs {
 		about := "node " + node
@@ -124,15 +124,15 @@ func (r *checkReport) security(ctx context.Context, node string, clients *tls.Co
 	case err != nil:
 		r.fail(about, err)
 	case given:
-		r.add(verdictWarning, about, "the cluster answers without credentials, too: those of akin protect nothing")
+		r.add(verdictWarning, about, "the cluster also answers without credentials: akin's credentials protect nothing")
 	default:
-		r.add(verdictOK, about, "off: the cluster answers all who can reach it")
+		r.add(verdictOK, about, "off: the cluster answers anyone who can reach it")
 	}
 }
 
 func (r *checkReport) matrices(cfg *configs.Config, app *serve.App) {
 	if len(cfg.Matrices) == 0 {
-		r.Checks = append(r.Checks, checkResult{verdictWarning, "matrices", "none: searches are forwarded as they come", "add an entry to matrices; akin init proposes some"})
+		r.Checks = append(r.Checks, checkResult{verdictWarning, "matrices", "none: searches are forwarded unchanged", "add an entry to matrices; akin init proposes some"})
 	}
 	if !cfg.Expansion.Enabled {
 		r.add(verdictWarning, "expansion.enabled", "false: only searches that name a profile are expanded")
@@ -148,7 +148,7 @@ func (r *checkReport) served(what string, entries []configs.Matrix, states []sto
 		file := entries[slices.IndexFunc(entries, func(e configs.Matrix) bool { return e.Name == m.Name })].File
 		where := "from " + cmp.Or(file, m.Source)
 		if m.Problem != "" {
-			next := "see that Redis answers at redis.url, and push one: akin matrix push --redis URL --name " + m.Name + " --activate FILE"
+			next := "make sure that Redis answers at redis.url, and push a matrix: akin matrix push --redis URL --name " + m.Name + " --activate FILE"
 			switch {
 			case what == "weights ":
 				next = ""
@@ -166,7 +166,7 @@ func (r *checkReport) served(what string, entries []configs.Matrix, states []sto
 			r.add(verdictOK, about, "learned from documents alone. "+strings.ReplaceAll(strings.TrimSpace(betterWords), "\n", " "))
 		}
 		if m.NoWords != "" {
-			r.add(verdictWarning, about, "words that no document has stay as they are (expansion.nearest_words): "+m.NoWords)
+			r.add(verdictWarning, about, "words that no document contains stay unchanged (expansion.nearest_words): "+m.NoWords)
 		}
 	}
 }

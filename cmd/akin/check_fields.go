@@ -21,17 +21,19 @@ import (
 )
 
 const (
-	// maxLooked bounds the fields that are looked at, lookTime the time for all.
+	// maxLooked is how many fields are checked, lookTime how long all of them may
+	// take.
 	maxLooked = 200
 	lookTime  = time.Minute
-	// fewKnown is the share of frequent terms with a row below which the matrix
-	// seems to be of another language or analyzer, where there are enoughTerms.
+	// fewKnown is the share of frequent terms with a row. Below it, the matrix is
+	// probably for another language or analyzer, if there are at least
+	// enoughTerms.
 	fewKnown, enoughTerms = 0.4, 10
 )
 
 type place struct{ index, field string }
 
-// fields tries the calls of akin's own, and looks at each field.
+// fields tries akin's own calls, and checks each field.
 func (r *checkReport) fields(ctx context.Context, cfg *configs.Config, app *serve.App, index string) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -67,7 +69,7 @@ func (r *checkReport) fields(ctx context.Context, cfg *configs.Config, app *serv
 		report, err := app.Preview(ctx, p.index, p.field)
 		f := judge(&report, err)
 		if f.Reason == reason.NoMatrix && unserved {
-			f.Verdict, f.Says = verdictWarning, "no matrix is bound, or it is one that cannot be served, see above: searches stay as they are"
+			f.Verdict, f.Says = verdictWarning, "no matrix is bound, or its matrix cannot be served, see above: searches stay unchanged"
 		}
 		r.Fields = append(r.Fields, f)
 		scripts = scripts || report.Scripts
@@ -75,8 +77,8 @@ func (r *checkReport) fields(ctx context.Context, cfg *configs.Config, app *serv
 	r.scripts(cfg, scripts)
 }
 
-// chosen returns the places to look at: the text fields, and what is named in
-// full and is none.
+// chosen returns the places to check: the text fields, and configured full
+// names that are not text fields.
 func chosen(cfg *configs.Config, expression string, found []esclient.TextIndex) (places []place) {
 	names, fields := map[string]bool{}, map[string]bool{}
 	for _, i := range found {
@@ -113,15 +115,15 @@ func firstField(cfg *configs.Config) string {
 	return "_any_"
 }
 
-// rights tries each kind of call of akin's own in one place, and reports
-// whether all that serving needs are allowed.
+// rights tries each kind of akin's own calls in one place, and reports whether
+// all that serving needs are allowed.
 func (r *checkReport) rights(ctx context.Context, client *esclient.Client, p place) bool {
 	const pipelines = "right to read search pipelines"
 	all := true
 	for _, right := range []struct {
 		about, name string
 		call        func() error
-		use         string // what else than serving needs it
+		use         string // what needs it besides serving
 	}{
 		{"right to analyze", "indices:admin/analyze", func() error {
 			_, err := client.AnalyzeWords(ctx, p.index, p.field, []string{"akin"})
@@ -148,7 +150,7 @@ func (r *checkReport) rights(ctx context.Context, client *esclient.Client, p pla
 		}, "akin matrix build"},
 		{pipelines, "cluster:admin/search/pipeline/get", func() error {
 			return client.Do(ctx, esclient.Call{Path: "/_search/pipeline"}, &map[string]any{})
-		}, "searches with a search pipeline, hybrid ones above all"},
+		}, "searches with a search pipeline, above all hybrid searches"},
 	} {
 		err := right.call()
 		refused, ok := errors.AsType[*esclient.Error](err)
@@ -161,7 +163,7 @@ func (r *checkReport) rights(ctx context.Context, client *esclient.Client, p pla
 			all = false
 		case ok && (refused.Status >= 500 || refused.Status == 429):
 			r.add(verdictWarning, right.about, "not known: "+err.Error())
-		default: // what else went wrong the field says
+		default: // the checks of the fields report other errors
 			r.add(verdictOK, right.about, right.name)
 		}
 	}
@@ -195,17 +197,17 @@ func judge(s *serve.FieldReport, err error) checkedField {
 	few := s.Frequent >= enoughTerms && float64(s.Known) < fewKnown*float64(s.Frequent)
 	switch {
 	case s.Reason == reason.NoMatrix:
-		f.Says = "no matrix is bound: searches stay as they are"
+		f.Says = "no matrix is bound: searches stay unchanged"
 	case s.Reason == reason.UnknownToCluster:
 		f.Verdict, f.Says = verdictError, "the cluster does not know the index or its analyzer"
 	case s.Reason == reason.NotText:
-		f.Verdict, f.Says = verdictError, "not a field of type text in every index: take it out of matrices.fields"
+		f.Verdict, f.Says = verdictError, "not a field of type text in every index: remove it from matrices.fields"
 	case s.Reason == reason.NotWords:
-		f.Verdict, f.Says = verdictWarning, "its terms are parts of words, as n-grams are: a matrix of such terms has to name the field in full"
+		f.Verdict, f.Says = verdictWarning, "its terms are parts of words, such as n-grams: a matrix of such terms must name the field in full"
 	case s.Reason == reason.SearchPipeline:
-		f.Verdict, f.Says = verdictWarning, "a request processor of the index's search pipeline may read the query: searches stay as they are"
+		f.Verdict, f.Says = verdictWarning, "a request processor of the index's search pipeline may read the query: searches stay unchanged"
 	case s.Reason == reason.Mixed:
-		f.Verdict, f.Says = verdictWarning, "its indices analyze or score the field differently: search them one by one, or make them alike"
+		f.Verdict, f.Says = verdictWarning, "its indices analyze or score the field differently: search them one by one, or map the field alike"
 	case s.Segments == reason.NoMatrix:
 		f.Verdict, f.Says = verdictWarning, "no matrix is bound to the text of its segments: name that in matrices.fields, too"
 	case s.Segments != "" && s.Segments != reason.NotText:
@@ -217,7 +219,7 @@ func judge(s *serve.FieldReport, err error) checkedField {
 	case s.ByVectors():
 		f.Says = "scored by vectors of the documents"
 	case s.Added == 0 && s.Texts == 0:
-		f.Says = "no text to try it with: no document has one, or only nested documents have"
+		f.Says = "no text to try: no document has the field, or only nested documents have it"
 	case s.Added == 0 && len(s.LeftOut) > 0:
 		f.Verdict, f.Says = verdictWarning, "nothing was added to the words of some documents ("+string(s.Reason)+"): "+leftOut(s.LeftOut)
 	case s.Added == 0 && s.Reason == reason.NoNeighbors:
@@ -226,7 +228,7 @@ func judge(s *serve.FieldReport, err error) checkedField {
 		f.Verdict, f.Says = verdictWarning, "nothing was added to the words of some documents: "+string(s.Reason)
 	case s.Segments == reason.NotText:
 		f.Says = "without the segments of expansion.segments, which the index does not map: docs/segments.md has the mapping"
-	case s.Reason == reason.NoScripts: // the line about scripts says it
+	case s.Reason == reason.NoScripts: // the check of scripts reports it
 	case s.Reason != "":
 		f.Says = "not in the form configured: " + string(s.Reason)
 	}
@@ -246,13 +248,14 @@ func leftOut(words []expand.LeftOut) string {
 	return strings.Join(out, ", ")
 }
 
-// lacks says what a field lacks for the mode configured, "" for another reason.
+// lacks returns what a field lacks for the configured mode, or "" if the reason
+// is another one.
 func lacks(why reason.Reason) string {
 	switch why {
 	case reason.NoWeights:
-		return "weights names none for the field (no_weights): akin norms snapshot makes them"
+		return "no entry of weights is for the field (no_weights): akin norms snapshot makes weights"
 	case reason.NoLinear:
-		return "no field with this text has a score that is linear in the term frequency (no_linear_field): docs/modes.md has the mapping"
+		return "no field with this text scores linearly in the term frequency (no_linear_field): docs/modes.md has the mapping"
 	case reason.NoNorms:
 		return "the documents have no lengths by these weights (no_norms): docs/modes.md has the mapping, and akin norms backfill stores them"
 	case reason.NoVectors:
@@ -264,15 +267,15 @@ func lacks(why reason.Reason) string {
 
 func (r *checkReport) scripts(cfg *configs.Config, run bool) {
 	if !slices.ContainsFunc(r.Fields, func(f checkedField) bool { return f.Frequent > 0 }) {
-		return // it was not found out
+		return // no field was asked for it
 	}
 	scoring := cfg.Expansion.Scoring
 	switch {
 	case run:
-		r.add(verdictOK, "scripts", "the cluster runs them: scoring "+scoring.String()+" can be saturated")
+		r.add(verdictOK, "scripts", "the cluster runs scripts: scoring "+scoring.String()+" can be saturated")
 	case scoring == form.Auto || scoring == form.Saturated:
-		r.add(verdictOK, "scripts", "the cluster runs none: searches are scored in the form grouped")
+		r.add(verdictOK, "scripts", "the cluster runs no scripts: searches are scored in the form grouped")
 	default:
-		r.add(verdictOK, "scripts", "the cluster runs none, and scoring "+scoring.String()+" needs none")
+		r.add(verdictOK, "scripts", "the cluster runs no scripts, and scoring "+scoring.String()+" needs none")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/akin-search/akin/internal/serve"
 )
 
-// The verdicts.
+// The verdicts of a check.
 const (
 	verdictOK      = "ok"
 	verdictWarning = "warning"
@@ -29,20 +29,20 @@ type checkedField struct {
 	Verdict string `json:"verdict"`
 	serve.FieldReport
 
-	Says string `json:"says,omitempty"` // why not all is well
+	Says string `json:"says,omitempty"` // why the verdict is not plainly ok
 }
 
-// A checkReport is all that was tried. Left is how many fields were not
-// looked at.
+// A checkReport has the results of all checks. Left is how many fields were not
+// checked.
 type checkReport struct {
 	Checks []checkResult  `json:"checks"`
 	Fields []checkedField `json:"fields"`
 	Left   int            `json:"fields_left_out,omitempty"`
 }
 
-var errFound = errors.New("not all is well: see the lines that say error")
+var errFound = errors.New("the check failed: see the lines that say error")
 
-// Err returns ErrFound where something is in error.
+// Err returns errFound if a check failed.
 func (r *checkReport) Err() error {
 	bad := slices.ContainsFunc(r.Checks, func(c checkResult) bool { return c.Verdict == verdictError }) ||
 		slices.ContainsFunc(r.Fields, func(f checkedField) bool { return f.Verdict == verdictError })
@@ -60,7 +60,7 @@ func (r *checkReport) fail(about string, err error) {
 	r.Checks = append(r.Checks, checkResult{verdictError, about, err.Error(), cli.Next(err)})
 }
 
-// Print prints the report as two tables.
+// Print prints the report in two tables.
 func (r *checkReport) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, c := range r.Checks {
@@ -88,7 +88,7 @@ func (r *checkReport) Print(out io.Writer) error {
 		return err
 	}
 	if r.Left > 0 {
-		fmt.Fprintf(out, "and %d fields more: name their indices with --index\n", r.Left)
+		fmt.Fprintf(out, "and %d more fields: name their indices with --index\n", r.Left)
 	}
 	return nil
 }

@@ -32,9 +32,9 @@ func newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "demo", Short: "See akin work, with nothing else installed",
 		Long: `demo starts a small search engine in this process, fills it with three indices of
-short texts, learns a matrix from them, and puts akin in front. It shows what five
-searches find without and with akin, the terms that were added, and nDCG@10 over
-all judged queries, then stays up for you to try.`,
+short texts, learns a matrix from them, and puts akin in front. It shows five searches
+without and with akin, the added terms, and nDCG@10 over all judged queries. Then it
+keeps running, so that you can try your own searches.`,
 		Example: `  akin demo
   akin demo --once
   akin demo --port 9280`,
@@ -52,8 +52,8 @@ all judged queries, then stays up for you to try.`,
 func newDemoLoad() *cobra.Command {
 	var cluster cli.Cluster
 	cmd := &cobra.Command{
-		Use: "load --url URL", Short: "Index the demo corpus in a cluster of yours",
-		Long:    "load creates the indices " + demoIndices + " and fills them. It does not change one that exists already.",
+		Use: "load --url URL", Short: "Index the demo corpus in your cluster",
+		Long:    "load creates the indices " + demoIndices + " and fills them. It does not change an existing index.",
 		Example: `  akin demo load --url http://127.0.0.1:9200`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -75,8 +75,8 @@ func newDemoLoad() *cobra.Command {
 const demoMapping = `{"settings":{"number_of_shards":1,"number_of_replicas":0},` +
 	`"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"}}}}`
 
-// loadDemo creates and fills the indices of the demo corpus. It does not touch
-// one that exists already, which may be somebody's own.
+// loadDemo creates and fills the indices of the demo corpus. It does not change
+// an existing index, which may belong to somebody.
 func loadDemo(ctx context.Context, client *esclient.Client, report io.Writer) error {
 	cluster := documents.API{Client: client}
 	for _, index := range demo.Indices() {
@@ -103,8 +103,8 @@ func loadDemo(ctx context.Context, client *esclient.Client, report io.Writer) er
 func learnDemo(ctx context.Context, client *esclient.Client) (*simmatrix.Matrix, error) {
 	options := learn.DefaultCorpusOptions()
 	options.Source = "demo corpus"
-	// With the usual 100 dimensions for 645 texts, words are hardly related: nDCG@10
-	// of the judged queries rises by 9.9 %, with 50 by 13.0 %.
+	// With the usual 100 dimensions, few words of 645 texts are related: nDCG@10
+	// of the judged queries rises by 9.9 %, with 50 dimensions by 13.0 %.
 	options.Dimensions = 50
 	x := &indexReading{
 		Client: client, Scan: documents.ScanOptions{Index: demoIndices, Fields: []string{"title", "body"}}, Report: cli.NewProgress(io.Discard),
@@ -120,13 +120,14 @@ func learnDemo(ctx context.Context, client *esclient.Client) (*simmatrix.Matrix,
 	return learn.FromCorpus(ctx, texts.Corpus(terms), options, nil)
 }
 
-// demoConfig is for an akin on a port and the next one, 0 for free ones.
+// demoConfig returns the configuration of an akin that listens on port and the
+// next one, or on free ports if port is 0.
 func demoConfig(engine string, port int) *configs.Config {
 	cfg := configs.Default()
 	cfg.Listen.Address, cfg.Admin.Address = demoAddress(port, 0), demoAddress(port, 1)
 	cfg.Cluster.URLs = []string{engine}
 	cfg.Matrices = []configs.Matrix{{Name: "demo", Indices: []string{"*"}, Fields: []string{"*"}}}
-	cfg.Expansion.Budget = configs.Duration(time.Second) // the first searches find the caches cold
+	cfg.Expansion.Budget = configs.Duration(time.Second) // the first searches find cold caches
 	cfg.Expansion.DefaultFields = []string{"title", "body"}
 	same := configs.Profile{Enabled: true, Profile: cfg.Expansion.Profile}
 	same.SameMatches = true
@@ -134,7 +135,8 @@ func demoConfig(engine string, port int) *configs.Config {
 	return cfg
 }
 
-// demoAddress is that of a server of the demo, so many ports behind the first.
+// demoAddress returns the address of a demo server, at a distance from the
+// first port.
 func demoAddress(port, behind int) string {
 	if port > 0 {
 		port += behind
@@ -142,9 +144,9 @@ func demoAddress(port, behind int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
-// runDemo shows searches, and unless it is done once waits for the user's own
-// until ctx ends. These go to an akin of their own, so that the playground's
-// recent searches are the user's.
+// runDemo shows searches. Unless once is set, it then waits until ctx ends. The
+// user's own searches go to a second akin, so that the playground lists only
+// these.
 func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool, port int) (err error) {
 	engine, stopEngine, err := demo.NewEngine().Serve(ctx, demoAddress(port, 2))
 	if err != nil {
@@ -191,8 +193,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool, port int)
 	return nil
 }
 
-// serveHere serves an akin with one matrix in this process, on free ports,
-// until end is called.
+// serveHere runs an akin with one matrix in this process, until end is called.
 func serveHere(ctx context.Context, cfg *configs.Config, m *simmatrix.Matrix, log io.Writer) (akin, admin string, end func() error, err error) {
 	a, err := serve.New(ctx, serve.Options{
 		Config: cfg, Files: map[string]store.Loader{cfg.Matrices[0].Name: store.InMemory(m)}, Build: thisBuild(),

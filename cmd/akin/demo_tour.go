@@ -16,35 +16,35 @@ import (
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
-// sameProfile is the profile of the demo in which akin changes the order of the
-// hits and adds none.
+// sameProfile is the profile of the demo in which akin only changes the order
+// of the hits.
 const sameProfile = "same"
 
-// A demoTour goes to the servers of the demo over HTTP, as an application
-// would.
+// A demoTour sends searches to the servers of the demo over HTTP, like an
+// application.
 type demoTour struct {
 	Engine, Akin, Admin string // base URLs
 	Out                 io.Writer
 }
 
 const (
-	// nappies is the search that shows first what akin is for, and the judged
-	// query whose judgments it has.
+	// nappies is the first search shown. It uses the judgments of the query
+	// nappiesJudged.
 	nappies       = "nappies"
 	nappiesJudged = "q30"
-	// fromBest is how many of the queries are shown that gain most.
+	// fromBest is how many of the queries with the largest gain are shown.
 	fromBest = 3
 )
 
-// worse is the id of a query that akin makes worse, and whyWorse says why.
+// worse is the id of a query that akin makes worse. whyWorse explains it.
 const (
 	worse    = "q14"
 	whyWorse = `akin adds words for every word of a search, here also for "accepted", which matters less than "coupon". ` +
 		`In so few texts "way" looks related to it. A text on repairs has both words, and becomes the first hit.`
 )
 
-// Run shows figures of all judged queries, then searches side by side. It
-// returns the search that it shows first.
+// Run shows figures of all judged queries, then some searches side by side. It
+// returns the first search shown.
 func (t *demoTour) Run(ctx context.Context) (first compared, err error) {
 	var all []compared
 	for _, q := range demo.Queries() {
@@ -122,8 +122,8 @@ func (t *demoTour) show(ctx context.Context, heading string, c compared) error {
 
 func (t *demoTour) print(text string) { fmt.Fprint(t.Out, text) }
 
-// Invite says how to go on from a search with the akin and the admin port at
-// these URLs.
+// Invite shows how to repeat a search with the given URLs of akin and its admin
+// port.
 func (t *demoTour) Invite(c compared, akin, admin string) {
 	fmt.Fprintf(t.Out, invitation, t.Engine, akin, admin,
 		c.found[withoutAkin].total, c.found[with].total, c.found[same].total, c.query.Index, c.query.Text, sameProfile)
@@ -140,18 +140,18 @@ const (
 
 const legend = `
 Five of them, each without and with akin. A + marks a text that answers the
-search or helps with it; people judged that by reading, before any search.
-nDCG@10 says how well the first ten hits are ordered: 1.000 is as they judged.
+search or helps with it. People judged the texts by reading, before any search.
+nDCG@10 says how well the first ten hits are ordered: 1.000 is the judged order.
 `
 
-// invitation has the URLs of the engine, of akin and of its admin port, then
-// what the searches find, then what they search.
+// invitation is formatted with the URLs of the engine, of akin and of its admin
+// port, then the totals of the searches, then the search.
 const invitation = `
 Try it yourself: %[8]s without akin, %[4]d hits
 
   curl -s '%[1]s/%[7]s/_search?q=%[8]s&pretty'
 
-with akin, %[5]d hits, the same and those with related words, diapers among them
+with akin, %[5]d hits, also those with related words such as diapers
 
   curl -s '%[2]s/%[7]s/_search?q=%[8]s&pretty'
 
@@ -159,7 +159,7 @@ with akin and matching: same, %[6]d hits
 
   curl -s '%[2]s/%[7]s/_search?q=%[8]s&akin_profile=%[9]s'
 
-and what akin makes of the search, and why:
+and to see how akin rewrites the search, and why:
 
   curl -s -X POST '%[3]s/_akin/expand/%[7]s?q=%[8]s'
 
@@ -167,22 +167,22 @@ and what akin makes of the search, and why:
 Ctrl-C ends the demo.
 `
 
-// ways are the three ways to search, by their place in a [compared].
+// The ways to search are indices of [compared].
 const (
 	withoutAkin = iota
 	with
-	same // as with, with matching: same
+	same // like with, with matching: same
 	ways
 )
 
-// compared is a judged query with what each way of searching it finds.
+// compared is a judged query with the result of each way to search.
 type compared struct {
 	query demo.Query
 	found [ways]found
 }
 
 type found struct {
-	total int // hits, also those that were not asked for
+	total int // all hits
 	hits  []hit
 	ndcg  float64
 }
@@ -232,14 +232,14 @@ func summary(all []compared) string {
 	n := float64(len(all))
 	return fmt.Sprintf(`
 nDCG@%d over %d judged queries: %.3f without akin, %.3f with it, %+.1f %%.
-With akin %d queries are ordered better, %d worse and %d as before.
-Every hit of a search without akin is one with it, too. Behind and between them
-stand texts that have related words only: totals and facets grow.
-With "matching: same" there are no others, only their order changes: %.3f.
+With akin %d queries rank better, %d worse and %d as before.
+With akin a search finds all the hits that it finds without, and also texts with
+only related words: totals and facets grow.
+With "matching: same" it finds the same hits and only reorders them: %.3f.
 `, rankedHits, len(all), sum[withoutAkin]/n, sum[with]/n, 100*(sum[with]/sum[withoutAkin]-1), better, worse, len(all)-better-worse, sum[same]/n)
 }
 
-// cell returns hit i in the width of its column, with a + where it is relevant.
+// cell returns hit i in the width of its column, with a + if it is relevant.
 func cell(c compared, way, i int) string {
 	if i >= len(c.found[way].hits) {
 		return ""
@@ -256,8 +256,8 @@ func cell(c compared, way, i int) string {
 	return mark + " " + string(title)
 }
 
-// addedTerms lists the added terms with the largest boosts, each with the word
-// that it was added for and its similarity to it.
+// addedTerms lists the added terms with the largest boosts, each with its
+// original word and their similarity.
 func addedTerms(clauses []expand.Explanation) string {
 	var added []expand.Added
 	for _, c := range clauses {
@@ -281,7 +281,7 @@ func addedTerms(clauses []expand.Explanation) string {
 	return strings.Join(parts, ", ")
 }
 
-// wrap returns text in lines that fit, the first after its label.
+// wrap breaks text into lines that fit, the first after label.
 func wrap(label, text string) string {
 	var b strings.Builder
 	line := label

@@ -30,17 +30,16 @@ func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
 	s.Depth = depth
 	a.Register(flags, "URL of the cluster")
 	flags.StringVar(&a.Akin, "akin", "", "URL of a running akin")
-	flags.StringVar(&a.Admin, "akin-admin", "", "URL of its admin port, which knows the terms it added")
-	flags.StringArrayVar(&a.Arms, "arm", []string{"direct"}, "a way to search; give several, the first is what others are compared with")
-	flags.StringVar(&a.Title, "title", "", "field that has the titles of documents, for those who read the results")
+	flags.StringVar(&a.Admin, "akin-admin", "", "URL of its admin port, which tells the added terms")
+	flags.StringArrayVar(&a.Arms, "arm", []string{"direct"}, "a way to search; give several to compare them with the first")
+	flags.StringVar(&a.Title, "title", "", "field with the titles of documents, to show in the results")
 	flags.StringVar(&s.Template, "template", "", "file of a search body with {{query}} in a string")
-	flags.StringVar(&s.Resume, "resume", "", "keep the answers in this file, from which an interrupted run goes on")
+	flags.StringVar(&s.Resume, "resume", "", "keep the answers in this file, so that an interrupted run can continue")
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON, with each query")
 }
 
-// begin opens the file of --resume, and the arms that search the cluster. What
-// goes wrong inside an akin in this process is logged on stderr. Its caller
-// closes both.
+// begin opens the file of --resume and the arms. An akin in this process logs
+// to stderr. The caller closes both.
 func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*armSet, error) {
 	if err := f.searches.Open(); err != nil {
 		return nil, err
@@ -49,18 +48,18 @@ func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*armSet, err
 	return openArms(ctx, f.arms)
 }
 
-// searchCount says how queries are searched for.
+// searchCount says how to send queries.
 type searchCount struct {
-	Template string // the file of a search body; "" where queries have their own
-	Depth    int    // hits to ask for where the search says no size
-	Resume   string // the file that keeps the answers; "" for none
+	Template string // the file of a search body; "" if queries have their own
+	Depth    int    // hits to ask for if the search has no size
+	Resume   string // the file that stores the answers; "" for none
 
-	// Kept is what the file of --resume has.
+	// Kept has the answers in the file of --resume.
 	Kept *evaluate.Kept
 	file *os.File
 }
 
-// ReadTemplate reads the template, which asks for the field title.
+// ReadTemplate reads the template. The template asks for the field title.
 func (s *searchCount) ReadTemplate(ctx context.Context, title string) (t *evaluate.Template, err error) {
 	var body []byte
 	if s.Template != "" {
@@ -74,7 +73,7 @@ func (s *searchCount) ReadTemplate(ctx context.Context, title string) (t *evalua
 	return t, cli.Usage(err)
 }
 
-// Open opens the file of --resume, which Close closes.
+// Open opens the file of --resume.
 func (s *searchCount) Open() (err error) {
 	if s.Resume == "" {
 		return nil
@@ -96,9 +95,9 @@ func (s *searchCount) Close() {
 	}
 }
 
-// Send sends queries through the arms but for what the file of --resume has,
-// and shows its progress on stderr. Queries are left out whose error is
-// refused; nil is none.
+// Send sends queries through the arms, except those answered in the file of
+// --resume, and shows the progress on stderr. It leaves out queries with an
+// error for which refused returns true; refused may be nil.
 func (s *searchCount) Send(ctx context.Context, set *armSet, queries []evaluate.Query, t *evaluate.Template, refused func(error) bool, stderr io.Writer) ([]evaluate.Answered, error) {
 	progress := cli.NewProgress(stderr)
 	defer progress.End()
@@ -108,7 +107,7 @@ func (s *searchCount) Send(ctx context.Context, set *armSet, queries []evaluate.
 	case err != nil && s.file != nil:
 		err = fmt.Errorf("%w\n%d of %d queries are in %s: the same command goes on from there", err, len(answered), len(queries), s.Resume)
 	case err != nil:
-		err = fmt.Errorf("%w\n%d of %d queries were answered; with --resume FILE they are kept, and the same command goes on", err, len(answered), len(queries))
+		err = fmt.Errorf("%w\n%d of %d queries were answered; with --resume FILE the answers are kept, and the same command goes on", err, len(answered), len(queries))
 	}
 	return answered, err
 }
@@ -124,19 +123,19 @@ type evalFlags struct {
 func newEval() *cobra.Command {
 	f := &evalFlags{}
 	cmd := &cobra.Command{
-		Use: "eval --judgments FILE --index INDEX [--arm ARM]…", Short: "Measure with judged queries what akin does to your search",
-		Long: `eval sends judged queries through several ways to search and says how good the
+		Use: "eval --judgments FILE --index INDEX [--arm ARM]…", Short: "Measure akin's effect on your search with judged queries",
+		Long: `eval sends judged queries through several ways to search. It prints how good the
 rankings are, whether the differences could be chance, and how long searches take.
 
 ` + armHelp + `
 
 --judgments is BEIR's qrels.tsv, TREC's qrels, a CSV file with the header
-query,document,grade, a _rank_eval request, or what Quepid or the Search Relevance
-Workbench export; --queries is BEIR's queries.jsonl, or lines of id, tab and text.
---template is a search body of yours with {{query}} in place of the text. Grades above
-0 are relevant; ties and documents without a grade count as in trec_eval.
+query,document,grade, a _rank_eval request, or an export of Quepid or the Search
+Relevance Workbench. --queries is BEIR's queries.jsonl, or lines of id, tab and text.
+--template is your search body with {{query}} in place of the text. Grades above 0 are
+relevant. Ties and documents without a grade count as in trec_eval.
 
-The exit status is 3 where a condition of --fail-under is not met.
+The exit status is 3 if a condition of --fail-under is not met.
 
 ` + cli.Credentials,
 		Example: `  akin eval --cluster http://127.0.0.1:9200 --index docs --template search.json \
@@ -151,8 +150,8 @@ The exit status is 3 where a condition of --fail-under is not met.
 	f.judged.Register(flags, "file of judgments (required)")
 	flags.StringSliceVar(&f.measures, "measures", evaluate.DefaultMeasures(), "what to measure: MAP, MRR, and nDCG, MRR, P, recall with @k")
 	flags.StringVar(&f.runs, "runs", "", "write each arm's rankings as a TREC run file into this folder, and the judgments as qrels.txt")
-	flags.StringVar(&f.report, "report", "", "write a page in HTML that shows the result into this file")
-	flags.StringArrayVar(&f.under, "fail-under", nil, "what each arm but the first has to reach: nDCG@10=0.35, or over the first arm nDCG@10=+2%")
+	flags.StringVar(&f.report, "report", "", "write the result as an HTML page into this file")
+	flags.StringArrayVar(&f.under, "fail-under", nil, "what each arm but the first must reach: nDCG@10=0.35, or relative to the first arm nDCG@10=+2%")
 	return cmd
 }
 
@@ -172,7 +171,7 @@ func (f *evalFlags) check() (measures []evaluate.Measure, conditions evaluate.Co
 		}
 	}
 	if f.runs != "" {
-		if err = os.MkdirAll(f.runs, 0o777); err == nil { //nolint:gosec // less the umask, as files are
+		if err = os.MkdirAll(f.runs, 0o777); err == nil { //nolint:gosec // the umask applies, as for files
 			err = cli.CheckTarget(filepath.Join(f.runs, "qrels.txt"))
 		}
 		if err != nil {
@@ -250,25 +249,25 @@ type compareFlags struct {
 	judge string
 }
 
-// judgedPairs is how many pairs of a query and a document --judge writes.
+// judgedPairs is how many pairs of query and document --judge writes.
 const judgedPairs = 200
 
 func newCompare() *cobra.Command {
 	f := &compareFlags{}
 	cmd := &cobra.Command{
-		Use: "compare --log FILE --index INDEX --arm ARM --arm ARM", Short: "See without judgments what akin changes in the searches of your users",
-		Long: `compare sends the queries of a log through two ways to search and says how alike the
+		Use: "compare --log FILE --index INDEX --arm ARM --arm ARM", Short: "Show without judgments what akin changes in your users' searches",
+		Long: `compare sends the queries of a log through two ways to search. It prints how similar the
 rankings are, how many searches without hits get some, and how long searches take.
-With --judge it writes the documents that the two rank most differently as a table,
-in an order that does not say where they come from: who judges fills in the column
-grade, 0 for a document that is of no use, and akin eval --judgments reads the table.
+With --judge it writes a table of the documents that the two rank most differently. The
+order does not show which ranking they come from. Fill in the column grade, 0 for a
+useless document, and give the table to akin eval --judgments.
 
 ` + armHelp + `
 
 --log has one query a line, as text or as JSON: {"query":"…","count":3,"id":"…"},
-where count and id may be missing; or it is a query set of OpenSearch's Search
-Relevance Workbench. Queries that come again count as often. --template is a search
-body of yours with {{query}} in place of the text.
+where count and id are optional, or it is a query set of OpenSearch's Search Relevance
+Workbench. Repeated queries count several times. --template is your search body with
+{{query}} in place of the text.
 
 ` + cli.Credentials,
 		Example: `  akin compare --cluster http://127.0.0.1:9200 --index docs --template search.json \
@@ -280,7 +279,7 @@ body of yours with {{query}} in place of the text.
 	}
 	f.register(cmd.Flags(), 10)
 	cmd.Flags().StringVar(&f.log, "log", "", "file of queries (required)")
-	cmd.Flags().StringVar(&f.judge, "judge", "", "write the documents that differ most into this CSV file, to be judged by hand")
+	cmd.Flags().StringVar(&f.judge, "judge", "", "write the documents whose ranks differ most into this CSV file, for judging by hand")
 	return cmd
 }
 
@@ -293,7 +292,7 @@ func (f *compareFlags) check(*cobra.Command, []string) error {
 	case f.judge == "":
 		return nil
 	case f.arms.Title == "":
-		return cli.Usage(errors.New("--judge: give --title FIELD, the text of documents that the judge sees"))
+		return cli.Usage(errors.New("--judge: give --title FIELD, the text that the judge sees"))
 	}
 	if err := cli.CheckTarget(f.judge); err != nil {
 		return cli.Usage(fmt.Errorf("--judge: %w", err))

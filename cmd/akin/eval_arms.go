@@ -23,22 +23,22 @@ import (
 )
 
 const armHelp = `An arm is a way to search, [NAME=]WHAT, where WHAT is one of
-  direct                        the cluster, or with --akin only, akin with X-Akin: off
+  direct                        the cluster, or with only --akin, akin with X-Akin: off
   akin                          the akin at --akin
   profile:NAME                  the same with a profile
-  matrix:FILE[,KEY=VALUE…]      an akin in this process with this matrix and, of
-                                the keys of a profile, these: strength=0.5,
+  matrix:FILE[,KEY=VALUE…]      an akin in this process with this matrix and
+                                these keys of a profile, such as strength=0.5,
                                 scoring=linear, feedback.documents=10 …`
 
-// armOptions say which ways to search are compared, and where.
+// armOptions say which ways to search are compared.
 type armOptions struct {
-	cli.Cluster // URL may be "" where an akin is asked
+	cli.Cluster // URL may be "" if only a running akin is used
 
-	Arms        []string  // as [armHelp] says
+	Arms        []string  // see [armHelp]
 	Akin, Admin string    // URLs of a running akin
 	Title       string    // the field with the titles of documents; "" for none
 	Anonymous   bool      // the cluster asks for no credentials
-	Log         io.Writer // of an akin in this process
+	Log         io.Writer // for an akin in this process
 }
 
 func (o *armOptions) open(url string) (*esclient.Client, error) {
@@ -54,7 +54,7 @@ type armSet struct {
 	closers []func()
 }
 
-// Close ends what the arms run.
+// Close stops what the arms run.
 func (s *armSet) Close() {
 	for _, end := range slices.Backward(s.closers) {
 		end()
@@ -66,7 +66,7 @@ var (
 	noName      = regexp.MustCompile(`[^\w.-]+`)
 )
 
-// openArms makes the arms. Its caller closes them.
+// openArms makes the arms. The caller closes them.
 func openArms(ctx context.Context, o armOptions) (s *armSet, err error) {
 	if o.Index == "" || o.URL == "" && o.Akin == "" {
 		return nil, cli.Usage(errors.New("give --index, and --cluster or --akin"))
@@ -135,7 +135,7 @@ func (s *armSet) add(ctx context.Context, o *armOptions, spec string) (err error
 	return nil
 }
 
-// keep leaves it to Close to close a client.
+// keep makes Close close a client.
 func (s *armSet) keep(client *esclient.Client, err error) (*esclient.Client, error) {
 	if err == nil {
 		s.closers = append(s.closers, client.Close)
@@ -143,15 +143,15 @@ func (s *armSet) keep(client *esclient.Client, err error) (*esclient.Client, err
 	return client, err
 }
 
-// ask sets the target to an akin and its admin port, which gets its token
-// and no credentials for the cluster.
+// ask sets the target to an akin and its admin port. The admin port gets its
+// token, and no credentials for the cluster.
 func (s *armSet) ask(o *armOptions, t *target, akin, admin string) (err error) {
 	if t.client, err = s.keep(o.open(akin)); err != nil {
 		return err
 	}
 	known := esclient.Options{URL: admin, Password: os.Getenv(configs.EnvAdminToken)}
 	if known.Password != "" {
-		known.Username = "akin" // any will do
+		known.Username = "akin" // the admin port ignores the name
 	}
 	t.admin, err = s.keep(esclient.New(known))
 	return err
@@ -162,7 +162,7 @@ func directArm(client *esclient.Client, index string) evaluate.Arm {
 }
 
 // candidateArm returns an arm that is an akin in this process with a matrix and
-// the keys of a profile. Its caller calls end, with an error, too.
+// a profile. The caller calls end, even after an error.
 func candidateArm(ctx context.Context, o armOptions, how expand.Profile, m *simmatrix.Matrix) (arm evaluate.Arm, end func(), err error) {
 	s, t := &armSet{}, &target{index: o.Index, profile: "candidate"}
 	cfg, err := o.configure(t.profile, "in memory", "")
@@ -180,12 +180,12 @@ func (s *armSet) serve(ctx context.Context, o *armOptions, t *target, cfg *confi
 	if err != nil {
 		return err
 	}
-	s.closers = append(s.closers, func() { _ = end() }) // its searches have been answered
+	s.closers = append(s.closers, func() { _ = end() }) // all searches are answered
 	return s.ask(o, t, akin, admin)
 }
 
-// configure returns the configuration of an akin with one matrix and a profile
-// of the same name that has the settings.
+// configure returns the configuration of an akin with one matrix, and a profile
+// of the same name with the given settings.
 func (o *armOptions) configure(name, file, settings string) (*configs.Config, error) {
 	cfg := configs.Default()
 	profile := configs.Profile{Enabled: true, Profile: cfg.Expansion.Profile, Matrices: []string{name}}
@@ -202,11 +202,11 @@ func (o *armOptions) configure(name, file, settings string) (*configs.Config, er
 		}
 	}
 	if profile.Mode == expand.ModeVectors {
-		return nil, errors.New("mode: must be another than vectors, which needs a file with a model")
+		return nil, errors.New("mode: must not be vectors, which needs a model file")
 	}
 	cfg.Matrices = []configs.Matrix{{Name: name, Indices: []string{"*"}, Fields: []string{"*"}, File: file}}
 	cfg.Profiles = map[string]configs.Profile{name: profile}
-	cfg.Expansion.Budget = configs.Duration(10 * time.Second) // what counts is the ranking
+	cfg.Expansion.Budget = configs.Duration(10 * time.Second) // only the ranking matters
 	cfg.Listen.Address, cfg.Admin.Address = "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Cluster.URLs, cfg.Cluster.TLS.CAFile = []string{o.URL}, o.CAFile
 	if !o.Anonymous {
@@ -220,18 +220,19 @@ func (o *armOptions) configure(name, file, settings string) (*configs.Config, er
 	return cfg, nil
 }
 
-// A target is where the searches of an arm go.
+// A target is where an arm sends its searches.
 type target struct {
 	client *esclient.Client
-	admin  *esclient.Client // nil where no akin is asked
-	off    bool             // akin is asked to leave searches alone
+	admin  *esclient.Client // nil without akin
+	off    bool             // tells akin to leave searches alone
 	index  string
 	title  string // the field with titles, "" for none
 
 	profile string
 }
 
-// search sends a body and, where akin gets it, asks what became of it.
+// search sends a body. If akin receives it, search also asks for the
+// explanation.
 func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, err error) {
 	header := http.Header{}
 	if t.off {
@@ -251,7 +252,7 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 	var text []byte
 	began := time.Now()
 	err = t.client.Send(ctx, call, func(h http.Header, r io.Reader) (err error) {
-		id = h.Get("X-Akin-Explanation") // of akin
+		id = h.Get("X-Akin-Explanation") // set by akin
 		text, err = io.ReadAll(r)
 		return err
 	})
@@ -270,7 +271,7 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 	}
 	err = t.admin.Do(ctx, esclient.Call{Path: "/_akin/explanations/" + id}, &explanation)
 	if refused, ok := errors.AsType[*esclient.Error](err); ok && refused.Status == http.StatusNotFound && id != "" {
-		a.Unexplained = true // other searches have taken its place
+		a.Unexplained = true // newer searches have replaced it
 		return a, nil
 	}
 	if err == nil && explanation.Reason == "unknown_profile" {
@@ -294,7 +295,7 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 	return a, err
 }
 
-// hits reads an answer. One that is not whole is an error.
+// hits reads the hits of an answer. An incomplete answer is an error.
 func (t *target) hits(text []byte) ([]evaluate.Hit, error) {
 	var answer struct {
 		TimedOut bool                 `json:"timed_out"`
@@ -311,7 +312,7 @@ func (t *target) hits(text []byte) ([]evaluate.Hit, error) {
 		return nil, fmt.Errorf("the answer to a search: %w", err)
 	}
 	if answer.TimedOut || answer.Shards.Failed > 0 {
-		return nil, fmt.Errorf("the answer is not whole: %d shards failed, timed out: %t", answer.Shards.Failed, answer.TimedOut)
+		return nil, fmt.Errorf("the answer is incomplete: %d shards failed, timed out: %t", answer.Shards.Failed, answer.TimedOut)
 	}
 	hits := make([]evaluate.Hit, len(answer.Hits.Hits))
 	for i, h := range answer.Hits.Hits {
@@ -324,7 +325,7 @@ func (t *target) hits(text []byte) ([]evaluate.Hit, error) {
 	return hits, nil
 }
 
-// Missing returns which of the documents are not in the index.
+// Missing returns the documents that are not in the index.
 func (s *armSet) Missing(ctx context.Context, documents []string) (missing []string, err error) {
 	const atOnce = 1000
 	for some := range slices.Chunk(documents, atOnce) {

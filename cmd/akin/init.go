@@ -20,12 +20,12 @@ import (
 func newInit() *cobra.Command {
 	p := &proposal{}
 	cmd := &cobra.Command{
-		Use: "init --url URL", Short: "Ask a cluster what text it has, and write a configuration for it",
+		Use: "init --url URL", Short: "Write a configuration for the text fields of a cluster",
 		Long: `init asks a cluster which indices have text fields and how those are analyzed, and
 writes a configuration with an entry of matrices for each group of fields that are
-analyzed alike. It says in comments why each line is there, and prints the commands
-that come next. It changes nothing in the cluster. System indices, whose names begin
-with a dot, are left out unless --index names them.
+analyzed alike. Comments explain each line. init then prints the next commands. It
+changes nothing in the cluster. It skips system indices, whose names begin with a dot,
+unless --index names them.
 
 ` + cli.Credentials,
 		Example: `  akin init --url http://127.0.0.1:9200
@@ -55,7 +55,7 @@ func (p *proposal) check() error {
 		return err
 	}
 	if _, err := os.Lstat(p.out); err == nil {
-		return fmt.Errorf("%s is there already: give another --out, or remove it", p.out)
+		return fmt.Errorf("%s already exists: give another --out, or remove it", p.out)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (p *proposal) run(ctx context.Context, out io.Writer) error {
 	if err := cli.Write(ctx, p.out, p.write); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s is written. Look through it, then:\n", p.out)
+	fmt.Fprintf(out, "Wrote %s. Read it, then run:\n", p.out)
 	for _, line := range p.next() {
 		fmt.Fprintf(out, "  %s\n", line)
 	}
@@ -87,14 +87,14 @@ func (p *proposal) write(w io.Writer) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("# A configuration of akin, proposed for %s %s.", cli.Visible(p.info.Distribution), cli.Visible(p.info.Version))
-	line("# configs/akin.yml has all keys with their meaning; what is not here has its default.")
+	line("# configs/akin.yml explains all keys. Keys that are missing here have their defaults.")
 	line("#\n# Next, in this order:")
 	for _, next := range p.next() {
 		line("#   %s", cli.Visible(next))
 	}
 	line("\ncluster:")
 	if p.nodes > 1 {
-		line("  # The cluster has %d nodes: name more of them, so that one may be away.", p.nodes)
+		line("  # The cluster has %d nodes: name more of them, so that one may be down.", p.nodes)
 	} else {
 		line("  # Where searches go.")
 	}
@@ -107,32 +107,32 @@ func (p *proposal) write(w io.Writer) error {
 		line("  # The authority that signs the certificates of the nodes.\n  tls: {ca_file: %s}", scalar(path))
 	}
 	if os.Getenv(configs.EnvClusterUsername) != "" || os.Getenv(configs.EnvClusterAPIKey) != "" {
-		line("  # Credentials for akin's own calls never stand here. They come from the environment,\n  # %s and %s, or %s.",
+		line("  # Credentials for akin's own calls are never here. They come from the environment,\n  # %s and %s, or %s.",
 			configs.EnvClusterUsername, configs.EnvClusterPassword, configs.EnvClusterAPIKey)
 	} else {
 		line("  # The cluster asked for no credentials.")
 	}
 	line("\nexpansion:")
 	if p.scripts {
-		line("  # auto: this cluster runs scripts, so that searches are scored in the form saturated,\n  # which ranks best. Without scripts they are scored in the form grouped.")
+		line("  # auto: this cluster runs scripts, so searches are scored in the form saturated, which\n  # ranks best. Without scripts they are scored in the form grouped.")
 	} else {
-		line("  # auto: saturated, which ranks best, where the cluster runs scripts, else grouped. This\n  # one runs none, or did not say.")
+		line("  # auto: saturated, which ranks best, if the cluster runs scripts, otherwise grouped.\n  # This cluster runs none, or did not say.")
 	}
 	line("  scoring: auto")
-	line("  # widen also finds documents that have related words only: totals and facets grow.")
-	line("  # same keeps the hits as they are, and only orders them better.")
+	line("  # widen also finds documents with only related words: totals and facets grow.")
+	line("  # same finds the same documents, and only ranks them better.")
 	line("  matching: widen")
-	line("\n# Which matrix is for which fields. Fields that are analyzed alike share one; take out\n# the fields that nobody searches.\nmatrices:")
+	line("\n# The matrix of each field. Fields that are analyzed alike share one. Remove fields that\n# nobody searches.\nmatrices:")
 	for k := range p.groups {
 		g := &p.groups[k]
 		line("  # Analyzed by %s; %d documents.", cli.Visible(g.analyzer), g.docs)
 		if g.docs == 0 {
-			line("  # There is nothing to learn from yet: build the matrix once there are documents.")
+			line("  # There are no documents to learn from yet: build the matrix once there are.")
 		}
 		line("  - name: %s", scalar(g.name))
 		line("    indices: %s", list(g.indices))
 		line("    fields: %s", list(g.fields))
-		line("    # Written by akin matrix build, and read again whenever it changes.")
+		line("    # akin matrix build writes this file. akin reads it again whenever it changes.")
 		line("    file: %s", scalar(g.file()))
 	}
 	if len(p.left) > 0 {
@@ -143,7 +143,7 @@ func (p *proposal) write(w io.Writer) error {
 		line("#   %s", cli.Visible(text))
 	}
 	if more := len(p.left) - shown; more > 0 {
-		line("#   and %d fields more", more)
+		line("#   and %d more fields", more)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -167,10 +167,11 @@ func (p *proposal) next() (lines []string) {
 	return append(lines, "akin "+cli.CommandLine("check", "--config", config), "akin "+cli.CommandLine("serve", "--config", config))
 }
 
-// plain matches what YAML takes for a string without quotes, for sure.
+// plain matches strings that YAML certainly reads as strings without quotes.
 var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{5,}$`)
 
-// scalar returns a string as YAML, which has the escapes of Go.
+// scalar returns a string as YAML, whose quoted strings have the same escapes
+// as Go's.
 func scalar(text string) string {
 	if plain.MatchString(text) {
 		return text

@@ -16,17 +16,17 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 )
 
-// A proposal is what was found out, and what is made of it.
+// A proposal is a configuration proposed for a cluster.
 type proposal struct {
 	// The flags.
-	cli.Cluster        // with an empty Index: all indices but those of the system
+	cli.Cluster        // with an empty Index: all indices except system indices
 	out         string // "-" is standard output
 
 	info    esclient.Info
-	nodes   int  // 0: not known
+	nodes   int  // 0 if unknown
 	scripts bool // the cluster runs inline scripts
 	groups  []group
-	left    []string // what no matrix is proposed for, and why
+	left    []string // fields without a matrix, and why
 }
 
 func (p *proposal) ask(ctx context.Context, client *esclient.Client) (err error) {
@@ -37,14 +37,14 @@ func (p *proposal) ask(ctx context.Context, client *esclient.Client) (err error)
 	if err != nil {
 		return err
 	}
-	if p.Index == "" { // without those of the cluster itself and of its tools
+	if p.Index == "" { // without system indices
 		names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, ".") })
 	}
 	if p.groups, p.left, err = grouped(names, texts, p.Index); err != nil {
 		return err
 	}
 	if len(p.groups) == 0 {
-		return fmt.Errorf("no open index of %q has a text field that documents fill: load documents first, or name others with --index", p.Index)
+		return fmt.Errorf("no open index of %q has documents with a text field: load documents first, or name other indices with --index", p.Index)
 	}
 	docs := documents.API{Client: client}
 	for k := range p.groups {
@@ -53,7 +53,7 @@ func (p *proposal) ask(ctx context.Context, client *esclient.Client) (err error)
 			return err
 		}
 	}
-	var health struct { // the rest may stay unknown: how many nodes there are, and whether scripts run
+	var health struct { // the number of nodes and scripts may stay unknown
 		Nodes int `json:"number_of_nodes"`
 	}
 	if client.Do(ctx, esclient.Call{Path: "/_cluster/health?filter_path=number_of_nodes"}, &health) == nil {
@@ -68,7 +68,7 @@ func (p *proposal) ask(ctx context.Context, client *esclient.Client) (err error)
 	return ctx.Err()
 }
 
-// A group is an entry of matrices: fields that are analyzed alike.
+// A group is an entry of matrices: fields with the same analysis.
 type group struct {
 	name, analyzer  string
 	indices, fields []string
@@ -78,14 +78,14 @@ type group struct {
 
 func (g *group) file() string { return g.name + ".akin" }
 
-// maxIndices is how long the names of the indices of a group may be in bytes:
-// they go into the line of a request.
+// maxIndices is the length in bytes of the names of a group's indices, which go
+// into a request line.
 const maxIndices = 1000
 
-// grouped puts fields together that are analyzed alike. An entry is for each of
-// its fields in each of its indices, so that indices with other fields of the
-// same names get entries of their own. left says what is in no group. A group
-// of all that was asked for has the expression for its indices.
+// grouped groups fields with the same analysis. An entry applies to each of its
+// fields in each of its indices, so indices with other fields of these names
+// get entries of their own. left describes fields without a group. A group of
+// all names uses the given expression for its indices.
 func grouped(names []string, texts map[string][]mapping.Text, expression string) (groups []group, left []string, err error) {
 	for _, name := range names {
 		alike, other := analyzedAlike(name, texts[name])
@@ -106,14 +106,14 @@ func grouped(names []string, texts map[string][]mapping.Text, expression string)
 			g.indices = parts
 		}
 		if len(strings.Join(g.indices, ",")) > maxIndices {
-			return nil, nil, fmt.Errorf("%d indices have fields that are analyzed alike, too many to name: say which with --index, as a pattern", len(g.indices))
+			return nil, nil, fmt.Errorf("%d indices have fields that are analyzed alike, too many to list: select some with a pattern in --index", len(g.indices))
 		}
 	}
 	return groups, left, nil
 }
 
-// analyzedAlike returns the groups of the fields of one index, without it, and
-// what is in none.
+// analyzedAlike returns the groups of one index's fields, without the index,
+// and the fields without a group.
 func analyzedAlike(index string, texts []mapping.Text) (groups []group, left []string) {
 	for _, t := range texts {
 		if t.NotWords != "" {
@@ -121,7 +121,7 @@ func analyzedAlike(index string, texts []mapping.Text) (groups []group, left []s
 			continue
 		}
 		if !nameable("fields", t.Name) {
-			left = append(left, fmt.Sprintf("%q of %s: no configuration can name such a field", t.Name, index))
+			left = append(left, fmt.Sprintf("%q of %s: a configuration cannot name this field", t.Name, index))
 			continue
 		}
 		k := slices.IndexFunc(groups, func(g group) bool { return g.treatment == t.Treatment() })
@@ -129,14 +129,14 @@ func analyzedAlike(index string, texts []mapping.Text) (groups []group, left []s
 			k = len(groups)
 			groups = append(groups, group{treatment: t.Treatment(), analyzer: analyzerName(t.IndexAnalyzer)})
 		}
-		if g := &groups[k]; !slices.Contains(g.fields, t.Name) { // the indices of a data stream have the same
+		if g := &groups[k]; !slices.Contains(g.fields, t.Name) { // the indices of a data stream have the same fields
 			g.fields = append(g.fields, t.Name)
 		}
 	}
 	return groups, left
 }
 
-// nameable reports whether names can stand under a key of matrices.
+// nameable reports whether a key of matrices can have these names.
 func nameable(key string, names ...string) bool {
 	_, err := configs.Parse("", []byte("cluster: {urls: [http://x]}\nmatrices: [{name: x, file: x, "+key+": "+list(names)+"}]\n"))
 	return err == nil

@@ -27,16 +27,16 @@ import (
 // Exit statuses.
 const (
 	exitFailure = 1
-	// exitUsage is for what the user wrote: flags, arguments, configuration.
+	// exitUsage is for mistakes of the user: flags, arguments, configuration.
 	exitUsage = 2
-	// exitBelow is for arms that do not reach what eval --fail-under asks for.
+	// exitBelow is for arms that miss a condition of eval --fail-under.
 	exitBelow = 3
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run executes one command line and returns the exit status. The first SIGINT
-// or SIGTERM ends the command in good order, a second one at once.
+// or SIGTERM ends the command gracefully, a second one at once.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -89,12 +89,12 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "serve --config FILE", Short: "Stand in front of a cluster and expand its searches",
 		Long: `serve forwards every request to the cluster and expands the searches among them.
-Whatever goes wrong, the original request goes on. The admin port has /healthz,
+If anything fails, the original request is sent. The admin port has /healthz,
 /readyz, /metrics, the page /playground, POST /_akin/expand/{index} and GET
-/_akin/explanations; the last three show the texts of searches, to those who know
-its token (admin.token_file) where there is one.
-SIGHUP reads FILE again without losing a request. SIGTERM and SIGINT end serve in
-good order, which takes some seconds (shutdown.delay); a second one ends it at once.`,
+/_akin/explanations; the last three show the texts of searches. With
+admin.token_file set, they require that token.
+SIGHUP reads FILE again without losing a request. SIGTERM and SIGINT end serve
+gracefully, which takes some seconds (shutdown.delay); a second one ends it at once.`,
 		Example: `  akin serve --config configs/akin.yml`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -112,15 +112,15 @@ good order, which takes some seconds (shutdown.delay); a second one ends it at o
 	return cmd
 }
 
-// newReady asks a running akin whether it is ready. The container image has no
-// other program that could.
+// newReady returns the command for health checks: the container image has no
+// other program for them.
 func newReady() *cobra.Command {
 	var admin string
 	cmd := &cobra.Command{
 		Use: "ready", Short: "Ask a running akin whether it is ready",
-		Long: `ready asks /readyz of the admin port and prints the answer. It fails where akin
-does not answer within two seconds or cannot forward requests: for the health
-checks of containers.`,
+		Long: `ready asks /readyz of the admin port and prints the answer. It fails if akin
+does not answer within two seconds or cannot forward requests. Use it for the
+health checks of containers.`,
 		Example: `  akin ready --admin http://127.0.0.1:9281`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -130,7 +130,7 @@ checks of containers.`,
 			}
 			response, err := (&http.Client{Timeout: 2 * time.Second}).Do(request)
 			if err != nil {
-				return fmt.Errorf("%w; is this the admin port of an akin that runs?", err)
+				return fmt.Errorf("%w; is this the admin port of a running akin?", err)
 			}
 			defer response.Body.Close()
 			answer, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
@@ -153,7 +153,7 @@ func newMan() *cobra.Command {
 		Use: "man FOLDER", Short: "Write a manual page for each command", Hidden: true,
 		Args: cli.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // documents, for everyone to read
+			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // anyone may read documents
 				return err
 			}
 			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Source: "akin"}, args[0])

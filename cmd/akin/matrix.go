@@ -16,9 +16,9 @@ import (
 func newMatrix() *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use: "matrix", Short: "Build, push and inspect term-similarity matrices",
-		Long: `A matrix holds, for each term of a field, the terms most similar to it. It is built
-into a file, which akin can serve as it is, or pushed to Redis as a new version,
-which all proxies follow within a second of its activation.`,
+		Long: `A matrix has, for each term of a field, the terms most similar to it. You build it
+into a file. akin can serve the file, or you push it to Redis as a new version. All
+proxies use a version within a second of its activation.`,
 		Example: `  akin matrix build --from-index http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix push --redis redis://127.0.0.1:6379 --name docs --activate docs.akin
   akin matrix show docs.akin car`,
@@ -31,10 +31,10 @@ func newMatrixExport() *cobra.Command {
 	var redis cli.Redis
 	var out string
 	cmd := &cobra.Command{
-		Use: "export MATRIX --out FILE", Short: "Write a matrix as text that other programs read, or from Redis into a file",
-		Long: `export writes a line for each pair, TERM, NEIGHBOR and SIMILARITY parted by tabs, as
-"matrix build --from-tsv" reads them. There is no place in it for document frequencies,
-nor for terms without neighbors. A FILE whose name ends in .akin is a matrix file instead,
+		Use: "export MATRIX --out FILE", Short: "Write a matrix as text for other programs, or from Redis into a file",
+		Long: `export writes a line for each pair: TERM, NEIGHBOR and SIMILARITY separated by tabs, as
+"matrix build --from-tsv" reads them. The text has no document frequencies and no terms
+without neighbors. If the name of FILE ends in .akin, export writes a matrix file instead,
 byte for byte the one that was pushed.
 
 ` + cli.MatrixHelp,
@@ -45,7 +45,7 @@ byte for byte the one that was pushed.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out != cli.Stdout {
 				if _, err := os.Stat(args[0]); err == nil && cli.Same(out, args[0]) {
-					return cli.Usage(fmt.Errorf("%s is the matrix to export: name another file to write", out))
+					return cli.Usage(fmt.Errorf("%s is the matrix to export: choose another --out", out))
 				}
 				if err := cli.CheckOut(out); err != nil {
 					return cli.Usage(err)
@@ -80,12 +80,12 @@ func newMatrixCheck() *cobra.Command {
 	var redis cli.Redis
 	asJSON := false
 	cmd := &cobra.Command{
-		Use: "check MATRIX", Short: "Check whether a matrix is whole, and print what is in it",
+		Use: "check MATRIX", Short: "Check that a matrix is intact, and print what it contains",
 		Long: `check reads a matrix and prints the settings it was made with, the density, whether it
 is symmetric and dominant (then it is positive definite), the distributions of
-similarities and of neighbors, hubs, which are the terms that are neighbors of very
-many, and some rows drawn at random. The exit status is 1 where the file is damaged,
-where its header says what does not hold, and where no term has a neighbor.
+similarities and of neighbors, hubs (terms that are neighbors of very many), and some
+random rows. The exit status is 1 if the file is damaged, if its header is wrong, or if
+no term has a neighbor.
 
 ` + cli.MatrixHelp,
 		Example: `  akin matrix check docs.akin
@@ -99,7 +99,7 @@ where its header says what does not hold, and where no term has a neighbor.
 			r := combine.Inspect(m)
 			err = cli.Print(cmd.OutOrStdout(), asJSON, r, func(out io.Writer) error { return cli.Report(out, args[0], r) })
 			if err == nil && r.Meta.NonZeros == 0 {
-				err = fmt.Errorf("%s: no term has a neighbor: searches would find nothing more with it", args[0])
+				err = fmt.Errorf("%s: no term has a neighbor: searches would find nothing more with this matrix", args[0])
 			}
 			return err
 		},
@@ -113,12 +113,12 @@ func newMatrixDiff() *cobra.Command {
 	var redis cli.Redis
 	asJSON := false
 	cmd := &cobra.Command{
-		Use: "diff A B", Short: "Show what changed from one matrix to another",
+		Use: "diff A B", Short: "Show the changes from one matrix to another",
 		Long: `diff compares two matrices: their settings, their terms, and the neighbors of the terms
-of both. First come the terms whose neighbors changed most, by the weighted Jaccard
-distance of the two rows: 0 where they are the same, 1 where they have no neighbor in
-common, and in between 1 less the sum of the smaller similarities over the sum of the
-larger ones. + is a neighbor that came, - one that went, ~ one whose similarity changed.
+of both. The terms whose neighbors changed most come first, by the weighted Jaccard
+distance of the two rows: 1 minus the sum of the smaller similarities divided by the sum
+of the larger ones. It is 0 for equal rows and 1 for rows without a common neighbor. +
+marks a new neighbor, - a removed one, ~ a changed similarity.
 
 A and B: ` + cli.MatrixHelp,
 		Example: `  akin matrix diff yesterday.akin today.akin
@@ -133,7 +133,7 @@ A and B: ` + cli.MatrixHelp,
 			if err != nil {
 				return err
 			}
-			const shown = 10 // of the terms whose neighbors changed most
+			const shown = 10 // terms whose neighbors changed most
 			d := combine.Diff(a, b, shown)
 			return cli.Print(cmd.OutOrStdout(), asJSON, d, func(out io.Writer) error {
 				fmt.Fprintf(out, "%s -> %s\n\n", args[0], args[1])

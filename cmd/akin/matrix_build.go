@@ -25,23 +25,23 @@ type buildFlags struct {
 	thesaurus thesaurusFlags
 	list      listFlags
 	combine   combineFlags
-	source    sourceFlag // the one that is given
+	source    sourceFlag // the given one
 	out       string
 }
 
-// A matrixSource is what one of the --from flags reads.
+// A matrixSource builds a matrix for one of the --from flags.
 type matrixSource interface {
-	// register adds the flags that go with it.
+	// register adds the flags of the source.
 	register(flags *pflag.FlagSet)
-	// check returns all that is wrong with the settings, of which it takes over
-	// those that are for all sources.
+	// check returns everything wrong with the settings. It copies settings for all
+	// sources from f.
 	check(f *matrixFlags) error
 	build(ctx context.Context, f *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error)
 }
 
 type sourceFlag struct {
 	name  string
-	takes string // the flags that go with this source but not with all
+	takes string // the flags only for some sources, including this one
 	matrixSource
 }
 
@@ -63,18 +63,18 @@ func newMatrixBuild() *cobra.Command {
 		Use: "build", Short: "Build a matrix from an index, word vectors, spelling, a thesaurus or other matrices",
 		Long: `build writes a matrix file from one source:
 
-  --from-index           the documents of an index, which are only read: terms are similar
-                         that occur next to the same terms and in the same documents
+  --from-index           the documents of an index, which do not change: terms are similar if
+                         they occur next to the same terms and in the same documents
   --from-vectors         word vectors (word2vec, GloVe, fastText; text or binary, plain or gzip)
-  --from-edit-distance   terms, one on a line, or those of a matrix file: similar spelling
+  --from-edit-distance   terms, one per line or from a matrix file, with similar spelling
   --from-thesaurus       a synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl
   --from-tsv             lines of term, TAB, term, TAB, similarity
-  --from-matrices        one matrix file to work over, or several to combine
+  --from-matrices        one matrix file to change, or several to combine
 
-Words become the index terms of a field, which is what searches look up, with --cluster,
---index and --field; without them they are taken for index terms as they are. Then terms
-are filtered, corrections by hand (--overrides) are applied, and each row is cut to its
---top neighbors. docs/matrices.md says which source is good for what.
+With --cluster, --index and --field, words become the index terms of a field, which is what
+searches look up. Without these flags, words are taken as index terms. Then build filters
+terms, applies corrections by hand (--overrides), and cuts each row to its --top neighbors.
+docs/matrices.md says which source is good for what.
 
 ` + cli.Credentials,
 		Example: `  akin matrix build --from-index http://127.0.0.1:9200 --index docs --field body --out docs.akin
@@ -86,7 +86,7 @@ are filtered, corrections by hand (--overrides) are applied, and each row is cut
 	flags := cmd.Flags()
 	f.register(flags)
 	flags.StringVar(&f.out, "out", "", "matrix file to write (required)")
-	takenBy := map[string][]string{} // by the name of the flag
+	takenBy := map[string][]string{} // sources by flag name
 	for _, s := range f.sources() {
 		s.register(flags)
 		for name := range strings.FieldsSeq(s.takes) {
@@ -100,8 +100,8 @@ are filtered, corrections by hand (--overrides) are applied, and each row is cut
 	return cmd
 }
 
-// chosen returns the source that is given, or what is wrong: none, two, or a
-// flag that does not go with it.
+// chosen returns the given source. It returns an error if there is none, more
+// than one, or a flag that does not go with it.
 func (f *buildFlags) chosen(flags *pflag.FlagSet) (sourceFlag, error) {
 	var given []sourceFlag
 	all := f.sources()
@@ -186,7 +186,7 @@ func (f *buildFlags) build(ctx context.Context, report *cli.Progress) (*simmatri
 		return nil, err
 	}
 	if dropped > 0 {
-		report.Tell("%d terms are left out by the filters", dropped)
+		report.Tell("the filters drop %d terms", dropped)
 	}
 	if m, f.rows.rules, err = applyOverrides(m, f.rows.rules, report); err != nil {
 		return nil, err
@@ -202,19 +202,18 @@ func checkEmpty(flags *pflag.FlagSet) []error {
 		if list, ok := flag.Value.(pflag.SliceValue); ok {
 			empty = len(list.GetSlice()) == 0
 		}
-		if empty && flag.Name != "out" { // which is checked elsewhere
+		if empty && flag.Name != "out" { // checked elsewhere
 			errs = append(errs, fmt.Errorf("--%s is empty", flag.Name))
 		}
 	})
 	return errs
 }
 
-// inputs are the flags that name a file to read, but for --from-matrices.
+// inputs are the flags with a file to read, except --from-matrices.
 const inputs = "from-vectors from-edit-distance from-thesaurus from-tsv overrides ca-file"
 
-// checkInputs names the files to read that are not there and those that --out
-// would replace. It may replace a matrix to work over, which has been read
-// then.
+// checkInputs returns an error for each missing input file, and for each that
+// --out would replace. --out may replace an input matrix, which is read before.
 func (f *buildFlags) checkInputs(flags *pflag.FlagSet) []error {
 	var errs []error
 	check := func(flag, path string) {
@@ -227,7 +226,7 @@ func (f *buildFlags) checkInputs(flags *pflag.FlagSet) []error {
 	}
 	keep := func(flag, path string) {
 		if f.out != "" && path != "" && cli.Same(f.out, path) {
-			errs = append(errs, fmt.Errorf("--out: %s is the file of --%s: name another", f.out, flag))
+			errs = append(errs, fmt.Errorf("--out: %s is the file of --%s: choose another", f.out, flag))
 		}
 	}
 	vectors, _ := f.index.embeddings.file()

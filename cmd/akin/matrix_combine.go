@@ -23,20 +23,20 @@ import (
 
 type combineFlags struct {
 	paths   []string
-	names   []string // of the files without extension, where there are several
-	rule    string   // with what it wants after a colon
+	names   []string // file names without extension, if there are several
+	rule    string   // with its argument after a colon
 	weights []float64
 	options combine.Options
 }
 
 func (c *combineFlags) register(flags *pflag.FlagSet) {
 	c.options = combine.DefaultOptions()
-	flags.StringSliceVar(&c.paths, "from-matrices", nil, "these matrix files: one to work over, several to combine")
+	flags.StringSliceVar(&c.paths, "from-matrices", nil, "these matrix files: one to change, several to combine")
 	flags.StringVar(&c.rule, "combine", string(c.options.Rule),
 		"average, minimum, maximum, weighted:W,W with one number for each matrix, or regression:FILE, fitted to a synonym file or a matrix file")
 }
 
-// relations returns the file that a regression is fitted to, "" for none.
+// relations returns the file for fitting a regression, "" for none.
 func (c *combineFlags) relations() string {
 	path, _ := strings.CutPrefix(c.rule, string(combine.RuleRegression)+":")
 	if path == c.rule {
@@ -45,8 +45,8 @@ func (c *combineFlags) relations() string {
 	return path
 }
 
-// check returns all that is wrong with the flags. None of them goes with a
-// single matrix, which is for others to say.
+// check returns everything wrong with the flags. They do not go with a single
+// matrix, which is checked elsewhere.
 func (c *combineFlags) check(all *matrixFlags) error {
 	c.options.Neighbors = all.rows.Neighbors
 	if len(c.paths) < 2 {
@@ -75,7 +75,7 @@ func (c *combineFlags) check(all *matrixFlags) error {
 		if len(c.weights) != len(c.paths) {
 			errs = append(errs, fmt.Errorf("--combine weighted: %d numbers for %d matrices", len(c.weights), len(c.paths)))
 		}
-	case c.options.Rule == combine.RuleRegression: // which is validated when there is one
+	case c.options.Rule == combine.RuleRegression: // validated once it is fitted
 		if argument == "" {
 			errs = append(errs, errors.New("--combine regression:FILE: name a synonym file or a matrix file"))
 		}
@@ -90,15 +90,15 @@ func (c *combineFlags) check(all *matrixFlags) error {
 	return errors.Join(errs...)
 }
 
-// build combines the matrices. A single one is taken as it is. What the
-// filters leave out and the overrides ban goes before the rows are cut, so that
-// others take its place, and what they pin has a place.
+// build combines the matrices, or returns a single one unchanged. It applies
+// filters and bans before it cuts the rows, so that other neighbors move up,
+// and keeps pinned entries.
 func (c *combineFlags) build(ctx context.Context, f *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
 	inputs, err := c.read(ctx, report)
 	if err != nil || len(inputs) == 1 {
 		return inputs[0].Matrix, err
 	}
-	if f.field.URL == "" { // else the rules are for the index terms
+	if f.field.URL == "" { // otherwise the rules are for index terms
 		for k := range inputs {
 			if f.rows.rules, _, err = f.rows.rules.Resolve(inputs[k].Matrix); err != nil {
 				return nil, cli.Usage(err)
@@ -156,8 +156,8 @@ func (c *combineFlags) read(ctx context.Context, report *cli.Progress) (inputs [
 	return inputs, nil
 }
 
-// readRelations reads a synonym file, or a matrix file: one of a synonym file
-// whose words are index terms by now.
+// readRelations reads a synonym file or a matrix file. A matrix file allows
+// synonyms that are already index terms.
 func readRelations(ctx context.Context, path string) (*simmatrix.Matrix, error) {
 	return cli.Read(ctx, path, func(r io.Reader) (*simmatrix.Matrix, error) {
 		in := bufio.NewReaderSize(r, 1<<20)

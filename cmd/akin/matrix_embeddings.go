@@ -22,21 +22,23 @@ import (
 	"github.com/akin-search/akin/tools/embed"
 )
 
-// Bounds of what a model is asked for: maxEmbedded words, up to an hour of one
-// processor, and maxNumbers of all vectors together, 4 GiB.
+// maxEmbedded is how many words are sent to a model, which takes up to an hour
+// of one processor. maxNumbers is how many numbers all vectors have together, 4
+// GiB.
 const maxEmbedded, maxNumbers = 500_000, 1 << 30
 
-// betterWords says what a model brings (docs/performance.md).
-const betterWords = "A language model gives as much for half of the price, or a third more with\neffort high: akin matrix build --embeddings.\n"
+// betterWords says what a model gains (docs/performance.md).
+const betterWords = "A language model gives as much for half of the cost, or a third more with\neffort high: akin matrix build --embeddings.\n"
 
-// What a model counts for: usualShare ranked best, or nearly so, over five
-// judged collections of documents of some lines, and shortShare over the same
-// cut to one sentence, from which there is less to learn: they gained 8.1 % of
-// MAP with 0.5 and 7.2 % with 0.35, and whole 7.5 and 8.0 %.
+// The share of a model in a similarity. usualShare ranked best, or nearly, on
+// five judged collections with documents of some lines, and shortShare on the
+// same collections cut to one sentence, which have less to learn from. The cut
+// ones gained 8.1 % of MAP with 0.5 and 7.2 % with 0.35, the whole ones 7.5 and
+// 8.0 %.
 const (
 	usualShare = 0.35
 	shortShare = 0.5
-	short      = 20 // terms that a document has on average, up to which it is short
+	short      = 20 // documents with at most this many terms on average are short
 )
 
 type embeddingFlags struct {
@@ -47,17 +49,18 @@ type embeddingFlags struct {
 }
 
 func (f *embeddingFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.url, "embeddings", "", "send each word of the vocabulary once to the language model at this URL, or take its word vectors of file:PATH, and mix what they say into the matrix")
-	flags.StringVar(&f.model.Name, "embedding-model", "", "name of the model, where the URL does not say it")
-	flags.StringVar(&f.model.Prefix, "embedding-prefix", "", `what the model wants before each text, such as "query: "`)
+	flags.StringVar(&f.url, "embeddings", "", "send each word of the vocabulary once to the language model at this URL, or read word vectors from file:PATH, and mix their similarities into the matrix")
+	flags.StringVar(&f.model.Name, "embedding-model", "", "name of the model, if the URL does not contain it")
+	flags.StringVar(&f.model.Prefix, "embedding-prefix", "", `what the model needs before each text, such as "query: "`)
 	flags.StringVar(&f.model.Cache, "embeddings-cache", "", "keep the vectors of words in this file, and send only words that it does not have")
 	flags.Float64Var(&f.share, "embedding-share", 0,
-		"what the model counts for, above 0 and under 1; default 0.35, or 0.5 where documents have 20 terms or fewer on average")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be sent to the model, and send and write nothing")
+		"share of the model in a similarity, above 0 and below 1; default 0.35, or 0.5 if documents have at most 20 terms on average")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print what would be sent to the model, and send and write nothing")
 }
 
-// check looks at all but the model itself before the index is read. caFile has
-// the authorities that may have signed its certificate, "" is the system's.
+// check checks everything but the model itself, before the index is read.
+// caFile has the authorities for the model's certificate, "" stands for the
+// system's.
 func (f *embeddingFlags) check(flags *pflag.FlagSet, caFile string) error {
 	var errs []error
 	path, isFile := f.file()
@@ -67,7 +70,7 @@ func (f *embeddingFlags) check(flags *pflag.FlagSet, caFile string) error {
 		case f.url == "":
 			errs = append(errs, fmt.Errorf("--%s needs --embeddings", name))
 		case name == "embedding-share" && !(f.share > 0 && f.share < 1):
-			errs = append(errs, fmt.Errorf("--%s: %v is not above 0 and under 1", name, f.share))
+			errs = append(errs, fmt.Errorf("--%s: %v is not above 0 and below 1", name, f.share))
 		case isFile && name != "embedding-share" && name != "dry-run":
 			errs = append(errs, fmt.Errorf("--%s is for a model, and --embeddings names a file", name))
 		}
@@ -115,11 +118,11 @@ func (f *embeddingFlags) checkModel(caFile string) (err error) {
 	return err
 }
 
-// file returns the file of word vectors that stands in the place of a model.
+// file returns the file of word vectors given in place of a model.
 func (f *embeddingFlags) file() (path string, ok bool) { return strings.CutPrefix(f.url, "file:") }
 
-// shareFor returns what a model counts for where documents have so many terms
-// on average.
+// shareFor returns the share of a model for documents of a mean length in
+// terms.
 func shareFor(length float64) float64 {
 	if length <= short {
 		return shortShare
@@ -127,20 +130,20 @@ func shareFor(length float64) float64 {
 	return usualShare
 }
 
-// errDryRun ends a build that only says what it would do.
+// errDryRun ends a build with --dry-run.
 var errDryRun = errors.New("nothing was sent or written (--dry-run)")
 
-// mix adds to o what the model says of the vocabulary of a corpus. The vector
-// of a term is the mean of those of the words that people write for it, each of
-// length 1, by how often they do.
+// mix adds a model's vectors for the vocabulary of a corpus to o. The vector of
+// a term is the mean of the vectors of its written forms, each scaled to length
+// 1 and weighted by frequency.
 func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.CorpusOptions, cluster *esclient.Client, report *cli.Progress) error {
 	terms, err := c.Vocabulary(o)
 	if err != nil {
 		return err
 	}
-	// The most frequent terms are sent where there are too many.
+	// If there are too many terms, the most frequent ones are sent.
 	slices.SortStableFunc(terms, func(a, b string) int { return cmp.Compare(c.DocFreq(b), c.DocFreq(a)) })
-	at := map[string]int{} // of a word among words
+	at := map[string]int{} // indices in words
 	var words []string
 	for _, term := range terms {
 		for _, form := range c.Forms(term) {
@@ -156,7 +159,7 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 		report.Tell("the model counts for %v: documents have %.0f terms on average, and %d or fewer make it %v (--embedding-share)", mix.Share, length, short, shortShare)
 	}
 	o.Mix = mix
-	var vectors [][]float32 // of the first words, nil or empty where there is none
+	var vectors [][]float32 // of the first words; nil or empty for none
 	if path, ok := f.file(); ok {
 		mix.Model = filepath.Base(path)
 		vectors, err = f.read(ctx, path, at, report)
@@ -166,9 +169,9 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 	if err != nil {
 		return err
 	}
-	// To many words that it cannot read a model gives one and the same vector, which
-	// would make them each other's neighbors. A few words may share one rightly: two
-	// spellings of the same word.
+	// A model gives the same vector to many words that it cannot read, which would
+	// make them neighbors of each other. A few words may rightly share one, such
+	// as two spellings of a word.
 	const fewAlike = 30
 	seed, hashes, alike := maphash.MakeSeed(), make([]uint64, len(vectors)), map[uint64]int{}
 	for k, v := range vectors {
@@ -180,7 +183,7 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 		hashes[k] = h.Sum64()
 		alike[hashes[k]]++
 	}
-	lengths, known := make([]float64, len(words)), 0 // of the vectors that are used, and how many these are
+	lengths, known := make([]float64, len(words)), 0 // lengths of the used vectors, and their number
 	for k, v := range vectors {
 		if mix.Dim = max(mix.Dim, len(v)); alike[hashes[k]] > fewAlike {
 			continue
@@ -192,7 +195,7 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 			known++
 		}
 	}
-	report.Tell("%d of %d words have a vector of their own; for the others the documents alone count", known, len(words))
+	report.Tell("%d of %d words have a vector of their own; for the others only the documents count", known, len(words))
 	mix.Vector = func(term string) []float32 {
 		var mean []float32
 		total := 0.0
@@ -205,7 +208,7 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 				mean = make([]float32, mix.Dim)
 			}
 			total += count
-			for d, x := range vectors[k] { // the mean moves toward x by the share of its count
+			for d, x := range vectors[k] { // the running mean, weighted by count
 				mean[d] += float32(count / total * (float64(x)/lengths[k] - float64(mean[d])))
 			}
 		}
@@ -214,7 +217,7 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 	return nil
 }
 
-// read returns the vectors of a file, of the words and at the places of at.
+// read returns the vectors of words in a file, at the indices in at.
 func (f *embeddingFlags) read(ctx context.Context, path string, at map[string]int, report *cli.Progress) ([][]float32, error) {
 	report.Step("reading vectors", 0, 0)
 	wanted := source.ReadVectorsOptions{Keep: func(word string) bool { _, ok := at[word]; return ok }}
@@ -233,8 +236,8 @@ func (f *embeddingFlags) read(ctx context.Context, path string, at map[string]in
 	return vectors, nil
 }
 
-// ask returns the model's vectors of words, unless learning with them would
-// take more memory than o allows.
+// ask returns the model's vectors of words. It fails if learning with them
+// would take more memory than o allows.
 func (f *embeddingFlags) ask(ctx context.Context, words []string, c *learn.Corpus, o *learn.CorpusOptions, cluster *esclient.Client, report *cli.Progress) ([][]float32, error) {
 	m, host := f.model, "the cluster"
 	if m.Node == "" {
@@ -245,7 +248,7 @@ func (f *embeddingFlags) ask(ctx context.Context, words []string, c *learn.Corpu
 	}
 	o.Mix.Model = m.Name + " at " + host
 	if len(words) > maxEmbedded {
-		report.Tell("of %d words only the %d of the most frequent terms get vectors", len(words), maxEmbedded)
+		report.Tell("of %d words only those of the most frequent terms get vectors: %d", len(words), maxEmbedded)
 		words = words[:maxEmbedded]
 	}
 	m.Fits = func(dim int) error {

@@ -15,54 +15,52 @@ import (
 	"github.com/akin-search/akin/simmatrix/combine"
 )
 
-// matrixFlags are those flags of "matrix build" that are not for one source
-// alone.
+// matrixFlags are the flags of "matrix build" for all sources.
 type matrixFlags struct {
 	field fieldFlags
 	terms filterFlags
 	rows  rowFlags
-	power float64 // 0 is the source's own
+	power float64 // 0 for the source's default
 }
 
 func (f *matrixFlags) register(flags *pflag.FlagSet) {
-	f.field.Register(flags, "cluster at this URL that makes index terms of words; with --index and --field")
+	f.field.Register(flags, "URL of the cluster that turns words into index terms; needs --index and --field")
 	flags.StringSliceVar(&f.field.fields, "field", nil, "text field; several must be analyzed alike")
-	flags.Uint32Var(&f.terms.MinDocFreq, "min-df", 0, "leave out terms in fewer documents; default 3 with --from-index, where they are only nobody's neighbors")
-	flags.StringVar(&f.terms.exclude, "exclude", "", "leave out terms that this regular expression matches")
-	flags.IntVar(&f.rows.Neighbors, "top", defaultTop, "neighbors of a term at most")
-	flags.Float64Var(&f.rows.Threshold, "min-similarity", 0, "drop similarities up to this")
-	flags.BoolVar(&f.rows.Symmetric, "symmetric", false, "make both directions alike, the rarest terms first; rows stay within --top")
-	flags.BoolVar(&f.rows.Dominant, "dominant", false, "keep the sum of a row's similarities under 1; with --symmetric the matrix is positive definite")
+	flags.Uint32Var(&f.terms.MinDocFreq, "min-df", 0, "drop terms in fewer documents; default 3 with --from-index, where rarer terms have rows but are not neighbors")
+	flags.StringVar(&f.terms.exclude, "exclude", "", "drop terms that match this regular expression")
+	flags.IntVar(&f.rows.Neighbors, "top", defaultTop, "largest number of neighbors of a term")
+	flags.Float64Var(&f.rows.Threshold, "min-similarity", 0, "drop similarities up to this value")
+	flags.BoolVar(&f.rows.Symmetric, "symmetric", false, "make both directions equal, the rarest terms first; rows stay within --top")
+	flags.BoolVar(&f.rows.Dominant, "dominant", false, "keep the sum of a row's similarities below 1; with --symmetric the matrix is positive definite")
 	flags.StringVar(&f.rows.overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
 	flags.Float64Var(&f.power, "power", 0,
-		"power of the cosine; default 3 for an index, and for vectors by how near their words are")
+		"power of the cosine; default 3 for an index; for vectors, it depends on how close words are")
 }
 
 type rowFlags struct {
 	combine.SparsifyOptions
 
 	overrides string
-	rules     *combine.Overrides // of that file
+	rules     *combine.Overrides // read from overrides
 }
 
 const defaultTop = 200
 
-// check sets right what is wrong, so that the sources, which get it too, do not
-// say it again.
+// check replaces an invalid --top, so that the sources do not report it again.
 func (f *rowFlags) check() []error {
 	var errs []error
 	if f.Neighbors < 1 || f.Neighbors > simmatrix.MaxNeighbors {
 		errs = append(errs, fmt.Errorf("--top: %d not in [1, %d]", f.Neighbors, simmatrix.MaxNeighbors))
 		f.Neighbors = defaultTop
 	}
-	if !(f.Threshold >= 0 && f.Threshold < 1) { // written so that NaN fails
+	if !(f.Threshold >= 0 && f.Threshold < 1) { // true for NaN
 		errs = append(errs, fmt.Errorf("--min-similarity: %v not in [0, 1)", f.Threshold))
 	}
 	return errs
 }
 
-// searched is how many neighbors of a term are searched for: twice --top where
-// some may fall away.
+// searched returns how many neighbors to search per term: twice --top if some
+// may be dropped.
 func (f *rowFlags) searched() int {
 	if f.overrides != "" || f.Symmetric {
 		return min(2*f.Neighbors, simmatrix.MaxNeighbors)
@@ -70,8 +68,8 @@ func (f *rowFlags) searched() int {
 	return f.Neighbors
 }
 
-// readOverrides reads the overrides, none without --overrides. Those that make
-// the two directions of a pair differ do not go with --symmetric.
+// readOverrides reads the overrides. It rejects one-way rules, except pins,
+// with --symmetric.
 func (f *rowFlags) readOverrides(ctx context.Context) error {
 	f.rules = &combine.Overrides{}
 	if f.overrides == "" {
@@ -84,7 +82,7 @@ func (f *rowFlags) readOverrides(ctx context.Context) error {
 	var errs []error
 	for rule := range f.rules.All() {
 		if rule.OneWay && rule.Action != combine.ActionPin {
-			errs = append(errs, fmt.Errorf("%s: %v: with --symmetric a rule has to be both ways", f.overrides, &rule))
+			errs = append(errs, fmt.Errorf("%s: %v: with --symmetric a rule must go both ways", f.overrides, &rule))
 		}
 	}
 	if len(errs) > 0 {
@@ -93,8 +91,7 @@ func (f *rowFlags) readOverrides(ctx context.Context) error {
 	return nil
 }
 
-// readOverrides reads a file of overrides. What is wrong in it is a mistake of
-// the user.
+// readOverrides reads a file of overrides. Errors in the file are usage errors.
 func readOverrides(ctx context.Context, path string) (*combine.Overrides, error) {
 	o, err := cli.Read(ctx, path, combine.ParseOverrides)
 	if errors.Is(err, combine.ErrOverrides) {
@@ -103,14 +100,14 @@ func readOverrides(ctx context.Context, path string) (*combine.Overrides, error)
 	return o, err
 }
 
-// applyOverrides applies them and tells which words and pins ask for what m
-// lacks. It returns them with the terms of m, too.
+// applyOverrides applies the overrides, and reports words and pins that m
+// lacks. It also returns the overrides resolved to terms of m.
 func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *cli.Progress) (*simmatrix.Matrix, *combine.Overrides, error) {
 	overrides, unknown, err := overrides.Resolve(m)
 	if err != nil {
 		return nil, nil, cli.Usage(err)
 	}
-	const most = 20 // that are named of the words and pins that the matrix lacks
+	const most = 20 // missing words and pins reported
 	for _, word := range unknown[:min(len(unknown), most)] {
 		if near := m.Nearest(word); near != "" {
 			report.Tell("overrides: the matrix lacks %s; did you mean %s?", cli.Visible(word), cli.Visible(near))
@@ -124,14 +121,14 @@ func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *c
 		return nil, nil, err
 	}
 	if counts.Set+counts.Banned+counts.Pinned+counts.NoEffect > 0 {
-		report.Tell("overrides: %d entries set, %d banned, %d pinned, %d as they were; %d terms added that the matrix lacked",
+		report.Tell("overrides: %d entries set, %d banned, %d pinned, %d unchanged; %d missing terms added",
 			counts.Set, counts.Banned, counts.Pinned, counts.NoEffect, counts.TermsAdded)
 	}
 	for _, pin := range counts.Unmet[:min(len(counts.Unmet), most)] {
-		report.Tell("overrides: %v: there is no such entry to keep", &pin)
+		report.Tell("overrides: %v: no such entry to keep", &pin)
 	}
 	if more := len(counts.Unmet) - most; more > 0 {
-		report.Tell("overrides: and %d more pins of entries that are not there", more)
+		report.Tell("overrides: and %d more pins of missing entries", more)
 	}
 	return m, overrides, nil
 }
@@ -152,16 +149,16 @@ func (f *filterFlags) parse() (err error) {
 	return err
 }
 
-// fieldFlags say which field of an index a matrix is for. Without a URL no
-// cluster is asked: words are index terms.
+// fieldFlags say which field of an index a matrix is for. Without a URL, words
+// are taken as index terms.
 type fieldFlags struct {
 	cli.Cluster
 
 	fields []string
-	found  *combine.ProjectOptions // what the cluster says of the words; nil where nobody has asked
+	found  *combine.ProjectOptions // the cluster's answer about the words; nil before lookUp
 }
 
-// check returns what is missing: all three of the flags go together.
+// check reports an incomplete set of flags: all three go together.
 func (f *fieldFlags) check() error {
 	if all := f.URL != "" && f.Index != "" && len(f.fields) > 0; !all && (f.URL != "" || f.Index != "" || len(f.fields) > 0) {
 		return errors.New("give --cluster, --index and --field together, or none of them")
@@ -181,26 +178,25 @@ func (f *fieldFlags) lookUp(ctx context.Context, words []string, report *cli.Pro
 	return err
 }
 
-// passes reports whether the index term of a word that was looked up passes the
-// filter. Words without one pass, too: they go later.
+// passes reports whether the index term of a looked-up word passes the filter.
+// Words without one index term pass; project drops them.
 func (f *fieldFlags) passes(word string, filter *combine.TermFilter) bool {
 	terms := f.found.IndexTerms[word]
 	return len(terms) != 1 || filter.Match(terms[0], f.found.DocFreqs[terms[0]], f.found.Docs)
 }
 
-// inDocuments reports whether a document has the index term of the word.
+// inDocuments reports whether a document contains the index term of the word.
 func (f *fieldFlags) inDocuments(word string) bool {
 	terms := f.found.IndexTerms[word]
 	return len(terms) == 1 && f.found.DocFreqs[terms[0]] > 0
 }
 
-// project turns the words of m into the index terms of the field, if there is
-// one.
+// project turns the words of m into index terms of the field, if one is given.
 func (f *fieldFlags) project(ctx context.Context, m *simmatrix.Matrix, report *cli.Progress) (*simmatrix.Matrix, error) {
 	if f.URL == "" {
 		return m, nil
 	}
-	if f.found == nil { // the source did not need to know
+	if f.found == nil { // the source did not need it
 		if err := f.lookUp(ctx, slices.Collect(m.Terms()), report); err != nil {
 			return nil, err
 		}

@@ -24,8 +24,8 @@ type indexFlags struct {
 	maxDocs              int
 	words, exactAnalysis bool
 	options              learn.CorpusOptions
-	memory               configs.Bytes // maxMemory, 0 for no bound
-	spooled              *spool        // while the matrix is not written
+	memory               configs.Bytes // maxMemory in bytes; 0 for no limit
+	spooled              *spool        // kept until the matrix is written
 	embeddings           embeddingFlags
 }
 
@@ -33,23 +33,23 @@ func (d *indexFlags) register(flags *pflag.FlagSet) {
 	d.options = learn.DefaultCorpusOptions()
 	flags.StringVar(&d.url, "from-index", "", "learn from the documents of the cluster at this URL")
 	flags.StringVar(&d.query, "query", "", `learn from the documents that match this query, as JSON, such as '{"term":{"lang":"en"}}'; default all`)
-	flags.IntVar(&d.maxDocs, "max-docs", 0, "learn from this many documents at most, chosen at random, every time the same; default all")
-	flags.BoolVar(&d.words, "words", false, "take the words themselves, in lower case, and not the field's index terms")
+	flags.IntVar(&d.maxDocs, "max-docs", 0, "learn from at most this many documents, the same random choice every time; default all")
+	flags.BoolVar(&d.words, "words", false, "use the words in lower case instead of the field's index terms")
 	flags.BoolVar(&d.exactAnalysis, "exact-analysis", false,
-		"let the cluster analyze each document whole, for analyzers that look at more than one word; slower")
-	flags.StringVar(&d.resume, "resume", "", "keep what has been read in this folder until the matrix is written; an interrupted build goes on from there")
-	flags.StringVar(&d.maxMemory, "max-memory", "", "memory to use at most, such as 3GB; default no bound")
+		"let the cluster analyze whole documents, for analyzers that look at several words; slower")
+	flags.StringVar(&d.resume, "resume", "", "keep what was read in this folder until the matrix is written, so that an interrupted build can continue")
+	flags.StringVar(&d.maxMemory, "max-memory", "", "memory limit, such as 3GB; default none")
 	d.embeddings.register(flags)
 }
 
-// Shares of --max-memory. The rest is for garbage and what is not on the heap.
+// Shares of --max-memory. The rest is for garbage and memory outside the heap.
 const (
 	learningShare   = 0.7               // for the data of learning
-	readingShare    = learningShare / 2 // for the texts while they are read, which learning takes in twice
-	collectingShare = 0.9               // where the garbage collector does what it can
+	readingShare    = learningShare / 2 // for texts while reading; learning needs twice as much
+	collectingShare = 0.9               // the limit of the garbage collector
 )
 
-// parseMemory reads --max-memory, of which the process itself takes some.
+// parseMemory parses --max-memory. The process itself needs some of it.
 func parseMemory(text string) (configs.Bytes, error) {
 	memory, err := configs.ParseBytes(text)
 	if err == nil && memory < 64<<20 {
@@ -87,15 +87,16 @@ func (d *indexFlags) check(f *matrixFlags) error {
 	}
 	d.options.MaxMemory = int64(learningShare * float64(d.memory))
 	d.options.Power, d.options.Neighbors = cmp.Or(f.power, d.options.Power), f.rows.searched()
-	if f.terms.MinDocFreq > 0 { // rarer terms are nobody's neighbors, but have rows
+	if f.terms.MinDocFreq > 0 { // rarer terms are not neighbors, but have rows
 		d.options.MinDocFreq, f.terms.MinDocFreq = int(f.terms.MinDocFreq), 0
 	}
-	// Their entries have no mirror: they would be lost, or make them neighbors.
+	// The entries of rare terms have no mirrored entries. Symmetry would drop
+	// them, or make rare terms neighbors.
 	d.options.RareTerms = !f.rows.Symmetric
 	return errors.Join(append(errs, d.options.Validate())...)
 }
 
-// scan returns what of the index is read, all documents that match.
+// scan returns which documents are read: all that match.
 func (d *indexFlags) scan(field *fieldFlags) documents.ScanOptions {
 	o := documents.ScanOptions{Index: field.Index, Fields: field.fields}
 	if d.query != "" {
@@ -131,8 +132,8 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 		m, err = learn.FromCorpus(ctx, corpus, d.options, report.Step)
 	}
 	if errors.Is(err, simmatrix.ErrMemory) {
-		err = fmt.Errorf("%w (--max-memory %s less a share for garbage; "+
-			"--min-df, --max-docs and --top are what to change)", err, d.maxMemory)
+		err = fmt.Errorf("%w (--max-memory %s minus a share for garbage; "+
+			"--min-df, --max-docs and --top are the flags to change)", err, d.maxMemory)
 	}
 	return m, err
 }
@@ -154,7 +155,7 @@ func (d *indexFlags) describe(field *fieldFlags) string {
 	return s
 }
 
-// read reads the documents once and returns them as index terms, or as words
+// read reads the documents once. It returns them as index terms, or as words
 // with --words.
 func (d *indexFlags) read(ctx context.Context, x *indexReading) (_ *learn.Corpus, err error) {
 	texts, spool, err := x.Texts(ctx)
@@ -164,7 +165,7 @@ func (d *indexFlags) read(ctx context.Context, x *indexReading) (_ *learn.Corpus
 	d.spooled = spool
 	var terms [][]string
 	switch words := texts.Words(); {
-	case d.exactAnalysis: // the words are index terms
+	case d.exactAnalysis: // the words are already index terms
 		corpus := texts.Corpus(nil)
 		if sample := x.SampleForms(ctx); sample != nil {
 			corpus.TakeForms(sample)

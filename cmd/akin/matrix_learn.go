@@ -24,20 +24,20 @@ func newMatrixLearn() *cobra.Command {
 	var f learnFlags
 	cmd := &cobra.Command{
 		Use: "learn MATRIX --out FILE", Short: "Learn from judgments or clicks which entries help",
-		Long: `learn reads the documents of an index, ranks what judges or users said of them, and
-changes the matrix so that useful documents rank higher: neighbors that mislead get
-lower similarities and others higher ones, by a factor from 0 to 2, and words of
-queries get new neighbors from the documents that were useful. A quarter of the
-queries at a time is held out; what does not help these is not done. Without enough
-evidence the matrix stays as it is.
+		Long: `learn reads the documents of an index and what judges or users said about them. It changes
+the matrix so that useful documents rank higher: misleading neighbors get lower
+similarities and others higher ones, by a factor from 0 to 2. Words of queries get new
+neighbors from the useful documents. learn holds out a quarter of the queries at a time,
+and makes no change that does not help them. Without enough evidence the matrix stays
+unchanged.
 
 Give --judgments, as for akin eval, or --clicks, a file with a line for each answer
-that was shown:
+shown:
 
   {"query_id": "17", "query": "car hire", "shown": ["doc1", "doc2"], "clicked": ["doc2"]}
 
-Users look less at later hits: at rank k they are taken to look 1/k times as often as at
-the first.
+Users look less at later hits: learn assumes that they look at rank k 1/k times as often
+as at the first.
 
 ` + cli.MatrixHelp + `
 
@@ -54,7 +54,7 @@ the first.
 	f.cluster.Register(flags, "URL of the cluster")
 	flags.StringVar(&f.source.Field, "field", "", "text field that is searched")
 	f.source.Register(flags, "file of judgments")
-	flags.StringVar(&f.source.Clicks, "clicks", "", "file of what was shown and clicked")
+	flags.StringVar(&f.source.Clicks, "clicks", "", "file of shown and clicked documents")
 	flags.StringVar(&f.out, "out", "", "file to write the matrix to (required)")
 	return cmd
 }
@@ -96,7 +96,7 @@ func (f *learnFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if unknown := unknownDocuments(searches, collection); len(unknown) > 0 {
-		report.Tell("%d documents that were judged or shown are not in %s: they do not count: %s", len(unknown), f.cluster.Index, cli.Some(unknown))
+		report.Tell("%d documents that were judged or shown are not in %s and do not count: %s", len(unknown), f.cluster.Index, cli.Some(unknown))
 	}
 	expansion := configs.Default().Expansion
 	r, err := reweigh.Learn(ctx, m, collection, searches, reweigh.Options{
@@ -107,7 +107,7 @@ func (f *learnFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if r.Matrix == m {
-		report.Tell("%d of %d queries could be learned from, which is not enough evidence to change anything: %s is the matrix as it was",
+		report.Tell("learn could use %d of %d queries, which is not enough evidence for a change: %s is the unchanged matrix",
 			r.Searches, len(searches), f.out)
 	} else {
 		report.Tell("learned from %d of %d queries: %d entries scaled, %d removed, %d new; nDCG@10 of queries held out %.4f, before %.4f",

@@ -17,18 +17,17 @@ func newMatrixShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show MATRIX WORD...", Short: "Show the neighbors of words",
 		Long: `show prints the neighbors of words, most similar first, with the similarity and the
-document frequency. A word is looked up as people write it, else as an index term, which
-is what the field's analyzer makes of a word. The term comes after a form that people
-write: gas (ga). Where there is neither, show names the nearest spelling. Where entries
-have several origins, as in an ensemble, with overrides and where they were learned, each
-line ends with them.
+document frequency. It looks a word up as people write it, or else as an index term, which
+is what the field's analyzer makes of a word. The term follows the written form: gas (ga).
+If there is neither, show prints the nearest spelling. If entries have several origins,
+such as the matrices of an ensemble, overrides or learning, each line ends with them.
 
 ` + cli.MatrixHelp,
 		Example: `  akin matrix show docs.akin car rental
   akin matrix show --redis redis://127.0.0.1:6379 docs@active car`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 || slices.Contains(args, "") {
-				return cli.Usage(errors.New("name a matrix and at least one word, and none that is empty"))
+				return cli.Usage(errors.New("give a matrix and at least one word, and no empty word"))
 			}
 			return nil
 		},

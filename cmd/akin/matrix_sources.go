@@ -26,14 +26,14 @@ func (v *vectorFlags) register(flags *pflag.FlagSet) {
 	v.options = learn.DefaultVectorOptions()
 	flags.StringVar(&v.path, "from-vectors", "", "word vectors of this file")
 	flags.Float64Var(&v.options.Recall, "recall", 0,
-		"share of the nearest words to find, such as 0.95, for a faster search that may miss some; default all")
+		"share of the nearest words to find, such as 0.95, which is faster but may miss some; default all")
 	flags.IntVar(&v.reading.MaxWords, "max-words", 0, "read this many words, which files have in order of frequency; default all")
 }
 
 func (v *vectorFlags) check(f *matrixFlags) error {
 	v.options.Neighbors, v.options.Power = f.rows.searched(), f.power
-	if f.field.URL == "" { // else the filters are for the index terms
-		v.reading.Keep = func(word string) bool { return f.terms.Match(word, 0, 0) } // its frequency is not known yet
+	if f.field.URL == "" { // otherwise the filters are for index terms
+		v.reading.Keep = func(word string) bool { return f.terms.Match(word, 0, 0) } // the document frequency is not known yet
 	}
 	return errors.Join(v.options.Validate(), v.reading.Validate())
 }
@@ -47,7 +47,7 @@ func (v *vectorFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pro
 		return nil, err
 	}
 	if n := vectors.Skipped(); n != (source.SkippedWords{}) {
-		report.Tell("skipped %d words that the filters leave out, %d that came before, %d that cannot be index terms",
+		report.Tell("skipped %d words that the filters leave out, %d repeated words, %d that cannot be index terms",
 			n.Filtered, n.Repeated, n.Invalid)
 	}
 	if f.field.URL != "" {
@@ -67,7 +67,7 @@ func (v *vectorFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pro
 		report.Tell("recall of the approximate search, measured: %s", params["recall"])
 	}
 	if f.power == 0 {
-		report.Tell("power of the cosine, chosen by how near the words are: %s", params[simmatrix.PowerParam])
+		report.Tell("power of the cosine, chosen by how close words are: %s", params[simmatrix.PowerParam])
 	}
 	if crowd := learn.Crowd(m); crowd > learn.LargestCrowd {
 		report.Tell("warning: with power %s the 30th neighbor of a word has a similarity of %.2f on average. Rankings get worse above %v: "+
@@ -83,7 +83,7 @@ type spellingFlags struct {
 
 func (s *spellingFlags) register(flags *pflag.FlagSet) {
 	s.options = source.DefaultSpellingOptions()
-	flags.StringVar(&s.path, "from-edit-distance", "", "the terms of this file, one on a line, or of this matrix file, by their spelling")
+	flags.StringVar(&s.path, "from-edit-distance", "", "terms from this file, one per line, or from this matrix file, by their spelling")
 }
 
 func (s *spellingFlags) check(f *matrixFlags) error {
@@ -139,11 +139,11 @@ type thesaurusFlags struct {
 func (t *thesaurusFlags) register(flags *pflag.FlagSet) {
 	t.options = source.DefaultThesaurusOptions()
 	flags.StringVar(&t.path, "from-thesaurus", "", "synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl")
-	flags.Float64Var(&t.options.Similarity, "similarity", t.options.Similarity, "similarity of synonyms where the file has none")
+	flags.Float64Var(&t.options.Similarity, "similarity", t.options.Similarity, "similarity of synonyms if the file has none")
 }
 
 func (t *thesaurusFlags) check(*matrixFlags) error {
-	t.options.Neighbors = simmatrix.MaxNeighbors // rows are cut in the end
+	t.options.Neighbors = simmatrix.MaxNeighbors // rows are cut at the end
 	return t.options.Validate()
 }
 
@@ -156,7 +156,7 @@ func (t *thesaurusFlags) build(ctx context.Context, _ *matrixFlags, report *cli.
 		return m, err
 	})
 	if err == nil {
-		report.Tell("%s: %d groups, %d rules; %d terms in %d pairs, %d of them given again",
+		report.Tell("%s: %d groups, %d rules; %d terms in %d pairs, %d of them repeated",
 			counts.Format, counts.Groups, counts.Rules, counts.Terms, counts.Pairs, counts.Duplicates)
 		if counts.Skipped > 0 {
 			report.Tell("entries of several words, such as %q: %d skipped", counts.Examples, counts.Skipped)

@@ -19,13 +19,12 @@ func newMatrixPush() *cobra.Command {
 	cmd := redisCommand(&cobra.Command{
 		Use:   "push FILE",
 		Short: "Write a matrix file to Redis as a new version",
-		Long: `push checks the file, writes it to Redis completely under a new version and prints
-that version. Searches use it once it is active. Corrections by hand (--overrides) are
-applied first.
+		Long: `push checks the file, writes all of it to Redis under a new version, and prints that
+version. Searches use it once it is active. push applies corrections by hand
+(--overrides) first.
 
-While Redis is away, as for the seconds in which a replica becomes the master, push
-waits and goes on. A push that is interrupted or fails leaves the active version as it
-was and no version behind.`,
+While Redis is down, such as for the seconds of a failover, push waits and retries. A push
+that is interrupted or fails keeps the active version and leaves no new version behind.`,
 		Example: `  akin matrix push --redis redis://127.0.0.1:6379 --name docs docs.akin
   akin matrix push --redis redis+sentinel://10.0.0.1,10.0.0.2/mymaster --name docs docs.akin
   akin matrix push --name docs --overrides overrides.txt --activate docs.akin`,
@@ -62,7 +61,7 @@ was and no version behind.`,
 	return cmd
 }
 
-// userAtHost says who runs the program and where, as far as the system knows.
+// userAtHost returns the user and the host, as far as the system knows them.
 func userAtHost() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil && u.Username != "" {
@@ -108,7 +107,7 @@ func newMatrixActivate() *cobra.Command {
 	var flags cli.Redis
 	return redisCommand(&cobra.Command{
 		Use:     "activate VERSION",
-		Short:   "Make a version the one that searches use",
+		Short:   "Make searches use a version",
 		Example: `  akin matrix activate --name docs VERSION`,
 		Args:    cli.ExactArgs(1),
 	}, &flags, func(cmd *cobra.Command, admin *store.Admin, args []string) error {
@@ -138,8 +137,8 @@ func newMatrixPrune() *cobra.Command {
 	cmd := redisCommand(&cobra.Command{
 		Use:   "prune --keep N",
 		Short: "Remove old versions of a matrix from Redis",
-		Long: `prune removes all versions but the newest N and the active one, and prints them. They
-can no longer be activated or rolled back to; requests that began with one can read it
+		Long: `prune removes all versions but the newest N and the active one, and prints them. You
+can no longer activate them or roll back to them. Requests that began with one can read it
 for another minute.`,
 		Example: `  akin matrix prune --redis redis://127.0.0.1:6379 --name docs --keep 3`,
 		Args:    cli.NoArgs,
@@ -151,7 +150,7 @@ for another minute.`,
 		},
 	}, &flags, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
 		pruned, err := admin.Prune(cmd.Context(), flags.Name, keep)
-		for _, id := range pruned { // also where it failed on the way
+		for _, id := range pruned { // also after an error
 			fmt.Fprintln(cmd.OutOrStdout(), id)
 		}
 		return err

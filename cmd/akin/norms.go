@@ -19,13 +19,13 @@ import (
 func newNorms() *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use: "norms", Short: "Store the lengths of documents, for mode hard",
-		Long: `For mode hard each document holds a number, ‖Wy‖: the length of its vector of term
-frequencies, each weighted by the rarity of the term. The weights are frozen in a file, so
-that the lengths stay right while documents come and go: "norms snapshot" writes that
-file, and "norms backfill" computes and stores the lengths of the documents.
-The similarities of terms are not in it; they may change at any time.
+		Long: `For mode hard each document stores a number, ‖Wy‖: the length of its vector of term
+frequencies, each weighted by the rarity of the term. A file freezes these weights, so that
+lengths stay valid while documents come and go. "norms snapshot" writes that file, and
+"norms backfill" computes and stores the lengths of the documents. Lengths do not depend
+on the similarities of terms, which may change at any time.
 
-docs/modes.md has the mapping and the similarity that the index needs before.`,
+docs/modes.md has the mapping and the similarity that the index needs first.`,
 		Example: `  akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body --out weights.akin
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin`,
 	}, newNormsSnapshot(), newNormsBackfill())
@@ -43,9 +43,9 @@ func newNormsSnapshot() *cobra.Command {
 	var f snapshotFlags
 	cmd := f.command(&cobra.Command{
 		Use: "snapshot --cluster URL --index INDEX --field FIELD --out FILE", Short: "Freeze the weights of the terms of a field in a file",
-		Long: `snapshot reads the terms of every document, as the index itself makes them, and writes
-how many documents hold each: the weights of "norms backfill" and of mode hard. The index
-is only read. The file is a matrix without neighbors and can be pushed to Redis as one.
+		Long: `snapshot reads the terms of every document, as the index analyzes them, and writes how many
+documents contain each term: the weights for "norms backfill" and mode hard. It changes
+nothing in the index. The file is a matrix without neighbors, which you can push to Redis.
 The same documents give the same file.
 
 ` + cli.Credentials,
@@ -53,7 +53,7 @@ The same documents give the same file.
   akin matrix push --redis redis://127.0.0.1:6379 --name docs-weights --activate weights.akin`,
 	}, f.check, f.run)
 	flags := cmd.Flags()
-	flags.StringVar(&f.maxMemory, "max-memory", "4GB", "memory to use at most")
+	flags.StringVar(&f.maxMemory, "max-memory", "4GB", "memory limit")
 	flags.StringVar(&f.out, "out", "", "file to write (required)")
 	return cmd
 }
@@ -63,8 +63,8 @@ func (f *snapshotFlags) check() (err error) {
 	return errors.Join(err, cli.CheckOut(f.out))
 }
 
-// countingShare of --max-memory is what the terms may take while they are
-// counted; to make the file of them takes about three times as much.
+// countingShare is the share of --max-memory for counting terms. Making the
+// file takes about three times as much.
 const countingShare = 0.2
 
 func (f *snapshotFlags) run(cmd *cobra.Command, cluster documents.API, report *cli.Progress) error {
@@ -98,17 +98,19 @@ func (f *snapshotFlags) run(cmd *cobra.Command, cluster documents.API, report *c
 	return nil
 }
 
-const backfillHelp = `backfill computes ‖Wy‖ of every document that has the field and does not have it by these
-weights yet, and stores it in the document with the id of the weights: in ` + esclient.NormObject + ` and
-` + esclient.NormWeightsObject + `, under the name of the field with "__" for each ".". The document frequencies
-of MATRIX make the weights: "norms snapshot" writes them. ` + cli.MatrixHelp + `
+const backfillHelp = `backfill computes ‖Wy‖ for every document that has the field and no length by these weights
+yet. It stores the length and the id of the weights in the document: in ` + esclient.NormObject + ` and
+` + esclient.NormWeightsObject + `, under the name of the field with "__" for each ".". The weights come from the
+document frequencies in MATRIX, which "norms snapshot" writes.
 
-` + fillHelp + ` Start one for each field, again when there are new weights,
-and with --all after a time without it.
+` + cli.MatrixHelp + `
 
-Refused are fields of nested documents, fields that others are copied to by copy_to, and
-indices that do not keep the whole _source or lack the mapping, which is then printed.
-docs/modes.md has the rest, docs/security.md the rights.
+` + fillHelp + `
+Run it for each field, again after new weights, and from time to time with --all.
+
+backfill rejects fields of nested documents, targets of copy_to, and indices that do not
+keep the whole _source. It also rejects indices without the mapping, and prints it.
+See docs/modes.md for more, and docs/security.md for the privileges.
 
 ` + cli.Credentials
 

@@ -20,19 +20,19 @@ import (
 	"github.com/akin-search/akin/tools/enrich"
 )
 
-// An indexReading is what to read.
+// An indexReading says what to read.
 type indexReading struct {
 	Client  *esclient.Client
-	Scan    documents.ScanOptions // which documents match
-	MaxDocs int                   // read this many of them, a random choice; 0 is all
-	Terms   bool                  // read documents as index terms, not as texts
-	Spool   string                // the folder that keeps what has been read, "" for none
-	Memory  int64                 // bytes that the texts may take; 0 is no bound
+	Scan    documents.ScanOptions // selects documents
+	MaxDocs int                   // read at most this many, chosen at random; 0 for all
+	Terms   bool                  // read index terms instead of texts
+	Spool   string                // the folder that stores what was read, "" for none
+	Memory  int64                 // limit for the texts in bytes; 0 for none
 	Report  *cli.Progress
 }
 
-// Texts reads the documents, from where an interrupted run with the spool has
-// left off. The spool is nil where none is asked for.
+// Texts reads the documents. With a spool it continues an interrupted run. The
+// returned spool is nil if none is configured.
 func (x *indexReading) Texts(ctx context.Context) (*learn.Texts, *spool, error) {
 	docs := documents.API{Client: x.Client}
 	count, err := docs.Count(ctx, x.Scan.Index, x.Scan.Query)
@@ -65,16 +65,16 @@ func (x *indexReading) Texts(ctx context.Context) (*learn.Texts, *spool, error) 
 	return texts, spool, nil
 }
 
-// A reader reads the slices of a plan, some side by side.
+// A reader reads the slices of a plan, several at a time.
 type reader struct {
 	*indexReading
 
 	plan       scanPlan
-	spool      *spool // nil keeps all in memory
+	spool      *spool // nil keeps everything in memory
 	firstPause time.Duration
 
 	mu    sync.Mutex
-	texts *learn.Texts // of the slices that are done, without a spool
+	texts *learn.Texts // of the finished slices, without a spool
 	docs  int          // read so far
 	bytes int64        // held so far
 }
@@ -126,8 +126,8 @@ func (r *reader) read(ctx context.Context) (*learn.Texts, error) {
 	return r.texts, ctx.Err()
 }
 
-// try reads a slice, from its beginning. What it has counted of one that is
-// interrupted is taken back.
+// try reads a slice from its beginning. On an error it subtracts what it has
+// counted.
 func (r *reader) try(ctx context.Context, k int) (_ *learn.Texts, err error) {
 	texts := learn.NewTexts()
 	docs, held := 0, int64(0)
@@ -160,7 +160,7 @@ func (r *reader) try(ctx context.Context, k int) (_ *learn.Texts, err error) {
 	})
 }
 
-// add adds to the documents read and to the memory used. Its error wraps
+// add adds to the counts of documents and bytes. Its error wraps
 // [simmatrix.ErrMemory].
 func (r *reader) add(docs int, bytes int64) error {
 	r.mu.Lock()
@@ -191,19 +191,20 @@ func (r *reader) keep(ctx context.Context, k int, texts *learn.Texts) error {
 	return nil
 }
 
-// Warn tells of fields whose index terms are no words, if the cluster says so.
+// Warn warns of fields whose index terms are not words, if the cluster says so.
 func (x *indexReading) Warn(ctx context.Context) {
 	for _, field := range x.Scan.Fields {
 		if s, err := x.Client.Schema(ctx, x.Scan.Index, field); err == nil && s.NotWords != "" {
 			x.Report.Tell("warning: the terms of field %s are no words, because of its %s: their neighbors are no related words. "+
-				"Learn from a field that is analyzed into words. Searches of %s are not expanded unless fields in matrices names it in full.", field, s.NotWords, field)
+				"Learn from a field that is analyzed into words. Searches of %s are expanded only if matrices.fields names it in full.", field, s.NotWords, field)
 		}
 	}
 }
 
 const wordsAtOnce = 5000
 
-// Analyze returns the index terms of each word, by the analyzer of the fields.
+// Analyze returns the index terms of each word, from the analyzer of the
+// fields.
 func (x *indexReading) Analyze(ctx context.Context, words []string) ([][]string, error) {
 	terms := make([][]string, 0, len(words))
 	for batch := range slices.Chunk(words, wordsAtOnce) {
@@ -234,31 +235,31 @@ func (x *indexReading) Analyze(ctx context.Context, words []string) ([][]string,
 // formDocs is how many documents [indexReading.SampleForms] reads at most.
 const formDocs = 5000
 
-// SampleForms reads some documents, a random choice, as texts, and returns them
-// with the forms of their terms, for a corpus that was read as index terms. It
-// returns nil, and says why, where that is not to be had.
+// SampleForms reads a random choice of documents as texts. It returns them with
+// the forms of their terms, for a corpus that was read as index terms. On an
+// error it reports why and returns nil.
 func (x *indexReading) SampleForms(ctx context.Context) *learn.Corpus {
 	sample := *x
 	sample.Terms, sample.Spool = false, ""
 	if x.MaxDocs == 0 || x.MaxDocs > formDocs {
 		sample.MaxDocs = formDocs
 	}
-	x.Report.Tell("the forms in which people write the terms are learned from at most %d texts", sample.MaxDocs)
+	x.Report.Tell("the written forms of terms are learned from at most %d texts", sample.MaxDocs)
 	var terms [][]string
 	texts, _, err := sample.Texts(ctx)
 	if err == nil {
 		terms, err = sample.Analyze(ctx, texts.Words())
 	}
 	if err != nil {
-		x.Report.Tell("note: terms are shown as they are, without the forms in which people write them: %v", err)
+		x.Report.Tell("note: terms are shown without their written forms: %v", err)
 		return nil
 	}
 	return texts.Corpus(terms)
 }
 
-// LookUp asks the cluster what index terms the words give, and how many
-// documents have those. With several fields the document frequencies and N are
-// the largest that one of them has.
+// LookUp asks the cluster for the index terms of the words and their document
+// frequencies. With several fields it returns the largest frequencies and
+// number of documents of any field.
 func (x *indexReading) LookUp(ctx context.Context, words []string) (*combine.ProjectOptions, error) {
 	analyzed, err := x.Analyze(ctx, words)
 	if err != nil {

@@ -21,35 +21,34 @@ import (
 	"github.com/akin-search/akin/simmatrix/learn"
 )
 
-// A scanPlan says how the documents of an index are read. It is stored with
-// what has been read of them.
+// A scanPlan says how the documents of an index are read. The spool stores it.
 type scanPlan struct {
 	Index   string                    `json:"index"`
 	Fields  []string                  `json:"fields"`
 	Query   string                    `json:"query,omitempty"`
 	MaxDocs int                       `json:"max_docs,omitempty"`
 	Terms   bool                      `json:"terms,omitempty"`
-	Indices []documents.ConcreteIndex `json:"indices"` // the concrete ones
-	Docs    int64                     `json:"docs"`    // to be read when the scan began
-	Share   float64                   `json:"share"`   // as in documents.ScanOptions, like Slices
+	Indices []documents.ConcreteIndex `json:"indices"` // concrete indices
+	Docs    int64                     `json:"docs"`    // to read, at the start
+	Share   float64                   `json:"share"`   // as in [documents.ScanOptions], like Slices
 	Slices  int                       `json:"slices"`
 }
 
-// docsPerSlice is small enough that little is read twice where a scan is
-// interrupted, and large enough that finding the documents of a slice, for
-// which the cluster goes through all ids, costs less than reading them.
+// docsPerSlice is small, so that an interrupted scan reads little twice, but
+// large enough that finding the documents of a slice costs less than reading
+// them: the cluster goes through all ids for that.
 const docsPerSlice, maxSlices = 25_000, 128
 
-// newScanPlan plans to read count documents, of which at most maxDocs are
-// wanted if that is not 0.
+// newScanPlan plans a scan of count documents. At most maxDocs are wanted, if
+// not 0.
 func newScanPlan(scan documents.ScanOptions, indices []documents.ConcreteIndex, count int64, maxDocs int, terms bool) scanPlan {
 	p := scanPlan{
 		Index: scan.Index, Fields: scan.Fields, Query: string(scan.Query), MaxDocs: maxDocs, Terms: terms,
 		Indices: indices, Docs: count,
 	}
 	if maxDocs > 0 && count > int64(maxDocs) {
-		// Four standard deviations more than wanted, so that there are enough
-		// to choose from: whether a document is taken is left to chance.
+		// The scan takes documents at random, so plan for four standard deviations
+		// more than wanted.
 		wanted := float64(maxDocs)
 		if p.Share = (wanted + 4*math.Sqrt(wanted)) / float64(count); p.Share >= 1 {
 			p.Share = 0 // all
@@ -69,8 +68,8 @@ func (p *scanPlan) slice(k int) documents.ScanOptions {
 	return o
 }
 
-// sideBySide returns how many slices are read at once. Each has one search a
-// shard open, of which a node keeps 500 by default.
+// sideBySide returns how many slices are read at once. Each has one scroll per
+// shard open. A node allows 500 by default.
 func (p *scanPlan) sideBySide() int {
 	const most, open = 4, 400
 	shards := 0
@@ -80,8 +79,7 @@ func (p *scanPlan) sideBySide() int {
 	return max(1, min(most, open/max(shards, 1)))
 }
 
-// differences names what the plan asks for and another one, which was begun
-// before, does not.
+// differences lists the settings that differ from those of an earlier plan.
 func (p *scanPlan) differences(before *scanPlan) []string {
 	var out []string
 	compare := func(name string, now, then any) {
@@ -95,30 +93,30 @@ func (p *scanPlan) differences(before *scanPlan) []string {
 	compare("max-docs", p.MaxDocs, before.MaxDocs)
 	compare("exact-analysis", p.Terms, before.Terms)
 	if !slices.Equal(p.Indices, before.Indices) {
-		out = append(out, "the index stands for other indices now, or was created again")
+		out = append(out, "the index now stands for other indices, or was created again")
 	}
 	return out
 }
 
-// A spool is a folder with the slices of an index that have been read, from
-// which an interrupted run goes on. It has the words of all documents, so that
-// only its owner may read it.
+// A spool is a folder with the slices of an index that have been read, so that
+// an interrupted run can continue. It has the words of all documents, so only
+// its owner may read it.
 //
 //	plan.json         what is read: a scanPlan
 //	slice-0000.texts  the texts of a slice, as [learn.EncodeTexts] writes them
 //
-// One run may use it at a time. A nil spool keeps nothing.
+// Only one run may use it at a time. A nil spool stores nothing.
 type spool struct{ dir string }
 
 const (
 	planFile = "plan.json"
-	maxPlan  = 1 << 20 // bytes; a plan of some thousand indices fits
+	maxPlan  = 1 << 20 // bytes; enough for some thousand indices
 
 	ownerFolder, ownerFile fs.FileMode = 0o700, 0o600
 )
 
 func checkSpool(dir string) error {
-	for _, path := range []string{dir, filepath.Dir(dir)} { // which is made in the latter where it is missing
+	for _, path := range []string{dir, filepath.Dir(dir)} { // the folder, or its parent, in which to create it
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			return nil
 		} else if err == nil || path != dir {
@@ -128,15 +126,15 @@ func checkSpool(dir string) error {
 	return nil
 }
 
-// openSpool opens a folder, which it makes where it is missing, to read by the
-// plan, or returns the plan that it has been begun with.
+// openSpool opens or creates a folder for a plan. It returns the plan that the
+// folder was begun with, if any.
 func openSpool(ctx context.Context, dir string, plan scanPlan) (*spool, scanPlan, error) {
 	s := &spool{dir}
 	begun, err := s.readPlan(ctx)
 	switch {
 	case err == nil:
 		if other := plan.differences(&begun); len(other) > 0 {
-			return nil, plan, fmt.Errorf("--resume %s was begun with another scan (%s): name another folder, or remove this one",
+			return nil, plan, fmt.Errorf("--resume %s was begun with another scan (%s): choose another folder, or remove this one",
 				dir, strings.Join(other, "; "))
 		}
 		return s, begun, nil
@@ -152,7 +150,7 @@ func openSpool(ctx context.Context, dir string, plan scanPlan) (*spool, scanPlan
 	}
 	for _, e := range entries {
 		if !isSpooled(e.Name()) {
-			return nil, plan, fmt.Errorf("--resume %s holds %s, which no build has left there: name an empty folder or a new one", dir, e.Name())
+			return nil, plan, fmt.Errorf("--resume %s contains %s, which is not from a build: choose an empty or a new folder", dir, e.Name())
 		}
 	}
 	err = s.write(ctx, planFile, func(w io.Writer) error {
@@ -171,7 +169,7 @@ func (s *spool) readPlan(ctx context.Context) (scanPlan, error) {
 			err = fmt.Errorf("%d slices", p.Slices)
 		}
 		if err != nil {
-			err = fmt.Errorf("no plan of a scan: %w", err)
+			err = fmt.Errorf("not the plan of a scan: %w", err)
 		}
 		return p, err
 	})
@@ -179,7 +177,7 @@ func (s *spool) readPlan(ctx context.Context) (scanPlan, error) {
 
 func sliceFile(k int) string { return fmt.Sprintf("slice-%04d.texts", k) }
 
-// isSpooled reports whether a file of this name may be a spool's, whole or
+// isSpooled reports whether a file of this name may belong to a spool, even
 // half written.
 func isSpooled(name string) bool {
 	name = strings.TrimPrefix(name, ".")
@@ -205,7 +203,7 @@ func (s *spool) load(ctx context.Context, k int) (*learn.Texts, error) {
 	path := filepath.Join(s.dir, sliceFile(k))
 	texts, err := cli.Read(ctx, path, learn.DecodeTexts)
 	if errors.Is(err, learn.ErrTexts) {
-		return nil, fmt.Errorf("%w: remove this file, and the slice will be read again", err)
+		return nil, fmt.Errorf("%w: remove this file to read the slice again", err)
 	}
 	return texts, err
 }
@@ -225,11 +223,10 @@ func (s *spool) explain(err error, of int) error {
 	if done == 0 || errors.Is(err, learn.ErrTexts) {
 		return err
 	}
-	return fmt.Errorf("%w; %s has %d of %d slices, and the same command reads the others", err, s.dir, done, of)
+	return fmt.Errorf("%w; %s has %d of %d slices; run the same command again for the others", err, s.dir, done, of)
 }
 
-// Remove removes the files of the spool, and the folder if there is nothing
-// else in it.
+// Remove removes the files of the spool, and the folder if it is then empty.
 func (s *spool) Remove() error {
 	if s == nil {
 		return nil

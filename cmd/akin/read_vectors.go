@@ -25,11 +25,11 @@ import (
 	"github.com/akin-search/akin/tools/enrich"
 )
 
-// errStore says that an index cannot hold the vectors of a model.
-var errStore = errors.New("it cannot hold these vectors")
+// errStore means that an index cannot store the vectors of a model.
+var errStore = errors.New("it cannot store these vectors")
 
-// checkVectorEngine returns an error that wraps [errStore] where the cluster
-// has no field type for the vectors, or none of so many dimensions.
+// checkVectorEngine returns an error that wraps [errStore] if the cluster has
+// no field type for the vectors, or none with so many dimensions.
 func checkVectorEngine(ctx context.Context, c documents.API, meta vectors.Meta) error {
 	info, err := c.Client.Info(ctx)
 	if err != nil {
@@ -43,14 +43,14 @@ func checkVectorEngine(ctx context.Context, c documents.API, meta vectors.Meta) 
 
 func refusal(info esclient.Info, meta vectors.Meta) string {
 	var major, minor int
-	_, _ = fmt.Sscanf(info.Version, "%d.%d", &major, &minor) // 0 where it is not known
+	_, _ = fmt.Sscanf(info.Version, "%d.%d", &major, &minor) // 0 if unknown
 	version := 100*major + minor
 	openSearch := info.Distribution == "opensearch"
-	const renewed = 811 // the version of Elasticsearch that has all
+	const renewed = 811 // the Elasticsearch version that supports everything
 	switch meta.Store {
 	case vectors.SparseVector:
 		if openSearch || version < renewed {
-			return "sparse_vector is in Elasticsearch from 8.11; --store rank_features is in other versions, too"
+			return "sparse_vector needs Elasticsearch 8.11 or later; --store rank_features also works with others"
 		}
 	case vectors.DenseVector:
 		most := 1024
@@ -58,35 +58,35 @@ func refusal(info esclient.Info, meta vectors.Meta) string {
 		case openSearch:
 			return "OpenSearch has no dense_vector; make the model with --store knn_vector"
 		case major < 8:
-			return "dense_vector has an index for kNN from Elasticsearch 8"
+			return "dense_vector supports kNN from Elasticsearch 8"
 		case version >= renewed:
 			most = 4096
 		case meta.Normalization != vectors.Soft:
-			return "inner products of any size are from Elasticsearch 8.11; make the model with --normalize soft"
+			return "inner products of any size need Elasticsearch 8.11 or later; make the model with --normalize soft"
 		case version >= 808:
 			most = 2048
 		}
 		if meta.Dims > most {
-			return fmt.Sprintf("%d dimensions, and its dense_vector has %d at most; make the model with --dims %d", meta.Dims, most, most)
+			return fmt.Sprintf("%d dimensions, but its dense_vector has at most %d; make the model with --dims %d", meta.Dims, most, most)
 		}
 	case vectors.KNNVector:
 		if !openSearch {
-			return "knn_vector is in OpenSearch only; make the model with --store dense_vector"
+			return "only OpenSearch has knn_vector; make the model with --store dense_vector"
 		}
 		if version < 213 {
-			return "inner products in Lucene's kNN are from OpenSearch 2.13"
+			return "inner products in Lucene's kNN need OpenSearch 2.13 or later"
 		}
 	case vectors.RankFeatures:
 		if openSearch && version < 101 || !openSearch && version < 712 {
-			return "the function linear of rank_feature is from Elasticsearch 7.12 and OpenSearch 1.1"
+			return "the function linear of rank_feature needs Elasticsearch 7.12 or OpenSearch 1.1, or later"
 		}
 	}
 	return ""
 }
 
-// prepareVectors puts the mapping for the vectors into the indices that lack
-// it, unless it may not write: then it says what they lack. The error wraps
-// [errStore] where an index has another mapping, such as for other dimensions.
+// prepareVectors adds the mapping of the vectors to the indices that lack it,
+// if write is set. Its error wraps [errStore] if an index has another mapping,
+// such as other dimensions.
 func prepareVectors(ctx context.Context, c documents.API, indices []mapping.Inspection, meta vectors.Meta, write bool) error {
 	path, model := vectors.Path(meta.Field), vectors.ModelPath(meta.Field)
 	for k := range indices {
@@ -101,7 +101,7 @@ func prepareVectors(ctx context.Context, c documents.API, indices []mapping.Insp
 				continue
 			}
 			if meta.Store == vectors.KNNVector && i.Settings.Text("index.knn") != "true" {
-				return fmt.Errorf("index %q: %w: it has to be created with the setting index.knn, which needs the plugin k-NN", i.Index, errStore)
+				return fmt.Errorf("index %q: %w: create it with the setting index.knn, which needs the plugin k-NN", i.Index, errStore)
 			}
 			r := esclient.Call{Method: http.MethodPut, Path: esclient.IndexPath(i.Index, "/_mapping"), Body: jsontext.Value(meta.Mapping())}
 			if err := c.Client.Do(ctx, r, nil); err != nil {
@@ -114,10 +114,10 @@ func prepareVectors(ctx context.Context, c documents.API, indices []mapping.Insp
 		dims := cmp.Or(string(vector.Dims), string(vector.Dimension), "0")
 		switch {
 		case vector.Type != string(meta.Store), id.Type != "keyword", dims != strconv.Itoa(meta.Dims):
-			return fmt.Errorf("index %q: %w: it maps %s as %s of %s dimensions and %s as %s, the model wants %s of %d and keyword; use an index without these fields",
+			return fmt.Errorf("index %q: %w: it maps %s as %s of %s dimensions and %s as %s, the model needs %s of %d and keyword; use an index without these fields",
 				i.Index, errStore, path, vector.Type, dims, model, id.Type, meta.Store, meta.Dims)
 		case meta.Store == vectors.DenseVector && meta.Normalization != vectors.Soft && vector.Similarity != "max_inner_product":
-			return fmt.Errorf("index %q: %w: %s has the similarity %q, vectors of the normalization %s want max_inner_product; use an index with that, or the normalization soft",
+			return fmt.Errorf("index %q: %w: %s has the similarity %q, vectors with the normalization %s need max_inner_product; use an index with that, or the normalization soft",
 				i.Index, errStore, path, vector.Similarity, meta.Normalization)
 		}
 	}
@@ -133,7 +133,7 @@ func coordinates(terms []documents.TermFreq) []vectors.Coordinate {
 }
 
 // sampleDocuments returns the terms of about n documents: those whose ids have
-// the smallest hashes, so that they are the same every time.
+// the smallest hashes, so that the sample is reproducible.
 func sampleDocuments(ctx context.Context, r *enrich.Reading, n int) ([][]vectors.Coordinate, error) {
 	total, _, err := r.Count(ctx)
 	if err != nil {
@@ -151,7 +151,7 @@ func sampleDocuments(ctx context.Context, r *enrich.Reading, n int) ([][]vectors
 	}
 	var docs []sampled
 	var mu sync.Mutex
-	err = enrich.Retry(ctx, func() error { // a scan that is interrupted begins again
+	err = enrich.Retry(ctx, func() error { // an interrupted scan starts again
 		docs = nil
 		return r.Each(ctx, "reading a sample", func(doc *documents.DocRef) bool { return float64(hash(doc)) <= most },
 			func(doc *documents.DocRef, terms []documents.TermFreq) error {
@@ -171,8 +171,8 @@ func sampleDocuments(ctx context.Context, r *enrich.Reading, n int) ([][]vectors
 	return out, err
 }
 
-// vectorTask returns what gives documents their vectors, and adds up in losses
-// what these have lost.
+// vectorTask returns the task that stores documents' vectors, and adds what
+// they lose to losses.
 func vectorTask(c documents.API, m *vectors.Model, losses *vectorLosses) enrich.Task {
 	d, field := m.Documents(), m.Meta().Field
 	scan := documents.RefOptions{Value: vectors.ModelPath(field)}
@@ -192,9 +192,9 @@ func vectorTask(c documents.API, m *vectors.Model, losses *vectorLosses) enrich.
 	}
 }
 
-// sameMapping reports whether a document has the members already. From 9.2,
-// Elasticsearch gives back a sparse vector without the array that it came in,
-// and takes it for another one: it would write the document over and over.
+// sameMapping reports whether a document already has the members. Since 9.2
+// Elasticsearch returns a sparse vector without the array it came in and treats
+// it as different, so it would write the document again and again.
 func sameMapping(source, members []byte) bool {
 	type vectored struct {
 		Vector map[string]features `json:"akin_vector"`
@@ -210,7 +210,7 @@ func sameMapping(source, members []byte) bool {
 	return maps.Equal(there.Model, wanted.Model) && maps.EqualFunc(there.Vector, wanted.Vector, maps.Equal)
 }
 
-// features are those of a sparse vector, in an array or not.
+// features are the features of a sparse vector, in an array or not.
 type features map[string]float32
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -221,15 +221,15 @@ func (f *features) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*map[string]float32)(f))
 }
 
-// vectorLosses add up what the vectors of documents have lost.
+// vectorLosses sum up what the vectors of documents lose.
 type vectorLosses struct {
 	mu   sync.Mutex
 	docs int // with a vector
-	cut  int // sparse ones that are cut
-	// sum and most are the shares that are left out: of the sum of the coordinates
-	// of a sparse vector, and of ⟨y, y⟩ of a dense one.
+	cut  int // sparse vectors that were cut
+	// sum and most are the total and the largest share left out: of the sum of
+	// coordinates of a sparse vector, or of ⟨y, y⟩ of a dense one.
 	sum, most float64
-	largest   float64 // coordinate left out
+	largest   float64 // largest coordinate left out
 }
 
 func (l *vectorLosses) add(loss *vectors.Loss) {
@@ -246,7 +246,7 @@ func (l *vectorLosses) add(loss *vectors.Loss) {
 	l.sum, l.most, l.largest = l.sum+share, max(l.most, share), max(l.largest, loss.Cut.Largest)
 }
 
-// Describe says in words what was lost, "" where there is no vector.
+// Describe describes the losses, or returns "" if there are no vectors.
 func (l *vectorLosses) Describe(meta vectors.Meta) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -267,5 +267,5 @@ func (l *vectorLosses) Describe(meta vectors.Meta) string {
 		to = fmt.Sprintf(" to %d terms", meta.Terms)
 	}
 	return fmt.Sprintf("%d vectors, %d of them cut%s: they lack %.1f%% of the sum of their values on average, %.1f%% at most; "+
-		"a score is too low by %.3g times the sum of the query's values at most", l.docs, l.cut, to, mean, percent*l.most, l.largest)
+		"scores are too low by %.3g times the sum of the query's values at most", l.docs, l.cut, to, mean, percent*l.most, l.largest)
 }

@@ -15,16 +15,16 @@ import (
 func newSegments() *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use: "segments", Short: "Cut long documents into segments",
-		Long: `A long document can be found by its best passage where its text is there twice: as a
-whole, and cut into segments, which are nested documents. "segments backfill" cuts the
-texts of the documents that are there.
+		Long: `To find a long document by its best passage, store its text twice: as a whole, and cut
+into segments, which are nested documents. "segments backfill" cuts the texts of the
+documents in an index.
 
 docs/segments.md has the mapping, and says how searches use the segments.`,
 		Example: `  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body`,
 	}, newSegmentsBackfill())
 }
 
-// cutFlags say how a text is cut, and where the segments are put.
+// cutFlags say how a text is cut, and where the segments are stored.
 type cutFlags struct {
 	by, path string
 	cut      enrich.Cut // by
@@ -35,29 +35,29 @@ func (f *cutFlags) parse() (err error) {
 		err = fmt.Errorf("--by: %w", err)
 	}
 	if strings.Contains("."+f.path+".", "..") {
-		err = errors.Join(err, fmt.Errorf("--path: %q is no name of a field", f.path))
+		err = errors.Join(err, fmt.Errorf("--path: %q is not a field name", f.path))
 	}
 	return err
 }
 
 const segmentsHelp = `backfill cuts the text of each document that has the field, and stores the segments in the
-document: in the nested field of --path, each with its text, its position, from 1, and
-its share of the words. The keyword PATH_by has the field and the way to cut, so that
-documents that are done are passed over. A text that was changed by a partial update is
-found with --all; a document that was written as a whole is always found.
+nested field of --path: each with its text, its position, from 1, and its share of the
+words. The keyword PATH_by stores the field and the way to cut, so that finished documents
+are skipped. Use --all to find texts changed by a partial update. Documents written as a
+whole are always found.
 
-Paragraphs end at blank lines; sentences are those of Unicode (UAX #29), and a single line
-break does not end one; windows are of so many words between white space, and so many of
-them begin the next window, too: windows is short for windows:200:50. A document that would
-have more segments than its index takes nested documents (` + enrich.LimitSetting + `,
-10,000 by default) fails, and the others are done.
+Paragraphs end at blank lines. Sentences are those of Unicode (UAX #29); a single line break
+does not end one. A window has WORDS words, separated by white space, and its last OVERLAP
+words also begin the next window; windows is short for windows:200:50. A document with
+more segments than its index allows nested documents (` + enrich.LimitSetting + `,
+10,000 by default) fails; the others are done.
 
 ` + fillHelp + `
 
-Refused are a --path that is mapped as not nested or is in an object that has other fields,
-fields of nested documents, fields that others are copied to by copy_to, and indices that do
-not keep the whole _source or lack the mapping, which is then printed. docs/segments.md has
-the rest.
+backfill rejects a --path that is not mapped as nested or is in an object with other fields,
+fields of nested documents, targets of copy_to, and indices that do not keep the whole
+_source. It also rejects indices without the mapping, and prints it. See docs/segments.md
+for more.
 
 ` + cli.Credentials
 
@@ -80,6 +80,6 @@ func newSegmentsBackfill() *cobra.Command {
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&cut.path, "path", "segments", "nested field for the segments")
-	flags.StringVar(&cut.by, "by", enrich.Paragraphs, "how to cut: paragraphs, sentences or windows:WORDS:OVERLAP, which overlap by half at most")
+	flags.StringVar(&cut.by, "by", enrich.Paragraphs, "how to cut: paragraphs, sentences or windows:WORDS:OVERLAP, with an overlap of at most half")
 	return cmd
 }

@@ -37,14 +37,13 @@ func newTune() *cobra.Command {
 	c := &command{searches: searchCount{Depth: measured}, tune: evaluate.TuneOptions{Settings: 300, Confidence: 0.95}}
 	cmd := &cobra.Command{
 		Use: "tune --judgments FILE --index INDEX --field FIELD --matrix FILE --out FILE", Short: "Find settings that rank judged queries better",
-		Long: `tune tries settings on judged queries and says what of the gain in nDCG@10 holds up
-on queries that the settings were not chosen on: the queries are cut into five folds, and
-for each a setting is chosen on the others. It recommends nothing that is not better
-than direct search with the confidence asked for, writes what it recommends as a
-profile to --out.
+		Long: `tune tries settings on judged queries. It prints how much of the gain in nDCG@10 remains on
+queries that did not choose the settings: it splits the queries into five folds and chooses
+a setting for each fold on the others. It recommends a setting only if that is better than
+direct search with the given confidence, and writes it as a profile to --out.
 
-The terms of all documents are read once, 20 million at most; after that the cluster
-only analyzes the queries.
+tune reads the terms of all documents once, at most 20 million. After that the cluster only
+analyzes the queries.
 
 ` + cli.Credentials,
 		Example: `  akin tune --cluster http://127.0.0.1:9200 --index docs --field title,body --matrix docs.akin \
@@ -54,11 +53,11 @@ only analyzes the queries.
 	}
 	set := cmd.Flags()
 	c.cluster.Register(set, "URL of the cluster")
-	set.StringSliceVar(&c.fields, "field", nil, "text fields that the searches look at (required)")
+	set.StringSliceVar(&c.fields, "field", nil, "text fields of the searches (required)")
 	set.StringVar(&c.matrix, "matrix", "", "matrix file (required)")
 	c.judged.Register(set, "file of judgments (required)")
 	set.StringVar(&c.searches.Template, "template", "", "file of a search body with {{query}} in a string")
-	set.StringVar(&c.searches.Resume, "resume", "", "keep the scores in this file, from which an interrupted run goes on")
+	set.StringVar(&c.searches.Resume, "resume", "", "keep the scores in this file, so that an interrupted run can continue")
 	set.StringVar(&c.out, "out", "", "write the profile to this file (required)")
 	set.IntVar(&c.tune.Settings, "settings", c.tune.Settings, "settings to try")
 	set.Float64Var(&c.tune.Confidence, "confidence", c.tune.Confidence, "confidence that a recommendation needs, and of the intervals")
@@ -108,7 +107,7 @@ func (c *command) read(ctx context.Context) (*tuneBench, error) {
 	}
 	for _, read := range []string{c.matrix, c.judged.Judgments, c.judged.Queries, c.searches.Template, c.searches.Resume} {
 		if read != "" && cli.Same(read, c.out) {
-			return nil, fmt.Errorf("--out %s would be written over, which is read: name another file", c.out)
+			return nil, fmt.Errorf("--out: the input %s would be written over: choose another file", c.out)
 		}
 	}
 	b := &tuneBench{}
@@ -122,8 +121,8 @@ func (c *command) read(ctx context.Context) (*tuneBench, error) {
 	return b, errors.Join(c.tune.Validate(len(b.Bodies)), checkTunable(c.fields, b.Bodies))
 }
 
-// queries takes the judged queries of which a document is relevant: no
-// setting changes the measure of the others.
+// queries reads the judged queries with a relevant document. Settings do not
+// change the measure of other queries.
 func (c *command) queries(ctx context.Context, b *tuneBench) error {
 	set, err := c.judged.Read(ctx)
 	if err != nil {
@@ -180,7 +179,7 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 	return result, err
 }
 
-// compare warns where the ranking without the cluster is not the cluster's.
+// compare warns if rankings without the cluster differ from the cluster's.
 func (c *command) compare(ctx context.Context, b *tuneBench, docs *tuneDocuments) error {
 	missing := map[string]bool{}
 	for _, grades := range b.Grades {
@@ -197,13 +196,14 @@ func (c *command) compare(ctx context.Context, b *tuneBench, docs *tuneDocuments
 	const compared, tolerated = 20, 1e-3
 	worst, err := b.Difference(ctx, c.client, c.cluster.Index, compared)
 	if err == nil && worst > tolerated {
-		c.report.Tell("warning: scores differ from the cluster's by up to %.1f %%: it has several shards, deleted documents, terms at one position, "+
-			"or the searches look at other fields. Settings are chosen by these scores.", 100*worst)
+		c.report.Tell("warning: scores differ from the cluster's by up to %.1f %%: it has several shards, deleted documents, several terms at one position, "+
+			"or the searches use other fields. tune chooses settings by its own scores.", 100*worst)
 	}
 	return err
 }
 
-// plan says what the score of a setting depends on besides it.
+// plan returns a hash of everything besides the setting that a score depends
+// on.
 func (c *command) plan(b *tuneBench, docs *tuneDocuments) string {
 	hash := sha256.New()
 	fmt.Fprintln(hash, c.cluster.Index, c.fields, len(docs.ids), docs.terms)

@@ -21,23 +21,25 @@ import (
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
-// maxTerms bounds the terms of all documents together, each term of a field
-// counted once: they take some 35 bytes each, and Go as much again.
+// maxTerms is how many terms all documents have together, where each document
+// counts each term of a field once. A term takes some 35 bytes, and the garbage
+// collector as much again.
 const maxTerms = 20_000_000
 
-var errTooLarge = fmt.Errorf("the documents have more than %d million different terms each, together: "+
-	"tune on an index with fewer documents, the judged ones among them", maxTerms/1_000_000)
+var errTooLarge = fmt.Errorf("the documents have more than %d million terms together, each counted once per document: "+
+	"tune on an index with fewer documents that has all judged ones", maxTerms/1_000_000)
 
 const loadedIndex = "documents"
 
-// tuneDocuments are those of an index as terms, in an engine in this process.
+// tuneDocuments are the documents of an index as terms, in an engine in this
+// process.
 type tuneDocuments struct {
-	// Engine answers as the cluster would, in one index.
+	// Engine answers like the cluster, for one index.
 	Engine *demo.Engine
 
-	index   string // an expression
+	index   string // an index expression
 	client  *esclient.Client
-	cluster *esclient.Cached // which analyzes texts, each once
+	cluster *esclient.Cached // analyzes each text once
 	ids     map[string]bool
 	terms   int // of all documents together
 }
@@ -55,9 +57,9 @@ func checkTunable(fields []string, bodies [][]byte) error {
 	return nil
 }
 
-// loadDocuments reads the terms of all documents of an index in some
-// fields, once. They should not change meanwhile. What it returns is to be
-// closed, with an error, too.
+// loadDocuments reads the terms of all documents in some fields of an index,
+// once. The documents should not change meanwhile. The caller closes the
+// result, even after an error.
 func loadDocuments(ctx context.Context, client *esclient.Client, index string, fields []string, progress simmatrix.Progress) (d *tuneDocuments, err error) {
 	d = &tuneDocuments{
 		Engine: demo.NewEngine(), index: index, client: client, ids: map[string]bool{},
@@ -74,15 +76,15 @@ func loadDocuments(ctx context.Context, client *esclient.Client, index string, f
 		failed = d.scan(ctx, fields, progress, yield)
 	})
 	if err = errors.Join(err, failed); err == nil && d.terms == 0 {
-		err = fmt.Errorf("the documents of %q have no terms in %q that the cluster tells", index, fields)
+		err = fmt.Errorf("the cluster reports no terms of the documents of %q in %q", index, fields)
 	}
 	return d, err
 }
 
-// Close ends what Load started.
+// Close closes the cache of analyses.
 func (d *tuneDocuments) Close() { d.cluster.Close() }
 
-// scan hands the documents on, with how often each has its terms.
+// scan yields the documents with their term frequencies.
 func (d *tuneDocuments) scan(ctx context.Context, fields []string, progress simmatrix.Progress, yield func(string, map[string]map[string]int) bool) error {
 	api := documents.API{Client: d.client}
 	total, err := api.Count(ctx, d.index, nil)
@@ -97,7 +99,7 @@ func (d *tuneDocuments) scan(ctx context.Context, fields []string, progress simm
 				return fmt.Errorf("the terms of document %q: %w", id, doc.Err)
 			}
 			if d.ids[id] {
-				return fmt.Errorf("two documents have the id %q: name one index", id)
+				return fmt.Errorf("two documents have the id %q: choose one index", id)
 			}
 			d.ids[id] = true
 			fields := make(map[string]map[string]int, len(doc.Fields))
@@ -119,13 +121,14 @@ func (d *tuneDocuments) scan(ctx context.Context, fields []string, progress simm
 	})
 }
 
-// describe asks the cluster how a field scores, by the words of a document.
+// describe asks the cluster how it scores a field, with the words of a
+// document.
 func (d *tuneDocuments) describe(ctx context.Context, field string) (demo.Field, error) {
 	schema, err := d.client.Schema(ctx, d.index, field)
 	if err != nil {
 		return demo.Field{}, err
 	}
-	text, _ := d.client.SampleText(ctx, d.index, field) // without it the scale is that of the cluster's version
+	text, _ := d.client.SampleText(ctx, d.index, field) // without it the scale is the default of the cluster's version
 	tokens, err := d.analyze(ctx, field, text)
 	if err != nil {
 		return demo.Field{}, err
@@ -136,9 +139,9 @@ func (d *tuneDocuments) describe(ctx context.Context, field string) (demo.Field,
 	}
 	learned, err := d.cluster.Statistics(ctx, esclient.Indices{Expression: d.index}, field, terms, make([]int64, len(terms)))
 	if err == nil && learned.Scale == 0 {
-		err = fmt.Errorf("field %q of %q is not scored by BM25: tune ranks by nothing else", field, d.index)
+		err = fmt.Errorf("field %q of %q is not scored by BM25, and tune supports nothing else", field, d.index)
 	}
-	d.Engine.NoScripts = !learned.Scripts                                                                                  // akin then writes other forms, here and there
+	d.Engine.NoScripts = !learned.Scripts                                                                                  // akin then writes other forms
 	return demo.Field{K1: schema.K1, B: schema.B, Scale: learned.Scale, Analyze: func(text string) ([]demo.Token, error) { //nolint:contextcheck // The engine has none.
 		return d.analyze(context.Background(), field, text)
 	}}, err
@@ -152,7 +155,7 @@ func (d *tuneDocuments) analyze(ctx context.Context, field, text string) ([]demo
 	tokens := make([]demo.Token, len(analysis.Terms))
 	for i, t := range analysis.Terms {
 		tokens[i] = demo.Token{Term: t, Position: analysis.Positions[i]}
-		if analysis.Graph { // it is not known which of them
+		if analysis.Graph { // the engine does not say which term has which length
 			tokens[i].Length = 2
 		}
 	}
@@ -161,23 +164,24 @@ func (d *tuneDocuments) analyze(ctx context.Context, field, text string) ([]demo
 
 const measured = 10
 
-// A tuneBench scores searches under settings: by an akin in this process,
-// before an engine that has the terms of the documents.
+// A tuneBench scores searches under settings, with an akin and an engine with
+// the terms of the documents, both in this process.
 type tuneBench struct {
-	// URL is that of an engine that [loadDocuments] has filled.
+	// URL is the URL of an engine filled by [loadDocuments].
 	URL    string
 	Matrix *simmatrix.Matrix
-	// Bodies are the searches, and Grades those of the documents of each, by id.
+	// Bodies are the searches. Grades are those of the documents of each search,
+	// by id.
 	Bodies [][]byte
 	Grades []map[string]float64
-	// Kept has the scores of earlier runs, the nDCG@10 of the searches in the place
-	// of hits; nil is for none.
+	// Kept has the scores of earlier runs: the nDCG@10 of the searches in place of
+	// hits. It may be nil.
 	Kept *evaluate.Kept
-	plan string // what the scores depend on besides the setting
+	plan string // identifies everything but the setting
 }
 
-// Score returns the nDCG@10 of each search under a setting, nil for direct
-// search.
+// Score returns the nDCG@10 of each search under a setting, or of direct search
+// if s is nil.
 func (b *tuneBench) Score(ctx context.Context, s *expand.Profile) ([]float64, error) {
 	scored, err := b.Kept.Answer(fmt.Sprintf("%s %+v", b.plan, s), func() (scored evaluate.Answer, err error) {
 		rankings, err := b.Rank(ctx, s)
@@ -200,7 +204,8 @@ func (b *tuneBench) Score(ctx context.Context, s *expand.Profile) ([]float64, er
 	return scores, nil
 }
 
-// Rank returns the hits of each search under a setting, nil for direct search.
+// Rank returns the hits of each search under a setting, or of direct search if
+// s is nil.
 func (b *tuneBench) Rank(ctx context.Context, s *expand.Profile) ([][]evaluate.Hit, error) {
 	if s == nil {
 		client, err := esclient.New(esclient.Options{URL: b.URL})
@@ -235,9 +240,9 @@ func rank(ctx context.Context, arm evaluate.Arm, bodies [][]byte) ([][]evaluate.
 	return rankings, group.Wait()
 }
 
-// Difference returns how far the scores of the first searches lie from those
-// that the cluster gives at the same ranks: the largest difference, as a share
-// of the cluster's score.
+// Difference compares the first searches' scores with those that the cluster
+// gives at the same ranks. It returns the largest difference, as a share of the
+// cluster's score.
 func (b *tuneBench) Difference(ctx context.Context, client *esclient.Client, index string, searches int) (worst float64, err error) {
 	first := *b
 	first.Bodies = b.Bodies[:min(searches, len(b.Bodies))]

@@ -18,13 +18,13 @@ import (
 func newVectors() *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use: "vectors", Short: "Store documents as vectors, for mode vectors",
-		Long: `For mode vectors each document holds a vector of the soft vector space model, in a field of
-the engine for sparse or for dense vectors. "vectors model" makes the model, a file from
-which documents and searches get their vectors, and "vectors backfill" stores those of
-the documents that are there.
+		Long: `For mode vectors each document stores a vector of the soft vector space model, in a field
+of the engine for sparse or dense vectors. "vectors model" makes the model, a file that
+gives documents and searches their vectors. "vectors backfill" stores the vectors of the
+documents in an index.
 
-The similarities of terms are in the vectors: unlike in the other modes, documents have to
-be given new ones when the matrix changes. docs/vectors.md has the rest.`,
+The vectors contain the similarities of terms. So unlike in the other modes, documents need
+new vectors when the matrix changes. See docs/vectors.md for more.`,
 		Example: `  akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store sparse_vector --out model.akin
   akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin`,
 	}, newVectorsModel(), newVectorsBackfill())
@@ -40,7 +40,7 @@ type vectorModelFlags struct {
 	out             string
 }
 
-// denseStrength leaves most matrices positive definite.
+// With denseStrength most matrices are positive definite.
 const denseStrength = 0.2
 
 // vectorSample is how many documents dense vectors are learned from.
@@ -50,21 +50,23 @@ func newVectorsModel() *cobra.Command {
 	var f vectorModelFlags
 	cmd := f.command(&cobra.Command{
 		Use:   "model --cluster URL --index INDEX --field FIELD --matrix MATRIX --weights MATRIX --store TYPE --out FILE",
-		Short: "Make the model that documents and searches get their vectors from",
-		Long: `model joins a matrix of similarities and weights, as "norms snapshot" makes them, into one
-file. --store is the type of the field: sparse_vector (Elasticsearch from 8.11),
-rank_features (Elasticsearch and OpenSearch), dense_vector (Elasticsearch from 8) or
-knn_vector (OpenSearch with its plugin k-NN).
+		Short: "Make the model for the vectors of documents and searches",
+		Long: `model joins a matrix of similarities and the weights of "norms snapshot" in one file.
+--store is the type of the field: sparse_vector (Elasticsearch from 8.11), rank_features
+(Elasticsearch and OpenSearch), dense_vector (Elasticsearch from 8) or knn_vector
+(OpenSearch with its plugin k-NN).
 
-A sparse vector of a document has the terms that are similar to its terms, too, the
---terms largest. A dense vector has --dims dimensions, which are learned from 20,000 of the
-documents by latent semantic analysis; the matrix is made symmetric for this, and has to be
-positive definite. A lower --strength makes it so, and is taken where none is given:
-it scales all similarities of different terms.
+A document's sparse vector has its terms and the terms similar to them, only the --terms
+largest. A dense vector has --dims dimensions, learned from 20,000 of the documents by
+latent semantic analysis. For this the matrix is made symmetric, and it must be positive
+definite. --strength scales all similarities of different terms; a lower one makes the
+matrix positive definite. If you give none, model lowers it as far as needed.
 
-With --normalize soft scores are the soft cosine measure, with hard the inner product
-divided by the plain lengths, with none the inner product.
-The index is only read. ` + cli.MatrixHelp + `
+With --normalize soft, scores are the soft cosine measure; with hard, the inner product
+divided by the plain lengths; with none, the inner product. model changes nothing in the
+index.
+
+` + cli.MatrixHelp + `
 
 ` + cli.Credentials,
 		Example: `  akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store sparse_vector --out model.akin
@@ -76,9 +78,9 @@ The index is only read. ` + cli.MatrixHelp + `
 	flags.StringVar(&f.weights, "weights", "", "MATRIX of the weights (required)")
 	flags.StringVar((*string)(&f.meta.Store), "store", "", "type of the field: sparse_vector, rank_features, dense_vector or knn_vector (required)")
 	flags.StringVar((*string)(&f.meta.Normalization), "normalize", string(vectors.Soft), "what scores are divided by: soft, hard or none")
-	flags.IntVar(&f.meta.Terms, "terms", 200, "terms of a document's sparse vector at most, 0 for all")
+	flags.IntVar(&f.meta.Terms, "terms", 200, "largest number of terms in a document's sparse vector, 0 for all")
 	flags.IntVar(&f.meta.Dims, "dims", 256, "dimensions of dense vectors")
-	flags.Float64Var(&f.strength, "strength", 0, "how much of each similarity counts, to 1; 0 is 1 for sparse vectors, and 0.2 or what the matrix allows for dense ones")
+	flags.Float64Var(&f.strength, "strength", 0, "factor of the similarities, up to 1; default 1 for sparse vectors, and 0.2 or what the matrix allows for dense ones")
 	flags.StringVar(&f.out, "out", "", "file to write (required)")
 	return cmd
 }
@@ -104,7 +106,7 @@ func (f *vectorModelFlags) run(cmd *cobra.Command, cluster documents.API, report
 		return err
 	}
 	if s.Meta().MaxNeighbors == 0 {
-		return fmt.Errorf("%s has no similarities: give --matrix what akin matrix build made, and --weights what akin norms snapshot made", f.matrix)
+		return fmt.Errorf("%s has no similarities: give --matrix a file of akin matrix build, and --weights one of akin norms snapshot", f.matrix)
 	}
 	weights, err := f.openWeights(cmd, f.weights, &f.redis)
 	if err != nil {
@@ -130,13 +132,13 @@ func (f *vectorModelFlags) run(cmd *cobra.Command, cluster documents.API, report
 	}
 	report.Tell("%s: model %s of %d terms, for %s", f.out, m.ID(), m.Len(), m.Meta().Store)
 	if less := m.Meta().Dims; less < f.meta.Dims {
-		report.Tell("vectors have %d dimensions: the documents have no more", less)
+		report.Tell("vectors have only %d dimensions: the documents do not give more", less)
 	}
 	return nil
 }
 
-// learn returns a model for dense vectors, with a lower strength than the usual
-// one where the matrix needs that and none is given.
+// learn returns a model for dense vectors. If no strength is given, it lowers
+// the default as far as the matrix needs.
 func (f *vectorModelFlags) learn(
 	ctx context.Context, report *cli.Progress, cluster documents.API, s, weights *simmatrix.Matrix,
 ) (m *vectors.Model, err error) {
@@ -154,11 +156,11 @@ func (f *vectorModelFlags) learn(
 		no, ok := errors.AsType[*vectors.NotPositiveError](err)
 		switch {
 		case ok && f.strength == 0:
-			report.Tell("%s is not positive definite at strength %v; going on with %v", f.matrix, f.meta.Strength, no.Enough)
+			report.Tell("%s is not positive definite at strength %v; continuing with %v", f.matrix, f.meta.Strength, no.Enough)
 			f.meta.Strength = no.Enough
 			continue
 		case ok:
-			err = fmt.Errorf("%w: give another --strength, or a matrix built with --symmetric --dominant", err)
+			err = fmt.Errorf("%w: give a lower --strength, or a matrix built with --symmetric --dominant", err)
 		}
 		if err != nil {
 			err = fmt.Errorf("%s: %w", f.matrix, err)
@@ -173,15 +175,15 @@ func newVectorsBackfill() *cobra.Command {
 	cmd := f.backfill(&cobra.Command{
 		Use:   "backfill --cluster URL --index INDEX --field FIELD --model FILE",
 		Short: "Compute and store the vectors of the documents of an index",
-		Long: `backfill computes the vector of every document that has the field and does not have one of
-this model yet, and stores it in the document with the id of the model: in ` + vectors.Object + ` and
-` + vectors.ModelObject + `, under the name of the field with "__" for each ".". It puts the
-mapping of both first, where an index has none. Vectors of another model are replaced.
+		Long: `backfill computes the vector of every document that has the field and no vector of this
+model yet. It stores the vector and the id of the model in the document: in ` + vectors.Object + ` and
+` + vectors.ModelObject + `, under the name of the field with "__" for each ".". It adds the
+mapping of both first, if an index has none. It replaces vectors of another model.
 
 ` + fillHelp + `
 
-Refused are fields of nested documents, fields that others are copied to by copy_to, and
-indices that do not keep the whole _source, or whose engine cannot hold the vectors.
+backfill rejects fields of nested documents, targets of copy_to, and indices that do not
+keep the whole _source or whose engine cannot store the vectors.
 
 ` + cli.Credentials,
 		Example: `  akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin

@@ -7,11 +7,11 @@ import (
 	"github.com/akin-search/akin/internal/serve"
 )
 
-// version and commit are set by the linker (-X) where Go cannot read them from
-// the repository, as in the container image.
+// version and commit are set by the linker (-X) if Go cannot read them from the
+// repository, as in the container image.
 var version, commit string
 
-// thisBuild says which akin this is, as far as the build knows.
+// thisBuild returns the version of this akin, as far as the build knows it.
 func thisBuild() serve.Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -20,8 +20,8 @@ func thisBuild() serve.Build {
 	return describeBuild(info, version, commit)
 }
 
-// describeBuild returns the version of the module, the commit and the Go that
-// built it. What the linker set goes first.
+// describeBuild returns the version of the module, the commit and the Go
+// version. Values set by the linker take precedence.
 func describeBuild(info *debug.BuildInfo, version, commit string) serve.Build {
 	settings := map[string]string{}
 	for _, s := range info.Settings {

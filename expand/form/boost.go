@@ -9,7 +9,7 @@ import (
 //
 //	linear, grouped  λ v_j / w_j²
 //	saturated        β_ij = λ v_j / (x_i idf_i)
-//	hard             v_j / (‖Wx‖·c·idf_j), without idf_j where a script scores
+//	hard             v_j / (‖Wx‖·c·idf_j), without c·idf_j if a script scores
 func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
 	switch s {
 	case Hard:
@@ -25,8 +25,8 @@ func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
 	return p.linearBoost(f, a, f.idf(a.DocFreq), p.FindOnly)
 }
 
-// linearBoost is the factor of the linear form for an idf of the term, where
-// hits are only found by it or scored.
+// linearBoost returns the factor in the linear form, for the term's idf.
+// finding says that the form only finds hits.
 func (p *Plan) linearBoost(f *Field, a *terms.Candidate, idf float64, finding bool) float64 {
 	wj := f.Weighting().Of(idf)
 	return a.Score(p.lambda(finding)) / (wj * wj)
@@ -39,7 +39,7 @@ func (p *Plan) lambda(finding bool) float64 {
 	return min(p.Recipe.LinearFactor*p.Strength.Linear, 1)
 }
 
-// boost returns the factor of a term that brings v, for the engine's idf.
+// boost returns the factor of a term with value v, for the engine's idf.
 func (x *Exact) boost(v, idf float64) float64 {
 	if x.Scripted {
 		return v / x.QueryNorm

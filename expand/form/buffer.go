@@ -10,20 +10,18 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A buffer is JSON that is being written. The queries in it are the same for
-// all engines.
+// A buffer is JSON being written. Its queries are the same for all engines.
 type buffer struct {
 	out []byte
-	// clauses counts the queries written that have no queries in them, as the
-	// engines count them.
+	// clauses counts the written leaf queries, as the engines count them.
 	clauses int
 }
 
-// A text is a string that is written in quotes.
+// A text is a string to be written in quotes.
 type text string
 
 // put writes JSON: strings and bytes as they are, texts in quotes, and numbers
-// with the 32 bits that the engines read.
+// with 32 bits, as the engines read them. It panics on other types.
 func (b *buffer) put(parts ...any) {
 	for _, part := range parts {
 		switch p := part.(type) {
@@ -32,8 +30,8 @@ func (b *buffer) put(parts ...any) {
 		case []byte:
 			b.out = append(b.out, p...)
 		case text:
-			// AppendQuote fails only on invalid UTF-8 and then has written it mended;
-			// such a term is not in the index and finds nothing.
+			// AppendQuote fails only on invalid UTF-8, and then has written it repaired.
+			// The index has no such term, so it finds nothing.
 			b.out, _ = jsontext.AppendQuote(b.out, p)
 		case float64:
 			b.out = strconv.AppendFloat(b.out, min(p, math.MaxFloat32), 'g', -1, 32)
@@ -43,17 +41,17 @@ func (b *buffer) put(parts ...any) {
 	}
 }
 
-// comma writes a comma unless the last byte begins something.
+// comma writes a comma unless the last byte begins an element.
 func (b *buffer) comma() {
 	if last := b.out[len(b.out)-1]; last != '[' && last != '{' && last != ':' && last != ',' {
 		b.out = append(b.out, ',')
 	}
 }
 
-// term writes a term query with its boost, with a comma where one is due.
+// term writes a term query with its boost, after a comma if needed.
 func (b *buffer) term(field, term string, boost float64) { b.namedTerm(field, term, boost, "") }
 
-// namedTerm is term with a name, "" for none.
+// namedTerm is like term, with a name, or "" for none.
 func (b *buffer) namedTerm(field, term string, boost float64, name string) {
 	b.comma()
 	b.put(`{"term":{`, text(field), `:{"value":`, text(term))
@@ -65,19 +63,19 @@ func (b *buffer) namedTerm(field, term string, boost float64, name string) {
 	b.clauses++
 }
 
-// boost writes the factor of a query as its last member, unless it is 1.
+// boost writes the boost of a query as its last member, unless it is 1.
 func (b *buffer) boost(factor float64) {
 	if factor != 1 {
 		b.put(`,"boost":`, factor)
 	}
 }
 
-// Older versions of Lucene make a boolean query of a set of up to so many
-// terms, and count each of its clauses.
+// Older versions of Lucene turn a set of up to smallSet terms into a boolean
+// query and count each of its clauses.
 const smallSet = 16
 
-// termSet writes a query that scores boost where any of the terms added for
-// field i is.
+// termSet writes a query that scores boost if a document contains any of the
+// added terms of field i.
 func (b *buffer) termSet(field string, i int, added []terms.Candidate, boost float64) {
 	b.comma()
 	b.put(`{"terms":{`, text(field), `:[`)
@@ -112,43 +110,43 @@ type writer struct {
 
 	plan      *Plan
 	divisions []division // of the fields of all clauses
-	// finding says that hits are only found, which a rescore orders.
+	// finding says that the hits are only found, and a rescore orders them.
 	finding bool
 }
 
-// A clauseWriter writes what takes the place of one clause.
+// A clauseWriter writes the replacement of one clause.
 type clauseWriter struct {
 	*buffer
 
 	plan    *Plan
 	c       *ClausePlan
 	divided []division // of the fields of c
-	scoring Scoring    // the form that is written
+	scoring Scoring    // the form being written
 	role    role
 	named   bool // added terms are written with names
 }
 
-// A role is what the writing of a clause is for.
+// A role is the purpose of a written clause.
 type role uint8
 
 const (
-	whole    role = iota // finding hits and ordering them
-	finding              // hits that something else orders: few terms are scored
-	ordering             // hits that are found
+	whole    role = iota // find and order hits
+	finding              // find hits that something else orders, so few terms are scored
+	ordering             // order hits that are already found
 )
 
-// original writes the clause as it came, between what stands before and after.
+// original writes the original clause between before and after.
 func (w *clauseWriter) original(before, after string) {
 	w.put(before, w.c.Parsed.At.Of(w.plan.Search.Body), after)
 	w.clauses += w.c.count()
 }
 
-// originalFor writes the original for field i only, of several: one that is not
-// expanded.
+// originalFor writes the original for field i alone, one of several, which is
+// not expanded.
 func (w *clauseWriter) originalFor(i int) {
 	f := &w.c.Fields[i]
 	w.comma()
-	// The query is an object that was read before, so that reading it cannot fail.
+	// The query is an object that was read before, so Members cannot fail.
 	_ = jsonspan.Members(w.c.Parsed.At.Of(w.plan.Search.Body), func(kind, options []byte) error {
 		w.put(`{`, text(kind), `:{"fields":[`, boosted(f.Name, f.Boost), `]`)
 		err := jsonspan.Members(options, func(name, value []byte) error {
@@ -163,13 +161,13 @@ func (w *clauseWriter) originalFor(i int) {
 	w.clauses += w.c.countField(i)
 }
 
-// boosted returns the name of a field with its boost, as in "title^3".
+// boosted returns the name of a field with its boost, such as "title^3".
 func boosted(name string, boost float64) text {
 	return text(name + "^" + strconv.FormatFloat(boost, 'g', -1, 32))
 }
 
-// beginFields begins the queries of n fields of a clause, which are combined
-// as the clause combines its fields, and endFields ends them.
+// beginFields begins the queries of n fields of a clause, combined as the
+// clause combines its fields. endFields ends them.
 func (w *clauseWriter) beginFields(n int) {
 	if n < 2 {
 		return

@@ -8,7 +8,7 @@ import (
 
 func (w *clauseWriter) write() {
 	c := w.c
-	if !w.plan.MatchOnly && w.role != finding && c.hasFeedback() { // finding by it, too, would double the price of a search
+	if !w.plan.MatchOnly && w.role != finding && c.hasFeedback() { // also finding by feedback would double the price of a search
 		w.put(`{"bool":{"must":[`)
 		defer w.feedback()
 	}
@@ -32,19 +32,19 @@ func (w *clauseWriter) write() {
 	case c.SameMatches:
 		w.original(`{"bool":{"filter":[`, `],"should":[`)
 	case w.role == ordering && !c.Counted():
-		// The hits are found already, and whatever the original matches has one
+		// The hits are already found, and whatever the original matches contains one
 		// of its terms.
 		w.put(`{"bool":{"should":[`)
 	default:
-		// Inside a filter of its own the original finds what it finds and adds
-		// nothing to the score.
+		// In its own filter the original finds what it finds and adds nothing to the
+		// score.
 		w.original(`{"bool":{"should":[{"bool":{"filter":[`, `]}}`)
 	}
 	w.fields()
 	w.end()
 }
 
-// matching writes the original and what else is to be found, without scores.
+// matching writes the original and the related terms, without scores.
 func (w *clauseWriter) matching() {
 	c := w.c
 	w.original(`{"bool":{"should":[`, "")
@@ -60,9 +60,9 @@ func (w *clauseWriter) matching() {
 	w.end()
 }
 
-// feedback writes, behind the clause, the terms of the first hits: they score
-// what the clause finds, and find nothing themselves. Their largest scores are
-// a share of those of the terms of the text.
+// feedback writes the terms of the first hits after the clause. They score
+// documents that the clause finds, and find none themselves. share is the ratio
+// of their largest scores to those of the text's terms.
 func (w *clauseWriter) feedback() {
 	w.put(`],"should":[`)
 	share := 0.0
@@ -100,7 +100,7 @@ func (w *clauseWriter) linear() {
 	w.end()
 }
 
-// termCentric writes each added term once: the best of its fields.
+// termCentric writes each added term once, scored by its best field.
 func (w *clauseWriter) termCentric() {
 	c := w.c
 	lead := &w.divided[0]
@@ -114,7 +114,7 @@ func (w *clauseWriter) termCentric() {
 		}
 		w.beginFields(n)
 		for i := range c.Fields {
-			if f := &c.Fields[i]; a.In(i) { // the engine multiplies by the idf of that field
+			if f := &c.Fields[i]; a.In(i) { // the engine multiplies by the idf of this field
 				w.added(f.Name, a.Term, c.Parsed.Boost*f.Boost*w.plan.linearBoost(f, a, a.FieldIDFs[i], w.role == finding))
 			}
 		}
@@ -129,7 +129,7 @@ func (w *clauseWriter) termCentric() {
 	}
 }
 
-// set writes the terms that only find in field i.
+// set writes the terms that only find documents in field i.
 func (w *clauseWriter) set(i int) {
 	f, lead := &w.c.Fields[i], &w.divided[w.c.lead(i)]
 	if w.role == ordering || len(lead.set) == 0 {
@@ -140,8 +140,8 @@ func (w *clauseWriter) set(i int) {
 		scale = 1
 	}
 	boost := w.c.Parsed.Boost * f.Boost * scale * lead.setScore()
-	here := slices.ContainsFunc(lead.set, func(a terms.Candidate) bool { return a.In(i) }) // engines find everything by a bool without clauses
-	if w.named && here && !w.c.TooDeep(Saturated) {                                        // which is as deep
+	here := slices.ContainsFunc(lead.set, func(a terms.Candidate) bool { return a.In(i) }) // engines match all documents with a bool query without clauses
+	if w.named && here && !w.c.TooDeep(Saturated) {                                        // the names need as many levels
 		w.namedSet(f.Name, i, lead.set, boost)
 	} else {
 		w.termSet(f.Name, i, lead.set, boost)
@@ -157,8 +157,8 @@ func (w *clauseWriter) fields() {
 			n++
 		}
 	}
-	// Where the original decides what is found, a single field needs no
-	// count of its own; of several, one may match and another must not score.
+	// If the original decides which documents match, a single field needs no count
+	// of its own. Of several fields, one may match while another must not score.
 	count := w.scoring != Linear && c.Counted() && (n > 1 || !c.SameMatches)
 	w.beginFields(n)
 	for i := range c.Fields {
@@ -185,8 +185,8 @@ func (w *clauseWriter) fields() {
 	w.endFields(n)
 }
 
-// field writes the queries of field i; repeat says that a repeated term is
-// written as often, to be counted as often.
+// field writes the queries of field i. repeat says that a repeated term is
+// written several times, so that the engine counts it as often.
 func (w *clauseWriter) field(i int, repeat bool) {
 	f := &w.c.Fields[i]
 	boost := w.c.Parsed.Boost * f.Boost
@@ -211,23 +211,23 @@ func (w *clauseWriter) field(i int, repeat bool) {
 	}
 }
 
-// The sources of the two scripts of the saturated form. They never change
-// and take params, so that an engine compiles each of them once.
+// The sources of the two scripts of the saturated form. They never change and
+// take params, so an engine compiles each once.
 const (
-	// scriptInvert turns a BM25 score s = m·tf/(tf+K), m = scale·idf, back
-	// into b·tf/K. c < 1 bounds s/m from above, where the inverse has a pole.
+	// scriptInvert turns a BM25 score s = m·tf/(tf+K), m = scale·idf, into b·tf/K.
+	// c < 1 is an upper bound for s/m, because the inverse has a pole at 1.
 	scriptInvert = "double r = Math.min(_score / params.m, params.c); return params.b * r / (1 - r)"
 	// scriptSaturate is BM25's saturation of y = Σ b·tf/K: m·y/(1+y).
 	scriptSaturate = "return params.m * _score / (1 + _score)"
 )
 
-// maxRatio is the param c of [scriptInvert]. Scores are 32-bit floats, so
-// that beyond it the inverse would lose more than three digits; it stands
-// for tf = 999·K, which no text reaches.
+// maxRatio is the param c of [scriptInvert]. Scores are 32-bit floats: above
+// maxRatio the inverse would lose more than three digits. It corresponds to tf
+// = 999·K, which no text reaches.
 const maxRatio = 0.999
 
-// group writes origin k of field i with its neighbors; boost multiplies its
-// score.
+// group writes origin k of field i with its neighbors, with its score
+// multiplied by boost.
 func (w *clauseWriter) group(i, k int, boost float64) {
 	f, added := &w.c.Fields[i], w.divided[i].scored
 	if w.role == ordering {
@@ -267,8 +267,8 @@ func (f *Field) inverted(w *buffer, term string, idf, b float64, name string) {
 	w.put(`,"script":{"source":"`+scriptInvert+`","params":{"m":`, f.Stats.Scale*idf, `,"c":`, maxRatio, `,"b":`, b, `}}}}`)
 }
 
-// written reports whether the field has a part in the scoring. In the linear
-// form only a field with added terms has one: the original scores its terms.
+// written reports whether the field takes part in scoring. In the linear form
+// only fields with added terms do, because the original scores its own terms.
 func (w *clauseWriter) written(f *Field) bool {
 	switch w.scoring {
 	case Linear:

@@ -1,6 +1,7 @@
 package form
 
-// exact writes the measure of field i, and a count of its words if asked for.
+// exact writes the measure of field i, with a count of its words if count is
+// set.
 func (w *clauseWriter) exact(i int, count bool) {
 	f := &w.c.Fields[i]
 	x, boost := f.Exact, w.c.Parsed.Boost*f.Boost

@@ -6,13 +6,14 @@ import (
 	"github.com/akin-search/akin/expand/dsl"
 )
 
-// A highlighter marks the words of the rewritten query. So that it marks those
-// of the original, that goes in as the member highlight_query of "highlight":
-// of the body, of a top_hits and of the inner hits of a collapse the query of
-// the search, or any of its standard retrievers'; of the inner hits of nested,
-// has_child and has_parent the query that stands with them.
+// A highlighter marks the words of the rewritten query. To make it mark those
+// of the original, akin adds the original as member highlight_query of
+// "highlight". In a body, in top_hits and in the inner hits of a collapse, that
+// is the query of the search, or of any of its standard retrievers. In the
+// inner hits of nested, has_child and has_parent it is the query next to them.
 
-// copyMarked copies bytes without clauses, with each highlight_query in them.
+// copyMarked copies bytes without clauses, and adds the highlight_query
+// members.
 func (w *writer) copyMarked(start, end int) {
 	for i := range w.plan.Search.Highlights {
 		h := &w.plan.Search.Highlights[i]
@@ -39,9 +40,9 @@ func (p *Plan) marks(h *dsl.Highlight) bool {
 		if !c.Changed() || !h.Covers(c.Parsed.At) {
 			continue
 		}
-		// A highlighter sees all terms of a query but those in script_score or in
-		// sets, and those of a linear field it may take for another field's. Those of
-		// the first hits are not to be marked.
+		// A highlighter sees all terms of a query except those in script_score or in
+		// sets. It may take the terms of a linear field for another field's. Terms of
+		// the first hits must not be marked.
 		if !p.MarkRelated || p.FindOnly || c.hasFeedback() || c.Scoring == Saturated || c.Scoring == Hard || c.Scoring == Vectors {
 			return true
 		}
@@ -49,13 +50,14 @@ func (p *Plan) marks(h *dsl.Highlight) bool {
 	return false
 }
 
-// marksTermsOf reports whether terms were added to a clause of the client.
+// marksTermsOf reports whether terms were added to a clause of the client's
+// own.
 func marksTermsOf(c *ClausePlan, h *dsl.Highlight) bool {
 	return c.Added() > 0 && !c.Segments && h.Covers(c.Parsed.At)
 }
 
-// highlight writes the original query, or any of several, with MarkRelated
-// together with the added terms. The form hard changes a clause without any.
+// highlight writes the original query, or any of several, and with MarkRelated
+// also the added terms. The form hard can change a clause without added terms.
 func (w *writer) highlight(h *dsl.Highlight) {
 	before := w.clauses
 	related := w.plan.MarkRelated && slices.ContainsFunc(w.plan.Clauses, func(c ClausePlan) bool { return marksTermsOf(&c, h) })
@@ -72,7 +74,7 @@ func (w *writer) highlight(h *dsl.Highlight) {
 	}
 	for i := range w.plan.Clauses {
 		if c := &w.plan.Clauses[i]; related && marksTermsOf(c, h) {
-			for f := range c.Fields { // the added terms one by one
+			for f := range c.Fields { // write the added terms one by one
 				for _, added := range c.Fields[c.lead(f)].Added {
 					if added.In(f) {
 						w.term(c.Fields[f].Name, added.Term, 1)
@@ -84,7 +86,7 @@ func (w *writer) highlight(h *dsl.Highlight) {
 	if several {
 		w.put(`]}}`)
 	}
-	w.clauses = before // it is no part of what the engine counts
+	w.clauses = before // the engine does not count it
 	if !h.Empty {
 		w.put(",")
 	}

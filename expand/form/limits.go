@@ -7,10 +7,11 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 )
 
-// fuzzyExpansions is how many terms engines take for a fuzzy one by default.
+// fuzzyExpansions is how many terms engines expand a fuzzy term to by default.
 const fuzzyExpansions = 50
 
-// count estimates from above how many clauses the original is to the engine.
+// count returns an upper estimate of the original's clauses as the engine
+// counts them.
 func (c *Clause) count() int {
 	if c.Note {
 		return 0 // counted when the body was read
@@ -29,7 +30,7 @@ func (c *Clause) count() int {
 func (c *Clause) countField(i int) (n int) {
 	if a := c.Fields[i].Analysis; a != nil {
 		n = len(a.Terms)
-	} else { // as many as it has words, or signs where there are no blanks
+	} else { // one per word, or per character if there are no blanks
 		text := c.Parsed.Text
 		n = max(len(strings.Fields(text)), len(text)/3) + 1
 	}
@@ -39,9 +40,9 @@ func (c *Clause) countField(i int) (n int) {
 	return n
 }
 
-// Cut returns clauses with n added terms less: first those of the first hits
-// go, then again and again the weakest term of the field that has the most. If
-// several fields have as many, the last one loses a term.
+// Cut returns clauses with n fewer added terms. Feedback terms go first, then
+// repeatedly the weakest term of the field that has the most; of equal fields
+// the last one.
 func Cut(clauses []Clause, n int) []Clause {
 	clauses = Copied(clauses)
 	for _, f := range Fields(clauses) {
@@ -70,12 +71,12 @@ func Cut(clauses []Clause, n int) []Clause {
 }
 
 // CutExact returns clauses without the n added terms of the form hard that
-// bring least to the scores, or without all. It reports whether there were
+// contribute least to the scores, or without all. It reports whether there were
 // any.
 func CutExact(clauses []Clause, n int) ([]Clause, bool) {
 	clauses = Copied(clauses)
 	for k := range n {
-		var weakest *Field // of which the last added term brings least
+		var weakest *Field // its last added term contributes least
 		least := math.Inf(1)
 		for c, f := range Fields(clauses) {
 			last := len(f.Added) - 1
@@ -94,14 +95,14 @@ func CutExact(clauses []Clause, n int) ([]Clause, bool) {
 	return clauses, n > 0
 }
 
-// maxLevels is how deep queries may stand in each other, with the innermost.
-// Elasticsearch 8 and 9 refuse more than 30, or what the setting
-// indices.query.bool.max_nested_depth says; Elasticsearch 7 and OpenSearch 2
-// take any depth.
+// maxLevels is how deep queries may be nested, including the innermost.
+// Elasticsearch 8 and 9 reject more than 30, or what
+// indices.query.bool.max_nested_depth says. Elasticsearch 7 and OpenSearch 2
+// accept any depth.
 const maxLevels = 20
 
-// Flat returns a form, or the first simpler one in which the clause is not
-// nested too deep: Auto where there is none.
+// Flat returns the given form, or the first simpler one in which the clause is
+// not nested too deep. It returns Auto if there is none.
 func (c *Clause) Flat(s Scoring) Scoring {
 	for s != Auto && c.TooDeep(s) {
 		s--
@@ -112,7 +113,7 @@ func (c *Clause) Flat(s Scoring) Scoring {
 // TooDeep reports whether the clause would be nested too deep in a form.
 func (c *Clause) TooDeep(s Scoring) bool { return c.Parsed.Depth+c.levels(s) > maxLevels }
 
-// levels returns how deep a form is, with the innermost query.
+// levels returns the depth of a form, including the innermost query.
 func (c *Clause) levels(s Scoring) int {
 	outside := 0
 	if c.hasFeedback() {

@@ -2,9 +2,9 @@ package form
 
 import "github.com/akin-search/akin/expand/terms"
 
-// countedWords writes a query that finds documents with as many words of the
-// text as the clause asks for, each by itself or by a neighbor: in one of
-// the fields, or for a term-centric clause in any of them.
+// countedWords writes a query for documents with as many words of the text as
+// the clause requires. A neighbor counts as its word. The words must be in one
+// of the fields, or for a term-centric clause in any of them.
 func (w *clauseWriter) countedWords() {
 	c := w.c
 	if c.TermCentric {
@@ -18,7 +18,7 @@ func (w *clauseWriter) countedWords() {
 	}
 }
 
-// words writes a group for each word in the fields from first to end.
+// words writes a group for each word, in the fields from first to before end.
 func (w *clauseWriter) words(first, end int) {
 	lead := &w.c.Fields[first]
 	a := lead.Analysis
@@ -42,9 +42,9 @@ func (w *clauseWriter) words(first, end int) {
 	w.put(`}}`)
 }
 
-// termOrRelated writes a term of the text and the terms added for it in
-// field i of those that share what lead has: with the form hard all of its
-// neighbors but the other terms of the text, which stand for themselves.
+// termOrRelated writes a term of the text and the terms added for it in field i
+// of those that share lead's selection. In the form hard these are all its
+// neighbors except the other terms of the text, which count themselves.
 func (w *clauseWriter) termOrRelated(field string, i int, lead *Field, term string) {
 	either, origin := []terms.Candidate{{Term: term}}, lead.Terms.Origins.Index(term)
 	if lead.Exact != nil {
@@ -59,8 +59,8 @@ func (w *clauseWriter) termOrRelated(field string, i int, lead *Field, term stri
 	w.anyOf(field, i, either)
 }
 
-// minimumShouldMatch writes how many of the words of f have to match. Engines
-// ignore the option for one word and with the operator "and".
+// minimumShouldMatch writes how many words of f must match. Engines ignore the
+// option for one word and with the operator "and".
 func (w *clauseWriter) minimumShouldMatch(f *Field) {
 	c := w.c
 	switch {

@@ -6,12 +6,12 @@ import (
 	"github.com/akin-search/akin/expand/terms"
 )
 
-// AddedName is what the name of every added clause begins with. Field and term
-// follow, as in "akin:title:automobile", so that a name stands for one query
-// in all of a search: engines keep one query for a name.
+// AddedName begins the name of every added clause. Field and term follow, as in
+// "akin:title:automobile". So a name belongs to one query of a search, because
+// engines keep one query for a name.
 const AddedName = "akin:"
 
-// name returns the name of the clause of an added term, "" for none.
+// name returns the name of an added term's clause, "" for none.
 func (w *clauseWriter) name(field, term string) string {
 	if !w.named {
 		return ""
@@ -19,13 +19,12 @@ func (w *clauseWriter) name(field, term string) string {
 	return AddedName + field + ":" + term
 }
 
-// added writes an added term.
 func (w *clauseWriter) added(field, term string, boost float64) {
 	w.namedTerm(field, term, boost, w.name(field, term))
 }
 
-// namedSet writes what finds and scores the same as [buffer.termSet], but whose
-// terms have names of their own.
+// namedSet writes a query that finds and scores the same as [buffer.termSet],
+// but names each term.
 func (w *clauseWriter) namedSet(field string, i int, added []terms.Candidate, boost float64) {
 	w.comma()
 	w.put(`{"constant_score":{"filter":{"bool":{"should":[`)
@@ -45,8 +44,9 @@ func (w *clauseWriter) onlyRescored() bool {
 	return w.c.hasFeedback() || slices.ContainsFunc(w.divided, func(d division) bool { return len(d.left) > 0 })
 }
 
-// nameRescored writes these terms behind the clause: they find nothing there
-// and add nothing to a score. Not all engines report names in a rescore.
+// nameRescored writes the terms that only the rescore scores after the clause,
+// with names. There they find nothing and score nothing. Not all engines report
+// names in a rescore.
 func (w *clauseWriter) nameRescored() {
 	w.put(`],"should":[{"constant_score":{"filter":{"bool":{"should":[`)
 	for i := range w.c.Fields {

@@ -7,28 +7,30 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// Segments say where documents hold the parts of a field's text: in nested
+// Segments say where documents store the parts of a field's text: in nested
 // documents, which the engine scores one by one.
 type Segments struct {
-	// Field is the field whose text is in parts, and Path the nested field.
+	// Field is the field with the whole text. Path is the nested field.
 	Field string `yaml:"field" is:"field"`
 	Path  string `yaml:"path" is:"field"`
-	// Text is the field of a segment's text. Position counts the segments of a
-	// document from 1, and Share in (0, 1] is how much of the text a segment is.
+	// Text is the field with a segment's text. Position is the field with its
+	// number in the document, from 1. Share is the field with its share of the
+	// text, in (0, 1].
 	Text      string    `yaml:"text"`
 	Position  string    `yaml:"position"`
 	Share     string    `yaml:"share"`
 	Aggregate Aggregate `yaml:"aggregate" allowed:"max avg sum first-heavy length"`
-	// Replace has the segments score instead of the clause, which then only finds.
+	// Replace makes the segments score instead of the clause, which then only
+	// finds.
 	Replace bool `yaml:"combine" allowed:"add replace"`
-	// InnerHits is how many segments come back with each hit, the best first. Engines
-	// allow 100 by default.
+	// InnerHits is how many segments come back with each hit, the best first.
+	// Engines allow 100 by default.
 	InnerHits int `yaml:"inner_hits" allowed:"0 100"`
 }
 
-// An Aggregate makes the score of a document of the scores s_i of its segments
-// that match, i being the position. The factor of a segment without a position
-// of at least 1, or without a share above 0, is 1.
+// An Aggregate computes the score of a document from the scores s_i of its
+// matching segments, where i is the position. A segment without a position of
+// at least 1, or without a share above 0, has the factor 1.
 type Aggregate uint8
 
 // The aggregates.
@@ -40,30 +42,31 @@ const (
 	Length                      // Σ share_i·s_i
 )
 
-// segmentLevels is how many queries a clause stands in that [Segments.Nest]
-// writes: bool, nested, function_score.
+// segmentLevels is how many queries [Segments.Nest] writes around a clause:
+// bool, nested, function_score.
 const segmentLevels = 3
 
 // SegmentsTooDeep reports whether a query for segments would be nested too deep
-// where c stands.
+// in place of c.
 func SegmentsTooDeep(c *dsl.Clause) bool { return c.Depth+segmentLevels+1 > maxLevels }
 
-// A Nesting says how a clause gets a nested one: the boost of the field,
-// whether the clause looks into several fields, whether it has to find what it
-// finds, and whether segments come back.
+// A Nesting says how a clause gets a nested one: with which boost of the field,
+// whether the clause has several fields, whether it must match the same
+// documents, and whether segments come back.
 type Nesting struct {
 	Boost                           float64
 	Several, SameMatches, InnerHits bool
 }
 
-// Nest returns what takes the place of a clause of body that looks into a field
-// with segments: the clause, and the same for the segments, which only scores.
-// Where it scores instead of the clause, related words in a segment find, too.
+// Nest returns the replacement of a clause of body that has a field with
+// segments: the clause and a nested copy for the segments, which only scores.
+// If the nested clause scores instead of the clause, its related words find
+// documents, too.
 func (s *Segments) Nest(c *dsl.Clause, body []byte, how Nesting) string {
 	query := c.At.Of(body)
 	w := &buffer{}
 	switch {
-	case !s.Replace || how.Several: // the others have no segments
+	case !s.Replace || how.Several: // the other fields have no segments
 		w.put(`{"bool":{"must":[`, query, `],"should":[`)
 	case how.SameMatches || c.Counted():
 		w.put(`{"bool":{"filter":[`, query, `],"should":[`)
@@ -92,8 +95,8 @@ func (s *Segments) nested(w *buffer, query []byte, how Nesting) {
 	}
 	s.inSegment(w, query, how.Boost)
 	if field != "" {
-		// Without the filter the reciprocal of 0 and a negative share would fail the
-		// search, and without "missing" indices that do not map the field.
+		// Without the filter, the reciprocal of 0 or a negative share would fail the
+		// search. Without "missing", so would an index that does not map the field.
 		w.put(`,"functions":[{"filter":{"range":{`, text(field), `:{`, from, `}}},"field_value_factor":{"field":`, text(field), modifier, `,"missing":1}}]}}`)
 	}
 	if how.InnerHits {
@@ -102,14 +105,14 @@ func (s *Segments) nested(w *buffer, query []byte, how Nesting) {
 	w.put(`}}`)
 }
 
-// ofDocument are the options of a clause that speak of the whole text, or of
-// one field of several, and its name, which stands once in a search.
+// ofDocument are options of a clause that concern the whole text or one of
+// several fields, and its name, which must be unique in a search.
 var ofDocument = []string{
 	"fields", "default_field", "operator", "default_operator", "minimum_should_match", "zero_terms_query", "tie_breaker", "_name",
 }
 
-// inSegment writes the clause as one that looks into a segment. How many words
-// of the text have to match is counted over the whole document.
+// inSegment writes the clause for a segment. The words that must match are
+// counted over the whole document instead.
 func (s *Segments) inSegment(w *buffer, query []byte, boost float64) {
 	options := func(raw []byte) {
 		_ = jsonspan.Members(raw, func(name, value []byte) error { // it was read before

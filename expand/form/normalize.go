@@ -1,21 +1,23 @@
 package form
 
 // norm returns r in (0, 1], the factor that makes the largest possible score of
-// a written clause that of the original. With the mass of a field's terms
+// a written clause equal to that of the original. With the mass of a field's
+// terms
 //
 //	M = Σ_i x_i w_i²
 //
-// (of terms that share a position, the smallest, as the engines score them)
-// and v as in package terms, the scores in that field are below
+// (of terms that share a position only the smallest, as the engines score them)
+// and v as in package terms, the scores in a field are below
 //
 //	original   B·M
 //	linear     B·(M + λ Σ_j v_j)
 //	grouped    B·Σ_i D₁(x_i w_i², D₂(λ v_j of i))
 //	saturated  B·M
 //
-// times boosts and the engine's bound on a term's saturated frequency. D is the
-// largest plus the tie breaker times the others. So r = M/bound for one field,
-// and for several the smallest. With fuzziness r may be too large.
+// B are the boosts times the engine's bound on a term's saturated frequency. D
+// is the largest value plus the tie breaker times the others. So r = M/bound
+// for one field, and the smallest of these for several. With fuzziness r may be
+// too large.
 func (w *clauseWriter) norm() float64 {
 	c := w.c
 	r := 1.0
@@ -79,7 +81,7 @@ func (w *clauseWriter) bound(i int, mass float64) float64 {
 
 // The tie breakers of the grouped form, measured on judged collections.
 const (
-	// tieOrigin combines a term with its neighbors as a whole.
+	// tieOrigin combines a term with all its neighbors.
 	tieOrigin = 0.1
 	// tieNeighbors combines the neighbors of one term.
 	tieNeighbors = 0.35

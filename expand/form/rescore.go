@@ -9,37 +9,37 @@ import (
 	"github.com/akin-search/akin/expand/terms"
 )
 
-// docs/scoring.md says what engines do in a rescore, and where it is not
+// docs/scoring.md says what engines do in a rescore, and when it is not
 // possible.
 const (
-	// queryWeight is what the score of the query counts for: less than the
-	// smallest score of the rescore, and enough to order what has none.
+	// queryWeight is the factor of the query's score in a rescore. It is less than
+	// the smallest rescore score, and enough to order hits without one.
 	queryWeight = "0.000001"
 )
 
 const (
-	// wholeShare is [Recipe.Share] where the saturated form is the query.
+	// wholeShare is [Recipe.Share] if the saturated form is the query.
 	wholeShare = 0.5
-	// groupedShare is that in the grouped form.
+	// groupedShare is [Recipe.Share] in the grouped form.
 	groupedShare = 0.4
-	// Of the added terms only those in at least one of rareShare documents are
-	// scored in a rescore: others are seldom in the window.
+	// A rescore scores only added terms that are in at least one of rareShare
+	// documents. Others are seldom in the window.
 	rareShare = 500
 )
 
 // A division says what the added terms of a field do.
 type division struct {
-	// scored are scored one by one in the query, and set only find. What a document
-	// with any of set scores is setWeight times the mean of their v_j.
+	// The query scores the terms in scored one by one, and set only finds. A
+	// document with any of set scores setWeight times the mean of their v_j.
 	scored, set []terms.Candidate
 	setWeight   float64
-	// rescored are scored in the rescore, and left are those of them that are not in
-	// the query, of a search with names.
+	// rescored are scored in the rescore. left are those of them that the query
+	// lacks, if added terms have names.
 	rescored, left []terms.Candidate
 }
 
-// divisions returns those of all fields of the plan. All forms and phases find
-// the same documents, except where the text itself finds many.
+// divisions returns the divisions of all fields of the plan. All forms and
+// phases find the same documents, unless the text itself finds many.
 func (p *Plan) divisions() []division {
 	fields, added := 0, 0
 	for i := range p.Clauses {
@@ -56,8 +56,8 @@ func (p *Plan) divisions() []division {
 	return out
 }
 
-// divide divides the added terms of a field; all is the number of those of all
-// fields of the search.
+// divide divides the added terms of a field. all is their number in the whole
+// search.
 func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
 	r := p.Recipe
 	switch {
@@ -66,11 +66,11 @@ func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
 		switch d.rescored = f.Added; {
 		case r.Order > 0:
 			d.rescored = f.split(r.Order, all, 0).scored
-		case !c.Counted(): // which counts words by their terms
+		case !c.Counted(): // a counted clause needs all terms to count words
 			d.rescored, _ = f.common()
 		}
 		switch {
-		case c.SameMatches: // there is nothing to find
+		case c.SameMatches: // terms find nothing
 			if p.NameAdded {
 				d.left = d.rescored
 			}
@@ -88,15 +88,15 @@ func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
 		return f.split(r.Find, all, groupedShare*p.Strength.Grouped)
 	case c.Scoring != Saturated || c.ScoringReason == "" || c.Counted():
 		return division{scored: f.Added}
-	case c.ScoringReason == reason.Endpoint: // scores of one document or of ratings are those of the rescore
+	case c.ScoringReason == reason.Endpoint: // scores of one document or for ratings must be those of the rescore
 		common, rare := f.common()
 		return division{scored: common, set: rare}
 	}
 	return f.split(r.Whole, all, wholeShare*p.Strength.Saturated)
 }
 
-// KeepFew returns those of the added terms that a search of all terms has room
-// for, in their order, and at least one.
+// KeepFew returns the field's share of the terms that the recipe adds to a
+// search with all terms in total, in their order. It keeps at least one.
 func (r *Recipe) KeepFew(added []terms.Candidate, all int) []terms.Candidate {
 	if r.Few == 0 || all <= r.Few {
 		return added
@@ -107,8 +107,9 @@ func (r *Recipe) KeepFew(added []terms.Candidate, all int) []terms.Candidate {
 	})
 }
 
-// split leaves n of all terms of a search to be scored, or the field's share of
-// them, and nearest known words in any case: they are parts of the text.
+// split scores the field's share of n terms out of all terms of the search, and
+// always the nearest known words, which replace words of the text. The other
+// terms become the set, with the given weight.
 func (f *Field) split(n, all int, weight float64) division {
 	if all <= n {
 		return division{scored: f.Added}
@@ -131,8 +132,8 @@ func (f *Field) split(n, all int, weight float64) division {
 	return division{scored: byFrequency[:n], set: byFrequency[n:], setWeight: weight}
 }
 
-// common divides the added terms into those that are worth their cost in a
-// rescore, nearest known words among them, and the rare ones.
+// common divides the added terms into those that a rescore should score,
+// including nearest known words, and the rare ones.
 func (f *Field) common() (common, rare []terms.Candidate) {
 	for _, a := range f.Added {
 		if f.isRare(a) {
@@ -149,14 +150,14 @@ func (f *Field) isRare(a terms.Candidate) bool {
 }
 
 // FindsMany reports whether a term of the text is in as many documents of the
-// field as engines count hits, and page through them, by default.
+// field as engines by default count and page through.
 func (f *Field) FindsMany() bool {
 	const many = 10_000
 	return len(f.Added) > 0 && f.Terms != nil && slices.ContainsFunc(f.Terms.Origins, func(o terms.Origin) bool { return o.IDF <= f.idf(many) })
 }
 
-// setScore is the most that the set adds to the scores of the field, as v_j is
-// of a term.
+// setScore returns the most that the set adds to the scores of the field, on
+// the scale of v_j.
 func (d *division) setScore() float64 {
 	if len(d.set) == 0 {
 		return 0

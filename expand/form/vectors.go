@@ -6,12 +6,12 @@ import (
 	"github.com/akin-search/akin/expand/vectors"
 )
 
-// unranked is what the score of the original counts for where vectors rank: it
-// orders what they do not find.
+// unranked is the boost of the original if vectors rank. It orders the hits
+// that vectors do not find.
 const unranked = "0.000001"
 
-// vectors writes the original, which finds and scores what it does, with the
-// queries in vectors.
+// vectors writes the original, which keeps finding and scoring, with the vector
+// queries.
 func (w *clauseWriter) vectors() {
 	c := w.c
 	occur := "should"
@@ -40,8 +40,8 @@ func (w *clauseWriter) vectors() {
 	w.put(`]}}`)
 }
 
-// features writes a sparse vector: one clause for each term, in a query of
-// their own where asked for, which finds documents of the model only.
+// features writes a sparse vector: one clause for each term. With whole they
+// are in one query, which finds only documents of the model.
 func (b *buffer) features(v *Vector, whole bool) {
 	if whole {
 		b.put(`{"bool":{"should":[`)
@@ -67,13 +67,13 @@ func (b *buffer) features(v *Vector, whole bool) {
 	b.put(`}}`)
 }
 
-// ofModel writes the query for the documents with vectors by the model.
+// ofModel writes the query for documents with vectors of the model.
 func (b *buffer) ofModel(v *Vector) { b.term(vectors.ModelPath(v.Field), v.Model, 1) }
 
-// nearest writes a dense vector. Where the original decides what is found, it
-// filters before the nearest are taken; so does the model where there are
-// others. Around that the model keeps the engine from looking at the vectors of
-// an index whose mapping has none, which it would refuse.
+// nearest writes a dense vector. The original filters before the nearest
+// documents are selected if it decides which documents match; so does the model
+// if there are others. A filter around the query also keeps the engine from
+// reading vectors in an index whose mapping has none, which it would reject.
 func (w *clauseWriter) nearest(v *Vector) {
 	w.put(`{"bool":{"must":`)
 	if v.Store == vectors.DenseVector {

@@ -2,11 +2,11 @@ package form
 
 import "github.com/akin-search/akin/internal/jsonspan"
 
-// Write returns the rewritten body and estimates from above how many clauses
-// the query then has for the engine: since Lucene 9 the queries without others
-// in them, in script_score too; before, the direct clauses of each bool, which
-// are not more. Those of the query and of the rescore count separately. memory
-// is what an earlier call returned, or nil.
+// Write returns the rewritten body and an upper estimate of its clauses as the
+// engine counts them. Since Lucene 9 these are the leaf queries, including
+// those in script_score; before, the direct clauses of each bool, which are not
+// more. Query and rescore count separately. memory is the body of an earlier
+// call, for reuse, or nil.
 func (p *Plan) Write(memory []byte) (body []byte, clauses int) {
 	w := writer{plan: p, divisions: p.divisions()}
 	if w.out = memory[:0]; memory == nil {
@@ -32,8 +32,8 @@ func (p *Plan) Write(memory []byte) (body []byte, clauses int) {
 	return w.out, n
 }
 
-// About what one added term takes in the saturated form, in the others, and its
-// name.
+// The approximate size of one added term in the saturated form and in the
+// others, and of its name.
 const (
 	bytesSaturated = 270
 	bytesPerTerm   = 70
@@ -61,8 +61,8 @@ func (p *Plan) room() int {
 	return n
 }
 
-// copy copies bytes of the body, with every clause and highlight in them as it
-// is written. No clause or highlight crosses start or end.
+// copy copies bytes of the body and replaces every clause and highlight in
+// them. No clause or highlight may cross start or end.
 func (w *writer) copy(start, end int) {
 	divisions := w.divisions
 	for i := range w.plan.Clauses {
@@ -73,7 +73,7 @@ func (w *writer) copy(start, end int) {
 			continue
 		}
 		w.copyMarked(start, at.Start)
-		// Of two copies of a query the first has the names.
+		// Of two copies of a query, only the first has names.
 		named := w.plan.NameAdded && w.finding == w.plan.Rescore
 		cw := clauseWriter{&w.buffer, w.plan, c, divided, c.Scoring, whole, named}
 		switch {

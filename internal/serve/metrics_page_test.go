@@ -75,6 +75,20 @@ func gathered(t *testing.T, a *App) (found map[string]described, values map[stri
 	return found, values
 }
 
+// typesByName is how the page tells the type of a metric.
+const typesByName = "Names that end in `_total` are counters, in `_duration_seconds` and `_overlap_at_10` histograms; the others are gauges."
+
+// typeByName is the type that a reader of the page takes from a name.
+func typeByName(name string) string {
+	switch {
+	case strings.HasSuffix(name, "_total"):
+		return "counter"
+	case strings.HasSuffix(name, "_duration_seconds"), strings.HasSuffix(name, "_overlap_at_10"):
+		return "histogram"
+	}
+	return "gauge"
+}
+
 // The page has every metric of a process that has everything switched on, and
 // no other: also before the first request.
 func TestThePageOfMetricsHasThoseOfTheProcess(t *testing.T) {
@@ -94,22 +108,26 @@ func TestThePageOfMetricsHasThoseOfTheProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !strings.Contains(string(page), typesByName) {
+		t.Errorf("docs/metrics.md does not say %q", typesByName)
+	}
 	documented := map[string]described{}
 	for line := range strings.Lines(string(page)) {
 		cells := strings.Split(line, "|")
-		if len(cells) != 7 || !strings.HasPrefix(strings.TrimSpace(cells[1]), "`akin_") {
+		if len(cells) != 5 || !strings.HasPrefix(strings.TrimSpace(cells[1]), "`akin_") {
 			continue
 		}
-		d := described{Type: strings.TrimSpace(cells[2]), Labels: []string{}}
-		for label := range strings.SplitSeq(cells[4], ",") {
+		name := strings.Trim(cells[1], " `")
+		d := described{Type: typeByName(name), Labels: []string{}}
+		for label := range strings.SplitSeq(cells[2], ",") {
 			if label = strings.Trim(label, " `"); label != "" {
 				d.Labels = append(d.Labels, label)
 			}
 		}
 		slices.Sort(d.Labels)
-		documented[strings.Trim(cells[1], " `")] = d
-		if strings.TrimSpace(cells[3]) == "" || len(strings.TrimSpace(cells[5])) < 10 {
-			t.Errorf("no unit, or no meaning: %s", line)
+		documented[name] = d
+		if len(strings.TrimSpace(cells[3])) < 10 {
+			t.Errorf("no meaning: %s", line)
 		}
 	}
 	if diff := cmp.Diff(found, documented); diff != "" {

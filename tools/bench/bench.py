@@ -1,6 +1,6 @@
 """Compares akin with gensim and NumPy at finding the 100 nearest words of each.
 
-All start from the same words and vectors and have to find the same neighbors:
+All start from the same words and vectors and must find the same neighbors:
 akin and gensim from the same file, NumPy from memory. `make bench-gensim` runs
 it.
 """
@@ -20,12 +20,12 @@ from gensim.similarities import SparseTermSimilarityMatrix, WordEmbeddingSimilar
 DIMENSIONS = 100
 NEIGHBORS = 100
 POWER = 2
-BLOCK = 512, 2048  # rows and columns of a product: several times as fast as whole rows, which leave the cache
+BLOCK = 512, 2048  # rows and columns of a product: several times faster than whole rows, which do not fit into the cache
 
 
 def make_vectors(words):
-    """Returns vectors like those of words: topics around fewer themes, most of
-    the variance in few dimensions, and a direction that all share."""
+    """Returns vectors that resemble those of words: topics around fewer themes,
+    most of the variance in few dimensions, and a common direction."""
     random = np.random.default_rng(1)
     spread = 1 / np.sqrt(1 + np.arange(DIMENSIONS))
 
@@ -48,7 +48,7 @@ def write_vectors(path, vectors):
 
 def read_matrix(path):
     """Returns the rows of a matrix file of akin as columns and similarities,
-    descending, both filled up with -1 and 0. The format is described in
+    in descending order, both padded with -1 and 0. The format is described in
     simmatrix/file.go."""
     data = path.read_bytes()
     assert data[:8] == b"akin-S\r\n"
@@ -75,7 +75,7 @@ def read_matrix(path):
 
 
 def rows_of(matrix):
-    """Returns the columns of a matrix of gensim like read_matrix."""
+    """Returns the columns of a gensim matrix, like read_matrix."""
     matrix = matrix.tocsc()
     columns = np.full((matrix.shape[0], NEIGHBORS), -1)
     similarities = np.zeros((matrix.shape[0], NEIGHBORS))
@@ -108,7 +108,7 @@ def multiply(rows, columns, out):
 
 
 def run_product(unit):
-    """All cosines, and nothing done with them."""
+    """Computes all cosines and discards them."""
     columns, cosines = np.ascontiguousarray(unit.T), np.empty(BLOCK, np.float32)
     for lo in range(0, len(unit), BLOCK[0]):
         for at in range(0, len(unit), BLOCK[1]):
@@ -116,7 +116,7 @@ def run_product(unit):
 
 
 def run_numpy(unit):
-    """The nearest of each row, in descending order, and their cosines."""
+    """Returns the nearest of each row, in descending order, and their cosines."""
     columns, cosines = np.ascontiguousarray(unit.T), np.empty((BLOCK[0], len(unit)), np.float32)
     nearest = np.empty((len(unit), NEIGHBORS), np.int64)
     best = np.empty((len(unit), NEIGHBORS), np.float32)
@@ -134,8 +134,8 @@ def run_numpy(unit):
 
 
 def check(name, found, unit, nearest, best):
-    """Sees that what was found are the nearest: their similarities are right,
-    and a neighbor that NumPy has not is as near as NumPy's last one."""
+    """Checks that the found neighbors are the nearest: their similarities are right,
+    and a neighbor that NumPy lacks is as near as NumPy's last one."""
     columns, similarities = found
     want = np.maximum(best, 0).astype(float) ** POWER
     off = np.abs(similarities - want).max()
@@ -170,7 +170,7 @@ def main():
 
     print(f"{options.words:,} words, {DIMENSIONS} dimensions, {NEIGHBORS} neighbors, {os.cpu_count()} processors", flush=True)
     akin = product = float("inf")
-    for _ in range(3):  # in turns, and the best of each, should others use the machine
+    for _ in range(3):  # alternate, and take the best of each, in case others use the machine
         akin = min(akin, timed("akin matrix build, from file to file", run_akin, options.akin, file, out)[1])
         product = min(product, timed("NumPy's blocked product alone, in memory", run_product, unit)[1])
     (nearest, best), whole = timed("NumPy's blocked product with argpartition, in memory", run_numpy, unit)

@@ -13,32 +13,33 @@ import (
 )
 
 type answer struct {
-	// Data is that of OpenAI's /v1/embeddings, whose order Index says.
+	// Data is from OpenAI's /v1/embeddings; Index gives the order.
 	Data []struct {
 		Index     int     `json:"index"`
 		Embedding numbers `json:"embedding"`
 	} `json:"data"`
-	// TextEmbedding is that of Elasticsearch's _inference.
+	// TextEmbedding is from Elasticsearch's _inference.
 	TextEmbedding []struct {
 		Embedding numbers `json:"embedding"`
 	} `json:"text_embedding"`
-	// InferenceResults are those of Elasticsearch's _infer, with Predicted, and
-	// of OpenSearch's _predict, with Output.
+	// InferenceResults are from Elasticsearch's _infer, with Predicted, and from
+	// OpenSearch's _predict, with Output.
 	InferenceResults []struct {
 		Predicted numbers `json:"predicted_value"`
 		Output    []struct {
 			Data numbers `json:"data"`
 		} `json:"output"`
 	} `json:"inference_results"`
-	// Error is what some answer with 200, such as that the model is still loading.
+	// Error is the error of a model that answers with 200, for example while it is
+	// loading.
 	Error jsontext.Value `json:"error"`
-	// Embeddings are those of Ollama's own /api/embed, which is not asked.
+	// Embeddings are from Ollama's own /api/embed, which is not supported.
 	Embeddings jsontext.Value `json:"embeddings"`
 }
 
-var errNoNumber = errors.New("the model answers with a vector of which a number is null")
+var errNoNumber = errors.New("the model answers with a vector that contains null")
 
-// numbers are a vector, in which null is none: some write NaN so.
+// numbers are a vector without null; some models write NaN as null.
 type numbers []float32
 
 func (n *numbers) UnmarshalJSON(text []byte) error {
@@ -48,7 +49,7 @@ func (n *numbers) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]float32)(n))
 }
 
-// NamesModel reports whether the path of an API names the model: those of
+// NamesModel reports whether the path of an API contains the model, as those of
 // clusters do.
 func NamesModel(path string) bool {
 	return slices.ContainsFunc([]string{"/_inference/", "/_ml/trained_models/", "/_plugins/_ml/"}, func(part string) bool { return strings.Contains(path, part) })
@@ -70,8 +71,8 @@ func body(path, model string, texts []string) object {
 	return object{"model": model, "input": texts, "encoding_format": "float"}
 }
 
-// vectors returns the vectors of an answer, in the order of the texts; nil
-// where an index of Data is missing, or there twice.
+// vectors returns the vectors of an answer, in the order of the texts. It
+// returns nil if an index of Data is missing or repeated.
 func (a *answer) vectors() [][]float32 {
 	all := make([][]float32, len(a.Data))
 	for _, v := range a.Data {
@@ -95,9 +96,8 @@ func (a *answer) vectors() [][]float32 {
 
 type object = map[string]any
 
-// check returns what is wrong with the vectors of a number of texts, of which
-// dim is the dimension, 0 where it is not known: before the first of them.
-// Alike says that all are the same.
+// check checks the vectors of a number of texts. dim is their dimension, 0 if
+// unknown, before the first vectors. alike reports whether all are equal.
 func check(vectors [][]float32, texts, dim int) (alike bool, err error) {
 	if len(vectors) != texts {
 		return false, fmt.Errorf("the model answers with %d vectors for %d texts", len(vectors), texts)
@@ -116,15 +116,15 @@ func check(vectors [][]float32, texts, dim int) (alike bool, err error) {
 	}
 	zero := func(v []float32) bool { return !slices.ContainsFunc(v, func(x float32) bool { return x != 0 }) }
 	if first && !slices.ContainsFunc(vectors, func(v []float32) bool { return !zero(v) }) {
-		return alike, errors.New("the model answers with zeros only: look at its name and at how it is served")
+		return alike, errors.New("the model answers only with zeros: check its name and how it is served")
 	}
 	return alike, nil
 }
 
-// Split takes the URL of an API apart: the node, without a slash at the end,
-// and the path with the query. A URL without a path, and one that ends with
-// /v1, is that of OpenAI's API. A path alone is on the cluster that is read:
-// its node is "".
+// Split splits the URL of an API into the node, without a trailing slash, and
+// the path with the query. A URL without a path or with the path /v1 is
+// OpenAI's API. A path alone belongs to the cluster that is read; its node is
+// "".
 func Split(text string) (node, path string, err error) {
 	u, err := url.Parse(text)
 	switch {

@@ -12,23 +12,23 @@ import (
 	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
-// The buckets of a cache: what its vectors are of (model, prefix and, but for
-// old files, dimension), and the vectors by word, as little-endian float32. A
-// word that the model refused has an empty one.
+// The buckets of a cache: what its vectors are for (model, prefix and, except
+// in old files, dimension), and the vectors by word, as little-endian float32.
+// A word that the model rejected has an empty vector.
 var (
 	aboutBucket  = []byte("about")
 	vectorBucket = []byte("vectors")
 )
 
-// A cache keeps vectors in a file. Without a file it keeps none.
+// A cache stores vectors in a file. Without a file it stores none.
 type cache struct {
 	path string
 	is   map[string]string // model and prefix
-	db   *bbolt.DB         // nil where there is no file
+	db   *bbolt.DB         // nil without a file
 }
 
-// openCache opens the file of a model and a prefix, and refuses that of another
-// model or prefix. Where it is missing, it is made only if create is set.
+// openCache opens the cache of a model and a prefix. It rejects the file of
+// another model or prefix. It creates a missing file only if create is set.
 func openCache(path, model, prefix string, create bool) (*cache, error) {
 	c := &cache{path: path, is: map[string]string{"model": model, "prefix": prefix}}
 	if info, err := os.Stat(path); path == "" || !create && (errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0) {
@@ -46,25 +46,25 @@ func openCache(path, model, prefix string, create bool) (*cache, error) {
 	return c, err
 }
 
-// check returns why the file is not the cache of this model. One in which
-// nothing was kept yet is that of any.
+// check returns why the file is not the cache of this model. An empty file is
+// the cache of any model.
 func (c *cache) check(tx *bbolt.Tx) error {
 	about := tx.Bucket(aboutBucket)
 	if first, _ := tx.Cursor().First(); first == nil {
 		return nil
 	}
 	if about == nil || tx.Bucket(vectorBucket) == nil {
-		return errors.New("it is no cache of vectors: name another file")
+		return errors.New("it is not a cache of vectors: choose another file")
 	}
 	for key, want := range c.is {
 		if got := string(about.Get([]byte(key))); got != want {
-			return fmt.Errorf("it has vectors of the %s %q, not of %q: name another file", key, got, want)
+			return fmt.Errorf("it has vectors of the %s %q, not of %q: choose another file", key, got, want)
 		}
 	}
 	return nil
 }
 
-// try calls f, in which the database panics where a page of the file is
+// try calls f, and recovers from the database's panic if a page of the file is
 // damaged. Its error names the file.
 func (c *cache) try(f func() error) (err error) {
 	defer func() {
@@ -72,7 +72,7 @@ func (c *cache) try(f func() error) (err error) {
 			err = fmt.Errorf("it is damaged: remove it (%v)", r)
 		}
 		if errors.Is(err, bbolterrors.ErrTimeout) {
-			err = errors.New("another build uses it: wait until that ends, or name another file")
+			err = errors.New("another build uses it: wait until that ends, or choose another file")
 		}
 		if err != nil {
 			err = fmt.Errorf("the cache of vectors %s: %w", c.path, err)
@@ -81,9 +81,8 @@ func (c *cache) try(f func() error) (err error) {
 	return f()
 }
 
-// get returns the vector of each word, nil where it is not known and empty
-// where the model refused the word, and their dimension, 0 where no vector is
-// known.
+// get returns the vector of each word: nil if unknown, empty if the model
+// rejected the word. dim is their dimension, 0 if no vector is known.
 func (c *cache) get(words []string) (vectors [][]float32, dim int, err error) {
 	vectors = make([][]float32, len(words))
 	if c.db == nil {
@@ -106,7 +105,7 @@ func (c *cache) get(words []string) (vectors [][]float32, dim int, err error) {
 				}
 				vectors[k] = make([]float32, len(packed)/4)
 				dim = max(dim, len(vectors[k]))
-				_, _ = binary.Decode(packed, binary.LittleEndian, vectors[k]) // fails only where it is shorter
+				_, _ = binary.Decode(packed, binary.LittleEndian, vectors[k]) // fails only if packed is too short
 			}
 			return nil
 		})
@@ -114,7 +113,8 @@ func (c *cache) get(words []string) (vectors [][]float32, dim int, err error) {
 	return vectors, dim, err
 }
 
-// put keeps the vectors of words, whose dimension is dim, and what they are of.
+// put stores the vectors of words, which have dimension dim, and what they are
+// for.
 func (c *cache) put(words []string, vectors [][]float32, dim int) error {
 	if c.db == nil {
 		return nil
@@ -131,7 +131,7 @@ func (c *cache) put(words []string, vectors [][]float32, dim int) error {
 			}
 			err = errors.Join(err, about.Put([]byte("dimension"), []byte(strconv.Itoa(dim))))
 			for k, word := range words {
-				packed, _ := binary.Append(nil, binary.LittleEndian, vectors[k]) // takes all numbers
+				packed, _ := binary.Append(nil, binary.LittleEndian, vectors[k]) // never fails for numbers
 				err = errors.Join(err, bucket.Put([]byte(word), packed))
 			}
 			return err

@@ -1,6 +1,6 @@
-// Package embed asks a language model for the vectors of words: by OpenAI's
-// embeddings API, which many programs and vendors have, or by the models
-// that a cluster runs itself. It can keep them in a file for the next time.
+// Package embed asks a language model for the vectors of words, through
+// OpenAI's embeddings API, which many programs and vendors have, or from a
+// model that a cluster runs. It can store them in a file for the next time.
 package embed
 
 import (
@@ -23,70 +23,68 @@ import (
 )
 
 const (
-	// batchWords is how many words are sent in a call, where the model takes
-	// them, and firstWords how many in the first.
+	// batchWords is how many words are sent in a call, if the model accepts them.
+	// firstWords is how many are in the first call.
 	batchWords, firstWords = 256, 16
-	// callsAtOnce is how many calls are under way.
+	// callsAtOnce is how many calls are in flight.
 	callsAtOnce = 4
-	// callTimeout bounds a call: a model without a graphics card needs seconds
-	// for a batch.
+	// callTimeout limits a call: a model without a GPU needs seconds for a batch.
 	callTimeout = 2 * time.Minute
-	// patience is for how long a call is repeated that the model refuses for
-	// now.
+	// patience is how long a call is retried while the model is overloaded.
 	patience = 5 * time.Minute
-	// refusedAtFirst is how many words a model may refuse by themselves that is
-	// not known to have taken any, and refusedInARow how many any model may
-	// between two that it takes.
+	// refusedAtFirst is how many single words a model may reject before it has
+	// accepted any. refusedInARow is how many it may reject in a row.
 	refusedAtFirst, refusedInARow = 8, 256
-	// maxQuoted is how much of an error is shown that came as an answer.
+	// maxQuoted is how much of an error with status 200 is shown.
 	maxQuoted = 500
-	// answerPerWord bounds an answer: 8,192 numbers of at most 32 bytes.
+	// answerPerWord limits the size of an answer: 8,192 numbers of at most 32
+	// bytes.
 	answerPerWord = 8192 * 32
 )
 
 // A Model is a language model behind an API.
 type Model struct {
-	// Node, "" for the cluster that is read, and Path, with the query, are where
-	// the API is. [Split] gets them from a URL. Client reaches the node.
+	// Node is the base URL of the API, "" for the cluster that is read. Path is
+	// its path with the query. [Split] returns both. Client connects to the node.
 	Node, Path string
 	Client     *esclient.Client
-	// Name is the model, and Prefix what it wants before each text, such as
+	// Name is the model. Prefix is what the model needs before each text, such as
 	// "query: ".
 	Name, Prefix string
-	// Key is sent as a bearer token; "" sends none.
+	// Key is sent as a bearer token, "" for none.
 	Key string
-	// Cache is a file that keeps the vectors; "" is none.
+	// Cache is the file that stores the vectors, "" for none.
 	Cache string
-	// Fits is asked as soon as the dimension of the vectors is known, after the
-	// first batch at the latest: an error ends the work.
+	// Fits is called once the dimension of the vectors is known, at the latest
+	// after the first batch. Its error ends the work.
 	Fits func(dim int) error
-	// Start is told before the first call how many words will be sent, in how many
-	// calls at least and about how many tokens: an error ends the work. A word has
-	// one to three tokens, and four characters make one.
+	// Start is called before the first call, with the number of words, the least
+	// number of calls, and an estimate of the tokens. Its error ends the work. A
+	// word has one to three tokens; four characters make one.
 	Start func(words, calls, tokens int) error
-	// Tell tells people that a call is made again, and why. It is called by one
-	// goroutine at a time, and not while progress is.
+	// Tell reports that a call is repeated, and why. Calls of Tell and of progress
+	// do not overlap.
 	Tell func(format string, args ...any)
 
-	timeout time.Duration // of a call, if not callTimeout
+	timeout time.Duration // replaces callTimeout
 }
 
-// Check returns why the cache cannot be used: it is of another model or prefix,
-// or another build uses it. It makes no file.
+// Check returns why the cache cannot be used: it belongs to another model or
+// prefix, or another build uses it. It creates no file.
 func (m *Model) Check() error {
 	kept, err := openCache(m.Cache, m.Name, m.Prefix, false)
 	return errors.Join(err, kept.close())
 }
 
 // Vectors returns the vector of each word, nil or empty for a word that the
-// model refuses. It sends the words that the cache does not have: 16, then in
-// batches of 256, fewer where the model is slow, four at a time. It halves a
-// batch that the model refuses as too large, or answers too late after others.
-// If the model is overloaded or the network fails, it sends the batch again
-// after the time that Retry-After says, else after a growing one, for at most
-// five minutes. The cache keeps each batch as it comes, so that the next try
-// goes on where this one failed, and at the end the words that were refused.
-// The error says what the model answered, without the key.
+// model rejects. It sends the words that the cache lacks: 16, then batches of
+// 256, or fewer if the model is slow, four at a time. It halves a batch that
+// the model rejects as too large, or answers too late after it has answered
+// others. If the model is overloaded or the network fails, it retries the batch
+// after the time in Retry-After, or else with exponential back-off, for at most
+// five minutes. It stores each batch in the cache at once, so that a later run
+// continues after a failure, and at the end the rejected words. The error
+// contains the model's answer, without the key.
 func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.Progress) (vectors [][]float32, err error) {
 	kept, err := openCache(m.Cache, m.Name, m.Prefix, false)
 	if err != nil {
@@ -111,16 +109,16 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 			return nil, err
 		}
 	}
-	var mu sync.Mutex                             // of Tell, progress, and the variables that follow, dim and vectors
-	done, largest := 0, 0                         // words that are settled, and the size of the largest batch that was answered
-	refused, refusal := []string(nil), error(nil) // words, and what was said to the last
-	inARow, alone := 0, true                      // of the refused, and whether only one batch is under way
+	var mu sync.Mutex                             // guards Tell, progress, the variables below, dim and vectors
+	done, largest := 0, 0                         // finished words, and the size of the largest answered batch
+	refused, refusal := []string(nil), error(nil) // rejected words, and the error for the last one
+	inARow, alone := 0, true                      // of the rejected words, and whether only one batch is in flight
 	again := func(err error, pause time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
 		m.Tell("again in %v: %v", pause.Round(time.Second), m.explain(err))
 	}
-	// take keeps what the model answers to a batch.
+	// take stores the vectors of a batch.
 	take := func(batch []int, got [][]float32) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -128,8 +126,8 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 		switch differ = differ || !alike; {
 		case err != nil:
 			return err
-		case !differ && len(batch) >= firstWords: // the cache would keep them; a few words may be the same to a model
-			return errors.New("the model answers with the same vector for all words: look at its name and at how it is served")
+		case !differ && len(batch) >= firstWords: // do not cache them; a model may give a few words the same vector
+			return errors.New("the model answers with the same vector for all words: check its name and how it is served")
 		}
 		if dim == 0 {
 			dim = len(got[0])
@@ -161,7 +159,7 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 			mu.Lock()
 			defer mu.Unlock()
 			done, inARow, refusal = done+1, inARow+1, err
-			if r, ok := errors.AsType[*esclient.Error](err); !ok || r.Status != http.StatusRequestTimeout { // which is no fault of the word
+			if r, ok := errors.AsType[*esclient.Error](err); !ok || r.Status != http.StatusRequestTimeout { // a timeout is not the word's fault
 				refused = append(refused, words[batch[0]])
 			}
 			if dim == 0 && inARow == refusedAtFirst || inARow == refusedInARow {
@@ -174,9 +172,9 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 		}
 		return inHalves(ctx, batch[len(batch)/2:])
 	}
-	// Two batches go alone. By the first akin learns how fast the model is, and
-	// where it is no model or the key is wrong, little else is sent; by the second
-	// how many words it takes.
+	// The first two batches go alone. The first shows how fast the model is; if it
+	// is not a model or the key is wrong, little else is sent. The second shows
+	// how many words it accepts.
 	size, rest := firstWords, missing
 	for k := 0; k < 2 && len(rest) > 0; k++ {
 		n, began := min(size, len(rest)), time.Now()
@@ -197,12 +195,13 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	if err != nil || largest == 0 {
 		return vectors, err
 	}
-	// Only now: a model that took others refuses these for what they are.
+	// Store them only now: the model accepted others, so it rejects these for
+	// their content.
 	return vectors, kept.put(refused, make([][]float32, len(refused)), dim)
 }
 
-// lacking returns the words without a vector, about how many tokens they are,
-// and whether any two of the vectors that are known differ.
+// lacking returns the words without a vector, an estimate of their tokens, and
+// whether two known vectors differ.
 func (m *Model) lacking(words []string, vectors [][]float32) (missing []int, tokens int, differ bool) {
 	var some []float32
 	for k, v := range vectors {
@@ -218,21 +217,21 @@ func (m *Model) lacking(words []string, vectors [][]float32) (missing []int, tok
 	return missing, tokens, differ
 }
 
-// inTime returns how many words to send in a call where n took so long: at most
-// 256, and so few that four calls, if one processor answers them all, take
-// half of the time that a call has.
+// inTime returns how many words to send in a call if n words took a given time:
+// at most 256, and few enough that four calls on one processor take half of the
+// call timeout.
 func inTime(n int, took time.Duration) int {
 	return max(1, int(min(batchWords, float64(n)*float64(callTimeout/2)/float64(callsAtOnce*max(took, 1)))))
 }
 
-// noNumber reports whether a model has computed what is no number of one of the
-// words: Ollama answers with 500 then (ollama/ollama#15582), others write null.
+// noNumber reports whether a model has computed NaN for a word. Ollama then
+// answers with 500 (ollama/ollama#15582), others write null.
 func noNumber(err error) bool {
 	refused, ok := errors.AsType[*esclient.Error](err)
 	return errors.Is(err, errNoNumber) || ok && strings.Contains(refused.Reason, "NaN")
 }
 
-// tooMuch reports whether the model may have refused a call for its size.
+// tooMuch reports whether the model may have rejected a call for its size.
 func tooMuch(err error) bool {
 	refused, ok := errors.AsType[*esclient.Error](err)
 	return ok && slices.Contains([]int{
@@ -240,10 +239,10 @@ func tooMuch(err error) bool {
 	}, refused.Status)
 }
 
-// ask asks for the vectors of a batch, again while the model is overloaded.
-// First says that it has answered nothing yet, and then a connection that fails
-// is a mistake in the URL; halves, that a part of the batch is asked for where
-// the answer is late.
+// ask asks for the vectors of a batch, and retries while the model is
+// overloaded. first says that the model has answered nothing yet; then a
+// failing connection means a wrong URL. halves says that the caller splits the
+// batch if the answer is late.
 func (m *Model) ask(ctx context.Context, words []string, batch []int, first, halves bool, again backoff.Notify) ([][]float32, error) {
 	texts := make([]string, len(batch))
 	for i, k := range batch {
@@ -262,7 +261,7 @@ func (m *Model) ask(ctx context.Context, words []string, batch []int, first, hal
 		refused, _ := errors.AsType[*esclient.Error](err)
 		switch {
 		case err == nil && a.Embeddings != nil:
-			return nil, backoff.Permanent(errors.New("the model answers as Ollama's /api/embed does: use /v1/embeddings"))
+			return nil, backoff.Permanent(errors.New("the model answers like Ollama's /api/embed: use /v1/embeddings"))
 		case err == nil && len(a.Error) > 0 && a.Error.Kind() != 'n':
 			return nil, backoff.Permanent(&esclient.Error{Status: http.StatusOK, Reason: string(a.Error[:min(len(a.Error), maxQuoted)])})
 		case err == nil:
@@ -280,12 +279,12 @@ func (m *Model) ask(ctx context.Context, words []string, batch []int, first, hal
 	return vectors, err
 }
 
-// explain says what a model answered that refused a call, without the key,
-// which some quote, and what to do. It leaves a refusal of the cluster that is
-// read as it is: the advice for the cluster is right there.
+// explain adds what to do to a model's error, and removes the key, which some
+// models quote. It does not change an error of the cluster that is read, whose
+// advice is right.
 func (m *Model) explain(err error) error {
 	if err != nil && strings.Contains(err.Error(), "invalid character '<'") {
-		return fmt.Errorf("%w: that is a web page, not JSON: look at the URL, which mostly ends with /v1/embeddings", err)
+		return fmt.Errorf("%w: that is a web page, not JSON: check the URL, which usually ends with /v1/embeddings", err)
 	}
 	refused, ok := errors.AsType[*esclient.Error](err)
 	if !ok || m.Node == "" {
@@ -304,14 +303,14 @@ func (m *Model) explain(err error) error {
 	case refused.Status == http.StatusUnauthorized, refused.Status == http.StatusForbidden:
 		text = append(text, "give its key in $"+EnvKey)
 	case refused.Status == http.StatusNotFound:
-		text = append(text, "look at the path in the URL and at the name of the model")
+		text = append(text, "check the path in the URL and the name of the model")
 	case refused.RetryAfter > patience:
 		text = append(text, fmt.Sprintf("it asks to wait %v, and akin waits no longer than %v: build again later", refused.RetryAfter, patience))
 	case refused.Status == http.StatusTooManyRequests:
-		text = append(text, "it is overloaded, or your share of it is used up")
+		text = append(text, "it is overloaded, or your quota is used up")
 	}
 	return errors.New(strings.Join(text, ": "))
 }
 
-// EnvKey is the variable of the environment that has the key of the API.
+// EnvKey is the environment variable with the key of the API.
 const EnvKey = "AKIN_EMBEDDINGS_KEY"

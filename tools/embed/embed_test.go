@@ -429,7 +429,7 @@ func TestBadAnswersOfAModelEndTheBuild(t *testing.T) {
 	}{
 		"no key":            {&fakeModel{refuse: always(http.StatusUnauthorized)}, EnvKey},
 		"no such model":     {&fakeModel{refuse: always(http.StatusNotFound)}, "404"},
-		"HTML":              {&fakeModel{spoil: func([]map[string]any) any { return "<html>" }}, "look at the URL"},
+		"HTML":              {&fakeModel{spoil: func([]map[string]any) any { return "<html>" }}, "check the URL"},
 		"Ollama's own API":  {&fakeModel{spoil: func([]map[string]any) any { return `{"model":"tiny","embeddings":[[1],[2]]}` }}, "use /v1/embeddings"},
 		"half a batch":      {&fakeModel{spoil: func(d []map[string]any) any { return map[string]any{"data": d[1:]} }}, "vectors for 2 texts"},
 		"a text twice":      {&fakeModel{spoil: func(d []map[string]any) any { d[0]["index"] = 0; return map[string]any{"data": d} }}, "0 vectors"},
@@ -437,7 +437,7 @@ func TestBadAnswersOfAModelEndTheBuild(t *testing.T) {
 		"no numbers":        {&fakeModel{spoil: with([]float32{})}, "empty"},
 		"an error with 200": {&fakeModel{spoil: func([]map[string]any) any { return `{"error":{"message":"tiny is loading, secret-key"}}` }}, "answers 200: "},
 		"nothing with 200":  {&fakeModel{spoil: func([]map[string]any) any { return "" }}, "the model at http://127.0.0.1"},
-		"zeros":             {&fakeModel{spoil: withAll(make([]float32, 8))}, "zeros only"},
+		"zeros":             {&fakeModel{spoil: withAll(make([]float32, 8))}, "only with zeros"},
 		"null":              {&fakeModel{spoil: with([]any{1, nil, 2, 3, 4, 5, 6, 7})}, "null"},
 		"infinite":          {&fakeModel{spoil: with([]float64{1e38, 0, 0, 0, 0, 0, 0, 1e39})}, "read the answer"},
 		"NaN, which is not": {&fakeModel{spoil: func([]map[string]any) any { return `{"data":[{"index":0,"embedding":[NaN]}]}` }}, "read the answer"},
@@ -508,8 +508,8 @@ func TestCacheOfAnotherModelIsRefused(t *testing.T) {
 	for _, change := range []func(m *Model){func(m *Model) { m.Name = "other" }, func(m *Model) { m.Prefix = "query: " }} {
 		other := *m
 		change(&other)
-		wantError(t, &other, []string{"a"}, "name another file")
-		if err := other.Check(); err == nil || !strings.Contains(err.Error(), "name another file") {
+		wantError(t, &other, []string{"a"}, "choose another file")
+		if err := other.Check(); err == nil || !strings.Contains(err.Error(), "choose another file") {
 			t.Errorf("%s with %q: %v", other.Name, other.Prefix, err)
 		}
 	}

@@ -1,20 +1,20 @@
-// Package enrich gives documents what they lack: norms for the mode hard,
+// Package enrich adds to documents what they lack: norms for the mode hard,
 // vectors, segments of long texts. A [Task] says which documents lack
-// something, and what to write into them; [Run] does that by partial updates,
-// in rounds, until its query finds none. A document is updated only where
-// nobody has written it meanwhile.
+// something, and what to write into them. [Run] writes it by partial updates,
+// in rounds, until the query finds no more documents. It updates a document
+// only if nobody has written it meanwhile.
 //
 // A norm is ‖Wy‖, the length of a document's weighted vector of term
-// frequencies, kept as a doc value for the length-normalized soft cosine
+// frequencies, stored as a doc value for the length-normalized soft cosine
 //
 //	(Wx)ᵀS(Wy) / (‖Wx‖·‖Wy‖).
 //
 // S may change without new norms. W is frozen in a matrix file whose document
-// frequencies make the weights ([Snapshot] counts them), and each document has,
-// next to its norm, the id of its weights.
+// frequencies are the weights ([Snapshot] counts them). Each document stores
+// the id of its weights next to its norm.
 //
-// Segments are nested documents beside the text, each with its place and its
-// share of the text.
+// Segments are nested documents in addition to the text, each with its position
+// and its share of the text.
 package enrich
 
 import (
@@ -34,46 +34,44 @@ import (
 )
 
 const (
-	// maxRounds is how often a backfill goes through the documents that others
-	// write meanwhile, and roundPause the time between two rounds.
+	// maxRounds is how many times a backfill goes through documents that others
+	// write meanwhile. roundPause is the pause between rounds.
 	maxRounds  = 5
 	roundPause = 2 * FirstPause
-	// maxFailures ends a backfill: what so many documents do not allow, no
-	// document does.
+	// maxFailures ends a backfill: then probably all documents fail.
 	maxFailures = 1000
-	// maxRemembered bounds the documents that another round of all may be about
-	// alone. Where there are more, it is about all again.
+	// maxRemembered is how many conflicting documents a round of all can select by
+	// id. If there are more, it covers all documents again.
 	maxRemembered = 10_000
-	// lastCallTime is how long a call that writes may go on after the backfill
-	// was interrupted.
+	// lastCallTime is how long a writing call may continue after an interrupt.
 	lastCallTime = 5 * time.Second
 )
 
 // Errors of [Run].
 var (
-	// ErrFailed says that some documents could not be given what they lack.
+	// ErrFailed means that some documents could not be written.
 	ErrFailed = errors.New("documents failed")
-	// ErrConflicts says that some documents were written by others in every round.
+	// ErrConflicts means that others wrote some documents in every round.
 	ErrConflicts = errors.New("documents were written by others meanwhile: start again")
 )
 
-// A Task says which documents lack something, and what to give them.
+// A Task says which documents lack something, and what to write.
 type Task struct {
-	// Stage names the work in its progress, such as "computing norms".
+	// Stage names the work in progress reports, such as "computing norms".
 	Stage string
-	// Field is the text field of the documents. Those that match one of the queries
-	// Done lack nothing: one that was written is not found again. Stale, which may
-	// be nil, finds documents without the field that have something of it.
+	// Field is the text field of the documents. Done are queries for documents
+	// that lack nothing; a written document matches one. Stale, which may be nil,
+	// is a query for documents without the field that still have data for it.
 	Field string
 	Done  []object
 	Stale object
-	// Scan says what is asked for of each document; [Run] sets Index and Query.
+	// Scan says what to read of each document; [Run] sets Index and Query.
 	Scan documents.RefOptions
 	Fill Fill
 }
 
-// Query returns the query for the documents that lack something, or for all
-// that could have it, as JSON.
+// Query returns the JSON query for the documents that lack something, or for
+// all that can have it.
 func (t *Task) Query(all bool) ([]byte, error) {
 	has := esclient.ExistsQuery(t.Field)
 	switch {
@@ -86,7 +84,7 @@ func (t *Task) Query(all bool) ([]byte, error) {
 	}
 }
 
-// Stamped returns the query for the documents that have an id in a keyword.
+// Stamped returns the query for documents with an id in a keyword field.
 func Stamped(keyword, id string) map[string]any {
 	return object{"term": object{keyword: object{"value": id}}}
 }
@@ -95,19 +93,20 @@ type object = map[string]any
 
 func encode(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }
 
-// A Fill returns what to write into documents, a part for each in their order.
-// It is called with some hundred, by several goroutines at once. Its error ends
-// the round, and the backfill unless it passes ([documents.Interrupted]).
+// A Fill returns what to write into documents, a part for each in order. It is
+// called with some hundred documents, by several goroutines. Its error ends the
+// round, and also the backfill unless it is temporary
+// ([documents.Interrupted]).
 type Fill func(ctx context.Context, docs []documents.DocRef) ([]Part, error)
 
-// A Part is what a document is given.
+// A Part is what to write into a document.
 type Part struct {
-	// JSON is the object to merge into the document. Without it nothing is written,
-	// and the document counts by Result: as unchanged, gone, in conflict, or
-	// refused with an error, which passes it over.
+	// JSON is the object to merge into the document. If nil, nothing is written,
+	// and Result says how to count the document: unchanged, gone, in conflict, or
+	// refused with an error, which skips it.
 	JSON   []byte
 	Result documents.UpdateResult
-	// Empty says that the document is counted as empty, too, when it is written.
+	// Empty says that the document also counts as empty when it is written.
 	Empty bool
 }
 
@@ -119,47 +118,45 @@ func newPart(members object, empty bool) Part {
 	return Part{JSON: b, Empty: empty}
 }
 
-// Options say what [Run] does.
+// Options configure [Run].
 type Options struct {
 	// Index is an index expression.
 	Index string
-	// All does every document again, and not only those that lack something.
+	// All processes every document, not only those that lack something.
 	All bool
-	// Workers is how many batches are under way at the same time; 0 is
-	// [defaultWorkers]. Docs is how many documents there are to do, for the
-	// progress; 0 is unknown.
+	// Workers is how many batches are in flight; 0 means [defaultWorkers]. Docs is
+	// the number of documents to process, for the progress; 0 means unknown.
 	Workers, Docs int
-	// Progress, OnFailure and OnRound may be nil. OnFailure is called with each
-	// document that fails, and OnRound with what ends a round that is not the
-	// last: documents that were written by others, or an error that may pass.
-	// Calls of the three do not overlap.
+	// Progress, OnFailure and OnRound may be nil. OnFailure is called for each
+	// document that fails. OnRound is called after a round that is not the last
+	// one, with the conflicts or the temporary error that ended it. Calls of the
+	// three do not overlap.
 	Progress  simmatrix.Progress
 	OnFailure func(doc documents.DocRef, err error)
 	OnRound   func(conflicts int, err error)
 }
 
-// Counts count documents, and what a backfill has done with them.
+// Counts count documents by result.
 type Counts struct {
-	Written   int // the empty ones among them
-	Empty     int // written, see [Part]
-	Unchanged int // had all already
+	Written   int // includes the empty ones
+	Empty     int // written as empty, see [Part]
+	Unchanged int // already had everything
 	Gone      int // deleted meanwhile
-	Conflicts int // that others wrote in the last round
-	Failed    int // that could not be written
-	Rounds    int // how often the index was searched for documents to do
+	Conflicts int // written by others in the last round
+	Failed    int // could not be written
+	Rounds    int // how many times the index was searched
 }
 
-// Run gives each document of a task what it lacks, and at the end makes visible
-// to searches what it has written. One that was interrupted is just begun
-// again.
+// Run writes what the documents of a task lack, and at the end refreshes the
+// indices. After an interrupt, run it again.
 //
-// A document that somebody else writes meanwhile is left to another round, of
-// which there are five at most, and one that fails is passed over. The error
-// wraps [ErrConflicts] or [ErrFailed] then. Documents of a call that came to no
-// answer may be written without being counted.
+// A document that somebody else writes meanwhile is left for another round, of
+// at most five, and one that fails is skipped. Then the error wraps
+// [ErrConflicts] or [ErrFailed]. If a call gets no answer, its documents may be
+// written without being counted.
 //
-// When ctx ends no call begins any more. Those that write get some seconds to
-// end, so that they are counted.
+// When ctx ends, no call begins. Writing calls get some more seconds to end, so
+// that they are counted.
 func Run(ctx context.Context, c Cluster, t Task, o Options) (Counts, error) {
 	b := &backfill{
 		cluster: c, task: t, o: o, failed: map[[2]string]bool{},
@@ -185,7 +182,7 @@ type backfill struct {
 	meter     meter
 	counts    Counts
 	failed    map[[2]string]bool // by index and id
-	conflicts []string           // the ids of this round's, the first maxRemembered
+	conflicts []string           // ids in this round, the first maxRemembered
 }
 
 func (b *backfill) run(ctx context.Context) error {
@@ -213,12 +210,12 @@ func (b *backfill) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && documents.Interrupted(err) && interruptions < MaxTries:
-			interruptions++ // the same query again
+			interruptions++ // repeat the same query
 		case err != nil:
 			return err
 		case b.counts.Conflicts == 0 || rounds == maxRounds:
 			return Refresh(ctx, b.cluster, b.o.Index)
-		case b.o.All && b.counts.Conflicts == len(b.conflicts): // only what lacks something is found again
+		case b.o.All && b.counts.Conflicts == len(b.conflicts): // the query for all finds every document again, so select the conflicts
 			if query, err = encode(object{"ids": object{"values": b.conflicts}}); err != nil {
 				return err
 			}
@@ -232,7 +229,7 @@ func (b *backfill) run(ctx context.Context) error {
 	}
 }
 
-// Refresh makes what was written to indices visible to searches, unless the
+// Refresh makes writes to indices visible to searches. It ignores that the
 // client may write but not refresh.
 func Refresh(ctx context.Context, c Cluster, index string) error {
 	err := Retry(ctx, func() error { return c.Refresh(ctx, index) })
@@ -247,8 +244,7 @@ func hasStatus(err error, status int) bool {
 	return ok && refusal.Status == status
 }
 
-// batch gives documents what they lack, without those that failed in an earlier
-// round.
+// batch writes into documents, except those that failed in an earlier round.
 func (b *backfill) batch(ctx context.Context, docs []documents.DocRef) error {
 	b.mu.Lock()
 	left := slices.DeleteFunc(slices.Clone(docs), func(d documents.DocRef) bool { return b.failed[[2]string{d.Index, d.ID}] })
@@ -280,8 +276,8 @@ type update struct {
 	empty bool // see [Part]
 }
 
-// write makes updates, and those again that the cluster had no time for. They
-// fail where it never has.
+// write makes updates, and retries those that the cluster was too busy for.
+// They fail if it stays busy.
 func (b *backfill) write(ctx context.Context, updates []update) error {
 	var busy error // of the last try
 	err := Retry(ctx, func() error {
@@ -306,7 +302,7 @@ func (b *backfill) write(ctx context.Context, updates []update) error {
 		updates = again
 		return busy
 	})
-	if busy != nil && errors.Is(err, busy) && ctx.Err() == nil { // it has answered every call
+	if busy != nil && errors.Is(err, busy) && ctx.Err() == nil { // the cluster has answered every call
 		err = nil
 		for i := 0; i < len(updates) && err == nil; i++ {
 			err = b.fail(&updates[i].Doc, busy)
@@ -325,7 +321,8 @@ func fitting(updates []update) int {
 	return len(updates)
 }
 
-// call makes updates in one call, which has some time left after ctx has ended.
+// call makes updates in one call, which may continue for some time after ctx
+// ends.
 func (b *backfill) call(ctx context.Context, updates []update) ([]documents.UpdateResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -340,8 +337,8 @@ func (b *backfill) call(ctx context.Context, updates []update) ([]documents.Upda
 	return b.cluster.UpdateDocs(longer, changes)
 }
 
-// note counts what has become of a document. empty says how it is counted when
-// it was written.
+// note counts the result of a document. empty says how to count it if it was
+// written.
 func (b *backfill) note(doc *documents.DocRef, result documents.UpdateResult, empty bool) error {
 	if result.Status == documents.Refused {
 		return b.fail(doc, result.Err)
@@ -368,7 +365,7 @@ func (b *backfill) note(doc *documents.DocRef, result documents.UpdateResult, em
 	return nil
 }
 
-// fail counts a document that fails. Its error says that there are too many.
+// fail counts a failed document. It returns an error if there are too many.
 func (b *backfill) fail(doc *documents.DocRef, err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -377,7 +374,7 @@ func (b *backfill) fail(doc *documents.DocRef, err error) error {
 		b.o.OnFailure(*doc, err)
 	}
 	if len(b.failed) >= maxFailures {
-		return fmt.Errorf("%d %w, the last one, %q of index %q, with: %w", len(b.failed), ErrFailed, doc.ID, doc.Index, err)
+		return fmt.Errorf("%d %w; the last one, %q of index %q: %w", len(b.failed), ErrFailed, doc.ID, doc.Index, err)
 	}
 	return nil
 }

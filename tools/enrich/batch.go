@@ -10,8 +10,7 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A Cluster finds, reads and writes documents as [documents.API] does, which is
-// one.
+// A Cluster finds, reads and writes documents, like [documents.API].
 type Cluster interface {
 	Count(ctx context.Context, index string, query []byte) (int64, error)
 	ScanRefs(ctx context.Context, o documents.RefOptions, fn func(docs []documents.DocRef) error) error
@@ -21,20 +20,20 @@ type Cluster interface {
 }
 
 const (
-	// batchDocs is how many documents a batch has at most, and batchBytes how many
-	// bytes of texts, but for one longer text: what is written takes about as much,
-	// and the engines take 100 MB in a request.
+	// batchDocs is how many documents a batch has at most. batchBytes is the limit
+	// for its texts, except for one longer text. Writing takes about as much, and
+	// engines accept 100 MB in a request.
 	batchDocs, batchBytes = 500, 8 << 20
-	// defaultWorkers is how many batches are under way at the same time by default.
+	// defaultWorkers is the default number of batches in flight.
 	defaultWorkers = 3
-	// MaxTries is how often a call is made that the cluster interrupts.
+	// MaxTries is how many times an interrupted call is made.
 	MaxTries = 6
-	// FirstPause is the pause before the second try. Each later one is twice as
+	// FirstPause is the pause before the second try. Each later pause is twice as
 	// long, so that a node has half a minute to come back.
 	FirstPause = time.Second
 )
 
-// each calls fn with batches of what matches, workers of them at once; 0 is
+// each calls fn with batches of matching documents, workers at once; 0 means
 // [defaultWorkers]. It ends with the first error.
 func each(
 	ctx context.Context, c Cluster, o documents.RefOptions, workers int, fn func(ctx context.Context, docs []documents.DocRef) error,
@@ -51,7 +50,7 @@ func each(
 		batch, size = nil, 0
 		group.Go(func() error {
 			if err := inGroup.Err(); err != nil {
-				return err // another batch has failed while this one waited
+				return err // another batch has failed meanwhile
 			}
 			return fn(inGroup, docs)
 		})
@@ -73,19 +72,20 @@ func each(
 	if err == nil && len(batch) > 0 {
 		flush()
 	}
-	// The error of a worker is why the scan has ended, and not the other way round.
+	// A worker's error ends the scan, so it takes precedence.
 	if failed := group.Wait(); failed != nil {
 		return failed
 	}
 	return err
 }
 
-// Retry calls op until its error is none that passes, at most [MaxTries] times.
+// Retry calls op until its error is not temporary, at most [MaxTries] times.
 func Retry(ctx context.Context, op func() error) error {
 	return RetryAfter(ctx, FirstPause, op, func(error, time.Duration) {})
 }
 
-// RetryAfter is [Retry] with another first pause. It calls tell before each.
+// RetryAfter is [Retry] with another first pause. It calls tell before each
+// pause.
 func RetryAfter(ctx context.Context, wait time.Duration, op func() error, tell func(err error, wait time.Duration)) error {
 	for try := 1; ; try++ {
 		err := op()
@@ -109,17 +109,17 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A meter adds up what is done and reports it, one call at a time.
+// A meter counts progress and reports it. Calls must not overlap.
 type meter struct {
-	progress    simmatrix.Progress // nil reports nothing
+	progress    simmatrix.Progress // may be nil
 	stage       string
-	total, done int // a total of 0 is unknown
+	total, done int // total is 0 if unknown
 }
 
 func (m *meter) add(n int) {
 	m.done += n
 	if m.total > 0 {
-		m.total = max(m.total, m.done) // documents may have come since they were counted
+		m.total = max(m.total, m.done) // documents may have been added since they were counted
 	}
 	m.progress.Report(m.stage, m.done, m.total)
 }

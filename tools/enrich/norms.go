@@ -16,10 +16,10 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// CheckNorms returns the mapping to put, as JSON, where an index does not map
-// the norms of a field as a float and the ids of their weights as a keyword,
-// both with doc values, and nil where it does: what is written there would not
-// be found, or be mapped as the engine sees fit.
+// CheckNorms returns the mapping to add, as JSON, unless an index maps the
+// norms of a field as a float and the ids of their weights as a keyword, both
+// with doc values. Without it searches would not find the norms, or the engine
+// would choose a mapping itself.
 func CheckNorms(i *mapping.Inspection, field string) (lacking []byte, err error) {
 	norm, err := mapping.Find(i.Properties, esclient.NormPath(field))
 	id, errID := mapping.Find(i.Properties, esclient.NormWeightsPath(field))
@@ -36,26 +36,26 @@ func CheckNorms(i *mapping.Inspection, field string) (lacking []byte, err error)
 	}})
 }
 
-// ErrNoTerms says that there is nothing to make weights of.
+// ErrNoTerms means that there are no terms to make weights from.
 var ErrNoTerms = errors.New("no document has terms in the field")
 
-// SnapshotOptions say what [Snapshot] makes.
+// SnapshotOptions configure [Snapshot].
 type SnapshotOptions struct {
-	// Source says in words where the documents come from, for the artifact.
+	// Source describes where the documents come from.
 	Source string
-	// MaxMemory bounds the bytes that the terms may take while they are counted;
-	// about three times as much is taken to make the artifact. 0 is no bound.
+	// MaxMemory limits the bytes of the terms during counting; making the matrix
+	// takes about three times as much. 0 means no limit.
 	MaxMemory int64
 }
 
-// Snapshot counts the documents of each term of a field, and returns a matrix
-// that has a row for each and no neighbors; its Docs is the number of documents
-// that have terms in the field. The same documents make the same matrix. The
-// error wraps [simmatrix.ErrMemory] where the bound is too small, and
-// [ErrNoTerms] where no document has any.
+// Snapshot counts the documents of each term of a field. It returns a matrix
+// with a row for each term and no neighbors. Its Docs is the number of
+// documents with terms in the field. The same documents give the same matrix.
+// The error wraps [simmatrix.ErrMemory] if the limit is too small, and
+// [ErrNoTerms] if no document has terms.
 func Snapshot(ctx context.Context, r *Reading, o SnapshotOptions) (*simmatrix.Matrix, error) {
-	const termBytes = 56 // is about what a counted term takes besides its text
-	var mu sync.Mutex    // of what follows
+	const termBytes = 56 // approximate memory of a counted term besides its text
+	var mu sync.Mutex    // guards the variables below
 	var docs uint64
 	var docFreqs map[string]uint32
 	var bytes int64
@@ -68,7 +68,7 @@ func Snapshot(ctx context.Context, r *Reading, o SnapshotOptions) (*simmatrix.Ma
 		for _, t := range terms {
 			n, known := docFreqs[t.Term]
 			if n == math.MaxUint32 || len(t.Term) > simmatrix.MaxTermBytes {
-				continue // no engine has either
+				continue // engines allow neither
 			}
 			if known {
 				docFreqs[t.Term] = n + 1
@@ -82,7 +82,7 @@ func Snapshot(ctx context.Context, r *Reading, o SnapshotOptions) (*simmatrix.Ma
 		}
 		return nil
 	}
-	err := Retry(ctx, func() error { // a scan that is interrupted begins again, and so do the counts
+	err := Retry(ctx, func() error { // an interrupted scan starts again, and so do the counts
 		docs, docFreqs, bytes = 0, map[string]uint32{}, 0
 		return r.Each(ctx, "counting terms", nil, count)
 	})
@@ -103,19 +103,18 @@ func Snapshot(ctx context.Context, r *Reading, o SnapshotOptions) (*simmatrix.Ma
 	return simmatrix.New(simmatrix.Meta{Source: o.Source, Params: params, Docs: docs}, rows)
 }
 
-// ErrNoDocs says that a matrix cannot be weights: the number of documents that
-// its document frequencies are of is not known.
-var ErrNoDocs = errors.New("the matrix does not know the number of documents")
+// ErrNoDocs means that a matrix cannot be weights, because it lacks the number
+// of documents.
+var ErrNoDocs = errors.New("the matrix lacks the number of documents")
 
-// Weights are W of a moment: the inverse document frequencies of a matrix's
+// Weights are frozen weights W: the inverse document frequencies of a matrix's
 // terms. They are immutable.
 type Weights struct {
 	matrix *simmatrix.Matrix
 	docs   int64
 }
 
-// NewWeights returns the weights that a matrix makes. The error wraps
-// [ErrNoDocs].
+// NewWeights returns the weights of a matrix. The error wraps [ErrNoDocs].
 func NewWeights(m *simmatrix.Matrix) (*Weights, error) {
 	docs := m.Meta().Docs
 	if docs == 0 {
@@ -127,15 +126,15 @@ func NewWeights(m *simmatrix.Matrix) (*Weights, error) {
 // ID returns the id of the weights, see [esclient.NormWeightsID].
 func (w *Weights) ID() string { return esclient.NormWeightsID(w.matrix.Checksum()) }
 
-// Weight returns the weight of a term, positive. A term without a row counts as
-// one that a single document has.
+// Weight returns the positive weight of a term. A term without a row counts as
+// if one document contained it.
 func (w *Weights) Weight(term string) float64 {
 	return simmatrix.IDF(int64(w.matrix.Row(term).DocFreq()), w.docs)
 }
 
-// Norm returns ‖Wy‖ = √Σ_t (w_t·tf_t)² for the terms of a document's field,
-// each there once; 0 for no terms. It sorts the terms, so that the same
-// document gives the same bits.
+// Norm returns ‖Wy‖ = √Σ_t (w_t·tf_t)² for the unique terms of a document's
+// field, 0 for none. It sorts the terms, so that the same document gives the
+// same bits.
 func (w *Weights) Norm(terms []documents.TermFreq) float64 {
 	slices.SortFunc(terms, func(a, b documents.TermFreq) int { return cmp.Compare(a.Term, b.Term) })
 	sum := 0.0
@@ -147,23 +146,23 @@ func (w *Weights) Norm(terms []documents.TermFreq) float64 {
 }
 
 // normMembers returns the norm of a field and the id of its weights, to merge
-// into a document. A norm of 0 stands for a field without terms, which gets the
-// id only; stale says that the document has a norm that has to go then.
+// into a document. With a norm of 0, for a field without terms, it returns only
+// the id. stale says that the document then has a norm to remove.
 func normMembers(field, id string, norm float64, stale bool) object {
 	name := esclient.NormName(field)
 	members := object{esclient.NormWeightsObject: object{name: id}}
 	if norm > 0 {
-		members[esclient.NormObject] = object{name: float32(norm)} // which the engine makes of it anyway
+		members[esclient.NormObject] = object{name: float32(norm)} // the engine converts it anyway
 	} else if stale {
 		members[esclient.NormObject] = object{name: nil}
 	}
 	return members
 }
 
-// NormsTask returns the task of giving each document that has the field its
-// norm by the weights and their id, unless it has that id and a norm.
-// Documents without terms count as empty. They get the id only and are always
-// among those to do: no query tells them from those whose terms were not known
+// NormsTask returns the task that stores in each document with the field its
+// norm and the id of the weights. Documents that have both are done. Documents
+// without terms count as empty. They get only the id, and every run processes
+// them again: no query can tell them from documents whose terms were unknown
 // when they were written.
 func NormsTask(c Cluster, weights *Weights, field string) Task {
 	done := object{"bool": object{"filter": []object{

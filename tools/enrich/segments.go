@@ -17,13 +17,13 @@ import (
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
-// A Filling says which texts of documents are cut how, and where the segments
-// are put.
+// A Filling says how to cut texts of documents, and where to store the
+// segments.
 type Filling struct {
 	Cut
 
-	// Field is the full name of the text field, and Source the one that documents
-	// have its text under: another one for a multi-field.
+	// Field is the full name of the text field. Source is the field in the
+	// documents that has its text, which differs for a multi-field.
 	Field, Source string
 	// Path is the full name of the nested field for the segments.
 	Path string
@@ -31,19 +31,19 @@ type Filling struct {
 	Limit int
 }
 
-// StampPath is the full name of the keyword that says which text the segments
-// of a document are of, and how it was cut.
+// StampPath is the full name of the keyword that says which text a document's
+// segments come from, and how it was cut.
 func (f *Filling) StampPath() string { return f.Path + "_by" }
 
-// Stamp is what that keyword has, such as "body:paragraphs".
+// Stamp is the value of that keyword, such as "body:paragraphs".
 func (f *Filling) Stamp() string { return f.Field + ":" + f.String() }
 
-// blankStamp is what it has for a text without segments: a document that has
-// Stamp and no segments has lost them.
+// blankStamp is its value for a text without segments. A document with Stamp
+// and no segments has lost them.
 func (f *Filling) blankStamp() string { return f.Stamp() + ":blank" }
 
 // below returns an object with segments and stamp at the end of a path. Each
-// object above has the next in its member inside, "" for none.
+// object on the path has the next one in its member inside, unless that is "".
 func below(path, inside string, segments, stamp any) object {
 	name, rest, deeper := strings.Cut(path, ".")
 	switch {
@@ -56,11 +56,11 @@ func below(path, inside string, segments, stamp any) object {
 	}
 }
 
-// Task returns the task of filling the documents that have the field, unless
-// they have segments of this text that were cut so. A text that was changed by
-// a partial update since cannot be known from its segments. Documents without
-// text get a stamp only, and count as empty. Among all documents are those
-// whose text is gone, so that their segments go, too.
+// Task returns the task that stores segments in the documents with the field.
+// Documents with segments of this text and cut are done. Segments do not show
+// that a partial update changed the text since. Documents without text get only
+// a stamp, and count as empty. All documents include those whose text is gone,
+// so that their segments are removed.
 func (f *Filling) Task() Task {
 	filled := object{"nested": object{"path": f.Path, "ignore_unmapped": true, "query": esclient.ExistsQuery(f.Path + ".position")}}
 	return Task{
@@ -73,7 +73,7 @@ func (f *Filling) Task() Task {
 }
 
 // fill is the [Fill] of the task. A segment has its text, its position, from 1,
-// and its share of the words of all of them, in (0, 1].
+// and its share of the words of all segments, in (0, 1].
 func (f *Filling) fill(_ context.Context, docs []documents.DocRef) ([]Part, error) {
 	parts := make([]Part, len(docs))
 	for i := range docs {
@@ -98,18 +98,18 @@ func (f *Filling) fill(_ context.Context, docs []documents.DocRef) ([]Part, erro
 	return parts, nil
 }
 
-// Check sets Source and, where the index takes fewer segments, Limit, by what
-// the mapping and the settings of an index are. It returns what the mapping
-// lacks for the segments, as the body of a request that puts it, nil for
-// nothing. The error says what cannot be changed in the index, or that its
-// documents have the text under another name than Source, where that is set.
+// Check sets Source, and lowers Limit to that of the index, by the mapping and
+// the settings of an index. It returns what the mapping lacks for the segments
+// as the body of a request, or nil. The error says what an index cannot change,
+// or that its documents have the text under another name than Source, if that
+// is set.
 func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 	if f.Source != "" && f.Source != i.Source {
 		return nil, fmt.Errorf("index %q: its documents have the text of %s under the name %s, and those of other indices under %s: name the indices one by one",
 			i.Index, f.Field, i.Source, f.Source)
 	}
 	f.Source = i.Source
-	limit := 10_000 // of both engines by default
+	limit := 10_000 // the default of both engines
 	if text := i.Settings.Text(LimitSetting); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil {
 			return nil, fmt.Errorf("index %q: %s is %q", i.Index, LimitSetting, text)
@@ -124,8 +124,8 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 		return p
 	}
 	own, at, stamp := find(f.Field), find(f.Path), find(f.StampPath())
-	members := object{} // that the mapping lacks
-	// Of the types that a member may have, the first is the one that a mapping is given.
+	members := object{} // missing in the mapping
+	// Of the allowed types of a member, a new mapping gets the first.
 	for name, types := range map[string][]string{
 		"text": {"text"}, "position": {"integer", "short", "long"}, "share": {"float", "double", "half_float"},
 	} {
@@ -133,7 +133,7 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 		case p == nil:
 			members[name] = object{"type": types[0]}
 		case !slices.Contains(types, p.Type) || string(p.Index) == "false":
-			err = errors.Join(err, fmt.Errorf("%s.%s is mapped as %s, wanted is %s that is indexed: name another --path", f.Path, name, p.TypeName(), types[0]))
+			err = errors.Join(err, fmt.Errorf("%s.%s is mapped as %s, but must be an indexed %s: choose another --path", f.Path, name, p.TypeName(), types[0]))
 		}
 	}
 	switch {
@@ -141,10 +141,10 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 		err = errors.Join(err, fmt.Errorf("%s is mapped as %s, and segments need a field that is nested, which cannot be changed in an index: "+
 			"name another one with --path", f.Path, at.TypeName()))
 	case at != nil && at.Nested != "":
-		err = errors.Join(err, fmt.Errorf("%s is in the nested documents of %s, and segments are those of a whole document: name another one with --path",
+		err = errors.Join(err, fmt.Errorf("%s is in the nested documents of %s, but segments must be in the whole document: choose another --path",
 			f.Path, at.Nested))
 	case stamp != nil && stamp.Type != "keyword":
-		err = errors.Join(err, fmt.Errorf("%s is mapped as %s, wanted is a keyword: name another --path", f.StampPath(), stamp.TypeName()))
+		err = errors.Join(err, fmt.Errorf("%s is mapped as %s, but must be a keyword: choose another --path", f.StampPath(), stamp.TypeName()))
 	}
 	if err = errors.Join(err, f.refuseShared(find)); err != nil {
 		return nil, fmt.Errorf("index %q: %w", i.Index, err)
@@ -162,9 +162,9 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 	return encode(object{"properties": below(f.Path, "properties", object{"type": "nested", "properties": members}, object{"type": "keyword"})})
 }
 
-// refuseShared returns an error where an object above the nested field has
-// other fields, too. Documents may have a list of such objects, and a partial
-// update would put one with segments in its place.
+// refuseShared returns an error if an object above the nested field has other
+// fields. Documents may have a list of such objects, which a partial update
+// would replace by one object with segments.
 func (f *Filling) refuseShared(find func(name string) *mapping.Property) error {
 	for i := range f.Path {
 		if f.Path[i] != '.' {
@@ -176,7 +176,7 @@ func (f *Filling) refuseShared(find func(name string) *mapping.Property) error {
 		}
 		for key := range above.Properties {
 			if name := f.Path[:i+1] + key; name != f.Path && name != f.StampPath() && !strings.HasPrefix(f.Path, name+".") {
-				return fmt.Errorf("%s has other fields, such as %s: where documents have a list of it, segments would replace that; name another --path",
+				return fmt.Errorf("%s has other fields, such as %s: if documents have a list of it, segments would replace that list; choose another --path",
 					f.Path[:i], name)
 			}
 		}
@@ -184,32 +184,32 @@ func (f *Filling) refuseShared(find func(name string) *mapping.Property) error {
 	return nil
 }
 
-// The ways to cut a text. White space at the ends of a segment is left out, and
-// so are segments of nothing else.
+// The ways to cut a text. Segments have no white space at their ends, and are
+// not empty.
 const (
 	// Paragraphs end at a blank line, or at the character U+2029.
 	Paragraphs = "paragraphs"
 	// Sentences are those of Unicode Standard Annex #29 within a paragraph. A
-	// single line break is a space to them, since many texts are wrapped.
+	// single line break counts as a space, because many texts are wrapped.
 	Sentences = "sentences"
-	// Windows are of a fixed number of words, each beginning before the end of the
-	// one before.
+	// Windows have a fixed number of words. Each begins before the end of the
+	// previous one.
 	Windows = "windows"
 )
 
-// MaxWords is the longest window.
+// MaxWords is the length of the longest window.
 const MaxWords = 100_000
 
 // A Cut is a way to cut texts.
 type Cut struct {
 	By string // one of the constants
-	// Words is the length of a window, and Overlap how many of its words the next
-	// one has, too; both 0 for other ways. A word is what stands between white
+	// Words is the length of a window. Overlap is how many of its words are also
+	// in the next one. Both are 0 for other ways. A word is a text between white
 	// space.
 	Words, Overlap int
 }
 
-// Validate reports all that is wrong.
+// Validate reports all problems.
 func (c Cut) Validate() error {
 	switch c.By {
 	case Windows:
@@ -223,15 +223,15 @@ func (c Cut) Validate() error {
 		return errors.Join(errs...)
 	case Paragraphs, Sentences:
 		if c.Words != 0 || c.Overlap != 0 {
-			return fmt.Errorf("the number of words and their overlap are for %s, not for %s", Windows, c.By)
+			return fmt.Errorf("only %s have a number of words and an overlap, not %s", Windows, c.By)
 		}
 		return nil
 	}
 	return fmt.Errorf("texts can be cut by %s, %s or %s, not by %q", Paragraphs, Sentences, Windows, c.By)
 }
 
-// ParseCut reads a way as [Cut.String] writes it. Windows without numbers are
-// of 200 words, of which 50 are in the next one, too.
+// ParseCut parses a way in the form of [Cut.String]. Windows without numbers
+// have 200 words and an overlap of 50.
 func ParseCut(text string) (Cut, error) {
 	by, numbers, given := strings.Cut(text, ":")
 	c := Cut{By: by}
@@ -250,7 +250,7 @@ func ParseCut(text string) (Cut, error) {
 	return c, c.Validate()
 }
 
-// String returns the way in one word, such as "windows:200:50".
+// String returns the way as one word, such as "windows:200:50".
 func (c Cut) String() string {
 	if c.By == Windows {
 		return fmt.Sprintf("%s:%d:%d", c.By, c.Words, c.Overlap)
@@ -258,21 +258,21 @@ func (c Cut) String() string {
 	return c.By
 }
 
-// A Segment is a part of a text, not empty, with its number of words.
+// A Segment is a non-empty part of a text, with its number of words.
 type Segment struct {
 	Text  string
 	Words int
 }
 
-// LimitSetting is the setting of an index that bounds the nested documents of a
-// document.
+// LimitSetting is the index setting for the largest number of nested documents
+// in a document.
 const LimitSetting = "index.mapping.nested_objects.limit"
 
-// ErrTooMany says that a text has more segments than a document may hold.
+// ErrTooMany means that a text has more segments than a document may have.
 var ErrTooMany = errors.New("too many segments")
 
 // Texts cuts texts one by one, and returns their segments in order. The error
-// wraps [ErrTooMany] where there are more than limit.
+// wraps [ErrTooMany] if there are more than limit.
 func (c Cut) Texts(texts []string, limit int) ([]Segment, error) {
 	var all []Segment
 	n := 0
@@ -284,7 +284,7 @@ func (c Cut) Texts(texts []string, limit int) ([]Segment, error) {
 		})
 	}
 	if n > limit {
-		return nil, fmt.Errorf("%w: %d, of %d that the index takes in a document; cut into larger windows, or raise its setting %s",
+		return nil, fmt.Errorf("%w: %d, and the index allows %d in a document; cut larger windows, or raise its setting %s",
 			ErrTooMany, n, limit, LimitSetting)
 	}
 	return all, nil
@@ -295,7 +295,7 @@ func (c Cut) each(text string, fn func(Segment)) {
 		pieces(text, c.Words, c.Words-c.Overlap, fn)
 		return
 	}
-	oneLine := strings.NewReplacer("\n", " ", "\r", " ") // of the same length
+	oneLine := strings.NewReplacer("\n", " ", "\r", " ") // keeps the length
 	pieces(text, 0, 0, func(paragraph Segment) {
 		rest, state := oneLine.Replace(paragraph.Text), -1
 		for at := 0; rest != ""; {
@@ -309,11 +309,11 @@ func (c Cut) each(text string, fn func(Segment)) {
 	})
 }
 
-// pieces calls fn with the windows of size words of a text, of which one begins
-// every step words; with size 0 with its paragraphs.
+// pieces calls fn with the windows of a text, which have size words and begin
+// every step words. With size 0 it calls fn with the paragraphs.
 func pieces(text string, size, step int, fn func(Segment)) {
-	var starts []int            // of the segments that have not ended
-	words, done, end := 0, 0, 0 // since the first, those up to the last end, and where the last one ends
+	var starts []int            // of the open segments
+	words, done, end := 0, 0, 0 // words since the first open segment, words up to the last end, and the offset of the last word's end
 	for w := range wordsOf(text) {
 		if size == 0 && w.breaks > 1 && words > 0 {
 			fn(Segment{text[starts[0]:end], words})
@@ -334,7 +334,8 @@ func pieces(text string, size, step int, fn func(Segment)) {
 	}
 }
 
-// A word is where one stands in a text, after how many line breaks.
+// A word is the position of a word in a text, and the number of line breaks
+// before it.
 type word struct{ start, end, breaks int }
 
 func wordsOf(text string) iter.Seq[word] {
@@ -356,8 +357,8 @@ func wordsOf(text string) iter.Seq[word] {
 	}
 }
 
-// breaks returns how many line breaks are in white space. A paragraph separator
-// counts as two.
+// breaks counts the line breaks in white space. A paragraph separator counts as
+// two.
 func breaks(space string) int {
 	return strings.Count(space, "\n") + strings.Count(space, "\r") - strings.Count(space, "\r\n") + 2*strings.Count(space, "\u2029")
 }

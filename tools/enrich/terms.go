@@ -14,22 +14,20 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A Reading reads the terms of all documents of an index expression that have a
-// text field.
+// A Reading reads the terms of all documents of an index expression with a text
+// field.
 type Reading struct {
 	Cluster      Cluster
 	Index, Field string
-	// Workers is how many batches are under way at the same time; 0 is
-	// [defaultWorkers].
+	// Workers is how many batches are in flight; 0 means [defaultWorkers].
 	Workers int
-	// Progress may be nil. OnTooLarge is called with each document whose terms are
-	// too many to be read, which is passed over. Calls of the two do not overlap.
+	// Progress may be nil. OnTooLarge is called for each document with too many
+	// terms to read, which is skipped. Calls of the two do not overlap.
 	Progress   simmatrix.Progress
 	OnTooLarge func(doc documents.DocRef, err error)
 }
 
-// Count returns how many documents have the field, and the query that they
-// match.
+// Count returns the number of documents with the field, and the query for them.
 func (r *Reading) Count(ctx context.Context) (docs int64, query []byte, err error) {
 	if query, err = (&Task{Field: r.Field}).Query(true); err == nil {
 		docs, err = r.Cluster.Count(ctx, r.Index, query)
@@ -37,8 +35,8 @@ func (r *Reading) Count(ctx context.Context) (docs int64, query []byte, err erro
 	return docs, query, err
 }
 
-// Each calls fn with the terms of each document that keep keeps, nil for all,
-// several at once.
+// Each calls fn, several times at once, with the terms of each document for
+// which keep returns true. If keep is nil, it takes all documents.
 func (r *Reading) Each(
 	ctx context.Context, stage string, keep func(doc *documents.DocRef) bool, fn func(doc *documents.DocRef, terms []documents.TermFreq) error,
 ) error {
@@ -60,7 +58,7 @@ func (r *Reading) Each(
 				r.OnTooLarge(docs[i], found.Err)
 			case found.Err != nil:
 				return fmt.Errorf("document %q of index %q: %w", docs[i].ID, docs[i].Index, found.Err)
-			case found.Found: // and not deleted since
+			case found.Found: // not deleted meanwhile
 				return fn(&docs[i], found.Fields[r.Field])
 			}
 			return nil
@@ -72,9 +70,9 @@ func (r *Reading) Each(
 	})
 }
 
-// FromTerms returns a [Fill] that reads the terms of a field of documents, and
-// has part make of those of one what it is given. part may change terms. One
-// that has too many fails.
+// FromTerms returns a [Fill] that reads the terms of a field and calls part to
+// make the part of each document. part may modify terms. A document with too
+// many terms fails.
 func FromTerms(c Cluster, field string, part func(doc *documents.DocRef, terms []documents.TermFreq) Part) Fill {
 	t := NewTerms(c, field)
 	return func(ctx context.Context, docs []documents.DocRef) ([]Part, error) {
@@ -96,7 +94,7 @@ func FromTerms(c Cluster, field string, part func(doc *documents.DocRef, terms [
 			return nil
 		})
 		for i := range docs {
-			if deleted[docs[i].Index] { // an update would make the index again
+			if deleted[docs[i].Index] { // an update would create the index again
 				parts[i] = Part{Result: documents.UpdateResult{Status: documents.Gone}}
 			}
 		}
@@ -104,26 +102,25 @@ func FromTerms(c Cluster, field string, part func(doc *documents.DocRef, terms [
 	}
 }
 
-// termsAtOnce is how many documents are asked for their terms in one call at
-// most.
+// termsAtOnce is how many documents a call asks for at most.
 const termsAtOnce = 100
 
-// Terms reads the terms of any number of documents, no more at a time than an
-// answer may hold, and each call again as [Retry] does. It is safe for
+// Terms reads the terms of any number of documents. It asks for as many at a
+// time as fit into an answer, and repeats calls as [Retry] does. It is safe for
 // concurrent use.
 type Terms struct {
 	cluster Cluster
 	fields  []string
-	// fewer than termsAtOnce documents are asked for by so many, so that not every
-	// call for large ones has to fail first.
+	// fewer is how many documents less than termsAtOnce a call asks for, so that
+	// not every call for large documents fails first.
 	fewer atomic.Int64
 }
 
-// NewTerms returns what reads the terms of fields.
+// NewTerms returns a reader of the terms of fields.
 func NewTerms(c Cluster, fields ...string) *Terms { return &Terms{cluster: c, fields: fields} }
 
-// Each calls fn with the terms of each document, in their order. One that has
-// too many by itself gets an error that wraps [esclient.ErrTooLarge].
+// Each calls fn with the terms of each document, in order. A document with too
+// many terms gets an error that wraps [esclient.ErrTooLarge].
 func (t *Terms) Each(ctx context.Context, docs []documents.DocRef, fn func(i int, terms *documents.DocTerms) error) error {
 	for start := 0; start < len(docs); {
 		fewer := t.fewer.Load()
@@ -141,7 +138,7 @@ func (t *Terms) Each(ctx context.Context, docs []documents.DocRef, fn func(i int
 			found, err = []documents.DocTerms{{Err: err}}, nil
 		}
 		if err == nil && len(found) != n {
-			err = fmt.Errorf("the terms of %d documents for %d", len(found), n)
+			err = fmt.Errorf("the cluster returned terms of %d documents for %d", len(found), n)
 		}
 		if err != nil {
 			return err

@@ -11,13 +11,13 @@ import (
 const trials = 10_000
 
 // Randomization returns the probability, in (0, 1], that the mean of the
-// differences is as far from zero as it is if the two rankings of each query
-// were exchanged by the toss of a coin: the share of 10,000 random signs, and
-// of those observed, that make the sum as large (Smucker, Allan and Carterette
-// 2007). differences has one value for each query; without any the result is 1.
-// The draws are the same in every call.
+// differences is at least as far from zero by chance, if a coin toss decided
+// which ranking of each query comes from which arm. It is the share of sums
+// that are as large among 10,000 random signs and the observed ones (Smucker,
+// Allan and Carterette 2007). differences has one value for each query; without
+// any the result is 1. Every call draws the same numbers.
 func Randomization(differences []float64) float64 {
-	random := rand.New(rand.NewPCG(14, 7)) //nolint:gosec // has to give the same numbers every time
+	random := rand.New(rand.NewPCG(14, 7)) //nolint:gosec // must give the same numbers every time
 	least := math.Abs(floats.Sum(differences)) - 1e-9
 	asLarge := 1
 	for range trials {
@@ -38,16 +38,15 @@ func Randomization(differences []float64) float64 {
 	return float64(asLarge) / (trials + 1)
 }
 
-// Bootstrap returns the interval that holds the mean of the differences with
-// the given confidence, in (0, 1): between the outer percentiles of the means
-// of 10,000 samples of as many differences, drawn with replacement (Efron
-// 1979). The draws are the same in every call; without differences it is
-// (0, 0).
+// Bootstrap returns the confidence interval of the mean of the differences: the
+// outer percentiles of the means of 10,000 samples of the same size, drawn with
+// replacement (Efron 1979). confidence is in (0, 1). Every call draws the same
+// numbers. Without differences it returns (0, 0).
 func Bootstrap(differences []float64, confidence float64) (low, high float64) {
 	if len(differences) == 0 {
 		return 0, 0
 	}
-	random := rand.New(rand.NewPCG(15, 1)) //nolint:gosec // has to give the same numbers every time
+	random := rand.New(rand.NewPCG(15, 1)) //nolint:gosec // must give the same numbers every time
 	means := make([]float64, trials)
 	for i := range means {
 		for range differences {
@@ -60,9 +59,10 @@ func Bootstrap(differences []float64, confidence float64) (low, high float64) {
 	return means[outside], means[trials-1-outside]
 }
 
-// Holm returns the probabilities as they count if all of their tests are looked
-// at together, in their order: the k-th smallest of n times n+1−k, never below
-// one that was smaller, and at most 1 (Holm 1979).
+// Holm corrects the probabilities of several tests that are considered
+// together, and returns them in the same order: the k-th smallest of n times
+// n+1−k, at least the corrected value of each smaller one, and at most 1 (Holm
+// 1979).
 func Holm(probabilities []float64) []float64 {
 	sorted, order, corrected := slices.Clone(probabilities), make([]int, len(probabilities)), make([]float64, len(probabilities))
 	floats.ArgsortStable(sorted, order)

@@ -11,27 +11,27 @@ import (
 	"text/tabwriter"
 )
 
-// A Comparison is how differently two arms answer what users asked. Means
+// A Comparison says how differently two arms answer the queries of a log. Means
 // and counts are over searches: a query counts as often as the log has it.
 type Comparison struct {
 	Arms     [2]ComparedArm `json:"arms"`
 	Queries  int            `json:"queries"`
 	Searches int            `json:"searches"`
-	// Overlap is the mean share of documents that the first ten of both arms have
-	// in common, in [0, 1].
+	// Overlap is the mean share of documents, in [0, 1], that the first ten of
+	// both arms have in common.
 	Overlap float64 `json:"overlap_at_10"`
-	// ChangedFirst is how many searches have another first hit.
+	// ChangedFirst is how many searches have a different first hit.
 	ChangedFirst int `json:"changed_first_hit"`
-	// Gained had no hits of the first arm and have some of the second, Lost the
-	// other way round.
+	// Gained is how many searches have hits only from the second arm, Lost only
+	// from the first.
 	Gained int `json:"gained_hits"`
 	Lost   int `json:"lost_hits"`
-	// Refused are queries that the cluster refused. They count nowhere else.
+	// Refused are queries that the cluster rejected. They count nowhere else.
 	Refused []string        `json:"refused,omitempty"`
 	Each    []ComparedQuery `json:"each"`
 }
 
-// A ComparedArm is what one arm did.
+// A ComparedArm has the figures of one arm.
 type ComparedArm struct {
 	Trouble // counts queries
 
@@ -40,18 +40,18 @@ type ComparedArm struct {
 	Latency     Latency `json:"latency"`
 }
 
-// A ComparedQuery is how alike the two rankings of a query are.
+// A ComparedQuery says how similar the two rankings of a query are.
 type ComparedQuery struct {
 	Query
 
 	Overlap float64 `json:"overlap_at_10"`
-	Hits    [2]int  `json:"hits"` // how many were returned
+	Hits    [2]int  `json:"hits"` // of each arm
 }
 
 const comparedDepth = 10 // of a page of hits
 
-// Compare compares the answers of two arms to the queries of a log, which
-// are in its order and may be fewer.
+// Compare compares the answers of two arms to the queries of a log. The answers
+// are in the order of the log; later ones may be missing.
 func Compare(arms [2]string, log []Query, answered []Answered) *Comparison {
 	c := &Comparison{Arms: [2]ComparedArm{{Name: arms[0]}, {Name: arms[1]}}, Each: []ComparedQuery{}}
 	var took [2][]float64
@@ -92,7 +92,7 @@ func Compare(arms [2]string, log []Query, answered []Answered) *Comparison {
 	return c
 }
 
-// WriteTable writes the comparison for people.
+// WriteTable writes the comparison as a table.
 func (c *Comparison) WriteTable(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	of := func(n int) string {
@@ -103,11 +103,11 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 		fmt.Fprintf(out, "%s\t%s\t%.1f\t%.1f\t%.1f\n", a.Name, of(a.WithoutHits), a.Latency.P50, a.Latency.P95, a.Latency.P99)
 	}
 	fmt.Fprintf(out, "\n%s against %s\t\n", c.Arms[1].Name, c.Arms[0].Name)
-	fmt.Fprintf(out, "of the first ten the same (overlap@10)\t%.1f %%\n", 100*c.Overlap)
+	fmt.Fprintf(out, "the same in the first ten (overlap@10)\t%.1f %%\n", 100*c.Overlap)
 	fmt.Fprintf(out, "searches with another first hit\t%s\n", of(c.ChangedFirst))
 	fmt.Fprintf(out, "searches that had no hits and get some\t%s\n", of(c.Gained))
 	fmt.Fprintf(out, "searches that had hits and get none\t%s\n", of(c.Lost))
-	refused := Note{len(c.Refused), "queries are left out, the cluster refuses them", c.Refused}
+	refused := Note{len(c.Refused), "queries are left out because the cluster rejects them", c.Refused}
 	writeNotes(out, slices.Concat([]Note{refused}, c.Arms[0].notes(c.Arms[0].Name), c.Arms[1].notes(c.Arms[1].Name)))
 	return out.Flush()
 }
@@ -116,15 +116,15 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 type Difference struct {
 	Query    Query
 	Document Hit
-	// Size is how far apart the ranks are, |1/log2(a+1) − 1/log2(b+1)| in (0, 1],
-	// where a document that is not among the first ten has the discount 0.
+	// Size is the difference of the ranks, |1/log2(a+1) − 1/log2(b+1)| in (0, 1].
+	// A document after the first ten has the discount 0.
 	Size float64
 }
 
-// Differences returns the n largest differences in the answers of two arms
-// to the queries of a log, those of frequent queries first where they are as
-// large. Their order does not say which arm a document comes from: query by
-// query, and in each by a hash, the same every time.
+// Differences returns the n largest differences in the answers of two arms to
+// the queries of a log; of equal ones those of frequent queries come first.
+// Their order does not show which arm a document comes from: queries and their
+// documents are ordered by a hash, the same every time.
 func Differences(log []Query, answered []Answered, n int) []Difference {
 	var all []Difference
 	for i, a := range answered {
@@ -159,18 +159,18 @@ func Differences(log []Query, answered []Answered, n int) []Difference {
 	return all
 }
 
-// shuffled is the place of a text in an order that looks random.
+// shuffled returns a sort key whose order looks random.
 func shuffled(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return string(sum[:])
 }
 
-// shownText is how much of a document's text a judge sees, in runes.
+// shownText is how many runes of a document's text a judge sees.
 const shownText = 300
 
-// WriteDifferences writes a table to be judged by hand: who judges fills in
-// the last column, and [ReadJudged] reads it. A query whose text is its id
-// has no other one there.
+// WriteDifferences writes a table for judging by hand: the judge fills in the
+// last column, and [ReadJudged] reads it. The id is empty if it equals the text
+// of the query.
 func WriteDifferences(w io.Writer, all []Difference) error {
 	rows := append(make([][]string, 0, 1+len(all)), []string{"query_id", "query", "document", "text", "grade"})
 	for _, d := range all {

@@ -1,9 +1,8 @@
-// Package evaluate sends judged queries through several arms and says which
-// is better: for each query, on average, and beyond chance. Judgments and
-// logs of queries are read by the files judged*.go, measures of rankings
-// are in measure.go and chance.go, report.go writes a result
-// as a page, and tune*.go says which settings hold up on queries that they
-// were not chosen by. The package does no I/O of its own.
+// Package evaluate sends judged queries through several arms and says which is
+// better: for each query, on average, and beyond chance. judged*.go read
+// judgments and query logs. measure.go and chance.go have measures of rankings.
+// report.go writes a result as a page. tune*.go say which settings keep their
+// gain on queries that did not choose them. The package does no I/O of its own.
 package evaluate
 
 import (
@@ -22,10 +21,11 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// An Arm is a way to search, which is compared with others.
+// An Arm is a way to search, for comparison with others.
 type Arm struct {
 	Name string
-	// Plan says what the answers depend on besides the body and the documents.
+	// Plan identifies everything besides the body and the documents that the
+	// answers depend on.
 	Plan string
 	// Search sends a search body.
 	Search func(ctx context.Context, body []byte) (Answer, error)
@@ -33,7 +33,7 @@ type Arm struct {
 
 // Answered has the answers of all arms to one query.
 type Answered struct {
-	Query   string   // its id
+	Query   string   // the query's id
 	Answers []Answer // in the order of the arms
 }
 
@@ -41,20 +41,20 @@ type Answered struct {
 type SearchOptions struct {
 	// Body returns the search of a query.
 	Body func(q Query) ([]byte, error)
-	// Kept has answers of runs before and takes new ones; nil is for none.
+	// Kept has answers of earlier runs and stores new ones; it may be nil.
 	Kept *Kept
-	// Refused reports whether a query that an arm fails for is left out: its
-	// answers are nil. Where Refused is nil, or reports false, the run ends.
+	// Refused reports whether to leave out a query after an error of an arm: its
+	// answers are nil. If it is nil or returns false, the run ends.
 	Refused func(err error) bool
-	// Progress is called after each query; nil is not.
+	// Progress is called after each query; it may be nil.
 	Progress simmatrix.Progress
 }
 
-// Search sends queries through arms, one search at a time, and returns the
-// answers in the order of the queries, those before an error, too. Each next
-// query begins with the next arm, so that none has the cluster's caches warmed
-// for it more often than the others; each arm's first search is sent once
-// before without being timed.
+// Search sends queries through arms, one search at a time. It returns the
+// answers in the order of the queries, and on an error those before it. Queries
+// start with each arm in turn, so that no arm profits more often from caches
+// that another one has warmed. Each arm's first search is sent once before,
+// without timing.
 func Search(ctx context.Context, arms []Arm, queries []Query, o SearchOptions) ([]Answered, error) {
 	answered := make([]Answered, 0, len(queries))
 	warm := make([]bool, len(arms))
@@ -96,11 +96,10 @@ func (o *SearchOptions) ask(ctx context.Context, arm Arm, body []byte, warm *boo
 	})
 }
 
-// Ranking returns hits in the order that trec_eval gives them, each document
-// once: by falling score, of equal scores by falling id. trec_eval keeps scores
-// in 32 bits, and so are they compared. Where the engine's own order is not by
-// score (a sort, a rescore that lowers scores), that order stays, and the
-// scores count down to 1.
+// Ranking returns hits in trec_eval's order, each document once: by descending
+// score, with equal scores by descending id. Like trec_eval, it compares scores
+// with 32 bits. If the engine's own order is not by score (a sort, or a rescore
+// that lowers scores), that order stays, with scores that count down to 1.
 func Ranking(hits []Hit) []Hit {
 	ranking := distinct(hits)
 	falling := func(a, b Hit) int { return cmp.Compare(float32(b.Score), float32(a.Score)) }
@@ -137,15 +136,15 @@ const placeholder = "{{query}}"
 // A Template makes search bodies.
 type Template struct {
 	text []byte
-	// What searches ask for that do not say so themselves.
+	// Defaults for searches without these members.
 	depth  int
 	source any
 }
 
-// NewTemplate returns a template of a search body with {{query}} in some of its
-// strings; an empty one is for queries that have bodies of their own. Searches
-// that say no size ask for depth hits, and those that say no _source for the
-// field title only, "" for none.
+// NewTemplate returns a template from a search body with {{query}} in some of
+// its strings; body may be empty if queries have their own bodies. Searches
+// without size ask for depth hits, and those without _source only for the field
+// title, "" for none.
 func NewTemplate(body []byte, depth int, title string) (*Template, error) {
 	t := &Template{depth: depth, source: false}
 	if title != "" {
@@ -155,7 +154,7 @@ func NewTemplate(body []byte, depth int, title string) (*Template, error) {
 		return t, nil
 	}
 	if !bytes.Contains(body, []byte(placeholder)) {
-		return nil, fmt.Errorf("no %s in the search body, in place of the query's text", placeholder)
+		return nil, fmt.Errorf("no %s in the search body in place of the query's text", placeholder)
 	}
 	var err error
 	t.text, err = t.complete(body)
@@ -181,7 +180,7 @@ func (t *Template) Body(q Query) ([]byte, error) {
 		return t.complete(q.Body)
 	}
 	if t.text == nil {
-		return nil, errors.New("a query with a text needs a template of a search")
+		return nil, errors.New("a query with a text needs a template")
 	}
 	text, err := json.Marshal(q.Text)
 	if err != nil {
@@ -193,11 +192,11 @@ func (t *Template) Body(q Query) ([]byte, error) {
 // Depth returns how many hits the searches of the template ask for.
 func (t *Template) Depth() int {
 	search := struct{ Size int }{t.depth}
-	_ = json.Unmarshal(t.text, &search) // "" has no size
+	_ = json.Unmarshal(t.text, &search) // an empty text has no size
 	return search.Size
 }
 
-// maxKeptLine is more bytes than an answer with 10,000 hits has.
+// maxKeptLine is more than the size of an answer with 10,000 hits.
 const maxKeptLine = 64 << 20
 
 type keptLine struct {
@@ -207,16 +206,15 @@ type keptLine struct {
 
 const keptBegin = `{"key":"`
 
-// Kept are the answers that runs have written to a file, by keys for what they
-// answer. Nil has none and keeps none.
+// Kept has the answers that runs have written to a file, by key. A nil Kept has
+// none and stores none.
 type Kept struct {
 	answers map[string]Answer
 	file    io.Writer
 }
 
-// ReadKept reads a file, which new answers are appended to. A run that was
-// killed may have left a line without its end, which does not count. A line of
-// another file is an error.
+// ReadKept reads a file; new answers will be appended to it. It ignores an
+// incomplete line of a killed run. A line of another kind of file is an error.
 func ReadKept(file io.ReadWriter) (*Kept, error) {
 	k := &Kept{map[string]Answer{}, file}
 	lines := bufio.NewScanner(file)
@@ -224,7 +222,7 @@ func ReadKept(file io.ReadWriter) (*Kept, error) {
 	for n := 1; lines.Scan(); n++ {
 		text := lines.Text()
 		if !strings.HasPrefix(text, keptBegin) && !strings.HasPrefix(keptBegin, text) {
-			return nil, fmt.Errorf("line %d: no answer of an evaluation: name another file", n)
+			return nil, fmt.Errorf("line %d: no answer of an evaluation: choose another file", n)
 		}
 		var line keptLine
 		if json.Unmarshal([]byte(text), &line) == nil {
@@ -234,11 +232,11 @@ func ReadKept(file io.ReadWriter) (*Kept, error) {
 	if err := lines.Err(); err != nil {
 		return nil, err
 	}
-	_, err := file.Write([]byte("\n")) // the last line may have no end
+	_, err := file.Write([]byte("\n")) // the last line may be incomplete
 	return k, err
 }
 
-// Answer returns the answer that is kept, or asks for it and keeps it.
+// Answer returns the stored answer, or asks for one and stores it.
 func (k *Kept) Answer(key string, ask func() (Answer, error)) (Answer, error) {
 	if k == nil {
 		return ask()

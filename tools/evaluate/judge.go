@@ -10,8 +10,8 @@ import (
 
 const confidence = 0.95
 
-// Judge measures what arms answered by what judges said. answered has the
-// judged queries of set, in their order.
+// Judge measures the answers of arms by the judgments. answered has the judged
+// queries of set in their order.
 func Judge(set *Set, arms []Arm, answered []Answered, measures []Measure) *Result {
 	r := &Result{LeftOut: LeftOut{Unknown: set.Unknown(), Ungraded: set.Ungraded}}
 	for _, q := range set.Queries {

@@ -10,15 +10,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A jsonFile is a file of JSON with queries, judgments or both. Its members
-// say which program it comes from.
+// A jsonFile is a JSON file with queries, judgments or both. Its members show
+// which program wrote it.
 type jsonFile struct {
-	// Requests are those of a _rank_eval request.
+	// Requests are from a _rank_eval request.
 	Requests []located[jsonQuery] `json:"requests"`
-	// Ratings and QuerySet are of OpenSearch's Search Relevance Workbench: a
-	// judgment list and a query set, as they are sent to it (PUT
+	// Ratings and QuerySet are from OpenSearch's Search Relevance Workbench: a
+	// judgment list and a query set, as clients send them (PUT
 	// _plugins/_search_relevance/judgments and …/query_sets, docs.opensearch.org)
-	// and kept in its indices. Hits is its answer to a GET of one of them.
+	// and as its indices store them. Hits is the answer to a GET of one of them.
 	Ratings  []located[jsonQuery]      `json:"judgmentRatings"`
 	QuerySet []located[workbenchQuery] `json:"querySetQueries"`
 	Hits     struct {
@@ -26,13 +26,13 @@ type jsonFile struct {
 			Source jsonFile `json:"_source"`
 		} `json:"hits"`
 	} `json:"hits"`
-	// Queries is of Quepid: the export of a case or of its ratings
+	// Queries are from Quepid: the export of a case or of its ratings
 	// (app/views/api/v1/export of github.com/o19s/quepid).
 	Queries []located[jsonQuery] `json:"queries"`
 }
 
-// A jsonQuery is a query with its ratings. Of a _rank_eval request it has ID,
-// and Request or Template; of a case of Quepid InCase, and else Query.
+// A jsonQuery is a query with its ratings. In a _rank_eval request it has ID,
+// and Request or Template. In a Quepid case it has InCase, elsewhere Query.
 type jsonQuery struct {
 	ID       string         `json:"id"`
 	Request  jsontext.Value `json:"request"`
@@ -42,15 +42,15 @@ type jsonQuery struct {
 	Ratings  ratings        `json:"ratings"`
 }
 
-// A workbenchQuery is a member of a query set; others than the text are the
+// A workbenchQuery is a member of a query set. Members besides the text are the
 // user's own.
 type workbenchQuery struct {
 	Text string `json:"queryText"`
 }
 
-// A rating has the document under the name of _rank_eval, of the workbench,
-// or of older versions of Quepid. The grade is a number, a text such as
-// "3.000", or null.
+// A rating has the document under the name of _rank_eval, of the workbench, or
+// of older versions of Quepid. The grade is a number, a text such as "3.000",
+// or null.
 type rating struct {
 	ID    string         `json:"_id"`
 	DocID string         `json:"docId"`
@@ -58,7 +58,7 @@ type rating struct {
 	Grade jsontext.Value `json:"rating"`
 }
 
-// ratings are a list, or by document as Quepid has them: {"doc": 3}.
+// ratings are a list, or an object by document in Quepid: {"doc": 3}.
 type ratings []located[rating]
 
 // UnmarshalJSONFrom implements [json.UnmarshalerFrom].
@@ -75,7 +75,7 @@ func (all *ratings) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return err
 }
 
-// located is a value of a file and where it ends there.
+// located is a value of a file with the offset of its end.
 type located[T any] struct {
 	value T
 	end   int64
@@ -92,7 +92,7 @@ func (f *jsonFile) known() bool {
 	return f.Requests != nil || f.Ratings != nil || f.QuerySet != nil || f.Queries != nil || f.Hits.Hits != nil
 }
 
-// json reads a file of JSON that is not one object a line.
+// json reads a JSON file that does not have one object per line.
 func (r *reader) json(text []byte) {
 	var file jsonFile
 	switch err := json.Unmarshal(text, &file); {
@@ -105,7 +105,7 @@ func (r *reader) json(text []byte) {
 		}
 		r.fail(lineAt(text)(at), "not as JSON with judgments is: %w", err)
 	case r.given:
-		r.fail(1, "the file has its queries itself: give no file of queries")
+		r.fail(1, "the file already has the queries: do not give a file of queries")
 	case !file.known():
 		r.fail(1, `want "requests" as in a _rank_eval request, "judgmentRatings" or "queries"`)
 	default:
@@ -113,8 +113,8 @@ func (r *reader) json(text []byte) {
 	}
 }
 
-// add adds what a file has. The queries of the workbench and of Quepid have
-// no ids: the texts are the ids.
+// add adds the content of a file. Queries of the workbench and of Quepid have
+// no ids, so their texts are the ids.
 func (r *reader) add(f *jsonFile, line func(offset int64) int) {
 	for i := range f.Hits.Hits {
 		r.add(&f.Hits.Hits[i].Source, line)
@@ -137,8 +137,8 @@ func (r *reader) add(f *jsonFile, line func(offset int64) int) {
 	}
 }
 
-// withoutFields returns the text of a query that the workbench has joined
-// with the query's own fields: text#{"field":"value"}.
+// withoutFields returns the text of a query that the workbench has joined with
+// its fields: text#{"field":"value"}.
 func withoutFields(query string) string {
 	text, fields, _ := strings.Cut(query, "#")
 	if value := jsontext.Value(fields); value.Kind() == jsontext.KindBeginObject && value.IsValid() {

@@ -9,27 +9,26 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// A Log is what users asked.
+// A Log has the queries of users.
 type Log struct {
-	// Queries are in the order of their first lines, each text once, with its count.
+	// Queries are in the order of their first lines, each text once, with its
+	// count.
 	Queries []Query
-	// Skipped is how many lines had no query that can be used.
+	// Skipped is how many lines have no usable query.
 	Skipped int
-	// Causes say of the first of them which line it is and why.
+	// Causes say where the first skipped lines are, and why.
 	Causes []error
 }
 
-// maxText is how long a query may be, in bytes; engines refuse far shorter
-// ones.
+// maxText is the longest query in bytes. Engines reject far shorter ones.
 const maxText = 8 << 10
 
-// ReadLog reads a log that has one query a line, all as text or all as JSON
-// such as {"id":"17","query":"wind tunnel","count":3}, where id and count
-// may be missing; or the queries of a file in JSON that [ReadJudged] takes,
-// and of a query set of the Search Relevance Workbench. Empty lines do not
-// count. A text that comes again adds to the count of the first, whose id
-// it gets; without an id the text is the id. It fails where there is no
-// query.
+// ReadLog reads a log with one query per line, all as text or all as JSON such
+// as {"id":"17","query":"wind tunnel","count":3}, where id and count are
+// optional. It also reads the queries of the JSON files of [ReadJudged], and a
+// query set of the Search Relevance Workbench. It skips empty lines. A repeated
+// text adds to the count of the first, and has its id; without an id the text
+// is the id. A log without queries is an error.
 func ReadLog(f *JudgedFile) (*Log, error) {
 	r := newReader()
 	r.read(f, func(first string) format {
@@ -69,7 +68,7 @@ func (r *reader) jsonLog(text []byte) {
 }
 
 func (r *reader) log(text []byte, parse func(line string) (asked, error)) {
-	at := map[string]int{} // by text, the place in r.set.Queries
+	at := map[string]int{} // index in r.set.Queries by text
 	r.lines(text, func(n int, line string) {
 		q, err := parse(line)
 		q.Query = strings.TrimSpace(q.Query)
@@ -80,7 +79,7 @@ func (r *reader) log(text []byte, parse func(line string) (asked, error)) {
 		case q.Query == "":
 			r.fail(n, `no "query"`)
 		case len(q.Query) > maxText:
-			r.fail(n, "%d bytes are too long for a query, at most %d", len(q.Query), maxText)
+			r.fail(n, "a query of %d bytes is too long: at most %d", len(q.Query), maxText)
 		case !utf8.ValidString(q.Query):
 			r.fail(n, "not UTF-8")
 		case q.Count < 1:

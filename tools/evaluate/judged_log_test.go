@@ -28,13 +28,13 @@ func TestLogsHaveQueriesWithTheirCounts(t *testing.T) {
 			[]Query{{ID: "wing", Text: "wing", Count: 1}},
 			nil, // a set has it once
 		},
-		"no texts": {"wing\n" + long + "\n\xff\xfe\n", []Query{{ID: "wing", Text: "wing", Count: 1}}, []string{"log:2: 8193 bytes are too long", "log:3: not UTF-8"}},
+		"no texts": {"wing\n" + long + "\n\xff\xfe\n", []Query{{ID: "wing", Text: "wing", Count: 1}}, []string{"log:2: a query of 8193 bytes is too long", "log:3: not UTF-8"}},
 		"no queries": {
 			`{"query":"wing"}` + "\n" + `{"q":"x"}` + "\n" + `{"query":"y","count":0}` + "\nplain",
 			[]Query{{ID: "wing", Text: "wing", Count: 1}},
 			[]string{"log:2: ", "log:3: ", "log:4: "},
 		},
-		"an id of two texts": {`{"id":"1","query":"a"}` + "\n" + `{"id":"1","query":"b"}`, []Query{{ID: "1", Text: "a", Count: 1}}, []string{`log:2: query "1" is in log:1, too`}},
+		"an id of two texts": {`{"id":"1","query":"a"}` + "\n" + `{"id":"1","query":"b"}`, []Query{{ID: "1", Text: "a", Count: 1}}, []string{`log:2: query "1" is also in log:1`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, err := ReadLog(logFile(test.log))

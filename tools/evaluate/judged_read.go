@@ -19,13 +19,13 @@ type JudgedFile struct {
 	Content io.Reader
 }
 
-// ReadJudged reads a judged set. What the files are is seen from how they
-// begin. judgments is one of
+// ReadJudged reads a judged set. It detects the formats by the first lines.
+// judgments is one of
 //
 //	query-id TAB corpus-id TAB score     BEIR's qrels.tsv, with a header
 //	query 0 document grade               TREC's qrels
-//	query,document,grade                 CSV, with commas or semicolons; other columns may be there
-//	query,docid,rating                   the same as Quepid calls it
+//	query,document,grade                 CSV, with commas or semicolons; other columns are ignored
+//	query,docid,rating                   the same with Quepid's names
 //	{"requests": [{"id": …}]}            a _rank_eval request
 //	{"judgmentRatings": […]}             a judgment list of the Search Relevance Workbench
 //	{"queries": [{"ratings": …}]}        a case of Quepid, or its ratings
@@ -35,10 +35,10 @@ type JudgedFile struct {
 //	{"_id": "1", "text": "…"}            BEIR's queries.jsonl
 //	1 TAB text
 //
-// Without queries a CSV file has the texts of queries in place of their
-// ids, and a document without a grade there is not judged. The error has
-// everything that is wrong, with file and line: also an empty set, a grade
-// that is no number, and two grades of one document for one query.
+// Without queries, a CSV file has the texts of queries instead of their ids,
+// and a document without a grade is not judged. The error lists all problems
+// with file and line, including an empty set, a grade that is not a number, and
+// two grades of one document for one query.
 func ReadJudged(queries, judgments *JudgedFile) (*Set, error) {
 	r := newReader()
 	if queries != nil {
@@ -54,11 +54,11 @@ func ReadJudged(queries, judgments *JudgedFile) (*Set, error) {
 	return &r.set, r.failed()
 }
 
-// A format takes the text of a file.
+// A format reads the text of a file.
 type format func(text []byte)
 
-// read reads a file in the format that choose finds for its first line, nil for
-// none.
+// read reads a file in the format that choose returns for its first line, or
+// nil.
 func (r *reader) read(f *JudgedFile, choose func(first string) format) {
 	r.file = f.Name
 	text, err := io.ReadAll(io.LimitReader(f.Content, maxFile+1))
@@ -98,7 +98,7 @@ func (r *reader) gradeFormat(first string) format {
 	if strings.HasPrefix(first, "{") {
 		return r.json
 	}
-	for _, separator := range ",;\t" { // spreadsheets write ; where the comma is in numbers
+	for _, separator := range ",;\t" { // spreadsheets write ; if numbers have commas
 		if _, ok := columnsOf(strings.Split(first, string(separator))); ok {
 			return func(text []byte) { r.table(text, separator) }
 		}
@@ -140,11 +140,11 @@ func (r *reader) qrels(text []byte) {
 	})
 }
 
-// columns says where the cells of a table are, −1 for nowhere: the text of a
-// query, its id, and as judged the document and its grade.
+// columns are the indices of a table's columns, −1 for none: the query's text
+// and id, the document and its grade.
 type columns struct{ text, id, document, grade int }
 
-// columnsOf returns the columns that a header names, false where one is
+// columnsOf returns the columns that a header names, or false if one is
 // missing.
 func columnsOf(header []string) (columns, bool) {
 	at := func(names ...string) int {
@@ -161,7 +161,7 @@ func columnsOf(header []string) (columns, bool) {
 	return c, max(c.text, c.id) >= 0 && min(c.document, c.grade) >= 0
 }
 
-// table reads CSV, and BEIR's qrels.tsv, which has the ids of queries only.
+// table reads CSV, and BEIR's qrels.tsv, which has only the ids of queries.
 func (r *reader) table(text []byte, separator rune) {
 	rows := csv.NewReader(bytes.NewReader(text))
 	rows.Comma, rows.LazyQuotes = separator, separator == '\t'
@@ -194,8 +194,8 @@ func (r *reader) table(text []byte, separator rune) {
 	}
 }
 
-// Cell returns a text that spreadsheets show and do not compute: with a blank
-// in front where it begins like a formula, which [ReadJudged] takes away again.
+// Cell returns a text that spreadsheets show and do not evaluate: with a
+// leading blank if it looks like a formula. [ReadJudged] removes the blank.
 func Cell(text string) string {
 	if text != "" && strings.ContainsAny(text[:1], "=+-@\t\r") {
 		return " " + text

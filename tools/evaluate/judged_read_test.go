@@ -65,7 +65,7 @@ func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
 		{"other grades", queries, "1 0 a 2\n2 0 a 1\n1 0 a 1\n", []string{`judgments:3: document "a" of query "1" has grade 1 here and 2 in judgments:1`}},
 		{"no numbers", queries, "1 0 a NaN\n1 0 b 0.5\n1 0 c x\n1 0 d 1e999\n", []string{`judgments:1: the grade "NaN" is no number`, `judgments:3: the grade "x"`, `judgments:4: the grade "1e999"`}},
 		{"too few columns", queries, "1 0 a 1\n1 0 b\n", []string{"judgments:2: want query, 0, document and grade"}},
-		{"ids twice", "1\tcar\n1\tbus\n", "1 0 a 1\n", []string{`queries:2: query "1" is in queries:1, too`}},
+		{"ids twice", "1\tcar\n1\tbus\n", "1 0 a 1\n", []string{`queries:2: query "1" is also in queries:1`}},
 		{"no text", "1\tcar\n2\t\n", "1 0 a 1\n", []string{"queries:2: a query needs an id and a text"}},
 		{"broken JSON", "{\"_id\": \"1\", \"text\": \"car\"}\n{\"_id\": 2}\n", "1 0 a 1\n", []string{"queries:2: "}},
 		{"topics", "<top>\n<num> 1\n<title> a\n</top>\n", "1 0 a 1\n", []string{"queries: \"<top>\" begins no format that is known"}},
@@ -83,7 +83,7 @@ func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
 				"{\"_id\": \"a\", \"rating\": 2}, {\"_id\": \"b\", \"rating\": \"high\"}]},\n{\"id\": \"2\", \"template_id\": \"t\", \"ratings\": []}]}",
 			[]string{`judgments:4: document "a"`, `judgments:4: the grade "high"`, `judgments:5: request "2": want the search itself`},
 		},
-		{"_rank_eval with queries", queries, `{"requests": [{"id": "1", "request": {}}]}`, []string{"judgments:1: the file has its queries itself"}},
+		{"_rank_eval with queries", queries, `{"requests": [{"id": "1", "request": {}}]}`, []string{"judgments:1: the file already has the queries"}},
 		{"no _rank_eval", "", "{\n\"requests\": {}}", []string{"judgments:2: not as JSON with judgments is"}},
 		{
 			"Quepid's grades", "", "{\"judgmentRatings\": [{\"query\": \"a\", \"ratings\": [{\"docId\": \"x\", \"rating\": 1},\n" +

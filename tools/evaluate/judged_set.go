@@ -15,19 +15,19 @@ import (
 type Query struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
-	// Count is how often a log has the text; 0 where the query is of no log.
+	// Count is how often a log has the text; 0 without a log.
 	Count int `json:"count,omitzero"`
-	// Body is the search itself where the file has it, as a _rank_eval request does
-	// in place of a text.
+	// Body is the search itself if the file has it instead of a text, like a
+	// _rank_eval request.
 	Body []byte `json:"-"`
 }
 
-// A Set is judged queries.
+// A Set has judged queries.
 type Set struct {
-	// Queries are in the order of their file, each id once.
+	// Queries are in the order of the file, with unique ids.
 	Queries []Query
-	// Grades are by query and document: above zero is relevant. What is not there
-	// was not judged. It may have queries that Queries does not.
+	// Grades are by query and document. Above zero means relevant; a missing
+	// document was not judged. Grades may have queries that Queries lacks.
 	Grades map[string]map[string]float64
 	// Ungraded is how many lines of a CSV file have no grade yet.
 	Ungraded int
@@ -38,7 +38,7 @@ func (s *Set) Judged() []Query {
 	return slices.DeleteFunc(slices.Clone(s.Queries), func(q Query) bool { return len(s.Grades[q.ID]) == 0 })
 }
 
-// Unknown returns the ids of queries that have grades and no text, sorted.
+// Unknown returns the sorted ids of queries with grades and without a text.
 func (s *Set) Unknown() []string {
 	grades := maps.Clone(s.Grades)
 	for _, q := range s.Queries {
@@ -47,7 +47,7 @@ func (s *Set) Unknown() []string {
 	return slices.Sorted(maps.Keys(grades))
 }
 
-// Documents returns the ids of documents that have grades, sorted.
+// Documents returns the sorted ids of documents with grades.
 func (s *Set) Documents() []string {
 	all := map[string]bool{}
 	for _, grades := range s.Grades {
@@ -60,19 +60,19 @@ func (s *Set) Documents() []string {
 
 const (
 	maxLine     = 1 << 20 // bytes
-	maxProblems = 20      // that are listed
+	maxProblems = 20      // listed problems
 )
 
-// A reader collects a judged set, with the place of each query and grade, and
-// what is wrong.
+// A reader collects a judged set, the places of its queries and grades, and
+// problems.
 type reader struct {
 	set      Set
-	file     string               // the one that is read
-	given    bool                 // the queries have a file of their own
-	queries  map[string]string    // by id, the place
-	grades   map[[2]string]string // by query and document, the place
+	file     string               // the current file
+	given    bool                 // the queries have their own file
+	queries  map[string]string    // place by id
+	grades   map[[2]string]string // place by query and document
 	problems []error
-	more     int // problems that are not listed
+	more     int // problems not listed
 }
 
 func newReader() *reader {
@@ -89,7 +89,7 @@ func (r *reader) failed() error {
 	return errors.Join(r.problems...)
 }
 
-// place returns a line, or for 0 the file, as editors know it.
+// place returns a line in the notation of editors, or the file for line 0.
 func (r *reader) place(line int) string {
 	if line == 0 {
 		return r.file
@@ -118,7 +118,7 @@ func (r *reader) lines(text []byte, f func(n int, line string)) {
 	}
 }
 
-// number reads a grade, such as 2, 2.0, or 0.7 of a model.
+// number parses a grade, such as 2, 2.0, or a model's 0.7.
 func number(s string) (float64, error) {
 	n, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err == nil && (math.IsNaN(n) || math.IsInf(n, 0)) {
@@ -133,21 +133,21 @@ func (r *reader) query(line int, q Query) {
 	case q.ID == "" || q.Text == "" && q.Body == nil:
 		r.fail(line, "a query needs an id and a text")
 	case ok:
-		r.fail(line, "query %q is in %s, too", q.ID, before)
+		r.fail(line, "query %q is also in %s", q.ID, before)
 	default:
 		r.queries[q.ID] = r.place(line)
 		r.set.Queries = append(r.set.Queries, q)
 	}
 }
 
-// queryOnce adds a query that may be there already.
+// queryOnce adds a query unless it exists.
 func (r *reader) queryOnce(line int, id, text string) {
 	if id = strings.TrimSpace(id); r.queries[id] == "" {
 		r.query(line, Query{ID: id, Text: text})
 	}
 }
 
-// grade adds what a judge said, "" for nothing yet.
+// grade adds a judgment; the grade is "" if there is none yet.
 func (r *reader) grade(line int, query, document, grade string) {
 	query, document = strings.TrimSpace(query), strings.TrimSpace(document)
 	n, err := number(grade)
@@ -171,7 +171,7 @@ func (r *reader) grade(line int, query, document, grade string) {
 	}
 }
 
-// lineAt returns what says in which line of a text a byte is.
+// lineAt returns a function that returns the line of an offset in text.
 func lineAt(text []byte) func(offset int64) int {
 	var ends []int64
 	for i, c := range text {

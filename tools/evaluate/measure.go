@@ -12,11 +12,11 @@ import (
 )
 
 // AveragePrecision is the mean of the precision at each relevant document, in
-// [0, 1]; its mean over the queries is MAP:
+// [0, 1]. Its mean over queries is MAP:
 //
-//	(1/R) Σ_k P@k · rel(k)    R: relevant documents that are known
+//	(1/R) Σ_k P@k · rel(k)    R: the number of known relevant documents
 //
-// It is 0 where no document is relevant, as all measures are.
+// Like all measures, it is 0 if no document is relevant.
 func AveragePrecision(ranking []string, grades map[string]float64) float64 {
 	found, sum := 0.0, 0.0
 	for i, id := range ranking {
@@ -43,11 +43,11 @@ func NDCG(ranking []string, grades map[string]float64, k int) float64 {
 	return share(gain, best)
 }
 
-// Discount is the weight of the rank i, counted from 0.
+// Discount is the weight of rank i, counted from 0.
 func Discount(i int) float64 { return 1 / math.Log2(float64(i)+2) }
 
-// ReciprocalRank is 1 by the rank of the first relevant document among the
-// first k, and 0 where there is none; its mean is MRR.
+// ReciprocalRank is 1/rank of the first relevant document among the first k, or
+// 0 if there is none. Its mean is MRR.
 func ReciprocalRank(ranking []string, grades map[string]float64, k int) float64 {
 	for i, id := range ranking[:min(k, len(ranking))] {
 		if grades[id] > 0 {
@@ -57,20 +57,20 @@ func ReciprocalRank(ranking []string, grades map[string]float64, k int) float64 
 	return 0
 }
 
-// Precision is the share of relevant documents among the first k, in [0, 1]; a
-// ranking that is shorter counts as if it went on with others.
+// Precision is the share of relevant documents among the first k, in [0, 1].
+// Missing documents of a shorter ranking count as not relevant.
 func Precision(ranking []string, grades map[string]float64, k int) float64 {
 	return share(relevantIn(ranking, grades, k), float64(k))
 }
 
-// Recall is the share of the relevant documents that are among the first k, in
-// [0, 1].
+// Recall is the share of relevant documents that are among the first k, in [0,
+// 1].
 func Recall(ranking []string, grades map[string]float64, k int) float64 {
 	return share(relevantIn(ranking, grades, k), float64(len(Relevant(grades))))
 }
 
-// Unjudged is the share of documents without a grade among the first k that
-// there are, in [0, 1].
+// Unjudged is the share of documents without a grade among the first k, in [0,
+// 1], or among all of a shorter ranking.
 func Unjudged(ranking []string, grades map[string]float64, k int) float64 {
 	first := ranking[:min(k, len(ranking))]
 	unknown := 0.0
@@ -93,8 +93,8 @@ func relevantIn(ranking []string, grades map[string]float64, k int) float64 {
 }
 
 // Overlap is the share of documents that the first k of two rankings have in
-// common, in [0, 1], of as many as the longer of the two has there; it is 1 of
-// two empty rankings.
+// common, in [0, 1], relative to the longer of the two. It is 1 for two empty
+// rankings.
 func Overlap(a, b []string, k int) float64 {
 	a, b = a[:min(k, len(a))], b[:min(k, len(b))]
 	longer := max(len(a), len(b))
@@ -110,7 +110,7 @@ func Overlap(a, b []string, k int) float64 {
 	return float64(common) / float64(longer)
 }
 
-// share is part/whole, and 0 of nothing.
+// share returns part/whole, or 0 if whole is 0.
 func share(part, whole float64) float64 {
 	if whole == 0 {
 		return 0
@@ -118,7 +118,7 @@ func share(part, whole float64) float64 {
 	return part / whole
 }
 
-// Relevant returns the grades above zero, largest first.
+// Relevant returns the grades above zero, in descending order.
 func Relevant(grades map[string]float64) []float64 {
 	var relevant []float64
 	for _, g := range grades {
@@ -130,18 +130,18 @@ func Relevant(grades map[string]float64) []float64 {
 	return relevant
 }
 
-// DefaultMeasures are those that are taken where none are asked for.
+// DefaultMeasures returns the default measures.
 func DefaultMeasures() []string { return []string{"nDCG@10", "MAP", "MRR", "P@10", "recall@100"} }
 
 // A Measure says how good a ranking is, in [0, 1].
 type Measure struct {
 	Name string
-	K    int // how many ranks it looks at; 0 is all
+	K    int // how many ranks it uses; 0 for all
 	of   func(ranking []string, grades map[string]float64) float64
 }
 
-// ParseMeasures returns the measures of names: MAP, MRR, and nDCG, MRR, P and
-// recall followed by @ and a number of ranks.
+// ParseMeasures returns the measures with the given names: MAP, MRR, and nDCG,
+// MRR, P and recall followed by @ and a number of ranks.
 func ParseMeasures(names []string) ([]Measure, error) {
 	measures := make([]Measure, len(names))
 	for i, name := range names {
@@ -151,7 +151,7 @@ func ParseMeasures(names []string) ([]Measure, error) {
 		}
 		for _, m := range measures[:i] {
 			if m.Name == measures[i].Name {
-				return nil, fmt.Errorf("the measure %s is there twice", m.Name)
+				return nil, fmt.Errorf("the measure %s is given twice", m.Name)
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func parseMeasure(name string) (Measure, error) {
 	case name == "MRR":
 		m.of = func(r []string, g map[string]float64) float64 { return of(r, g, len(r)) }
 	case of == nil || !cut || err != nil || k < 1 || strconv.Itoa(k) != ranks:
-		return m, fmt.Errorf("%q is no measure: want MAP, MRR, nDCG@10, MRR@10, P@10, recall@10 or with other numbers", name)
+		return m, fmt.Errorf("%q is no measure: want MAP, MRR, or nDCG, MRR, P or recall with a number, such as nDCG@10", name)
 	default:
 		m.K = k
 		m.of = func(r []string, g map[string]float64) float64 { return of(r, g, k) }
@@ -178,20 +178,20 @@ func parseMeasure(name string) (Measure, error) {
 	return m, nil
 }
 
-// A condition is what a measure of an arm has to reach.
+// A condition is a requirement for a measure of an arm.
 type condition struct {
 	text, measure string
 	least         float64
 	over          bool // least is a change in percent of the first arm's mean
 }
 
-// Conditions are what arms have to reach.
+// Conditions are requirements for arms.
 type Conditions []condition
 
 var conditionPattern = regexp.MustCompile(`^(.+)=(?:([0-9.]+)|([+-][0-9.]+)%)$`)
 
-// ParseConditions reads conditions such as "nDCG@10=0.35", the least mean, and
-// "nDCG@10=-1%", the least change from the first arm's.
+// ParseConditions parses conditions such as "nDCG@10=0.35", the least mean, and
+// "nDCG@10=-1%", the least change from the first arm.
 func ParseConditions(texts []string, measures []Measure) (Conditions, error) {
 	all := make(Conditions, len(texts))
 	for i, text := range texts {
@@ -202,23 +202,23 @@ func ParseConditions(texts []string, measures []Measure) (Conditions, error) {
 			all[i].least, err = strconv.ParseFloat(m[2]+m[3], 64)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: want a measure that is asked for with the least mean, nDCG@10=0.35, or the least change from the first arm, nDCG@10=-1%%", text)
+			return nil, fmt.Errorf("%s: want a measure of --measures with its least mean, nDCG@10=0.35, or its least change from the first arm, nDCG@10=-1%%", text)
 		}
 	}
 	return all, nil
 }
 
-// NeedSecondArm reports whether a condition is about the change from the first
-// arm, which nothing has where there is no other.
+// NeedSecondArm reports whether a condition is about a change from the first
+// arm, which needs another arm.
 func (all Conditions) NeedSecondArm() bool {
 	return slices.ContainsFunc(all, func(c condition) bool { return c.over })
 }
 
-// A BelowError says which arms do not reach a condition.
+// A BelowError lists the arms that miss a condition.
 type BelowError struct{ error }
 
-// Check returns a [BelowError] for the arms that do not reach what is asked of
-// them: all but the first, where there are others.
+// Check returns a [BelowError] for the arms that miss a condition. It checks
+// all arms but the first, or the first if it is the only one.
 func (all Conditions) Check(r *Result) error {
 	var errs []error
 	for _, c := range all {

@@ -13,8 +13,8 @@ import (
 	"unicode"
 )
 
-// WriteTable writes the result for people: each arm, its gains over the first
-// one, and what of the judgments could not be used.
+// WriteTable writes the result as tables: each arm, its gains over the first
+// one, and which judgments could not be used.
 func (r *Result) WriteTable(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "%d queries\t%s\tunjudged@%d\tadded terms\tp50 ms\tp95 ms\tp99 ms\n", len(r.Queries), strings.Join(r.Measures, "\t"), ShownHits)
@@ -30,7 +30,7 @@ func (r *Result) WriteTable(w io.Writer) error {
 		fmt.Fprintf(out, "\t%.1f %%\t%s\t%.1f\t%.1f\t%.1f\n", 100*a.Unjudged, added, a.Latency.P50, a.Latency.P95, a.Latency.P99)
 	}
 	for _, a := range r.Arms[1:] {
-		fmt.Fprintf(out, "\n%s against %s\tdifference\twith 95 %% confidence in\tchance\tif all arms count\n", a.Name, r.Arms[0].Name)
+		fmt.Fprintf(out, "\n%s against %s\tdifference\t95 %% confidence interval\tchance\tcorrected for all arms\n", a.Name, r.Arms[0].Name)
 		for _, m := range r.Measures {
 			e, first := a.Measures[m], r.Arms[0].Measures[m].Mean
 			fmt.Fprintf(out, "%s\t%+.4f%s\t[%+.4f, %+.4f]\tp = %.4f\tp = %.4f\n", m, e.Gain.Mean, percent(e.Gain.Mean, first),
@@ -41,7 +41,7 @@ func (r *Result) WriteTable(w io.Writer) error {
 	return out.Flush()
 }
 
-// percent returns a gain over something in percent, "" over nothing.
+// percent returns gain as a percentage of over, or "" if over is 0.
 func percent(gain, over float64) string {
 	if over == 0 {
 		return ""
@@ -53,10 +53,10 @@ func percent(gain, over float64) string {
 type Note struct {
 	Count int
 	Text  string
-	IDs   []string // which ones, where that is known
+	IDs   []string // which ones, if known
 }
 
-// Notes returns what there is to say besides the figures.
+// Notes returns remarks besides the figures.
 func (r *Result) Notes() []Note {
 	l := &r.LeftOut
 	notes := append(make([]Note, 0, 4+2*len(r.Arms)),
@@ -73,8 +73,8 @@ func (r *Result) Notes() []Note {
 
 func (t *Trouble) notes(arm string) []Note {
 	return []Note{
-		{t.FailedOpen, "searches of " + arm + " went on as they came, since something failed: see the log of akin", nil},
-		{t.Unexplained, "searches of " + arm + " have no explanation any more: their added terms are not known, nor whether they failed", nil},
+		{t.FailedOpen, "searches of " + arm + " were sent unchanged because something failed: see the log of akin", nil},
+		{t.Unexplained, "searches of " + arm + " have no explanation any more: it is unknown which terms they got, and whether they failed", nil},
 	}
 }
 
@@ -96,8 +96,8 @@ func writeNotes(w io.Writer, notes []Note) {
 	}
 }
 
-// WriteRun writes the rankings of the arm k as a TREC run file, with scores
-// that keep their order.
+// WriteRun writes the rankings of arm k as a TREC run file, with scores in
+// their order.
 func WriteRun(w io.Writer, name string, k int, answered []Answered) error {
 	out := bufio.NewWriter(w)
 	for _, a := range answered {
@@ -109,7 +109,7 @@ func WriteRun(w io.Writer, name string, k int, answered []Answered) error {
 	return out.Flush()
 }
 
-// WriteQrels writes the judgments as TREC's qrels, to go with the runs.
+// WriteQrels writes the judgments as TREC's qrels for the runs.
 func WriteQrels(w io.Writer, set *Set) error {
 	out := bufio.NewWriter(w)
 	for _, q := range set.Judged() {
@@ -121,7 +121,7 @@ func WriteQrels(w io.Writer, set *Set) error {
 	return out.Flush()
 }
 
-// word returns an id without blanks, which the formats of TREC cannot hold.
+// word returns an id without blanks, which TREC formats do not allow.
 func word(id string) string {
 	if strings.ContainsFunc(id, unicode.IsSpace) {
 		return url.QueryEscape(id)

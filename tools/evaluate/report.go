@@ -12,17 +12,17 @@ import (
 	"unicode"
 )
 
-// shownQueries is how many queries are shown that an arm improved most, and how
-// many that it harmed most.
+// shownQueries is how many of the most improved queries are shown, and how many
+// of the most harmed.
 const shownQueries = 5
 
 //go:embed page.html
 var source string
 
-// WritePage writes a result as a page in HTML that needs no other file. The
-// result has an arm, a measure, and for each query what every arm returned. The
-// order of queries and the figure of their changes are about the first measure.
-// The same result gives the same bytes.
+// WritePage writes a result as a self-contained HTML page. The result must have
+// an arm, a measure, and the answers of every arm to each query. The first
+// measure orders the queries and gives the figure of changes. The same result
+// gives the same bytes.
 func WritePage(w io.Writer, r *Result) error {
 	page, err := template.New("page").Funcs(template.FuncMap{
 		"clip": clip, "signed": signed,
@@ -42,10 +42,10 @@ type view struct {
 	*Result
 
 	Comparisons []*comparison
-	Best        *comparison // nil of one arm
+	Best        *comparison // nil with one arm
 }
 
-// Measure is what queries are ordered by.
+// Measure returns the measure that orders queries.
 func (v view) Measure() string { return v.Measures[0] }
 
 func newView(r *Result) view {
@@ -60,18 +60,18 @@ func newView(r *Result) view {
 	return v
 }
 
-// A comparison is of an arm with the first.
+// A comparison compares an arm with the first.
 type comparison struct {
 	Measure    string
 	First, Arm ArmResult
 	Estimate   Estimate
-	Bars       []bar  // the change of each query, the most improved first
-	Says       string // what they show
-	// The queries that changed most, the greatest change first.
+	Bars       []bar  // the change of each query, the largest gain first
+	Says       string // a description of the bars
+	// The queries that changed most, the largest change first.
 	Improved, Harmed []change
 }
 
-// Verdict is what can be said with confidence.
+// Verdict returns what is certain beyond chance.
 func (c *comparison) Verdict() string {
 	switch gain := c.Estimate.Gain; {
 	case gain.Holm >= 0.05:
@@ -83,8 +83,8 @@ func (c *comparison) Verdict() string {
 	}
 }
 
-// beats reports whether its arm is rather to be chosen than that of another:
-// what is better beyond chance goes first.
+// beats reports whether its arm is a better choice than another's. A gain
+// beyond chance takes precedence.
 func (c *comparison) beats(other *comparison) bool {
 	sure := func(c *comparison) bool { return c.Estimate.Gain.Mean > 0 && c.Estimate.Gain.Holm < 0.05 }
 	if sure(c) != sure(other) {
@@ -121,7 +121,7 @@ func compareRows(r *Result, k int) *comparison {
 	return c
 }
 
-// A change is what an arm did to a query.
+// A change is the effect of an arm on a query.
 type change struct {
 	Query
 
@@ -131,19 +131,19 @@ type change struct {
 	Rows          []row
 }
 
-// Difference is above zero where the arm is better.
+// Difference is above zero if the arm is better.
 func (c change) Difference() float64 { return c.After - c.Before }
 
-// A row has the documents of a rank, nil where a list has ended.
+// A row has the documents at a rank, nil after the end of a list.
 type row struct{ Before, After *found }
 
 type found struct {
 	Hit
 
-	Moved string // against the other list
+	Moved string // relative to the other list
 }
 
-// Relevant reports whether judges found the document relevant.
+// Relevant reports whether the document was judged relevant.
 func (f *found) Relevant() bool { return *f.Grade > 0 }
 
 func sideBySide(before, after []Hit) []row {
@@ -172,8 +172,8 @@ func sideBySide(before, after []Hit) []row {
 	return rows
 }
 
-// A bar is the change of a query, up or down. Its height is in percent of that
-// of the figure: 50 is the largest change.
+// A bar is the change of a query, up or down. Its height is a percentage of the
+// figure's: 50 for the largest change.
 type bar struct {
 	Class  string
 	Height float64
@@ -206,8 +206,8 @@ func signed(value float64) string {
 	return strings.Replace(fmt.Sprintf("%+.4f", value), "-", "−", 1)
 }
 
-// clip makes a text of users or documents fit to be shown: in one line, without
-// control characters and what XML forbids, and at most so many characters long.
+// clip returns a text of users or documents for display: on one line, cut after
+// most characters, without control characters and those that XML forbids.
 func clip(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

@@ -12,25 +12,24 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// TuneOptions say how [Tune] looks for settings.
+// TuneOptions configure [Tune].
 type TuneOptions struct {
-	// Settings is how many are tried, the defaults included: half of them are
-	// drawn at random, the others are next to the best that are known.
+	// Settings is how many settings to try, including the defaults. Half of them
+	// are random, the others are neighbors of the best known ones.
 	Settings int
-	// Confidence, in (0, 1), is that of the intervals, and what a recommendation
-	// needs.
+	// Confidence, in (0, 1), is the confidence of the intervals and for a
+	// recommendation.
 	Confidence float64
-	// Progress is called after each setting; nil is not.
+	// Progress is called after each setting; it may be nil.
 	Progress simmatrix.Progress
 }
 
-// tuneFolds is how many parts the queries are cut into, and leastPerFold how
-// many each has at least: fewer say nothing. tuneSeed decides all that is
-// random.
+// tuneFolds is the number of folds of the queries. leastPerFold is the smallest
+// useful number of queries in a fold. tuneSeed seeds all random choices.
 const tuneFolds, leastPerFold, tuneSeed = 5, 4, 1
 
-// Validate reports every option that is out of range, and too few queries for
-// the folds.
+// Validate reports every option out of range, and too few queries for the
+// folds.
 func (o *TuneOptions) Validate(queries int) error {
 	var errs []error
 	if least := leastPerFold * tuneFolds; queries < least {
@@ -39,26 +38,26 @@ func (o *TuneOptions) Validate(queries int) error {
 	if o.Settings < 2 || o.Settings > 100_000 {
 		errs = append(errs, fmt.Errorf("settings: %d not in [2, 100000]", o.Settings))
 	}
-	if !(o.Confidence > 0 && o.Confidence < 1) { // written so that NaN fails
+	if !(o.Confidence > 0 && o.Confidence < 1) { // true for NaN
 		errs = append(errs, fmt.Errorf("confidence: %v not in (0, 1)", o.Confidence))
 	}
 	return errors.Join(errs...)
 }
 
-// Tune looks for the setting with the best mean of a measure over the queries.
-// score returns the measure of each query under a setting, nil for
-// direct search.
+// Tune searches for the setting with the best mean of a measure over the
+// queries. score returns the measure of each query under a setting, or of
+// direct search if s is nil.
 //
-// The queries are cut into folds. For each fold a setting is chosen on all
-// others, and measured on it; what is recommended is chosen on all queries in
-// the same way. Neither the choice for a fold nor the settings that it is made
-// among depend on the queries in it. The same options and scores give the same
-// result.
+// It splits the queries into folds. For each fold it chooses a setting on all
+// other folds, and measures it on the fold. It chooses the recommended setting
+// on all queries in the same way. Neither the choice for a fold nor the
+// settings to choose from depend on the fold's queries. The same options and
+// scores give the same result.
 func Tune(ctx context.Context, queries int, space Space, o TuneOptions, score func(ctx context.Context, s *expand.Profile) ([]float64, error)) (*TuneResult, error) {
 	if err := o.Validate(queries); err != nil {
 		return nil, err
 	}
-	random := rand.New(rand.NewPCG(tuneSeed, 3)) //nolint:gosec // The same each time is what is wanted.
+	random := rand.New(rand.NewPCG(tuneSeed, 3)) //nolint:gosec // must be the same every time
 	s := &study{space: space, options: o, score: score, fold: make([]int, queries), known: map[string]trial{}}
 	for i, q := range random.Perm(queries) {
 		s.fold[q] = i % tuneFolds
@@ -77,7 +76,7 @@ func Tune(ctx context.Context, queries int, space Space, o TuneOptions, score fu
 	}
 	common := slices.Clone(s.tried)
 	best := make([]trial, tuneFolds+1)
-	for f := range best { // the last is all queries
+	for f := range best { // the last one is for all queries
 		if best[f], err = s.refine(ctx, f, common, (o.Settings-len(common))/len(best)); err != nil {
 			return nil, err
 		}
@@ -89,19 +88,19 @@ type study struct {
 	space   Space
 	options TuneOptions
 	score   func(ctx context.Context, s *expand.Profile) ([]float64, error)
-	fold    []int // of each query
+	fold    []int // the fold of each query
 	direct  []float64
 	tried   []trial
 	known   map[string]trial // by point
 }
 
 type trial struct {
-	number int // in the order of trying
+	number int // the order of trying
 	point  point
 	scores []float64 // by query
 }
 
-// try scores a point, unless it was tried before.
+// try scores a point, unless it is known.
 func (s *study) try(ctx context.Context, p point) (trial, error) {
 	if t, ok := s.known[p.key()]; ok {
 		return t, nil
@@ -117,10 +116,10 @@ func (s *study) try(ctx context.Context, p point) (trial, error) {
 	return t, nil
 }
 
-// refine returns the best setting on the queries that are not in the fold,
-// among the given ones and those that lie step by step next to the best, of
-// which it looks at so many. They count whether or not another fold has tried
-// them, or what is looked at would depend on the queries in this one.
+// refine returns the best setting on the queries outside the fold, among the
+// given settings and neighbors of the best one, in up to steps trials. A
+// setting counts as a trial even if another fold has tried it: otherwise the
+// search would depend on the queries of this fold.
 func (s *study) refine(ctx context.Context, fold int, among []trial, steps int) (trial, error) {
 	best := slices.MaxFunc(among, func(a, b trial) int { return s.compare(a, b, fold) })
 	random := rand.New(rand.NewPCG(tuneSeed, uint64(fold)+10)) //nolint:gosec // as above
@@ -148,14 +147,15 @@ func (s *study) refine(ctx context.Context, fold int, among []trial, steps int) 
 	return best, nil
 }
 
-// compare orders two settings by their means over the queries that are not in
-// the fold. Of equal ones the one that was tried first is better.
+// compare compares two settings by their means over the queries outside the
+// fold. Of equal ones the first tried is better.
 func (s *study) compare(a, b trial, fold int) int {
 	in := func(q int) bool { return s.fold[q] != fold }
 	return cmp.Or(cmp.Compare(mean(a.scores, in), mean(b.scores, in)), cmp.Compare(b.number, a.number))
 }
 
-// mean returns the mean of the values whose query is in, 0 without any.
+// mean returns the mean of the values whose query is in, or 0 if there are
+// none.
 func mean(values []float64, in func(q int) bool) float64 {
 	sum, n := 0.0, 0.0
 	for q, v := range values {
@@ -168,8 +168,8 @@ func mean(values []float64, in func(q int) bool) float64 {
 
 func all(int) bool { return true }
 
-// result says what the choices are worth: best has that for each fold and, at
-// the end, that for all queries.
+// result computes the gains of the choices. best has the choice for each fold
+// and, at the end, for all queries.
 func (s *study) result(best []trial) *TuneResult {
 	chosen := best[len(best)-1]
 	r := &TuneResult{
@@ -198,7 +198,7 @@ func (s *study) result(best []trial) *TuneResult {
 	for k, g := range three {
 		g.P = corrected[k]
 	}
-	r.Tuned.P = 0 // it was chosen for its mean: no test says anything of it
+	r.Tuned.P = 0 // it was chosen for its mean, so a test means nothing
 	r.Advice = r.advise()
 	if points := map[Advice]point{UseTuned: chosen.point, UseDefaults: s.space.usual()}; points[r.Advice] != nil {
 		setting := s.space.setting(points[r.Advice])
@@ -220,7 +220,7 @@ func (s *study) gain(scores, others []float64) TuneGain {
 	}
 }
 
-// share is how much more a is than b, as a share of b; 0 where b is 0.
+// shareOf returns a/b − 1, or 0 if b is 0.
 func shareOf(a, b float64) float64 {
 	if b == 0 {
 		return 0

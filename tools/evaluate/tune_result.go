@@ -14,46 +14,46 @@ import (
 	"github.com/akin-search/akin/expand"
 )
 
-// A TuneResult says what tuning is worth. Its means are of the measure that was
-// tuned; gains and bounds are shares of what they are compared with.
+// A TuneResult says what tuning gains. Means are of the tuned measure. Gains
+// and bounds are shares of the compared mean.
 type TuneResult struct {
 	Queries    int     `json:"queries"`
 	Tried      int     `json:"settings_tried"`
 	Confidence float64 `json:"confidence"`
 	// Direct is the mean of direct search.
 	Direct float64 `json:"direct"`
-	// Defaults are akin's, Tuned is the chosen setting on the queries it was chosen
-	// on, without a test, and HeldOut has each query by the setting that was chosen
-	// without its fold: what to expect of new queries. All are compared with direct
-	// search.
+	// Defaults are akin's defaults. Tuned is the chosen setting on the queries
+	// that it was chosen on, without a test. HeldOut has each query under the
+	// setting chosen without its fold: the gain to expect for new queries. All are
+	// compared with direct search.
 	Defaults TuneGain `json:"defaults"`
 	Tuned    TuneGain `json:"tuned"`
 	HeldOut  TuneGain `json:"held_out"`
 	// HeldOutOverDefaults compares held-out queries with the defaults.
 	HeldOutOverDefaults TuneGain `json:"held_out_over_defaults"`
 	Folds               []Fold   `json:"folds"`
-	// Chosen names what of the setting that was chosen on all queries is not the
-	// default.
+	// Chosen describes how the setting chosen on all queries differs from the
+	// defaults.
 	Chosen string `json:"chosen"`
 	Advice Advice `json:"advice"`
-	// Recommended is the setting that the advice is to use, nil for none.
+	// Recommended is the setting to use according to the advice, nil for none.
 	Recommended *expand.Profile `json:"-"`
 }
 
-// A TuneGain compares the mean over all queries with another.
+// A TuneGain compares the mean over all queries with another mean.
 type TuneGain struct {
 	Mean float64 `json:"mean"`
 	Gain float64 `json:"gain"`
-	// Low and High hold the gain with the confidence of the result, by the bootstrap
-	// over queries.
+	// Low and High are the confidence interval of the gain, by the bootstrap over
+	// queries.
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
-	// P is the probability of as large a difference by chance, corrected for the
-	// three comparisons (Holm).
+	// P is the probability of such a difference by chance, corrected for the three
+	// comparisons (Holm).
 	P float64 `json:"p,omitempty"`
 }
 
-// A Fold is queries that a setting was not chosen on.
+// A Fold has the queries that a setting was not chosen on.
 type Fold struct {
 	Queries int     `json:"queries"`
 	Chosen  string  `json:"chosen"`
@@ -61,19 +61,19 @@ type Fold struct {
 	HeldOut float64 `json:"gain_on_held_out"`
 }
 
-// Advice is what a [Result] says is to be done.
+// Advice is the recommendation of a [TuneResult].
 type Advice string
 
-// The advices.
+// The recommendations.
 const (
 	UseTuned    Advice = "tuned"    // the chosen setting
 	UseDefaults Advice = "defaults" // akin without settings
 	UseNothing  Advice = "nothing"  // neither is better than direct search beyond chance
 )
 
-// advise recommends nothing that is not better than direct search with the
-// confidence of the result, and a setting only where it is better than the
-// defaults, too, or these are not.
+// advise recommends only what is better than direct search with the confidence
+// of the result. It recommends the chosen setting only if that is also better
+// than the defaults, or the defaults are not better than direct search.
 func (r *TuneResult) advise() Advice {
 	sure := func(g TuneGain) bool { return g.Gain > 0 && g.P <= 1-r.Confidence }
 	switch {
@@ -85,17 +85,17 @@ func (r *TuneResult) advise() Advice {
 	return UseNothing
 }
 
-// Summary says in words what is recommended.
+// Summary describes the recommendation.
 func (r *TuneResult) Summary() string {
 	percent := func(g TuneGain) string {
 		return fmt.Sprintf("%+.1f %% (%.0f %% interval %+.1f to %+.1f %%, p = %.3g)", 100*g.Gain, 100*r.Confidence, 100*g.Low, 100*g.High, g.P)
 	}
 	switch r.Advice {
 	case UseTuned:
-		return fmt.Sprintf("The tuned setting: on queries that it was not chosen on, nDCG@10 %s over direct search\nand %s over the defaults: %s.",
+		return fmt.Sprintf("The tuned setting: on held-out queries, nDCG@10 %s over direct search\nand %s over the defaults: %s.",
 			percent(r.HeldOut), percent(r.HeldOutOverDefaults), r.Chosen)
 	case UseDefaults:
-		return fmt.Sprintf("The defaults: nDCG@10 %s over direct search. No setting is better beyond chance on queries\nthat it was not chosen on: %s over the defaults.",
+		return fmt.Sprintf("The defaults: nDCG@10 %s over direct search. No setting is better beyond chance on\nheld-out queries: %s over the defaults.",
 			percent(r.Defaults), percent(r.HeldOutOverDefaults))
 	default:
 		return fmt.Sprintf("Nothing: neither the defaults, nDCG@10 %s, nor a tuned setting, %s,\nare better than direct search beyond chance.",
@@ -132,8 +132,8 @@ func (r *TuneResult) Print(out io.Writer) error {
 }
 
 // WriteProfile writes a configuration with the profile "tuned", which has the
-// keys that a setting changes, and an entry of matrices. Lines of the comment
-// go before it.
+// keys that a setting changes, and an entry of matrices. comment comes first,
+// as comment lines.
 func WriteProfile(w io.Writer, s *expand.Profile, matrix configs.Matrix, comment string) error {
 	changed := changes(s)
 	changed["matrices"] = []string{matrix.Name}

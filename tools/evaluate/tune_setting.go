@@ -11,17 +11,17 @@ import (
 	"github.com/akin-search/akin/expand"
 )
 
-// A Space is the settings that may be tried: one value in each dimension.
+// A Space is the set of possible settings: one value in each dimension.
 type Space []dimension
 
 type dimension struct {
 	name   string
-	values []string // in an order in which neighbors are alike
-	usual  int      // the default
+	values []string // neighbors have similar effects
+	usual  int      // index of the default
 	set    func(s *expand.Profile, k int)
 }
 
-// A point has the place of a value in each dimension of a space.
+// A point has the index of a value in each dimension of a space.
 type point []int
 
 func (p point) key() string { return fmt.Sprint([]int(p)) }
@@ -38,7 +38,7 @@ func choice[T comparable](name string, usual T, set func(s *expand.Profile, v T)
 func setting(key string, values ...string) dimension {
 	set := func(s *expand.Profile, k int) {
 		if err := configs.Set(s, key, values[k]); err != nil {
-			panic(err) // the values are below
+			panic(err) // the values are constants
 		}
 	}
 	usual := slices.IndexFunc(values, func(v string) bool {
@@ -48,8 +48,8 @@ func setting(key string, values ...string) dimension {
 	return dimension{name: key, values: values, usual: usual, set: set}
 }
 
-// NewSpace returns settings around the defaults. The values lie widely apart:
-// what lies between them follows the judged queries more than the collection.
+// NewSpace returns settings around the defaults. The values are far apart:
+// values between them would fit the judged queries more than the collection.
 func NewSpace() Space {
 	return Space{
 		setting("effort", "low", "normal", "auto"),
@@ -60,7 +60,7 @@ func NewSpace() Space {
 		setting("feedback.documents", "0", "5", "10", "20"),
 		setting("feedback.terms", "10", "20", "40"),
 		setting("feedback.weight", "0.1", "0.2", "0.3", "0.5"),
-		choice("soft_weight", 0, func(s *expand.Profile, v float64) { // the blend of the mode soft; 0 is the mode bm25
+		choice("soft_weight", 0, func(s *expand.Profile, v float64) { // the share of the soft cosine in the mode soft; 0 is the mode bm25
 			if v > 0 {
 				s.Mode, s.SoftWeight = expand.ModeSoft, v
 			}
@@ -76,8 +76,8 @@ func (s Space) usual() point {
 	return p
 }
 
-// random returns a point that has the default in about half of the dimensions:
-// what lies far from it in all of them is seldom good.
+// random returns a point with the default in about half of the dimensions:
+// points far from it in all dimensions are seldom good.
 func (s Space) random(r *rand.Rand) point {
 	p := s.usual()
 	for i, d := range s {
@@ -88,8 +88,7 @@ func (s Space) random(r *rand.Rand) point {
 	return s.plain(p)
 }
 
-// around returns the points that are one step from p in one dimension, in a
-// random order.
+// around returns the points one step from p in one dimension, in random order.
 func (s Space) around(p point, r *rand.Rand) (next []point) {
 	for i, d := range s {
 		for _, step := range []int{-1, 1} {
@@ -104,8 +103,8 @@ func (s Space) around(p point, r *rand.Rand) (next []point) {
 	return next
 }
 
-// plain returns the simplest point that means the same: without feedback its
-// other values are the default ones.
+// plain returns the simplest equivalent point: without feedback, its other
+// values are the defaults.
 func (s Space) plain(p point) point {
 	p = slices.Clone(p)
 	if s.setting(p).Feedback.Documents > 0 {
@@ -127,7 +126,7 @@ func (s Space) setting(p point) expand.Profile {
 	return out
 }
 
-// describe names what of a point is not the default.
+// describe lists the values of a point that are not defaults.
 func (s Space) describe(p point) string {
 	var parts []string
 	for i, d := range s {

@@ -10,10 +10,10 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// evidence returns the origins that stand for how much an entry was learned
-// from, behind those that a matrix has: of the names "learned: 1 click",
-// "learned: 2 clicks", "learned: 4 clicks" and so on, as far as there is room
-// for, bits returns those that add up to a count.
+// evidence returns additional origins, which encode how much an entry was
+// learned from: "learned: 1 click", "learned: 2 clicks", "learned: 4 clicks"
+// and so on, as many as fit after the matrix's own. bits returns the origins
+// that add up to a count.
 func evidence(origins []string, unit string) (names []string, bits func(count int) uint8) {
 	first := len(origins)
 	for k := range simmatrix.MaxOrigins - first {
@@ -24,15 +24,16 @@ func evidence(origins []string, unit string) (names []string, bits func(count in
 	}
 }
 
-// Changes count entries of a matrix.
+// Changes count changed entries of a matrix.
 type Changes struct {
-	Scaled  int // entries with another similarity
-	Removed int // entries with the factor 0
-	New     int // entries that were not there
+	Scaled  int // with another similarity
+	Removed int // with factor 0
+	New     int // new entries
 }
 
-// apply returns the matrix as the model has it that so many searches have
-// made, and counts what that changes. What overrides have set stays as it is.
+// apply returns the matrix with the changes of a model that was learned from
+// the given number of searches, and counts the changes. It keeps entries set by
+// overrides.
 func (l *learner) apply(m *model, searches int) (changed *simmatrix.Matrix, c Changes, err error) {
 	meta := l.matrix.Meta()
 	if meta.Origins == nil {
@@ -90,7 +91,8 @@ func (l *learner) apply(m *model, searches int) (changed *simmatrix.Matrix, c Ch
 	return changed, c, err
 }
 
-// scale multiplies a similarity by its factor; 0 is none any more.
+// scale multiplies a similarity by its factor; a similarity of 0 removes the
+// entry.
 func (l *learner) scale(n *simmatrix.Neighbor, m *model, bits func(count int) uint8) {
 	j, ok := l.ids[n.Term]
 	if !ok || m.factors[j] == 0 {
@@ -106,8 +108,7 @@ func (l *learner) scale(n *simmatrix.Neighbor, m *model, bits func(count int) ui
 	}
 }
 
-// learned returns the new neighbors of term i, as many as fit in behind so
-// many.
+// learned returns the new neighbors of term i that fit after the existing ones.
 func (l *learner) learned(i int32, behind int, m *model, bits func(count int) uint8) []simmatrix.Neighbor {
 	var found []simmatrix.Neighbor
 	for _, p := range m.pairs[i] {

@@ -11,27 +11,27 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// An Impression is a page that a user was shown.
+// An Impression is a page of hits shown to a user.
 type Impression struct {
 	QueryID string   `json:"query_id"`
 	Query   string   `json:"query"`
-	Shown   []string `json:"shown"` // ids of documents, best first
+	Shown   []string `json:"shown"` // document ids, best first
 	Clicked []string `json:"clicked"`
 }
 
-// A ClickLog is impressions with clicks on what was shown, each once.
+// A ClickLog has impressions with clicks on shown documents, each once.
 type ClickLog struct {
 	Impressions []Impression
-	NotShown    []string // the documents of other clicks, which do not count
+	NotShown    []string // documents of other clicks, which do not count
 }
 
 const maxLine = 1 << 20
 
-// ErrEmpty says that a log has no impression.
-var ErrEmpty = errors.New("nothing is in it")
+// ErrEmpty means that a log has no impression.
+var ErrEmpty = errors.New("it has no impressions")
 
-// ReadClicks reads a log that has an [Impression] a line, as JSON whose other
-// members do not matter. The error names the line, or wraps [ErrEmpty].
+// ReadClicks reads a log with one [Impression] per line, as JSON whose other
+// members are ignored. The error contains the line, or wraps [ErrEmpty].
 func ReadClicks(r io.Reader) (*ClickLog, error) {
 	log := &ClickLog{}
 	lines := bufio.NewScanner(r)
@@ -48,7 +48,7 @@ func ReadClicks(r io.Reader) (*ClickLog, error) {
 		var i Impression
 		err := json.Unmarshal(line, &i)
 		if err == nil && (i.Query == "" || len(i.Shown) == 0) {
-			err = errors.New(`an impression has a "query" and what was "shown"`)
+			err = errors.New(`an impression needs "query" and "shown"`)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
@@ -64,8 +64,8 @@ func ReadClicks(r io.Reader) (*ClickLog, error) {
 	return log, nil
 }
 
-// add adds an impression without the clicks that do not count, and without
-// what was shown farther up already, such as on the page before.
+// add adds an impression. It drops clicks that do not count, and repeated
+// documents, such as those of an earlier page.
 func (l *ClickLog) add(i Impression) {
 	clicks := i.Clicked
 	i.Shown, i.Clicked = once(i.Shown), nil
@@ -79,7 +79,7 @@ func (l *ClickLog) add(i Impression) {
 	l.Impressions = append(l.Impressions, i)
 }
 
-// once returns each of the ids where it comes first.
+// once removes repeated ids.
 func once(ids []string) []string {
 	seen := make(map[string]bool, len(ids))
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
@@ -89,11 +89,11 @@ func once(ids []string) []string {
 	})
 }
 
-// Searches returns the texts in the order in which they come first, with an
-// opinion on all that was shown. The gain is how often a user who looks at the
-// document clicks, in [0, 1): its clicks by the sum of the propensities of the
-// ranks at which it was shown, and one look more without a click. The
-// propensity of a rank is 1/rank.
+// Searches returns the texts in the order of their first impressions, with an
+// opinion on all shown documents. The gain estimates how often a user who looks
+// at a document clicks, in [0, 1]: the number of clicks divided by the sum of
+// the propensities of the ranks where it was shown, plus one look without a
+// click. The propensity of a rank is 1/rank.
 func (l *ClickLog) Searches() []Search {
 	var searches []Search
 	at := map[string]int{}
@@ -105,7 +105,7 @@ func (l *ClickLog) Searches() []Search {
 		}
 		for rank, id := range i.Shown {
 			o := searches[k].Documents[id]
-			o.Gain += 1 / float64(rank+1) // how often it was looked at, so far
+			o.Gain += 1 / float64(rank+1) // how often it was looked at
 			if slices.Contains(i.Clicked, id) {
 				o.Count++
 			}

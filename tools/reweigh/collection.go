@@ -10,37 +10,37 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A Collection is the terms of the documents that searches are ranked over.
+// A Collection has the terms of the documents that searches rank.
 type Collection struct {
 	ids     map[string]int32 // by term
 	terms   []string
-	numbers map[string]int32 // of documents, by their ids
+	numbers map[string]int32 // of documents, by id
 	docs    [][]occurrence
-	found   [][]occurrence // by term, the documents that have it
+	found   [][]occurrence // by term, the documents with it
 	lengths []float64
 	idf     []float64 // by term
 	size    int       // occurrences
 }
 
-// An occurrence is how often a term is in a document: tf/K, where K is
-// BM25's norm of the document.
+// An occurrence is the frequency of a term in a document: tf/K, where K is
+// BM25's length norm of the document.
 type occurrence struct {
-	at   int32 // the term in a document, the document of a term
+	at   int32 // the term of an occurrence in a document, or the document of an occurrence of a term
 	freq float32
 }
 
-// NewCollection returns one without documents.
+// NewCollection returns an empty collection.
 func NewCollection() *Collection {
 	return &Collection{ids: map[string]int32{}, numbers: map[string]int32{}}
 }
 
-// maxOccurrences bounds the terms of all documents together, each counted
-// once in a document: they take 16 bytes.
+// maxOccurrences is how many terms all documents have together, where each
+// document counts each term once. A term takes 16 bytes.
 const maxOccurrences = 50_000_000
 
-// Add adds a document with the index terms of its texts, each as often as it
-// is there. One that has been added is not added again. It fails where the
-// documents have too many terms.
+// Add adds a document with the index terms of its texts, including repeated
+// terms. It ignores a document that was added before. It fails if the documents
+// have too many terms.
 func (c *Collection) Add(id string, texts [][]string) error {
 	if c.Has(id) {
 		return nil
@@ -63,13 +63,13 @@ func (c *Collection) Add(id string, texts [][]string) error {
 	}
 	c.docs, c.lengths = append(c.docs, doc), append(c.lengths, float64(length))
 	if c.size += len(doc); c.size > maxOccurrences {
-		return fmt.Errorf("the documents have more than %d million different terms each, together: "+
-			"learn from an index with fewer documents, those of the queries among them", maxOccurrences/1_000_000)
+		return fmt.Errorf("the documents have more than %d million terms together, each counted once per document: "+
+			"learn from an index with fewer documents that has those of the queries", maxOccurrences/1_000_000)
 	}
 	return nil
 }
 
-// Has reports whether a document has been added.
+// Has reports whether a document was added.
 func (c *Collection) Has(id string) bool {
 	_, ok := c.numbers[id]
 	return ok
@@ -85,13 +85,13 @@ func (c *Collection) id(term string) int32 {
 	return i
 }
 
-// number is n as documents and terms are numbered: memory ends before.
+// number converts the number of a document or term. Memory ends before int32.
 func number(n int) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // bounded, and never negative
 
-// BM25's parameters, which are those of the engines by default.
+// The default parameters of BM25 in the engines.
 const k1, b = 1.2, 0.75
 
-// finish makes of frequencies what scores are made of. It is called once.
+// finish computes the parts of scores from the frequencies. Call it once.
 func (c *Collection) finish() {
 	total := 0.0
 	for _, n := range c.lengths {
@@ -110,8 +110,8 @@ func (c *Collection) finish() {
 	}
 }
 
-// storedLength is a document's length as Lucene has it in one byte
-// (SmallFloat.intToByte4): what it exceeds 24 by keeps four significant bits.
+// storedLength returns a document's length as Lucene stores it in one byte
+// (SmallFloat.intToByte4): the part above 24 keeps four significant bits.
 func storedLength(n float64) float64 {
 	const exact = 24
 	if n < exact {
@@ -123,12 +123,11 @@ func storedLength(n float64) float64 {
 
 type origin struct {
 	term   int32
-	x      float64 // how often it is there
+	x      float64 // frequency in the search
 	idf, w float64 // w = √idf
 }
 
-// An added term counts as an occurrence of an origin, v as much; see package
-// terms.
+// An added term counts as v occurrences of an origin, see package terms.
 type added struct {
 	term   int32
 	origin int
@@ -139,17 +138,18 @@ type graded struct {
 	doc   int32
 	gain  float64
 	count int
-	share float64 // of the useful documents of a pool less that of the others
+	share float64 // its share of the pool's useful documents minus that of the others
 }
 
 func (d *graded) useless() float64 { return max(1-d.gain, 0) }
 
-// A scorer scores documents in the saturated form. It is for one goroutine.
+// A scorer scores documents in the saturated form. Only one goroutine may use
+// it.
 type scorer struct {
 	*Collection
 
 	strength float64
-	places   []int32 // by term: 1 + its place in the search, 0 for none
+	places   []int32 // by term: 1 + its index in the search, 0 for none
 	y        []float64
 }
 
@@ -157,8 +157,8 @@ func newScorer(c *Collection, strength float64) *scorer {
 	return &scorer{Collection: c, strength: strength, places: make([]int32, len(c.terms))}
 }
 
-// scores returns the score of each document, and y of each origin in it, one
-// document after the other; they are valid until the next call:
+// scores returns the score of each document, and y of each origin, document by
+// document. Both are valid until the next call.
 //
 //	Σ_i (k1+1) x_i idf_i y_i/(1+y_i)    y_i = tf_i/K + Σ_j β_ij tf_j/K    β_ij = strength·v_j/(x_i idf_i)
 func (s *scorer) scores(origins []origin, more []added, docs []graded) (scores, y []float64) {
@@ -196,8 +196,8 @@ func (s *scorer) scores(origins []origin, more []added, docs []graded) (scores, 
 	return scores, s.y
 }
 
-// first returns the n documents that score best, best first, ties in the
-// order in which they were added.
+// first returns the n documents with the best scores, best first. Ties keep the
+// order in which the documents were added.
 func (s *scorer) first(origins []origin, more []added, n int) []graded {
 	seen := make([]bool, len(s.docs))
 	var docs []graded
@@ -224,7 +224,8 @@ func (s *scorer) first(origins []origin, more []added, n int) []graded {
 	return best
 }
 
-// descending returns the places of values, the largest first, ties in order.
+// descending returns the indices of values in descending order of the values.
+// Ties keep their order.
 func descending(values []float64) []int {
 	order := make([]int, len(values))
 	for i := range order {

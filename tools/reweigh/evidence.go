@@ -16,7 +16,7 @@ import (
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
-// A Source is judgments or a file of clicks, and the field that was searched.
+// A Source has judgments or a file of clicks, and the field that was searched.
 type Source struct {
 	Client       *esclient.Client
 	Index, Field string
@@ -26,8 +26,8 @@ type Source struct {
 	Clicks string // a file
 }
 
-// Searches returns what was searched for with what is known of the
-// documents, and what that is counted in, in the singular.
+// Searches returns the searches with what is known of their documents, and the
+// unit that evidence is counted in, in the singular.
 func (s *Source) Searches(ctx context.Context) (searches []Search, unit string, err error) {
 	read, unit := s.clicked, "click"
 	if s.Judgments != "" {
@@ -55,7 +55,7 @@ func (s *Source) judged(ctx context.Context) (searches []Search, err error) {
 		return nil, err
 	}
 	if unknown := set.Unknown(); len(unknown) > 0 {
-		s.Report.Tell("%d queries with judgments are not in %s, and do not count: %s", len(unknown), s.Queries, cli.Some(unknown))
+		s.Report.Tell("%d judged queries are not in %s and do not count: %s", len(unknown), s.Queries, cli.Some(unknown))
 	}
 	for _, q := range set.Judged() {
 		opinions := map[string]Opinion{}
@@ -73,7 +73,7 @@ func (s *Source) clicked(ctx context.Context) ([]Search, error) {
 		return nil, err
 	}
 	if n := len(log.NotShown); n > 0 {
-		s.Report.Tell("%d clicks were on what was not shown, and do not count: %s", n, cli.Some(log.NotShown))
+		s.Report.Tell("%d clicks on documents that were not shown do not count: %s", n, cli.Some(log.NotShown))
 	}
 	return log.Searches(), nil
 }
@@ -95,12 +95,12 @@ func (s *Source) Collection(ctx context.Context) (*Collection, error) {
 	return c, err
 }
 
-// Judged says which files have a judged set; the one of queries may be "".
+// Judged has the files of a judged set; Queries may be "".
 type Judged struct{ Queries, Judgments string }
 
-// Register adds the flags that name the files, with the usage of --judgments.
+// Register adds the flags of the files. usage is that of --judgments.
 func (j *Judged) Register(flags *pflag.FlagSet, usage string) {
-	flags.StringVar(&j.Queries, "queries", "", "file of queries, where the judgments have only their ids")
+	flags.StringVar(&j.Queries, "queries", "", "file of queries, if the judgments have only their ids")
 	flags.StringVar(&j.Judgments, "judgments", "", usage)
 }
 
@@ -113,14 +113,14 @@ func (j *Judged) Read(ctx context.Context) (set *evaluate.Set, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer judgments.Close() // nothing was written
+	defer judgments.Close() // the file was only read
 	var queries *evaluate.JudgedFile
 	if j.Queries != "" {
 		file, err := configs.Open(ctx, j.Queries)
 		if err != nil {
 			return nil, err
 		}
-		defer file.Close() // nothing was written
+		defer file.Close() // the file was only read
 		queries = &evaluate.JudgedFile{Name: j.Queries, Content: file}
 	}
 	if set, err = evaluate.ReadJudged(queries, &evaluate.JudgedFile{Name: j.Judgments, Content: judgments}); err == nil && len(set.Judged()) == 0 {
@@ -132,13 +132,13 @@ func (j *Judged) Read(ctx context.Context) (set *evaluate.Set, err error) {
 	return set, err
 }
 
-// ReadQueryLog reads a log of queries and says on stderr which lines are none.
+// ReadQueryLog reads a query log and reports skipped lines on stderr.
 func ReadQueryLog(ctx context.Context, path string, stderr io.Writer) (*evaluate.Log, error) {
 	file, err := configs.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() // nothing was written
+	defer file.Close() // the file was only read
 	log, err := evaluate.ReadLog(&evaluate.JudgedFile{Name: path, Content: file})
 	if err == nil && log.Skipped > 0 {
 		fmt.Fprintf(stderr, "%d lines are left out:\n%v\n", log.Skipped, errors.Join(log.Causes...))

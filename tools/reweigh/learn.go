@@ -1,24 +1,23 @@
-// Package reweigh learns from searches, and from what users or judges
-// thought of their documents, which entries of a matrix help to rank and
-// which mislead.
+// Package reweigh learns which entries of a matrix help to rank and which
+// mislead, from searches and from what users or judges thought of their
+// documents.
 //
-// It changes S in two ways. The entries that lead to a term j are scaled by
-// a factor in [0, 2],
+// It changes S in two ways. First, it scales the entries that lead to a term j
+// by a factor in [0, 2],
 //
 //	s'_ij = f_j s_ij
 //
-// that lowers the logistic loss of all pairs of a better and a worse
-// document of a search, with an L2 pull towards 1: with few judgments the
-// same pair i, j hardly comes twice, but a j that misleads comes with many
-// i. And terms of searches get new neighbors: terms of the documents that
-// were found useful. What of it is kept is decided by searches that it was
-// not learned from.
+// that lowers the logistic loss of all pairs of a better and a worse document
+// of a search, with an L2 penalty towards 1. The factor depends only on j: with
+// few judgments a pair i, j seldom occurs twice, but a misleading j occurs with
+// many i. Second, terms of searches get new neighbors: terms of useful
+// documents. Searches that it did not learn from decide which changes to keep.
 //
-// Users look at the first hits more often than at later ones, so that a
-// click on a later hit says more (clicks.go). How often a rank is looked at
-// is its propensity, 1 for the first; clicks are weighed by its inverse
-// (Joachims, Swaminathan and Schnabel, Unbiased Learning-to-Rank with
-// Biased Feedback, 2017).
+// Users look at the first hits more often than at later ones, so a click on a
+// later hit means more (clicks.go). How often users look at a rank is its
+// propensity, 1 for the first. Clicks are weighted by the inverse (Joachims,
+// Swaminathan and Schnabel, Unbiased Learning-to-Rank with Biased Feedback,
+// 2017).
 package reweigh
 
 import (
@@ -35,38 +34,37 @@ import (
 
 // A Result is what was learned.
 type Result struct {
-	// Matrix is the one that was given where nothing was learned.
+	// Matrix is the given one if nothing was learned.
 	Matrix *simmatrix.Matrix
-	// Searches is how many could be learned from; the others have no term or no
-	// useful document that is in the collection.
+	// Searches is how many searches were used. The others have no terms, or no
+	// useful document in the collection.
 	Searches int
 	Changes
 
-	// Before and After are the mean nDCG@10 of the searches when they were not
-	// learned from: a quarter was held out in turn.
+	// Before and After are the mean nDCG@10 of the searches when they were held
+	// out, a quarter at a time.
 	Before, After float64
 }
 
-// How it is learned; all collections that it was tried on share these
-// settings.
+// The settings of learning, the same for all collections that they were tested
+// on.
 const (
-	folds     = 4    // one of which is held out in turn
-	maxEpochs = 12   // steps down the gradient; what is held out says how many
-	rate      = 0.01 // of a step
-	pull      = 0.1  // L2: how much of a factor's distance from 1 is taken back, times rate
-	// minDocuments is how many documents of searches a factor is learned from at
-	// least.
+	folds     = 4    // one is held out at a time
+	maxEpochs = 12   // steps of gradient descent; held-out searches choose how many
+	rate      = 0.01 // step size
+	pull      = 0.1  // L2: how much of a factor's distance from 1 is removed, times rate
+	// minDocuments is the smallest number of documents to learn a factor from.
 	minDocuments = 5
 )
 
 func scales() []float64 { return []float64{0, 0.3, 0.6, 1.2} }
 
-// Learn returns m as it is better for searches of a collection, which must
-// not be used again. The same searches in the same order give the same
-// bytes. The error is that of ctx, or m has as many origins as it can have.
+// Learn returns m improved for searches of a collection, which must not be used
+// again. The same searches in the same order give the same bytes. It returns an
+// error if ctx ends, or if m already has the largest number of origins.
 func Learn(ctx context.Context, m *simmatrix.Matrix, c *Collection, searches []Search, o Options, progress simmatrix.Progress) (*Result, error) {
 	if len(m.Table().Meta.Origins) == simmatrix.MaxOrigins {
-		return nil, errors.New("the matrix has as many origins as it can have: what is learned would be one more")
+		return nil, errors.New("the matrix already has the largest number of origins: learning would add one")
 	}
 	c.finish()
 	l := &learner{Collection: c, matrix: m, options: o, hasRow: make([]bool, len(c.terms))}
@@ -149,8 +147,8 @@ func split(all []*search, fold int) (rest, held []*search) {
 	return rest, held
 }
 
-// trials are what several settings do to the same searches: the nDCG of
-// each, by setting. The first setting changes nothing.
+// trials are the nDCG of the same searches under several settings, by setting.
+// The first setting changes nothing.
 type trials [][]float64
 
 func (l *learner) try(ctx context.Context, t *trials, setting int, held []*search, m *model) error {
@@ -163,8 +161,8 @@ func (l *learner) try(ctx context.Context, t *trials, setting int, held []*searc
 	return err
 }
 
-// best returns the setting whose mean gain less half its standard error is
-// largest, 0 where none is above 0.
+// best returns the setting with the largest mean gain minus half its standard
+// error, or 0 if none is above 0.
 func (t trials) best() int {
 	best, most := 0, 0.0
 	for k, found := range t {
@@ -176,8 +174,8 @@ func (t trials) best() int {
 	return best
 }
 
-// fit learns factors in so many steps, and calls after, which may be nil,
-// before the first and after each.
+// fit learns factors in the given number of steps. It calls after, which may be
+// nil, before the first step and after each one.
 func (l *learner) fit(ctx context.Context, train []*search, steps int, after func(step int, m *model) error) (*model, error) {
 	m := &model{factors: make([]float64, len(l.terms)), counts: make([]int, len(l.terms))}
 	for step := 0; ; step++ {
@@ -195,7 +193,7 @@ func (l *learner) fit(ctx context.Context, train []*search, steps int, after fun
 		}
 		sums, uses := make([]float64, len(l.terms)), make([]int, len(l.terms))
 		clear(m.counts)
-		for _, part := range parts { // in order, so that the sums are always the same
+		for _, part := range parts { // in order, so that the sums are reproducible
 			for _, g := range part {
 				sums[g.term] += g.by
 				uses[g.term] += g.documents
@@ -210,23 +208,22 @@ func (l *learner) fit(ctx context.Context, train []*search, steps int, after fun
 	}
 }
 
-// A slope is how much less the loss of a search becomes where the factor of
-// a term grows, how many documents with the term say so, and on how many
-// clicks or judgments that rests.
+// A slope is how much the loss of a search falls if the factor of a term grows,
+// from how many documents with the term, and from how many clicks or judgments.
 type slope struct {
 	term             int32
 	by               float64
 	documents, count int
 }
 
-// slopes returns the slopes of the terms that are added to a search. The
-// loss of documents a and b with the gains g_a > g_b and the scores r is
+// slopes returns the slopes of the terms added to a search. The loss of
+// documents a and b with gains g_a > g_b and scores r is
 //
 //	(g_a − g_b) ln(1 + e^(r_b − r_a)) / DCG of the best ranking
 func (l *learner) slopes(p *search, m *model, s *scorer) []slope {
 	more := l.choose(p, m)
 	scores, y := s.scores(p.origins, more, p.ranked)
-	force := make([]float64, len(p.ranked)) // how much less the loss becomes where a score grows
+	force := make([]float64, len(p.ranked)) // how much the loss falls if a score grows
 	for a := range p.ranked {
 		for b := range p.ranked {
 			if d := p.ranked[a].gain - p.ranked[b].gain; p.ranked[a].gain > 0 && d > 0 {
@@ -250,7 +247,8 @@ func (l *learner) slopes(p *search, m *model, s *scorer) []slope {
 			if !ok {
 				continue
 			}
-			// The score grows by (k1+1) x_i idf_i dy/(1+y)², y by β_ij tf/K, in which f_j stands once.
+			// dscore = (k1+1) x_i idf_i dy/(1+y)², and y contains β_ij tf/K, which is
+			// linear in f_j.
 			saturated := 1 + y[d*len(p.origins)+more[k].origin]
 			slopes[k].by += force[d] * (k1 + 1) * s.strength * more[k].v / m.factor(t.at) * float64(t.freq) / (saturated * saturated)
 			slopes[k].documents++

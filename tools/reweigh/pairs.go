@@ -7,21 +7,20 @@ import (
 	"slices"
 )
 
-// significant is the least log-likelihood ratio of a new pair: a larger one
-// is chance once in twenty times (chi-squared, one degree of freedom). What
-// is held out decides whether the pairs are good for anything.
+// significant is the smallest log-likelihood ratio of a new pair: a larger one
+// is chance once in twenty times (chi-squared, one degree of freedom). Held-out
+// searches decide whether the pairs help.
 const significant = 3.84
 
-// propose returns new pairs of a term i of searches and a term j of
-// documents, by i: the documents that were useful in searches with i have j
-// significantly more often than the others of the pool. The similarity is a
-// scale times
+// propose returns new pairs of a term i of searches and a term j of documents,
+// by i: the useful documents of searches with i contain j significantly more
+// often than the others of the pool. The similarity is a scale times
 //
 //	Σ_q (p_q − r_q) / (n + 1)
 //
-// with p_q the share of the useful documents of search q that have j, r_q
-// that of the others, and n the number of searches with i: a pair that one
-// search speaks for gets half of its share.
+// where p_q is the share of the useful documents of search q that contain j,
+// r_q that of the others, and n the number of searches with i. So a pair with
+// evidence from one search gets half of its share.
 func (l *learner) propose(ctx context.Context, train []*search) (map[int32][]pair, error) {
 	with := map[int32][]*search{}
 	for _, p := range train {
@@ -39,7 +38,7 @@ func (l *learner) propose(ctx context.Context, train []*search) (map[int32][]pai
 	return pairs, err
 }
 
-// A cell counts documents of the pools: those that have j, or all.
+// A cell counts documents of the pools: those that contain j, or all.
 type cell struct {
 	pair
 
@@ -53,7 +52,8 @@ func (c *cell) add(d *graded) {
 	c.count += d.count
 }
 
-// newNeighbors returns the pairs of term i, of searches that have it.
+// newNeighbors returns the pairs of term i. with are the searches that contain
+// i.
 func (l *learner) newNeighbors(i int32, with []*search, s *scorer) []pair {
 	var cells []cell
 	var all cell
@@ -75,7 +75,7 @@ func (l *learner) newNeighbors(i int32, with []*search, s *scorer) []pair {
 	}
 	for n := range l.matrix.Row(l.terms[i]).All() {
 		if j, ok := l.ids[n.Term]; ok && s.places[j] > 0 {
-			cells[s.places[j]-1].share = 0 // it is a neighbor already
+			cells[s.places[j]-1].share = 0 // it is already a neighbor
 		}
 	}
 	var pairs []pair
@@ -90,9 +90,9 @@ func (l *learner) newNeighbors(i int32, with []*search, s *scorer) []pair {
 	return pairs
 }
 
-// ratio is Dunning's log-likelihood ratio of the table of documents with and
-// without j, useful and others (Accurate Methods for the Statistics of
-// Surprise and Coincidence, 1993), which has four cells k:
+// ratio returns Dunning's log-likelihood ratio of the table of documents with
+// and without j, useful and others (Accurate Methods for the Statistics of
+// Surprise and Coincidence, 1993), with its four cells k:
 //
 //	−2 ln λ = 2 Σ k ln(k·n / (row·column))
 func (c *cell) ratio(all *cell) (sum float64) {

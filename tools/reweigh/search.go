@@ -16,48 +16,48 @@ import (
 // An Opinion is what users or judges said of a document for a search.
 type Opinion struct {
 	Gain  float64 // how useful it is, 0 for not at all
-	Count int     // how many clicks or judgments say so
+	Count int     // number of clicks or judgments
 }
 
-// A Search is what was searched for, and what is known of its documents.
+// A Search is a search with what is known of its documents.
 type Search struct {
 	Text      string
-	Terms     []string // the index terms of its text, in any order
+	Terms     []string // the index terms of the text, in any order
 	Documents map[string]Opinion
 }
 
-// Options are the settings of searches, as they are configured, and what is
-// learned from.
+// Options are the settings of searches, as configured, and of learning.
 type Options struct {
 	Strength float64 // of the saturated form
 	Added    int     // how many terms are added to a search
-	MaxShare float64 // of the documents may have a term that is added
-	// OnlyKnown says that nothing is known of a document without an opinion: it was
-	// not shown. Else it is not useful: judges have looked for useful ones.
+	MaxShare float64 // the largest share of documents that may contain an added term
+	// OnlyKnown says that nothing is known of a document without an opinion,
+	// because it was not shown. Otherwise it counts as not useful, because judges
+	// have looked for useful documents.
 	OnlyKnown bool
 	Unit      string // what [Opinion.Count] counts, in the singular, such as click
 }
 
-// poolSize is how many documents a search is learned from, with all of which
-// there is an opinion: those that it ranks first.
+// poolSize is how many of the first documents of a search are used for
+// learning, besides all documents with an opinion.
 const poolSize = 100
 
-// keepCandidates is how many neighbors of a search are looked at: four times
-// as many as are added, so that a factor can bring them in.
+// keepCandidates is how many neighbors of a search are kept: four times as many
+// as are added, so that a factor can bring them in.
 const keepCandidates = 120
 
-// A search is one as it is learned from.
+// A search is prepared for learning.
 type search struct {
 	origins    []origin
 	candidates []candidate
 	pool       []graded
-	ranked     []graded // the part of the pool whose order is learned from
-	ideal      float64  // the DCG of its best order
+	ranked     []graded // the part of the pool whose order is used
+	ideal      float64  // the DCG of the best order
 	count      int      // clicks or judgments on useful documents
 }
 
-// A candidate is a neighbor of the origins, see package terms. What gives
-// most of v is the entry of one origin.
+// A candidate is a neighbor of the origins, see package terms. most is the
+// largest contribution of an origin to v.
 type candidate struct {
 	added
 
@@ -65,10 +65,10 @@ type candidate struct {
 }
 
 type model struct {
-	factors []float64        // less 1, by term; nil for 1
-	pairs   map[int32][]pair // by their first term
+	factors []float64        // factor − 1 by term; nil if all are 1
+	pairs   map[int32][]pair // by first term
 	scale   float64          // of the similarities of pairs
-	counts  []int            // by term, what its factor was learned from
+	counts  []int            // by term: the number of clicks or judgments behind its factor
 }
 
 // factor returns the factor of the entries in a term's column, in [0, 2].
@@ -93,16 +93,16 @@ func (p *pair) similarity(scale float64) float64 {
 	return 0
 }
 
-// A learner ranks searches as their proxy would, and learns from that.
+// A learner ranks searches like a proxy, and learns from the rankings.
 type learner struct {
 	*Collection
 
 	matrix  *simmatrix.Matrix
 	options Options
-	hasRow  []bool // by term, whether it is one of the matrix
+	hasRow  []bool // by term, whether the matrix has it
 }
 
-// each calls f for each of n searches, on all processors; stage counts them.
+// each calls f for each of n searches, on all processors. stage counts them.
 func (l *learner) each(ctx context.Context, n int, stage *simmatrix.Stage, f func(i int, s *scorer)) error {
 	scorers := sync.Pool{New: func() any { return newScorer(l.Collection, l.options.Strength) }}
 	return recovery.InParallel(n, runtime.GOMAXPROCS(0), func(i int) error {
@@ -117,7 +117,7 @@ func (l *learner) each(ctx context.Context, n int, stage *simmatrix.Stage, f fun
 	})
 }
 
-// prepare returns a search as it is learned from, nil where nothing can be
+// prepare prepares a search for learning. It returns nil if nothing can be
 // learned from it.
 func (l *learner) prepare(s Search, scorer *scorer) *search {
 	p := &search{origins: l.origins(s.Terms)}
@@ -131,7 +131,7 @@ func (l *learner) prepare(s Search, scorer *scorer) *search {
 	}
 	p.candidates = l.best(all.candidates, keepCandidates)
 	gains := make([]float64, 0, len(s.Documents))
-	for _, id := range slices.Sorted(maps.Keys(s.Documents)) { // so that sums are always the same
+	for _, id := range slices.Sorted(maps.Keys(s.Documents)) { // sorted, so that sums are reproducible
 		opinion := s.Documents[id]
 		if doc, ok := l.numbers[id]; ok {
 			p.pool = append(p.pool, graded{doc: doc, gain: opinion.Gain, count: opinion.Count})
@@ -156,14 +156,14 @@ func (l *learner) prepare(s Search, scorer *scorer) *search {
 		useful += d.gain
 		others += d.useless()
 	}
-	for k := range p.pool { // one with a gain below 1 is in part useful and in part not
+	for k := range p.pool { // a document with a gain below 1 is partly useful and partly not
 		d := &p.pool[k]
 		d.share = d.gain/useful - d.useless()/max(others, 1)
 	}
 	if p.ranked = p.pool; l.options.OnlyKnown {
 		p.ranked = p.pool[:known]
 	}
-	slices.SortFunc(p.ranked, func(a, b graded) int { return int(a.doc - b.doc) }) // as documents with equal scores are
+	slices.SortFunc(p.ranked, func(a, b graded) int { return int(a.doc - b.doc) }) // the order of documents with equal scores
 	return p
 }
 
@@ -191,7 +191,7 @@ type sums struct {
 	candidates []candidate
 }
 
-// add adds to v of a term what an origin gives.
+// add adds an origin's contribution to v of a term.
 func (s *sums) add(term int32, from int, v float64) {
 	k, ok := s.places[term]
 	if !ok {
@@ -234,10 +234,10 @@ func (l *learner) choose(p *search, m *model) []added {
 	return chosen
 }
 
-// depth is how many documents nDCG looks at.
+// depth is the depth of nDCG.
 const depth = 10
 
-// ndcg returns the nDCG@10 of the documents that are ranked, by the model.
+// ndcg returns the nDCG@10 of the ranked documents under the model.
 func (l *learner) ndcg(p *search, m *model, s *scorer) float64 {
 	scores, _ := s.scores(p.origins, l.choose(p, m), p.ranked)
 	gains := make([]float64, 0, depth)
