@@ -27,9 +27,7 @@ const required = "required"
 // content returns a file.
 func content(t *testing.T, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	check.OK(t, err)
-	return data
+	return check.Got(os.ReadFile(path))(t)
 }
 
 // A documentedKey is what the documentation has to say of a key.
@@ -71,9 +69,7 @@ func walk(t *testing.T, key string, v reflect.Value, all map[string]documentedKe
 			keys[name] = hidden(h)
 		}
 		out, err := yaml.Marshal(keys[name])
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		check.Must(t, err == nil, "%s: %v", name, err)
 		all[join(key, name)] = documentedKey{strings.TrimSpace(string(out)), f.allowed, f.isWord()}
 	}
 }
@@ -96,18 +92,15 @@ func hidden(h expand.Disclosure) any {
 func sameYAML(t *testing.T, a, b string) bool {
 	t.Helper()
 	var x, y any
-	if err := yaml.Unmarshal([]byte(a), &x); err != nil {
-		t.Errorf("%q: %v", a, err)
-	}
-	if err := yaml.Unmarshal([]byte(b), &y); err != nil {
-		t.Errorf("%q: %v", b, err)
-	}
+	err := yaml.Unmarshal([]byte(a), &x)
+	check.That(t, err == nil, "%q: %v", a, err)
+	err = yaml.Unmarshal([]byte(b), &y)
+	check.That(t, err == nil, "%q: %v", b, err)
 	return reflect.DeepEqual(x, y)
 }
 
 func TestReferenceFileIsTheDefault(t *testing.T) {
-	c, err := Parse("akin.yml", content(t, "akin.yml"))
-	check.OK(t, err)
+	c := check.Got(Parse("akin.yml", content(t, "akin.yml")))(t)
 	check.Equal(t, Default(), c, secrets, cmpopts.EquateEmpty())
 }
 
@@ -143,14 +136,11 @@ func TestReferenceFileExplainsEveryKey(t *testing.T) {
 		} else if def := m[1] + strings.ToLower(m[2]); !sameYAML(t, def, want.def) {
 			t.Errorf("%s: the comment has the default %s, the code %s", key, def, want.def)
 		}
-		if says += " " + oneLine(above(section)); !namesAllowed(says, want) {
-			t.Errorf("%s: the comment %q does not name %q, which is allowed", key, says, want.allowed)
-		}
+		says += " " + oneLine(above(section))
+		check.That(t, namesAllowed(says, want), "%s: the comment %q does not name %q, which is allowed", key, says, want.allowed)
 	}
 	for _, name := range []string{EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey, EnvRedisURL, EnvAdminToken} {
-		if !strings.Contains(string(data), name) {
-			t.Errorf("%s is missing", name)
-		}
+		check.That(t, strings.Contains(string(data), name), "%s is missing", name)
 	}
 }
 
@@ -186,7 +176,6 @@ func commentAbove(lines []string, line int) string {
 	return strings.Join(c, "\n")
 }
 
-// TestReferenceExamplesLoad uncomments the examples and loads each by itself.
 func TestReferenceExamplesLoad(t *testing.T) {
 	data := content(t, "akin.yml")
 	var example strings.Builder
@@ -197,9 +186,7 @@ func TestReferenceExamplesLoad(t *testing.T) {
 		}
 	}
 	c, err := Parse("examples", []byte(example.String()))
-	if err != nil {
-		t.Fatalf("%v\nin:\n%s", err, example.String())
-	}
+	check.Must(t, err == nil, "%v\nin:\n%s", err, example.String())
 	want := Default()
 	want.Matrices = []Matrix{
 		{Name: "catalogue", Indices: []string{"catalogue", "products-*", "-products-old"}, Fields: []string{"title", "description"}, File: "catalogue.akin"},
@@ -221,11 +208,8 @@ func TestReferenceExamplesLoad(t *testing.T) {
 	check.Equal(t, want, c, secrets, cmpopts.EquateEmpty())
 }
 
-// TestDocumentsNameOnlyKeysThatExist looks at what stands in the documents in
-// backquotes and begins like a key.
 func TestDocumentsNameOnlyKeysThatExist(t *testing.T) {
-	pages, err := filepath.Glob("../docs/*.md")
-	check.OK(t, err)
+	pages := check.Got(filepath.Glob("../docs/*.md"))(t)
 	all := map[string]bool{}
 	for key := range keys(t) {
 		for at := range len(key) {
@@ -247,24 +231,17 @@ func TestDocumentsNameOnlyKeysThatExist(t *testing.T) {
 			if strings.HasSuffix(m[1], ".md") || strings.HasSuffix(m[1], ".yml") {
 				continue
 			}
-			if n++; !all[m[1]] {
-				t.Errorf("%s: `%s` is no key", page, m[1])
-			}
+			n++
+			check.That(t, all[m[1]], "%s: `%s` is no key", page, m[1])
 		}
 	}
-	if n < 50 {
-		t.Errorf("%d keys found", n)
-	}
+	check.That(t, n >= 50, "%d keys found", n)
 }
 
-// TestReferenceFileSaysWhatProfilesLack compares the sentence about the keys of
-// expansion that profiles have not with the structs.
 func TestReferenceFileSaysWhatProfilesLack(t *testing.T) {
 	data := content(t, "akin.yml")
 	stated := regexp.MustCompile("the keys of expansion except ([^;]*);").FindStringSubmatch(oneLine(string(data)))
-	if stated == nil {
-		t.Fatal("the sentence is missing")
-	}
+	check.Must(t, stated != nil, "the sentence is missing")
 	_, all := fieldsOf(reflect.ValueOf(Expansion{}))
 	have, names := fieldsOf(reflect.ValueOf(Profile{}))
 	var lack []string
@@ -275,9 +252,8 @@ func TestReferenceFileSaysWhatProfilesLack(t *testing.T) {
 	}
 	want := strings.Join(lack[:len(lack)-1], ", ") + " and " + lack[len(lack)-1]
 	check.Equal(t, want, stated[1])
-	if own := names[len(names)-1:]; len(names)+len(lack) != len(all)+len(own) || own[0] != "matrices" {
-		t.Errorf("profiles have %s", names)
-	}
+	own := names[len(names)-1:]
+	check.That(t, len(names)+len(lack) == len(all)+len(own) && own[0] == "matrices", "profiles have %s", names)
 }
 
 func TestDefaultIsOwnedByTheCaller(t *testing.T) {
@@ -299,9 +275,7 @@ func TestLimitsAreReadable(t *testing.T) {
 			if f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct {
 				look(reflect.New(f.Type().Elem()).Elem())
 			}
-			if f.is != "" && rules[f.is] == nil {
-				t.Errorf("%s: there is no rule %s", name, f.is)
-			}
+			check.That(t, f.is == "" || rules[f.is] != nil, "%s: there is no rule %s", name, f.is)
 			if len(f.allowed) == 0 {
 				continue
 			}
@@ -313,9 +287,8 @@ func TestLimitsAreReadable(t *testing.T) {
 			for _, text := range f.allowed {
 				text = strings.TrimPrefix(text, "(")
 				bound := field{Value: reflect.New(f.Type()).Elem()}
-				if err := bound.decode(&yaml.Node{Kind: yaml.ScalarNode, Value: text}); err != nil {
-					t.Errorf("%s: %q: %v", name, text, err)
-				}
+				err := bound.decode(&yaml.Node{Kind: yaml.ScalarNode, Value: text})
+				check.That(t, err == nil, "%s: %q: %v", name, text, err)
 			}
 		}
 	}

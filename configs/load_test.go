@@ -34,8 +34,7 @@ func TestLoadReadsCredentialFiles(t *testing.T) {
 		"akin.yml": "cluster: {auth: {username: akin, password_file: password}}\n",
 		"password": "hunter2\r\n",
 	})
-	c, err := Load(t.Context(), filepath.Join(dir, "akin.yml"))
-	check.OK(t, err)
+	c := check.Got(Load(t.Context(), filepath.Join(dir, "akin.yml")))(t)
 	want := Auth{Username: "akin", PasswordFile: filepath.Join(dir, "password"), Password: NewSecret("hunter2")}
 	check.Equal(t, want, c.Cluster.Auth, secrets)
 }
@@ -50,11 +49,9 @@ redis: {url: "redis://from-file:6379"}
 	t.Setenv(EnvClusterUsername, "env")
 	t.Setenv(EnvClusterPassword, "hunter2")
 	t.Setenv(EnvRedisURL, "rediss://akin:hunter3@from-env/2?skip_verify=true")
-	c, err := Load(t.Context(), filepath.Join(dir, "akin.yml"))
-	check.OK(t, err)
-	if a := c.Cluster.Auth; a.Username != "env" || a.Password.Reveal() != "hunter2" {
-		t.Errorf("user %q, password %q", a.Username, a.Password.Reveal())
-	}
+	c := check.Got(Load(t.Context(), filepath.Join(dir, "akin.yml")))(t)
+	a := c.Cluster.Auth
+	check.That(t, a.Username == "env" && a.Password.Reveal() == "hunter2", "user %q, password %q", a.Username, a.Password.Reveal())
 	check.Equal(t, "rediss://akin:hunter3@from-env/2?skip_verify=true", c.Redis.URL.Reveal())
 }
 
@@ -62,8 +59,7 @@ func TestEnvironmentIsEnough(t *testing.T) {
 	dir := write(t, map[string]string{"akin.yml": "matrices: [{name: main}]\n"})
 	t.Setenv(EnvClusterAPIKey, "a2V5")
 	t.Setenv(EnvRedisURL, "redis://127.0.0.1:6379")
-	c, err := Load(t.Context(), filepath.Join(dir, "akin.yml"))
-	check.OK(t, err)
+	c := check.Got(Load(t.Context(), filepath.Join(dir, "akin.yml")))(t)
 	check.Equal(t, "a2V5", c.Cluster.Auth.APIKey.Reveal())
 }
 
@@ -80,8 +76,7 @@ vectors: [model.akin]
 `,
 		"crt.pem": "", "key.pem": "", "ca.pem": "",
 	})
-	c, err := Load(t.Context(), filepath.Join(dir, "akin.yml"))
-	check.OK(t, err)
+	c := check.Got(Load(t.Context(), filepath.Join(dir, "akin.yml")))(t)
 	got := []string{
 		c.Listen.TLS.CertFile, c.Listen.TLS.KeyFile, c.Cluster.TLS.CAFile, c.Redis.TLS.CAFile, c.Redis.TLS.CertFile, c.Redis.TLS.KeyFile,
 		c.Matrices[0].File, c.Matrices[1].File, c.Vectors[0],
@@ -183,10 +178,7 @@ log: {level: loud}
 			files: map[string]string{"akin.yml": "matrices:\n  - {name: main}\n"},
 			want:  []string{"akin.yml:2: matrices[0].file: must be set where neither redis.url nor AKIN_REDIS_URL is"},
 		},
-		{
-			name: "no configuration file",
-			want: []string{"akin.yml: the file cannot be read: no such file or directory"},
-		},
+		{name: "no configuration file", want: []string{"akin.yml: the file cannot be read: no such file or directory"}},
 		{
 			name:  "configuration file too large",
 			files: map[string]string{"akin.yml": strings.Repeat("#", 1<<20+1)},
@@ -199,9 +191,7 @@ log: {level: loud}
 				t.Setenv(name, value)
 			}
 			_, err := Load(t.Context(), filepath.Join(dir, "akin.yml"))
-			if err == nil {
-				t.Fatal("no error")
-			}
+			check.Must(t, err != nil, "no error")
 			got := strings.Split(strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""), "\n")
 			check.Equal(t, tc.want, got)
 			if p := (*Error)(nil); !errors.As(err, &p) || errors.Is(err, fs.ErrNotExist) != strings.Contains(err.Error(), "no such file") {
@@ -211,17 +201,13 @@ log: {level: loud}
 	}
 }
 
-// TestDeployedFilesLoad loads what docker-compose.yml mounts, and the service.
 func TestDeployedFilesLoad(t *testing.T) {
 	write(t, nil)
 	paths, err := filepath.Glob("../deploy/*.yml")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no files: %v", err)
-	}
+	check.Must(t, err == nil && len(paths) != 0, "no files: %v", err)
 	for _, path := range append(paths, "../deploy/systemd/akin.yml") {
-		if _, err := Load(t.Context(), path); err != nil {
-			t.Errorf("%s: %v", path, err)
-		}
+		_, err := Load(t.Context(), path)
+		check.That(t, err == nil, "%s: %v", path, err)
 	}
 }
 
@@ -249,8 +235,7 @@ func TestAdminPortIsExposedUnlessOnThisMachineOnly(t *testing.T) {
 		"127.0.0.1:9281": false, "127.1.2.3:0": false, "[::1]:9281": false, "localhost:9281": false, "[::ffff:127.0.0.1]:1": false,
 		":9281": true, "0.0.0.0:9281": true, "[::]:9281": true, "10.0.0.1:9281": true, "akin.example.org:9281": true, "localhost.example.org:1": true,
 	} {
-		if a := (Admin{Address: address}); a.Exposed() != exposed {
-			t.Errorf("%s: exposed %v", address, a.Exposed())
-		}
+		a := (Admin{Address: address})
+		check.That(t, a.Exposed() == exposed, "%s: exposed %v", address, a.Exposed())
 	}
 }

@@ -61,15 +61,12 @@ func TestANamedPipeWithoutAWriterEndsWithTheContext(t *testing.T) {
 			path = link
 		}
 		if open {
-			w, err := os.OpenFile(path, os.O_RDWR, 0)
-			check.OK(t, err)
+			w := check.Got(os.OpenFile(path, os.O_RDWR, 0))(t)
 			defer w.Close()
 		}
 		cause := errors.New("the end")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, cause)
-		if data, err := readAll(ctx, t, path); !errors.Is(err, cause) {
-			t.Errorf("%s: %q, %v", name, data, err)
-		}
+		check.Error(t, cause, check.ErrOf(readAll(ctx, t, path)), name)
 		cancel()
 	}
 }
@@ -88,12 +85,9 @@ func TestANamedPipeIsReadFromItsLateWriter(t *testing.T) {
 			time.Sleep(time.Millisecond) // No event tells that the reader is there.
 		}
 	}()
-	if got, err := readAll(t.Context(), t, path); err != nil || got != want {
-		t.Errorf("%d bytes, %v", len(got), err)
-	}
+	check.Equal(t, want, check.Got(readAll(t.Context(), t, path))(t))
 }
 
-// TestProcessSubstitutionsAreRead reads pipes by the paths that shells give.
 func TestProcessSubstitutionsAreRead(t *testing.T) {
 	for _, want := range []string{"", "x", "content"} {
 		r, w, err := os.Pipe()
@@ -117,8 +111,6 @@ func TestFilesAreReadAndMissingOnesReported(t *testing.T) {
 	check.Error(t, os.ErrNotExist, check.ErrOf(readAll(t.Context(), t, path)))
 	for _, want := range []string{"", "content"} {
 		check.OK(t, os.WriteFile(path, []byte(want), 0o600))
-		if got, err := readAll(t.Context(), t, path); err != nil || got != want {
-			t.Errorf("%q, %v", got, err)
-		}
+		check.Equal(t, want, check.Got(readAll(t.Context(), t, path))(t))
 	}
 }

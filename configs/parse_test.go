@@ -23,32 +23,24 @@ import (
 // failure. NAME.bad.txt has everything that is wrong in it, in order. The files
 // have hunter2 wherever a credential could be put by mistake.
 func TestBadFilesListEveryProblem(t *testing.T) {
-	paths, err := filepath.Glob("testdata/*.bad.yml")
-	check.OK(t, err)
+	paths := check.Got(filepath.Glob("testdata/*.bad.yml"))(t)
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		check.OK(t, err)
 		want, err := os.ReadFile(strings.TrimSuffix(path, ".yml") + ".txt")
 		check.OK(t, err)
 		c, err := Parse(filepath.Base(path), data)
-		if err == nil {
-			t.Fatalf("%s: no error, but %+v", path, c)
-		}
-		if diff := cmp.Diff(string(want), err.Error()+"\n"); diff != "" || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s (-want +got):\n%s", path, diff)
-		}
+		check.Must(t, err != nil, "%s: no error, but %+v", path, c)
+		diff := cmp.Diff(string(want), err.Error()+"\n")
+		check.That(t, diff == "" && !strings.Contains(err.Error(), "hunter2"), "%s (-want +got):\n%s", path, diff)
 	}
 }
 
 func TestErrorsCanBeTakenApart(t *testing.T) {
 	_, err := Parse("a.yml", []byte("log: {level: loud}\nadmin: {port: 1}\n"))
 	var p *Error
-	if !errors.As(err, &p) {
-		t.Fatalf("%v holds no *Error", err)
-	}
-	if p.File != "a.yml" || p.Line != 1 || p.Key != "log.level" {
-		t.Errorf("got %+v", p)
-	}
+	check.Must(t, errors.As(err, &p), "%v holds no *Error", err)
+	check.That(t, p.File == "a.yml" && p.Line == 1 && p.Key == "log.level", "got %+v", p)
 }
 
 func TestEmptyFilesAreTheDefault(t *testing.T) {
@@ -58,18 +50,15 @@ func TestEmptyFilesAreTheDefault(t *testing.T) {
 		"marker":   "---\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := Parse("a.yml", []byte(data))
-			check.OK(t, err)
+			c := check.Got(Parse("a.yml", []byte(data)))(t)
 			check.Equal(t, Default(), c, secrets, cmpopts.EquateEmpty())
 		})
 	}
 }
 
 func TestEveryKeyIsRead(t *testing.T) {
-	data, err := os.ReadFile("testdata/full.yml")
-	check.OK(t, err)
-	got, err := Parse("full.yml", data)
-	check.OK(t, err)
+	data := check.Got(os.ReadFile("testdata/full.yml"))(t)
+	got := check.Got(Parse("full.yml", data))(t)
 	common := expand.Profile{
 		Mode: expand.ModeSoft, RerankWindow: 1000, SoftWeight: 0, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Linear, SameMatches: true,
 		MaxAddedTerms: 0, MaxQueryTerms: 1024, MaxDocShare: 1,
@@ -137,26 +126,21 @@ func TestEveryKeyIsRead(t *testing.T) {
 // values are written down and read again.
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"akin.yml", "testdata/*.yml", "../deploy/*.yml"} {
-		paths, err := filepath.Glob(pattern)
-		check.OK(f, err)
+		paths := check.Got(filepath.Glob(pattern))(f)
 		for _, path := range paths {
-			data, err := os.ReadFile(path)
-			check.OK(f, err)
+			data := check.Got(os.ReadFile(path))(f)
 			f.Add(data)
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := Parse("fuzz.yml", data)
 		if err != nil {
-			if p := (*Error)(nil); c != nil || !errors.As(err, &p) {
-				t.Fatalf("Parse = %v, %v", c, err)
-			}
+			p := (*Error)(nil)
+			check.Must(t, c == nil && errors.As(err, &p), "Parse = %v, %v", c, err)
 			return
 		}
 		again, err := Parse("again.yml", written(t, c))
-		if err != nil {
-			t.Fatalf("a valid configuration is refused when written down: %v", err)
-		}
+		check.Must(t, err == nil, "a valid configuration is refused when written down: %v", err)
 		check.Equal(t, c, again, secrets, cmpopts.EquateEmpty())
 	})
 }
@@ -171,10 +155,8 @@ func written(t *testing.T, c *Config) []byte {
 	}
 	keys["profiles"] = profiles
 	keys["expansion"].(map[string]any)["hide_from"] = hidden(c.Expansion.HideFrom)
-	out, err := yaml.Marshal(keys)
-	check.OK(t, err)
-	url, err := yaml.Marshal(c.Redis.URL.Reveal())
-	check.OK(t, err)
+	out := check.Got(yaml.Marshal(keys))(t)
+	url := check.Got(yaml.Marshal(c.Redis.URL.Reveal()))(t)
 	return bytes.Replace(out, []byte("'[redacted]'"), bytes.TrimSpace(url), 1)
 }
 
@@ -212,9 +194,8 @@ func TestWordsStandForWhatTheirConstantsDo(t *testing.T) {
 	} {
 		got, want := expand.DefaultProfile(), expand.DefaultProfile()
 		key, value, _ := strings.Cut(setting, "=")
-		if err := Set(&got, key, value); err != nil {
-			t.Errorf("%s: %v", setting, err)
-		}
+		err := Set(&got, key, value)
+		check.That(t, err == nil, "%s: %v", setting, err)
 		change(&want)
 		check.Equal(t, want, got, setting)
 	}
@@ -230,9 +211,7 @@ func TestSettingsAreChangedByTheirKeys(t *testing.T) {
 	for key, value := range map[string]string{
 		"strength": "0.3", "feedback.documents": "5", "default_fields": "[title, body]", "normalize_score": "true", "name_added": "true",
 	} {
-		if err := Set(&p, key, value); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, Set(&p, key, value))
 	}
 	want := expand.DefaultProfile()
 	want.Strength, want.Feedback.Documents, want.NormalizeScores, want.DefaultFields = 0.3, 5, true, []string{"title", "body"}
@@ -254,8 +233,7 @@ func TestSettingsAreChangedByTheirKeys(t *testing.T) {
 		"max_added_terms=few": "max_added_terms: must be a whole number",
 	} {
 		key, value, _ := strings.Cut(setting, "=")
-		if err := Set(&p, key, value); err == nil || err.Error() != problem {
-			t.Errorf("%s: %v, want %s", setting, err, problem)
-		}
+		err := Set(&p, key, value)
+		check.That(t, err != nil && err.Error() == problem, "%s: %v, want %s", setting, err, problem)
 	}
 }

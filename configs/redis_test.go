@@ -3,6 +3,8 @@ package configs
 import (
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // parseURL parses a configuration with a URL of Redis and its other keys.
@@ -18,9 +20,8 @@ func TestFormsOfRedisURLs(t *testing.T) {
 		"redis+sentinel://h/main", "redis+sentinel://a,b:7000,[::1]/main/3", "rediss+sentinel://h/my%20main/",
 		"redis+cluster://h", "redis+cluster://a:1,b:2/", "rediss+cluster://a,b",
 	} {
-		if err := parseURL(url, ""); err != nil {
-			t.Errorf("%s: %v", url, err)
-		}
+		err := parseURL(url, "")
+		check.That(t, err == nil, "%s: %v", url, err)
 	}
 	for url, want := range map[string]string{
 		"h:6379":                          "must be redis://host",
@@ -57,13 +58,11 @@ func TestFormsOfRedisURLs(t *testing.T) {
 func TestCertificatesOfRedisAreForTLS(t *testing.T) {
 	const files = "  tls: {ca_file: ca.pem, cert_file: crt.pem, key_file: key.pem}\n"
 	for _, url := range []string{"rediss://h", "rediss+sentinel://h/m", "rediss+cluster://h"} {
-		if err := parseURL(url, files); err != nil {
-			t.Errorf("%s: %v", url, err)
-		}
+		err := parseURL(url, files)
+		check.That(t, err == nil, "%s: %v", url, err)
 	}
 	for _, url := range []string{"", "redis://h", "unix:///run/redis.sock", "redis+cluster://h"} {
-		if err := parseURL(url, files); err == nil || strings.Count(err.Error(), "only for a URL of Redis that begins with rediss") != 2 {
-			t.Errorf("%s: %v", url, err)
-		}
+		err := parseURL(url, files)
+		check.That(t, err != nil && strings.Count(err.Error(), "only for a URL of Redis that begins with rediss") == 2, "%s: %v", url, err)
 	}
 }

@@ -32,16 +32,12 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 	for name, marshal := range map[string]func(any) ([]byte, error){"json": json.Marshal, "yaml": yaml.Marshal} {
 		text, err := marshal(c)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		check.Must(t, err == nil, "%s: %v", name, err)
 		out.Write(text)
 	}
 	for line := range strings.Lines(out.String()) {
 		// %x of the word, in case a verb reaches the bytes.
-		if strings.Contains(line, word) || strings.Contains(strings.ToLower(line), fmt.Sprintf("%x", word)) {
-			t.Errorf("the secret stands in %s", line)
-		}
+		check.That(t, !strings.Contains(line, word) && !strings.Contains(strings.ToLower(line), fmt.Sprintf("%x", word)), "the secret stands in %s", line)
 	}
 	check.Equal(t, word, s.Reveal())
 	check.Equal(t, "[redacted] ", fmt.Sprint(s, Secret{}))

@@ -22,9 +22,7 @@ func TestParseBytes(t *testing.T) {
 		"3GiB":                 3 * 1024 * 1024 * 1024,
 		"9223372036854775807B": math.MaxInt64,
 	} {
-		if got, err := ParseBytes(in); err != nil || got != want {
-			t.Errorf("ParseBytes(%q) = %d, %v, want %d", in, got, err, want)
-		}
+		check.Equal(t, want, check.Got(ParseBytes(in))(t), "ParseBytes", in)
 	}
 }
 
@@ -33,9 +31,8 @@ func TestParseBytesRefusesWhatIsNotExact(t *testing.T) {
 		"", "1", "B", "MiB", "1 MiB", " 1MiB", "1MiB ", "1mb", "1mib", "1KB", "1M", "1Mi", "1.5MiB", "-1MiB", "+1MiB",
 		"1e3B", "0x10B", "1_000B", "1MiBB", "9223372036854775808B", "8589934592GiB", "9223372037GB", "١MiB",
 	} {
-		if got, err := ParseBytes(in); err == nil {
-			t.Errorf("ParseBytes(%q) = %d, want an error", in, got)
-		}
+		got, err := ParseBytes(in)
+		check.That(t, err != nil, "ParseBytes(%q) = %d, want an error", in, got)
 	}
 }
 
@@ -44,9 +41,7 @@ func TestBytesAreReadBackAsWritten(t *testing.T) {
 		0: "0B", 1: "1B", 1000: "1kB", 1024: "1KiB", 1_024_000: "1000KiB", 1_500_000: "1500kB",
 		mebibyte: "1MiB", 1 << 30: "1GiB", 1e9: "1GB", 1e6: "1MB",
 	} {
-		if got := b.String(); got != want {
-			t.Errorf("%d is written %q, want %q", int64(b), got, want)
-		}
+		check.Equal(t, want, b.String(), int64(b))
 	}
 	back := func(n int64, zeros uint8) bool {
 		b := Bytes(n&math.MaxInt64) >> (zeros % 63) << (zeros % 31)
@@ -56,9 +51,7 @@ func TestBytesAreReadBackAsWritten(t *testing.T) {
 		got, err := ParseBytes(b.String())
 		return err == nil && got == b
 	}
-	if err := quick.Check(back, nil); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, quick.Check(back, nil))
 }
 
 func TestParseDuration(t *testing.T) {
@@ -66,17 +59,14 @@ func TestParseDuration(t *testing.T) {
 		"50ms": 50 * time.Millisecond, "1m": time.Minute, "1m30s": 90 * time.Second,
 		"1.5s": 1500 * time.Millisecond, "24h": 24 * time.Hour, "0s": 0, "10us": 10 * time.Microsecond,
 	} {
-		if got, err := ParseDuration(in); err != nil || got != Duration(want) {
-			t.Errorf("ParseDuration(%q) = %s, %v, want %s", in, got, err, want)
-		}
+		check.Equal(t, Duration(want), check.Got(ParseDuration(in))(t), "ParseDuration", in, want)
 	}
 }
 
 func TestParseDurationRefusesWhatIsNotExact(t *testing.T) {
 	for _, in := range []string{"", "0", "50", "ms", "-1s", "+1s", " 1s", "1s ", "1 s", "1d", "1S", "1m-30s", "99999999h"} {
-		if got, err := ParseDuration(in); err == nil {
-			t.Errorf("ParseDuration(%q) = %s, want an error", in, got)
-		}
+		got, err := ParseDuration(in)
+		check.That(t, err != nil, "ParseDuration(%q) = %s, want an error", in, got)
 	}
 }
 
@@ -95,7 +85,5 @@ func TestDurationsAreReadBackAsWritten(t *testing.T) {
 		got, err := ParseDuration(d.String())
 		return err == nil && got == d
 	}
-	if err := quick.Check(back, nil); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, quick.Check(back, nil))
 }

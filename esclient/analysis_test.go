@@ -49,15 +49,12 @@ func TestTextOfSeveralFieldsIsAnalyzedOnce(t *testing.T) {
 				for i := range test.fields {
 					done.Go(func() {
 						a, err := c.Analyze(t.Context(), at("i"), fmt.Sprint("f", i), test.analyzer, "cars")
-						if err != nil || len(a.Terms) != 1 {
-							t.Errorf("analysis %v, %v", a, err)
-						}
+						check.That(t, err == nil && len(a.Terms) == 1, "analysis %v, %v", a, err)
 					})
 				}
 				done.Wait()
-				if trips := int(time.Since(start) / time.Millisecond); f.Asked("_analyze") != test.calls || trips != test.trips {
-					t.Errorf("%d analyses in %d round trips, want %d in %d", f.Asked("_analyze"), trips, test.calls, test.trips)
-				}
+				trips := int(time.Since(start) / time.Millisecond)
+				check.That(t, f.Asked("_analyze") == test.calls && trips == test.trips, "%d analyses in %d round trips, want %d in %d", f.Asked("_analyze"), trips, test.calls, test.trips)
 				// With the fields known, another text is one call at most for each analyzer.
 				for i := range test.fields {
 					_, err := c.Analyze(t.Context(), at("i"), fmt.Sprint("f", i), test.analyzer, "boats")
@@ -89,9 +86,8 @@ func TestFieldsOfDifferentAnalyzersDoNotShareTerms(t *testing.T) {
 		var done sync.WaitGroup
 		for _, field := range []string{"f0", "f1"} {
 			done.Go(func() {
-				if a, err := c.Analyze(t.Context(), at("i"), field, "", "cars"); err != nil || a.Terms[0] != field {
-					t.Errorf("terms of %s: %v, %v", field, a, err)
-				}
+				a, err := c.Analyze(t.Context(), at("i"), field, "", "cars")
+				check.That(t, err == nil && a.Terms[0] == field, "terms of %s: %v, %v", field, a, err)
 			})
 		}
 		done.Wait()

@@ -78,14 +78,11 @@ func TestColdAnalysisTakesOneRoundTrip(t *testing.T) {
 				c := cached(t, f.Slow(time.Millisecond))
 				start := time.Now()
 				got, err := c.Analyze(t.Context(), at(tt.index), "title", tt.analyzer, "The Running Cars")
-				if diff := cmp.Diff(runningCars, got); err != nil || diff != "" || trips(start) != tt.trips {
-					t.Errorf("%v, %d round trips, want %d, %s", err, trips(start), tt.trips, diff)
-				}
+				diff := cmp.Diff(runningCars, got)
+				check.That(t, err == nil && diff == "" && trips(start) == tt.trips, "%v, %d round trips, want %d, %s", err, trips(start), tt.trips, diff)
 				start = time.Now() // with the field known
 				_, err = c.Analyze(t.Context(), at(tt.index), "title", tt.analyzer, "other")
-				if err != nil || trips(start) != 1 {
-					t.Errorf("%v, %d round trips for another text, want 1", err, trips(start))
-				}
+				check.That(t, err == nil && trips(start) == 1, "%v, %d round trips for another text, want 1", err, trips(start))
 			})
 		})
 	}
@@ -100,9 +97,8 @@ func TestGuessOfTheIndexAnalyzerIsDroppedWhereTheSearchAnalyzerDiffers(t *testin
 		}
 		_, _ = fmt.Fprintf(w, `{"tokens":[{"token":%q}]}`, term)
 	})
-	if got := analyze(t, cached(t, f), "i", "f", "x"); !slices.Equal(got.Terms, []string{"search"}) {
-		t.Errorf("%v", got)
-	}
+	got := analyze(t, cached(t, f), "i", "f", "x")
+	check.That(t, slices.Equal(got.Terms, []string{"search"}), "%v", got)
 }
 
 func TestGuessThatIsRefusedIsMadeGood(t *testing.T) {
@@ -111,9 +107,8 @@ func TestGuessThatIsRefusedIsMadeGood(t *testing.T) {
 	f := clustertest.New().Reply("GET /alias", http.StatusOK, `{"a":`+index+`,"b":`+index+`}`).
 		Reply("POST /alias/_analyze", http.StatusBadRequest, `{}`).
 		Reply("POST /a/_analyze", http.StatusOK, `{"tokens":[{"token":"x"}]}`)
-	if got := analyze(t, cached(t, f), "alias", "f", "x"); !slices.Equal(got.Terms, []string{"x"}) || got.Shards != 4 {
-		t.Errorf("%v", got)
-	}
+	got := analyze(t, cached(t, f), "alias", "f", "x")
+	check.That(t, slices.Equal(got.Terms, []string{"x"}) && got.Shards == 4, "%v", got)
 }
 
 func TestColdStatisticsTakeOneRoundTripAndWarmAnswersNone(t *testing.T) {
@@ -125,12 +120,8 @@ func TestColdStatisticsTakeOneRoundTripAndWarmAnswersNone(t *testing.T) {
 			calls, start := f.Asked(""), time.Now()
 			st, dfs, err := statistics(t.Context(), c)
 			// elasticsearch-7.10.2, the first of the recorded engines.
-			if err != nil || !cmp.Equal(a, runningCars) || st != (FieldStatistics{DocCount: 3, Scale: 2.2, Scripts: true}) || !slices.Equal(dfs, []int64{2, 1, 0}) {
-				t.Errorf("round %d: %v, %+v, %v, %v", i, a, st, dfs, err)
-			}
-			if trips(start) != want || i > 0 && f.Asked("") != calls {
-				t.Errorf("round %d took %d round trips, %d calls, want %d", i, trips(start), f.Asked("")-calls, want)
-			}
+			check.That(t, err == nil && cmp.Equal(a, runningCars) && st == (FieldStatistics{DocCount: 3, Scale: 2.2, Scripts: true}) && slices.Equal(dfs, []int64{2, 1, 0}), "round %d: %v, %+v, %v, %v", i, a, st, dfs, err)
+			check.That(t, trips(start) == want && (i <= 0 || f.Asked("") == calls), "round %d took %d round trips, %d calls, want %d", i, trips(start), f.Asked("")-calls, want)
 		}
 		s := c.Stats()
 		if s.Analysis.Hits != 2 || s.Analysis.Misses != 1 || s.Statistics.Hits != 2 || s.Statistics.Misses != 1 ||
@@ -154,15 +145,13 @@ func TestNewTextOfAKnownFieldTakesTwoRequests(t *testing.T) {
 		ask("The Running Cars", "car")
 		known, start := len(f.Calls()), time.Now()
 		ask("boats", "boat")
-		if calls := f.Calls()[known:]; len(calls) != 2 || f.Asked("/_analyze") != 2 || f.Asked("/_termvectors") != 2 {
-			t.Errorf("a new text: %q, want an _analyze and a _termvectors", calls)
-		}
+		calls := f.Calls()[known:]
+		check.That(t, len(calls) == 2 && f.Asked("/_analyze") == 2 && f.Asked("/_termvectors") == 2, "a new text: %q, want an _analyze and a _termvectors", calls)
 		check.Equal(t, 2*time.Millisecond, time.Since(start))
 		known = len(f.Calls())
 		ask("a boat, a car", "car")
-		if calls := f.Calls()[known:]; len(calls) != 1 || f.Asked("/_analyze") != 3 {
-			t.Errorf("a new text of known terms: %q, want an _analyze", calls)
-		}
+		calls = f.Calls()[known:]
+		check.That(t, len(calls) == 1 && f.Asked("/_analyze") == 3, "a new text of known terms: %q, want an _analyze", calls)
 	})
 }
 
@@ -187,12 +176,9 @@ func TestCallersOfOneKeyShareALoad(t *testing.T) {
 		var callers sync.WaitGroup
 		for range 50 {
 			callers.Go(func() {
-				if _, err := c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars"); err != nil {
-					t.Error(err)
-				}
-				if _, _, err := statistics(t.Context(), c); err != nil {
-					t.Error(err)
-				}
+				check.Error(t, nil, check.ErrOf(c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars")))
+				_, _, err := statistics(t.Context(), c)
+				check.Error(t, nil, err)
 			})
 		}
 		callers.Wait()
@@ -213,9 +199,7 @@ func TestTermsThatJoinAlikeDoNotShareALoad(t *testing.T) {
 			callers.Go(func() { _, _ = c.Statistics(t.Context(), at("library"), "title", terms, make([]int64, 2)) })
 		}
 		callers.Wait()
-		if f.Asked(`["a\u0000b","c"]`) != 1 || f.Asked(`["a","b\u0000c"]`) != 1 {
-			t.Errorf("calls %q", f.Calls())
-		}
+		check.That(t, f.Asked(`["a\u0000b","c"]`) == 1 && f.Asked(`["a","b\u0000c"]`) == 1, "calls %q", f.Calls())
 	})
 }
 
@@ -230,13 +214,9 @@ func TestCallerWhoseTimeIsUpLeavesAndTheMemoryFills(t *testing.T) {
 		}
 		start := time.Now()
 		_, err := c.Analyze(hurry(), at("library"), "title", "", "The Running Cars")
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 50*time.Millisecond {
-			t.Errorf("error %v after %v", err, time.Since(start))
-		}
+		check.That(t, errors.Is(err, context.DeadlineExceeded) && time.Since(start) == 50*time.Millisecond, "error %v after %v", err, time.Since(start))
 		check.Elapse(time.Second)
-		if _, err := c.Analyze(hurry(), at("library"), "title", "", "The Running Cars"); err != nil {
-			t.Errorf("error %v from a memory that has had time to fill", err)
-		}
+		check.Error(t, nil, check.ErrOf(c.Analyze(hurry(), at("library"), "title", "", "The Running Cars")), "from a memory that has had time to fill")
 		if _, dfs, err := statistics(hurry(), c); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("df %v, error %v", dfs, err)
 		}
@@ -244,9 +224,7 @@ func TestCallerWhoseTimeIsUpLeavesAndTheMemoryFills(t *testing.T) {
 		if _, _, err := statistics(hurry(), c); err != nil {
 			t.Errorf("error %v from a memory that has had time to fill", err)
 		}
-		if f.Asked("/_analyze") != 1 || f.Asked("_termvectors") != 1 {
-			t.Errorf("calls %q", f.Calls())
-		}
+		check.That(t, f.Asked("/_analyze") == 1 && f.Asked("_termvectors") == 1, "calls %q", f.Calls())
 	})
 }
 
@@ -263,14 +241,10 @@ func TestAnswersHoldForTheTimeToLive(t *testing.T) {
 		cold := f.Asked("")
 		check.Elapse(59 * time.Second)
 		askAll()
-		if f.Asked("") != cold {
-			t.Errorf("%d calls before the time was over", f.Asked("")-cold)
-		}
+		check.Equal(t, cold, f.Asked(""), f.Asked("")-cold, "calls before the time was over")
 		check.Elapse(2 * time.Second)
 		askAll()
-		if f.Asked("") != 2*cold {
-			t.Errorf("%d calls after the time was over, want %d", f.Asked("")-cold, cold)
-		}
+		check.Equal(t, 2*cold, f.Asked(""), f.Asked("")-cold, cold, "calls after the time was over")
 	})
 }
 
@@ -296,16 +270,13 @@ func TestFailureIsAnsweredFromMemoryForASecond(t *testing.T) {
 				} {
 					f.On(of.call, answer)
 					for i := range 20 {
-						if of.ask(i) == nil {
-							t.Errorf("%s: no error", of.call)
-						}
+						check.That(t, of.ask(i) != nil, "%s: no error", of.call)
 					}
 					check.Equal(t, 1, f.Asked(of.call), of.call)
 					check.Elapse(1100 * time.Millisecond)
 					f.Replay(t, of.call, r, of.recorded)
-					if err := of.ask(0); err != nil {
-						t.Errorf("%s: error %v from a cluster that is well again", of.call, err)
-					}
+					err := of.ask(0)
+					check.That(t, err == nil, "%s: error %v from a cluster that is well again", of.call, err)
 				}
 				if s := c.Stats(); s.Analysis.Failures == 0 || s.Statistics.Failures == 0 {
 					t.Errorf("stats %+v", s)
@@ -320,15 +291,13 @@ func TestFieldThatIsNotTextIsRememberedForTheTimeToLive(t *testing.T) {
 		f := library(t)
 		c := cached(t, f)
 		for range 5 {
-			if _, err := c.Analyze(t.Context(), at("library"), "title.raw", "", "a"); !errors.Is(err, mapping.ErrNotText) {
-				t.Fatalf("error %v", err)
-			}
+			_, err := c.Analyze(t.Context(), at("library"), "title.raw", "", "a")
+			check.Must(t, errors.Is(err, mapping.ErrNotText), "error %v", err)
 			check.Elapse(10 * time.Second)
 		}
 		check.Equal(t, 1, f.Asked("GET /library"))
-		if s := c.Stats().Analysis; s.Failures != 0 || s.Hits != 4 {
-			t.Errorf("stats %+v", s)
-		}
+		s := c.Stats().Analysis
+		check.That(t, s.Failures == 0 && s.Hits == 4, "stats %+v", s)
 	})
 }
 
@@ -337,9 +306,7 @@ func TestClusterThatHangsEndsTheLoad(t *testing.T) {
 		f := clustertest.New().On("GET /library", clustertest.Hang).On("POST /library/_analyze", clustertest.Hang)
 		start := time.Now()
 		_, err := cached(t, f).Analyze(t.Context(), at("library"), "title", "", "a")
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 6*time.Second {
-			t.Errorf("error %v after %v", err, time.Since(start))
-		}
+		check.That(t, errors.Is(err, context.DeadlineExceeded) && time.Since(start) <= 6*time.Second, "error %v after %v", err, time.Since(start))
 	})
 }
 
@@ -370,9 +337,7 @@ func TestLoadsAreBounded(t *testing.T) {
 			})
 		}
 		callers.Wait()
-		if busy.Load() != 100-maxLoads/2 || most.Load() > maxLoads/2 || c.Stats().Busy != uint64(busy.Load()) {
-			t.Errorf("%d callers refused, %d calls at once", busy.Load(), most.Load())
-		}
+		check.That(t, busy.Load() == 100-maxLoads/2 && most.Load() <= maxLoads/2 && c.Stats().Busy == uint64(busy.Load()), "%d callers refused, %d calls at once", busy.Load(), most.Load())
 		check.Elapse(10 * time.Second) // being busy passes
 		f.Replay(t, "POST /library/_analyze", clustertest.Engines(t, "testdata")[0], "analyze")
 		analyze(t, c, "library", "title", "The Running Cars")
@@ -413,9 +378,8 @@ func TestNeitherAClientNorAnIndexTakesAllLoads(t *testing.T) {
 				check.Equal(t, maxLoads/2, 3*maxLoads-busy.Load())
 				for i := range maxLoads {
 					ctx := context.WithValue(t.Context(), clientKey{}, "modest")
-					if _, err := c.Fields(ctx, at("quick"), fmt.Sprint("a*", i)); err != nil {
-						t.Fatalf("another one: %v", err)
-					}
+					_, err := c.Fields(ctx, at("quick"), fmt.Sprint("a*", i))
+					check.Must(t, err == nil, "another one: %v", err)
 				}
 				callers.Wait()
 				ctx, index := greedy(t.Context(), -1)
@@ -445,18 +409,12 @@ func TestCloseEndsAndWaitsForLoads(t *testing.T) {
 			failed <- err
 		}()
 		synctest.Wait()
-		if under.Load() != 2 {
-			t.Fatalf("%d calls under way, want 2", under.Load())
-		}
+		check.Must(t, under.Load() == 2, "%d calls under way, want 2", under.Load())
 		start := time.Now()
 		c.Close()
 		check.Equal(t, 0, under.Load())
-		if err := <-failed; err == nil {
-			t.Error("a caller got an answer from a closed cache")
-		}
-		if time.Since(start) > time.Second {
-			t.Errorf("Close took %v", time.Since(start))
-		}
+		check.That(t, <-failed != nil, "a caller got an answer from a closed cache")
+		check.That(t, time.Since(start) <= time.Second, "Close took %v", time.Since(start))
 		check.Error(t, cache.ErrClosed, check.ErrOf(c.Analyze(t.Context(), at("library"), "title", "", "b")))
 		if _, _, err := statistics(t.Context(), c); !errors.Is(err, cache.ErrClosed) {
 			t.Errorf("error %v, want %v", err, cache.ErrClosed)
@@ -510,9 +468,8 @@ func TestScaleThatWasGuessedIsAskedForAgain(t *testing.T) {
 		c := cached(t, f)
 		wantScale := func(want float64) {
 			t.Helper()
-			if st, _, err := statistics(t.Context(), c); err != nil || st.Scale != want {
-				t.Errorf("%+v, %v, want %v", st, err, want)
-			}
+			st, _, err := statistics(t.Context(), c)
+			check.That(t, err == nil && st.Scale == want, "%+v, %v, want %v", st, err, want)
 		}
 		for range 3 {
 			wantScale(2.2) // which goes with the version
@@ -560,16 +517,13 @@ func TestProbesThatFailLeaveWhatIsKnown(t *testing.T) {
 				c := cached(t, f)
 				sick.Store(true)
 				for range 2 { // the first one asks, the second one remembers the failure
-					if st, _, err := statistics(t.Context(), c); err == nil {
-						t.Errorf("without knowing: %+v", st)
-					}
+					st, _, err := statistics(t.Context(), c)
+					check.That(t, err != nil, "without knowing: %+v", st)
 				}
 				check.Elapse(failureTime)
 				sick.Store(false)
 				known, _, err := statistics(t.Context(), c)
-				if err != nil || !known.Scripts || known.Scale != 1.9 {
-					t.Fatalf("%+v, %v, want scripts and a scale", known, err)
-				}
+				check.Must(t, err == nil && known.Scripts && known.Scale == 1.9, "%+v, %v, want scripts and a scale", known, err)
 				sick.Store(true)
 				check.Elapse(time.Hour) // what was remembered is over
 				if st, _, err := statistics(t.Context(), c); err != nil || st != known {
@@ -593,9 +547,7 @@ func TestPanicOfALoadIsAnErrorAndCounted(t *testing.T) {
 	check.Error(t, recovery.ErrPanic, check.ErrOf(linear(t, cached)))
 	check.Error(t, recovery.ErrPanic, check.ErrOf(cached.Analyze(t.Context(), at("library"), "title", "", "a")))
 	families, err := registry.Gather()
-	if err != nil || len(families) != 1 {
-		t.Fatalf("%v, %v", families, err)
-	}
+	check.Must(t, err == nil && len(families) == 1, "%v, %v", families, err)
 	counted := 0.0
 	for _, m := range families[0].GetMetric() {
 		counted += m.GetCounter().GetValue()
@@ -613,9 +565,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		check.OK(t, err)
 	}
 	s := c.Stats()
-	if s.Analysis.Bytes > bound || s.Analysis.Bytes < bound/4 || s.Statistics.Bytes > bound || s.Statistics.Bytes < bound/4 {
-		t.Errorf("%d and %d bytes held of %d", s.Analysis.Bytes, s.Statistics.Bytes, bound)
-	}
+	check.That(t, s.Analysis.Bytes <= bound && s.Analysis.Bytes >= bound/4 && s.Statistics.Bytes <= bound && s.Statistics.Bytes >= bound/4, "%d and %d bytes held of %d", s.Analysis.Bytes, s.Statistics.Bytes, bound)
 }
 
 func TestManyCallersAtOnce(t *testing.T) {
@@ -629,13 +579,9 @@ func TestManyCallersAtOnce(t *testing.T) {
 					ctx = t.Context()
 				}
 				a, err := c.Analyze(ctx, at("library"), "title", "", fmt.Sprint("text ", i%7))
-				if err == nil && !slices.Equal(a.Terms, runningCars.Terms) {
-					t.Errorf("analysis %v", a)
-				}
+				check.That(t, err != nil || slices.Equal(a.Terms, runningCars.Terms), "analysis %v", a)
 				st, dfs, err := statistics(ctx, c)
-				if err == nil && (st.DocCount != 3 || !slices.Equal(dfs, []int64{2, 1, 0})) {
-					t.Errorf("%+v, %v", st, dfs)
-				}
+				check.That(t, err != nil || st.DocCount == 3 && slices.Equal(dfs, []int64{2, 1, 0}), "%+v, %v", st, dfs)
 				if g == 0 && i%50 == 0 {
 					c.Forget("library")
 				}
@@ -668,12 +614,10 @@ func warm(tb testing.TB) (analysis, counts func() error) {
 
 func TestWarmAnswersDoNotAllocate(t *testing.T) {
 	analysis, counts := warm(t)
-	if n := testing.AllocsPerRun(100, func() { check.OK(t, analysis()) }); n > 1 {
-		t.Errorf("Analyze allocates %v times, want 1 at most", n)
-	}
-	if n := testing.AllocsPerRun(100, func() { check.OK(t, counts()) }); n > 0 {
-		t.Errorf("Statistics allocates %v times, want none", n)
-	}
+	n := testing.AllocsPerRun(100, func() { check.OK(t, analysis()) })
+	check.That(t, n <= 1, "Analyze allocates %v times, want 1 at most", n)
+	n = testing.AllocsPerRun(100, func() { check.OK(t, counts()) })
+	check.That(t, n <= 0, "Statistics allocates %v times, want none", n)
 }
 
 func BenchmarkWarm(b *testing.B) {

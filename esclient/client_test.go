@@ -59,9 +59,7 @@ func TestNewNamesTheOptionAtFault(t *testing.T) {
 		{"no certificate", Options{URL: "https://a:1", CA: []byte("secret")}, "PEM"},
 	} {
 		_, err := New(tt.o)
-		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: error %v, want one with %q and no secret", tt.name, err, tt.want)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), tt.want) && !strings.Contains(err.Error(), "secret"), "%s: error %v, want one with %q and no secret", tt.name, err, tt.want)
 	}
 }
 
@@ -76,18 +74,15 @@ func TestPlainJSONTypesAreSent(t *testing.T) {
 	for _, name := range []string{"Accept", "Content-Type"} {
 		check.Equal(t, []string{"application/json"}, h[name], name)
 	}
-	if h.Get("X-Elastic-Client-Meta") != "" || h.Get("User-Agent") != "akin" {
-		t.Errorf("sent %v", h)
-	}
+	check.That(t, h.Get("X-Elastic-Client-Meta") == "" && h.Get("User-Agent") == "akin", "sent %v", h)
 }
 
 func TestServerWithoutProductHeaderIsAccepted(t *testing.T) {
 	for _, r := range clustertest.Engines(t, "testdata") {
 		c := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(r.Body(t, "info")) }, nil)
 		info, err := c.Info(t.Context())
-		if got := info.Distribution + "-" + info.Version; err != nil || got != r.Engine {
-			t.Errorf("Info = %s, %v, want %s", got, err, r.Engine)
-		}
+		got := info.Distribution + "-" + info.Version
+		check.That(t, err == nil && got == r.Engine, "Info = %s, %v, want %s", got, err, r.Engine)
 	}
 }
 
@@ -101,9 +96,7 @@ func TestCallsGoThroughTheTransportThatIsGiven(t *testing.T) {
 	check.OK(t, err)
 	defer c.Close()
 	check.OK(t, c.Ping(t.Context()))
-	if len(asked) != 1 || !strings.Contains(asked[0], " /") {
-		t.Errorf("the transport got %q", asked)
-	}
+	check.That(t, len(asked) == 1 && strings.Contains(asked[0], " /"), "the transport got %q", asked)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -126,9 +119,8 @@ func TestCallIsMadeOnce(t *testing.T) {
 				calls.Add(1)
 				answer(w)
 			}, nil)
-			if _, err := c.analyze(t.Context(), "i", analyzeBody{}, 0); err == nil || calls.Load() != 1 {
-				t.Errorf("%d calls, error %v, want one call and an error", calls.Load(), err)
-			}
+			_, err := c.analyze(t.Context(), "i", analyzeBody{}, 0)
+			check.That(t, err != nil && calls.Load() == 1, "%d calls, error %v, want one call and an error", calls.Load(), err)
 		})
 	}
 }
@@ -141,9 +133,8 @@ func TestCredentialsAreSent(t *testing.T) {
 	} {
 		var got string
 		c := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization") }, change)
-		if err := c.Ping(t.Context()); err != nil || got != want {
-			t.Errorf("sent %q, %v, want %q", got, err, want)
-		}
+		err := c.Ping(t.Context())
+		check.That(t, err == nil && got == want, "sent %q, %v, want %q", got, err, want)
 	}
 }
 
@@ -172,9 +163,7 @@ func TestErrorsHoldNoCredentials(t *testing.T) {
 		"garbage": says("<html>"),
 	} {
 		_, err := serve(t, h, change).Info(t.Context())
-		if err == nil || strings.Contains(err.Error(), secret) || !strings.HasPrefix(err.Error(), "GET /: ") {
-			t.Errorf("%s: error %v, want one that names the call and no secret", name, err)
-		}
+		check.That(t, err != nil && !strings.Contains(err.Error(), secret) && strings.HasPrefix(err.Error(), "GET /: "), "%s: error %v, want one that names the call and no secret", name, err)
 	}
 }
 
@@ -193,12 +182,9 @@ func TestErrorTellsTheRootCause(t *testing.T) {
 				c := client(t, clustertest.New().Replay(t, "GET /i/_count", r, answer))
 				_, err := count(t.Context(), c, "i")
 				var got *Error
-				if !errors.As(err, &got) || *got != want {
-					t.Errorf("%s: error %v, want %+v", answer, err, want)
-				}
-				if barred := answer == "scripts barred"; IsBarred(err) != barred || IsUnknown(err) == barred {
-					t.Errorf("%s: barred %t, unknown to the cluster %t", answer, IsBarred(err), IsUnknown(err))
-				}
+				check.That(t, errors.As(err, &got) && *got == want, "%s: error %v, want %+v", answer, err, want)
+				barred := answer == "scripts barred"
+				check.That(t, IsBarred(err) == barred && IsUnknown(err) != barred, "%s: barred %t, unknown to the cluster %t", answer, IsBarred(err), IsUnknown(err))
 			}
 		})
 	}
@@ -209,18 +195,14 @@ func TestErrorOfSomethingElseThanTheClusterHasItsStatus(t *testing.T) {
 		c := client(t, clustertest.New().Reply("GET /i/_count", http.StatusBadGateway, body))
 		_, err := count(t.Context(), c, "i")
 		var got *Error
-		if !errors.As(err, &got) || *got != (Error{Status: http.StatusBadGateway}) {
-			t.Errorf("%q: error %v", body, err)
-		}
+		check.That(t, errors.As(err, &got) && *got == (Error{Status: http.StatusBadGateway}), "%q: error %v", body, err)
 	}
 }
 
 func TestLongReasonIsCut(t *testing.T) {
 	body := `{"error":{"type":"t","reason":"` + strings.Repeat("é", 10_000) + `"}}`
 	e := ParseError(http.StatusBadRequest, []byte(body))
-	if len(e.Reason) > 310 || !strings.HasSuffix(e.Reason, "é…") {
-		t.Errorf("reason of %d bytes", len(e.Reason))
-	}
+	check.That(t, len(e.Reason) <= 310 && strings.HasSuffix(e.Reason, "é…"), "reason of %d bytes", len(e.Reason))
 }
 
 func TestAnswerIsBounded(t *testing.T) {
@@ -239,9 +221,7 @@ func TestAnswerIsBounded(t *testing.T) {
 func TestAnswerOfExactlyTheBoundIsRead(t *testing.T) {
 	for limit, want := range map[int64]error{3: ErrTooLarge, 4: nil, 5: nil} {
 		b, err := io.ReadAll(&boundedReader{r: strings.NewReader("abcd"), left: limit})
-		if !errors.Is(err, want) || err == nil && string(b) != "abcd" {
-			t.Errorf("bound %d: %q, %v, want error %v", limit, b, err, want)
-		}
+		check.That(t, errors.Is(err, want) && (err != nil || string(b) == "abcd"), "bound %d: %q, %v, want error %v", limit, b, err, want)
 	}
 }
 
@@ -262,9 +242,8 @@ func TestHangingClusterEndsWithTheTimeout(t *testing.T) {
 func TestGarbageIsAnError(t *testing.T) {
 	for _, body := range []string{"", "x", `{"count":"1"}`, `{"count":1}{`, `{"count":1`, "\x00"} {
 		c := client(t, clustertest.New().Reply("GET /i/_count", http.StatusOK, body))
-		if n, err := count(t.Context(), c, "i"); err == nil {
-			t.Errorf("%q: count %d, want an error", body, n)
-		}
+		n, err := count(t.Context(), c, "i")
+		check.That(t, err != nil, "%q: count %d, want an error", body, n)
 	}
 }
 
@@ -275,13 +254,9 @@ func TestEscapedSlashSurvivesAPathBeforeTheAPI(t *testing.T) {
 			got = r.URL.EscapedPath()
 			_, _ = io.WriteString(w, `{"count":1}`)
 		}, func(o *Options) { o.URL += prefix })
-		if _, err := count(t.Context(), c, "<logs-{now/d}>,a*"); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, check.ErrOf(count(t.Context(), c, "<logs-{now/d}>,a*")))
 		plain, err := url.PathUnescape(got)
-		if err != nil || !strings.HasSuffix(plain, "/<logs-{now/d}>,a*/_count") || !strings.Contains(got, "%2Fd") {
-			t.Errorf("prefix %q: sent %q", prefix, got)
-		}
+		check.That(t, err == nil && strings.HasSuffix(plain, "/<logs-{now/d}>,a*/_count") && strings.Contains(got, "%2Fd"), "prefix %q: sent %q", prefix, got)
 		check.Equal(t, 2+strings.Count(prefix, "/"), strings.Count(got, "/"), prefix, got)
 	}
 }
@@ -295,13 +270,9 @@ func TestCallsThatTheirContextEndsSaySo(t *testing.T) {
 		cancel()
 		return net.ErrClosed
 	})
-	if !errors.Is(err, context.Canceled) || !errors.Is(err, net.ErrClosed) {
-		t.Errorf("error %v", err)
-	}
+	check.That(t, errors.Is(err, context.Canceled) && errors.Is(err, net.ErrClosed), "error %v", err)
 	err = c.Send(t.Context(), Call{Path: "/"}, func(http.Header, io.Reader) error { return net.ErrClosed })
-	if errors.Is(err, context.Canceled) || !errors.Is(err, net.ErrClosed) {
-		t.Errorf("error of a call that nothing ended: %v", err)
-	}
+	check.That(t, !errors.Is(err, context.Canceled) && errors.Is(err, net.ErrClosed), "error of a call that nothing ended: %v", err)
 }
 
 // ledger is a Memory that notes what it gives.
@@ -344,12 +315,9 @@ func TestAnswersAreReadWithinTheMemory(t *testing.T) {
 			client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = io.WriteString(w, `{"count":7,"x":"`+strings.Repeat("x", padding)+`"}`)
 			}, func(o *Options) { o.Memory = m })
-			if _, err := count(t.Context(), client, "i"); !errors.Is(err, c.want) || err != nil && c.want == nil {
-				t.Errorf("error %v, want %v", err, c.want)
-			}
-			if m.taken != 0 || m.most == 0 || m.most > c.limit {
-				t.Errorf("%d bytes were counted, %d are at the end", m.most, m.taken)
-			}
+			_, err := count(t.Context(), client, "i")
+			check.That(t, errors.Is(err, c.want) && (err == nil || c.want != nil), "error %v, want %v", err, c.want)
+			check.That(t, m.taken == 0 && m.most != 0 && m.most <= c.limit, "%d bytes were counted, %d are at the end", m.most, m.taken)
 		})
 	}
 }
@@ -367,9 +335,7 @@ func TestAnswersToAnalyzeAreSmall(t *testing.T) {
 		}
 	}, func(o *Options) { o.Memory = m })
 	check.Error(t, ErrTooLarge, check.ErrOf(client.analyzeText(t.Context(), "i", analyzeBody{Text: []string{"x"}})))
-	if m.most > decodedSize*textTokens || m.taken != 0 {
-		t.Errorf("%d bytes were counted, %d are at the end", m.most, m.taken)
-	}
+	check.That(t, m.most <= decodedSize*textTokens && m.taken == 0, "%d bytes were counted, %d are at the end", m.most, m.taken)
 }
 
 // count makes some call.

@@ -129,9 +129,8 @@ func (e *engine) cached(t *testing.T) *Cached {
 func TestRealEngine(t *testing.T) {
 	e := newEngine(t)
 	t.Run("answers a ping", func(t *testing.T) {
-		if err := e.Ping(t.Context()); err != nil {
-			t.Error(err)
-		}
+		err := e.Ping(t.Context())
+		check.Error(t, nil, err)
 	})
 	t.Run("analyzes", e.testAnalyze)
 	t.Run("refuses fields", e.testRefusals)
@@ -188,9 +187,8 @@ func (e *engine) testAnalyze(t *testing.T) {
 	} {
 		index := e.At(strings.Split(tt.index, ",")...)
 		got, err := e.cached(t).Analyze(t.Context(), at(index), tt.field, tt.analyzer, tt.text)
-		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
-			t.Errorf("%s: %v, %s", tt.name, err, diff)
-		}
+		diff := cmp.Diff(tt.want, got)
+		check.That(t, err == nil && diff == "", "%s: %v, %s", tt.name, err, diff)
 	}
 }
 
@@ -207,9 +205,7 @@ func (e *engine) testRefusals(t *testing.T) {
 	}{{"none", "", http.StatusNotFound}, {"main", "none", http.StatusBadRequest}} {
 		_, err := e.cached(t).Analyze(t.Context(), at(e.At(tt.index)), "title", tt.analyzer, "x")
 		var refusal *Error
-		if !errors.As(err, &refusal) || refusal.Status != tt.status {
-			t.Errorf("index %s, analyzer %q: error %v, want a %d", tt.index, tt.analyzer, err, tt.status)
-		}
+		check.That(t, errors.As(err, &refusal) && refusal.Status == tt.status, "index %s, analyzer %q: error %v, want a %d", tt.index, tt.analyzer, err, tt.status)
 	}
 	t.Run("a runtime field over text", func(t *testing.T) {
 		if e.Distribution != "elasticsearch" || strings.HasPrefix(e.Version, "7.10.") {
@@ -239,9 +235,7 @@ func (e *engine) testDefaultSearch(t *testing.T) {
 		check.OK(t, err)
 		got, err := e.cached(t).Analyze(t.Context(), at(e.At("search")), field, "", "Running")
 		check.OK(t, err)
-		if want := answer.Explanations[0].Explanation; field+":"+strings.Join(got.Terms, " ") != want {
-			t.Errorf("field %s: terms %q, the engine searches for %s", field, got.Terms, want)
-		}
+		check.Equal(t, answer.Explanations[0].Explanation, field+":"+strings.Join(got.Terms, " "), field, got.Terms)
 	}
 }
 
@@ -324,9 +318,7 @@ func (e *engine) testStatistics(t *testing.T) {
 				if err != nil {
 					t.Fatal(state, err)
 				}
-				if st.DocCount != test.docs || !slices.Equal(dfs, test.want) {
-					t.Errorf("%s: N = %d, df = %v, want %d, %v", state, st.DocCount, dfs, test.docs, test.want)
-				}
+				check.That(t, st.DocCount == test.docs && slices.Equal(dfs, test.want), "%s: N = %d, df = %v, want %d, %v", state, st.DocCount, dfs, test.docs, test.want)
 			}
 			if s := c.Stats().Statistics; s.Hits != 1 || s.Misses != 1 {
 				t.Errorf("stats %+v, want a miss and a hit", s)
@@ -373,9 +365,7 @@ func (e *engine) testScale(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := e.cached(t)
 			st, err := c.Statistics(t.Context(), at(e.At("main")), test.field, []string{test.term}, make([]int64, 1))
-			if err != nil || math.Abs(st.Scale-test.want) > 1e-6 {
-				t.Errorf("scale %v, %v, want %v", st.Scale, err, test.want)
-			}
+			check.That(t, err == nil && math.Abs(st.Scale-test.want) <= 1e-6, "scale %v, %v, want %v", st.Scale, err, test.want)
 		})
 	}
 }
@@ -398,7 +388,5 @@ func (e *engine) testScripts(t *testing.T) {
 	}
 	bar(false)
 	defer bar(nil)
-	if ask() {
-		t.Error("scripts run although expensive queries are barred")
-	}
+	check.That(t, !ask(), "scripts run although expensive queries are barred")
 }

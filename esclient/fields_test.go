@@ -73,13 +73,10 @@ func TestPatternOfTooManyFieldsIsRefusedAndRemembered(t *testing.T) {
 	f := clustertest.New().Reply("GET /i", http.StatusOK, `{"i":`+tree(strings.Join(properties, ","))+`}`)
 	c := cached(t, f)
 	for range 3 {
-		if names, err := c.Fields(t.Context(), at("i"), "*"); !errors.Is(err, mapping.ErrTooManyFields) {
-			t.Errorf("%d fields, error %v", len(names), err)
-		}
+		names, err := c.Fields(t.Context(), at("i"), "*")
+		check.That(t, errors.Is(err, mapping.ErrTooManyFields), "%d fields, error %v", len(names), err)
 	}
-	if f.Asked("") != 1 || c.Stats().Analysis.Failures != 0 {
-		t.Errorf("%d calls, stats %+v", f.Asked(""), c.Stats())
-	}
+	check.That(t, f.Asked("") == 1 && c.Stats().Analysis.Failures == 0, "%d calls, stats %+v", f.Asked(""), c.Stats())
 	if names, err := c.Fields(t.Context(), at("i"), "f1*"); err != nil || len(names) != 1+10+100+25 { // f1, f10 to f19, …, f1000 to f1024
 		t.Errorf("%d fields, error %v", len(names), err)
 	}
@@ -88,9 +85,8 @@ func TestPatternOfTooManyFieldsIsRefusedAndRemembered(t *testing.T) {
 func TestFieldsOfASickCluster(t *testing.T) {
 	for _, body := range []string{`{"i":[]}`, `{"i":{"mappings":{"properties":{"f":7}}}}`, `<html>`} {
 		f := clustertest.New().Reply("GET /i", http.StatusOK, body)
-		if names, err := cached(t, f).Fields(t.Context(), at("i"), "*"); err == nil {
-			t.Errorf("%s: fields %q", body, names)
-		}
+		names, err := cached(t, f).Fields(t.Context(), at("i"), "*")
+		check.That(t, err != nil, "%s: fields %q", body, names)
 	}
 }
 
@@ -104,9 +100,8 @@ func TestFilterOfThePatternLetsItsFieldsThrough(t *testing.T) {
 	}
 	for pattern, want := range tests {
 		f := clustertest.New().Reply("GET /i", http.StatusOK, `{}`)
-		if _, err := client(t, f).about("i", pattern).matching(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := client(t, f).about("i", pattern).matching(t.Context())
+		check.OK(t, err)
 		escaped := strings.NewReplacer(",", "%2C", "*", "%2A").Replace(want)
 		check.Equal(t, "GET /i?filter_path="+escaped+"&flat_settings=true ", f.Calls()[0], pattern, escaped)
 	}
@@ -132,9 +127,8 @@ func TestAliasIsAskedForWithItsField(t *testing.T) {
 	want := wantSchema{
 		Targets: []mapping.Target{{Index: "i", Shards: 2, Source: "body", AliasOf: "body.std"}}, Index: "english", Search: "english", K1: 1.2, Shards: 2,
 	}
-	if diff := cmp.Diff(want, summary(s)); diff != "" || f.Asked("GET") != 2 {
-		t.Errorf("%d calls, %s", f.Asked("GET"), diff)
-	}
+	diff := cmp.Diff(want, summary(s))
+	check.That(t, diff == "" && f.Asked("GET") == 2, "%d calls, %s", f.Asked("GET"), diff)
 	count, err := c.about("i", "to").count(t.Context(), s, []string{"x"})
 	if err != nil || count.docCount != 14 || count.docFreqs[0] != 4 { // of two shards
 		t.Errorf("%+v, %v", count, err)
@@ -148,9 +142,8 @@ func TestAliasThatLeadsNowhereIsNoText(t *testing.T) {
 		"to an alias":                  `"f":{"type":"alias","path":"f"}`,
 		"to nothing":                   `"f":{"type":"alias"}`,
 	} {
-		if s, err := ofIndices(t, "f", mapped(properties, "")); !errors.Is(err, mapping.ErrNotText) {
-			t.Errorf("%s: %+v, error %v, want %v", name, s, err, mapping.ErrNotText)
-		}
+		s, err := ofIndices(t, "f", mapped(properties, ""))
+		check.That(t, errors.Is(err, mapping.ErrNotText), "%s: %+v, error %v, want %v", name, s, err, mapping.ErrNotText)
 	}
 	indices := make([]string, maxAliased+1)
 	for i := range indices {
@@ -171,9 +164,7 @@ func TestSearchAnalyzerOfAnAliasIsThatOfItsField(t *testing.T) {
 		`{"i":{"mappings":{"fx":{"full_name":"fx","mapping":{"fx":{"search_analyzer":"default_search"}}}}}}`)
 
 	s, err := client(t, f).Schema(t.Context(), "i", "f")
-	if err != nil || s.SearchAnalyzer != "default_search" {
-		t.Errorf("%+v, %v", s, err)
-	}
+	check.That(t, err == nil && s.SearchAnalyzer == "default_search", "%+v, %v", s, err)
 }
 
 func TestTermOverSeveralPositionsMakesAGraph(t *testing.T) {
@@ -181,12 +172,8 @@ func TestTermOverSeveralPositionsMakesAGraph(t *testing.T) {
 	const answer = `{"tokens":[{"token":"new","position":0},{"token":"ny","position":0,"positionLength":2},{"token":"york","position":1}]}`
 	f := same(`{"type":"text"}`).Reply("POST /i/_analyze", http.StatusOK, answer)
 	a, err := cached(t, f).Analyze(t.Context(), at("i"), "f0", "", "ny")
-	if err != nil || !a.Graph || !slices.Equal(a.Positions, []int{0, 0, 1}) {
-		t.Errorf("%+v, %v", a, err)
-	}
-	if f.Asked("tokens.positionLength") != 1 {
-		t.Errorf("calls %q", f.Calls())
-	}
+	check.That(t, err == nil && a.Graph && slices.Equal(a.Positions, []int{0, 0, 1}), "%+v, %v", a, err)
+	check.Equal(t, 1, f.Asked("tokens.positionLength"), f.Calls())
 	f.Reply("POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"new"},{"token":"york","position":1,"positionLength":1}]}`)
 	if a, err := cached(t, f).Analyze(t.Context(), at("i"), "f0", "", "new york"); err != nil || a.Graph {
 		t.Errorf("%+v, %v", a, err)

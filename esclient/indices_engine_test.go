@@ -3,7 +3,6 @@ package esclient
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -34,9 +33,7 @@ func (e *engine) count(t *testing.T, indices Indices) (n int64, refused bool) {
 		Method: http.MethodPost, Path: indices.path("/_search", url.Values{"size": {"0"}}), Body: Object{},
 	}, &answer)
 	var refusal *Error
-	if err != nil && !errors.As(err, &refusal) {
-		t.Fatal(err)
-	}
+	check.Must(t, err == nil || errors.As(err, &refusal), "%v", err)
 	return answer.Hits.Total.Value, err != nil
 }
 
@@ -124,9 +121,7 @@ func (e *engine) testDataStream(t *testing.T) {
 	for _, expression := range []string{name, name[:len(name)-1] + "*"} {
 		c := e.cached(t)
 		a, err := c.Analyze(t.Context(), at(expression), "t", "", "cars")
-		if err != nil || !slices.Equal(a.Terms, []string{"cars"}) {
-			t.Errorf("%s: %+v, %v", expression, a, err)
-		}
+		check.That(t, err == nil && slices.Equal(a.Terms, []string{"cars"}), "%s: %+v, %v", expression, a, err)
 		dfs := make([]int64, 1)
 		if s, err := c.Statistics(t.Context(), at(expression), "t", []string{"car"}, dfs); err != nil || s.DocCount != 1 || dfs[0] != 1 {
 			t.Errorf("%s: %+v, %v, %v", expression, s, dfs, err)
@@ -197,9 +192,8 @@ func (e *engine) testFields(t *testing.T) {
 				want[m[1]] = true
 			}
 		}
-		if diff := cmp.Diff(want, got); diff != "" || strings.Count(explanation, "failed [") != failed {
-			t.Errorf("%s: %d fields fail, %s\n%s", pattern, failed, diff, explanation)
-		}
+		diff := cmp.Diff(want, got)
+		check.That(t, diff == "" && strings.Count(explanation, "failed [") == failed, "%s: %d fields fail, %s\n%s", pattern, failed, diff, explanation)
 	}
 	t.Run("of large mappings", func(t *testing.T) {
 		properties := Object{}
@@ -208,9 +202,8 @@ func (e *engine) testFields(t *testing.T) {
 		}
 		e.Create(t, "large", Object{"number_of_replicas": 0, "mapping": Object{"total_fields": Object{"limit": 2000}}}, Object{"properties": properties})
 		c := e.cached(t)
-		if names, err := c.Fields(t.Context(), at(e.At("large")), "*"); !errors.Is(err, mapping.ErrTooManyFields) {
-			t.Errorf("%d fields, error %v", len(names), err)
-		}
+		names, err := c.Fields(t.Context(), at(e.At("large")), "*")
+		check.That(t, errors.Is(err, mapping.ErrTooManyFields), "%d fields, error %v", len(names), err)
 		if names, err := c.Fields(t.Context(), at(e.At("large")), "f102*"); len(names) != 6 || err != nil {
 			t.Errorf("fields %q, error %v", names, err) // f102, f1020 to f1024
 		}
@@ -243,9 +236,7 @@ func (e *engine) testGraph(t *testing.T) {
 	}
 	for _, test := range tests {
 		got, err := e.cached(t).Analyze(t.Context(), at(e.At("graph")), "t", "", test.text)
-		if err != nil {
-			t.Fatal(fmt.Errorf("%s: %w", test.text, err))
-		}
+		check.Must(t, err == nil, "%s: %v", test.text, err)
 		check.Equal(t, test.want, got, test.text)
 	}
 }

@@ -23,13 +23,10 @@ func TestRemoteIndicesAreNotAskedFor(t *testing.T) {
 		for range 2 {
 			_, err := c.Analyze(t.Context(), at(expression), "f", "", "x")
 			_, err2 := c.Fields(t.Context(), at(expression), "f*")
-			if errors.Is(err, ErrRemote) != remote || errors.Is(err2, ErrRemote) != remote {
-				t.Errorf("%q: errors %v and %v, remote is %v", expression, err, err2, remote)
-			}
+			check.That(t, errors.Is(err, ErrRemote) == remote && errors.Is(err2, ErrRemote) == remote, "%q: errors %v and %v, remote is %v", expression, err, err2, remote)
 		}
-		if s := c.Stats().Analysis; remote && (f.Asked("") != 0 || s.Failures != 0 || s.Hits != 2) {
-			t.Errorf("%q: %d calls, stats %+v", expression, f.Asked(""), s)
-		}
+		s := c.Stats().Analysis
+		check.That(t, !remote || f.Asked("") == 0 && s.Failures == 0 && s.Hits == 2, "%q: %d calls, stats %+v", expression, f.Asked(""), s)
 	}
 }
 
@@ -45,9 +42,7 @@ func TestOnlyOptionsOfIndicesReachAURL(t *testing.T) {
 	} {
 		f := clustertest.New().Reply("GET /i", http.StatusOK, `{}`)
 		_, err := cached(t, f).Analyze(t.Context(), Indices{"i", options}, "f", "", "x")
-		if errors.Is(err, mapping.ErrNotText) != ok || (f.Asked("") > 0) != ok {
-			t.Errorf("options %q: error %v after %d calls", options, err, f.Asked(""))
-		}
+		check.That(t, errors.Is(err, mapping.ErrNotText) == ok && (f.Asked("") > 0) == ok, "options %q: error %v after %d calls", options, err, f.Asked(""))
 	}
 }
 
@@ -64,9 +59,7 @@ func TestOptionsGoWithCallsForAnExpression(t *testing.T) {
 	}
 	// The schema, the fields and the two probes; _analyze and _termvectors go to
 	// a concrete index.
-	if n := f.Asked("ignore_unavailable=true"); n != 4 {
-		t.Errorf("%d calls have the options, want 4: %q", n, f.Calls())
-	}
+	check.Equal(t, 4, f.Asked("ignore_unavailable=true"), f.Calls())
 }
 
 func TestOptionsAreKeptApartAndForgottenTogether(t *testing.T) {
@@ -96,22 +89,15 @@ func FuzzIndicesPath(f *testing.F) {
 		u, err := url.Parse((Indices{expression, options}).path("/_search", url.Values{"filter_path": {"x"}}))
 		check.OK(t, err)
 		for name := range u.Query() {
-			if name != "filter_path" && !isOption(name) {
-				t.Errorf("parameter %q", name)
-			}
+			check.That(t, name == "filter_path" || isOption(name), "parameter %q", name)
 		}
-		if strings.Count(u.EscapedPath(), "/") != 2 || !strings.HasSuffix(u.EscapedPath(), "/_search") {
-			t.Errorf("path %s", u.EscapedPath())
-		}
-		if v := u.Query()["filter_path"]; len(v) != 1 || v[0] != "x" {
-			t.Errorf("filter %q", v)
-		}
+		check.That(t, strings.Count(u.EscapedPath(), "/") == 2 && strings.HasSuffix(u.EscapedPath(), "/_search"), "path %s", u.EscapedPath())
+		v := u.Query()["filter_path"]
+		check.That(t, len(v) == 1 && v[0] == "x", "filter %q", v)
 	})
 }
 
 func TestClosedIndicesDoNotCount(t *testing.T) {
 	s, err := ofIndices(t, "f", mapped(`"f":{"type":"keyword"}`, `"index.verified_before_close":"true"`), mapped(`"f":{"type":"text"}`, ""))
-	if err != nil || len(s.Targets) != 1 || s.Targets[0].Index != "i1" {
-		t.Errorf("%+v, %v", s, err)
-	}
+	check.That(t, err == nil && len(s.Targets) == 1 && s.Targets[0].Index == "i1", "%+v, %v", s, err)
 }

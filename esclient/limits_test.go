@@ -66,12 +66,8 @@ func TestAnIndexIsForgottenOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &Cached{}
 		c.generations.seed, c.generations.start = maphash.MakeSeed(), time.Now()
-		if !c.Forget("a") || c.Forget("a") {
-			t.Error("not forgotten, or twice")
-		}
+		check.That(t, c.Forget("a") && !c.Forget("a"), "not forgotten, or twice")
 		check.Elapse(forgetPause)
-		if !c.Forget("a") {
-			t.Error("not forgotten a second later")
-		}
+		check.That(t, c.Forget("a"), "not forgotten a second later")
 	})
 }

@@ -59,16 +59,12 @@ func TestLinearScoresAreWhatLinearSays(t *testing.T) {
 			e.Put(t, name, all...)
 			l, err := ask()
 			check.OK(t, err)
-			if l.Field != "body.akin" || l.Scripted != (kind == "script") || l.Missing != (most+1)/2.0 {
-				t.Errorf("%+v", l)
-			}
+			check.That(t, l.Field == "body.akin" && l.Scripted == (kind == "script") && l.Missing == (most+1)/2.0, "%+v", l)
 			check.Error(t, ErrNoNorms, check.ErrOf(c.Linear(t.Context(), at(e.At(name)), "body", normPath, weightsPath, "another")))
 			e.checkScores(t, name, l)
 			// Linear goes by the version where the probe tells nothing.
 			scale, err := e.about(e.At(name), l.Field).probeLinear(t.Context())
-			if !l.Scripted && (err != nil || math.Abs(scale/10_000-l.Factor) > 1e-9) {
-				t.Errorf("the probe tells of the scale %g; %v", scale, err)
-			}
+			check.That(t, l.Scripted || err == nil && math.Abs(scale/10_000-l.Factor) <= 1e-9, "the probe tells of the scale %g; %v", scale, err)
 		})
 	}
 }
@@ -96,16 +92,12 @@ func (e *engine) checkScores(t *testing.T, name string, l Linear) {
 	err = e.Client.Do(t.Context(), Call{Method: "POST", Path: IndexPath(e.At(name), "/_search"), Body: Object{
 		"size": 100, "query": Object{"term": Object{l.Field: Object{"value": "car", "boost": boost}}},
 	}}, &answer)
-	if err != nil || len(answer.Hits.Hits) != int(freqs[0]) || freqs[0] == 0 {
-		t.Fatalf("%d hits of %d: %v", len(answer.Hits.Hits), freqs[0], err)
-	}
+	check.Must(t, err == nil && len(answer.Hits.Hits) == int(freqs[0]) && freqs[0] != 0, "%d hits of %d: %v", len(answer.Hits.Hits), freqs[0], err)
 	worst := 0.0
 	for _, hit := range answer.Hits.Hits {
 		tf := strings.Count(hit.Source.Body, "cars")
 		worst = max(worst, math.Abs(hit.Score/(boost*l.Factor*idf*float64(tf))-1))
 	}
-	if !(worst <= bound) {
-		t.Errorf("a score is off by %g, at most %g is allowed; %+v", worst, bound, l)
-	}
+	check.That(t, worst <= bound, "a score is off by %g, at most %g is allowed; %+v", worst, bound, l)
 	t.Logf("scores are off by %.2g at most", worst)
 }

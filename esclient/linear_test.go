@@ -165,9 +165,7 @@ func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := linearFake(map[string]linearIndex{"i": test.index})
 			got, err := linear(t, cached(t, f))
-			if !errors.Is(err, test.err) {
-				t.Fatalf("%v, want %v", err, test.err)
-			}
+			check.Must(t, errors.Is(err, test.err), "%v, want %v", err, test.err)
 			if test.err != nil {
 				return
 			}
@@ -187,9 +185,7 @@ func TestMultiFieldHasLinearRelatives(t *testing.T) {
 		settings: similarity("type=scripted", "script.source="+mapping.LinearScript),
 	}})
 	got, err := cached(t, f).Linear(t.Context(), at("i"), "body.std", normPath, weightsPath, weightsID)
-	if err != nil || got.Field != "body.std_akin" {
-		t.Errorf("%+v, %v", got, err)
-	}
+	check.That(t, err == nil && got.Field == "body.std_akin", "%+v, %v", got, err)
 }
 
 func TestIndicesMustScoreLinearlyAlike(t *testing.T) {
@@ -250,17 +246,14 @@ func TestDocumentsMustHaveNorms(t *testing.T) {
 			for _, part := range []string{
 				`"query":{"bool":{"filter":{"exists":{"field":"body"}}}}`, `"bool":{"must_not":{"term":{"akin_norm_weights.body"`,
 			} {
-				if f.Asked(part) != 1 {
-					t.Errorf("not asked for %s: %q", part, f.Calls())
-				}
+				check.Equal(t, 1, f.Asked(part), part, f.Calls(), "not asked")
 			}
 			check.Equal(t, 0, f.Asked("terminate_after"))
 		})
 	}
 }
 
-// TestFactorWithoutAnExplanationIsThatOfTheVersion: c is (k1+1)/k1, and 1/k1
-// in OpenSearch 3, there too but for LegacyBM25.
+// C is (k1+1)/k1, and 1/k1 in OpenSearch 3, there too but for LegacyBM25.
 func TestFactorWithoutAnExplanationIsThatOfTheVersion(t *testing.T) {
 	for _, test := range []struct {
 		version, kind string
@@ -283,9 +276,7 @@ func TestFactorWithoutAnExplanationIsThatOfTheVersion(t *testing.T) {
 		})
 
 		l, err := linear(t, cached(t, f))
-		if math.Abs(l.Factor-test.want) > 1e-12 || (err == nil) != (test.want > 0) {
-			t.Errorf("%s %s: factor %g, want %g; %v", test.version, test.kind, l.Factor, test.want, err)
-		}
+		check.That(t, math.Abs(l.Factor-test.want) <= 1e-12 && (err == nil) == (test.want > 0), "%s %s: factor %g, want %g; %v", test.version, test.kind, l.Factor, test.want, err)
 	}
 }
 
@@ -315,25 +306,11 @@ func TestLinearIsRememberedAndForgotten(t *testing.T) {
 				ask(2)
 				c.Forget("i")
 				ask(3)
-				if s := c.Stats(); s.Statistics.Failures != 0 || s.Statistics.Loads != 3 || s.Statistics.Hits != 1 {
-					t.Errorf("%+v", s.Statistics)
-				}
+				s := c.Stats()
+				check.That(t, s.Statistics.Failures == 0 && s.Statistics.Loads == 3 && s.Statistics.Hits == 1, "%+v", s.Statistics)
 			})
 		})
 	}
-}
-
-func TestOtherWeightsAreAskedForAnew(t *testing.T) {
-	f := linearFake(map[string]linearIndex{"i": {body: withMulti(english), settings: similarity("type=scripted", "script.source="+mapping.LinearScript)}})
-	c := cached(t, f)
-	for range 2 {
-		for _, id := range []string{"a", "b"} {
-			if _, err := c.Linear(t.Context(), at("i"), "body", normPath, weightsPath, id); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	check.Equal(t, 2, f.Asked(`"avg"`))
 }
 
 func TestInspectionGoesOnBehindAnIndexWithoutTheText(t *testing.T) {
@@ -344,9 +321,7 @@ func TestInspectionGoesOnBehindAnIndexWithoutTheText(t *testing.T) {
 		"e":{"mappings":{"properties":{"body":{"type":"alias","path":"title.en"},"title":{"type":"text","fields":{"en":{"type":"text"}}}}},"settings":{}}}`)
 
 	all, err := client(t, f).Inspect(t.Context(), "x", "body")
-	if err != nil || len(all) != 1 {
-		t.Fatalf("%d: %v", len(all), err)
-	}
+	check.Must(t, err == nil && len(all) == 1, "%d: %v", len(all), err)
 	if e := &all[0]; e.Index != "e" || e.AliasOf != "title.en" || e.Source != "title" || e.Properties["title"] == nil {
 		t.Errorf("%+v", e)
 	}
@@ -354,17 +329,19 @@ func TestInspectionGoesOnBehindAnIndexWithoutTheText(t *testing.T) {
 	check.Error(t, mapping.ErrNotText, check.ErrOf(client(t, f).Inspect(t.Context(), "x", "body")))
 }
 
-func TestNamesThatJoinAlikeAreOtherQuestions(t *testing.T) {
+func TestOtherWeightsAndOtherNormsAreOtherQuestions(t *testing.T) {
 	f := linearFake(map[string]linearIndex{"i": {body: withMulti(english), settings: similarity("type=scripted", "script.source="+mapping.LinearScript)}})
 	c := cached(t, f)
-	if _, err := linear(t, c); err != nil {
-		t.Fatal(err)
+	for range 2 {
+		for _, id := range []string{"a", "b"} {
+			check.OK(t, check.ErrOf(c.Linear(t.Context(), at("i"), "body", normPath, weightsPath, id)))
+		}
 	}
+	check.Equal(t, 2, f.Asked(`"avg"`))
+	check.OK(t, check.ErrOf(linear(t, c)))
 	// There is no such norm: an answer could only be that to the other question.
 	l, err := c.Linear(t.Context(), at("i"), "body", normPath+"\x00"+weightsPath, weightsID, "")
-	if err == nil {
-		t.Errorf("the norm of another question: %+v", l)
-	}
+	check.That(t, err != nil, "the norm of another question: %+v", l)
 	_, _ = c.Linear(t.Context(), at("i"), "body", normPath, weightsPath+"\x00x", weightsID)
-	check.Equal(t, 3, f.Asked("GET /i?"))
+	check.Equal(t, 5, f.Asked("GET /i?"))
 }

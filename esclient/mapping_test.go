@@ -187,13 +187,9 @@ func TestSearchAnalyzerThatTheMappingLeavesOpenIsAskedFor(t *testing.T) {
 
 	s, err := client(t, f).Schema(t.Context(), "i", "a.f")
 	check.OK(t, err)
-	if s.IndexAnalyzer != "english" || s.SearchAnalyzer != "default_search" {
-		t.Errorf("analyzers %q and %q", s.IndexAnalyzer, s.SearchAnalyzer)
-	}
+	check.That(t, s.IndexAnalyzer == "english" && s.SearchAnalyzer == "default_search", "analyzers %q and %q", s.IndexAnalyzer, s.SearchAnalyzer)
 	f.Reply("GET /i/_mapping/field/a.f", http.StatusOK, `{}`)
-	if _, err := client(t, f).Schema(t.Context(), "i", "a.f"); err == nil {
-		t.Error("an answer without the analyzer was taken")
-	}
+	check.That(t, check.ErrOf(client(t, f).Schema(t.Context(), "i", "a.f")) != nil, "an answer without the analyzer was taken")
 }
 
 func TestNamedAnalyzerThatIndicesDefineDifferentlyIsMixed(t *testing.T) {
@@ -212,9 +208,8 @@ func TestNamedAnalyzerThatIndicesDefineDifferentlyIsMixed(t *testing.T) {
 
 func TestNamesOfOtherAPIsAreNotAskedFor(t *testing.T) {
 	f := clustertest.New()
-	if _, err := client(t, f).Schema(t.Context(), "_snapshot", "f"); !errors.Is(err, mapping.ErrNotText) || f.Asked("") != 0 {
-		t.Errorf("%d calls, error %v", f.Asked(""), err)
-	}
+	_, err := client(t, f).Schema(t.Context(), "_snapshot", "f")
+	check.That(t, errors.Is(err, mapping.ErrNotText) && f.Asked("") == 0, "%d calls, error %v", f.Asked(""), err)
 }
 
 func TestFilterOfTheMappingLetsTheFieldThrough(t *testing.T) {
@@ -264,12 +259,8 @@ func FuzzFindFields(f *testing.F) {
 			if target.AliasOf != "" {
 				name = target.AliasOf
 			}
-			if target.Shards < 1 || !strings.HasPrefix(name+".", target.Source+".") || !strings.HasPrefix(name, s.Nested) {
-				t.Errorf("target %+v of field %q", target, field)
-			}
+			check.That(t, target.Shards >= 1 && strings.HasPrefix(name+".", target.Source+".") && strings.HasPrefix(name, s.Nested), "target %+v of field %q", target, field)
 		}
-		if len(s.Targets) == 0 || s.Shards != shards {
-			t.Errorf("schema %+v of field %q", summary(s), field)
-		}
+		check.That(t, len(s.Targets) != 0 && s.Shards == shards, "schema %+v of field %q", summary(s), field)
 	})
 }

@@ -25,17 +25,16 @@ func TestProbesOfRecordedAnswers(t *testing.T) {
 				want = min(want, 1)
 			}
 			got, err := probe(name).about("i", "title").probeScale(t.Context(), &mapping.Schema{}, []string{"car"})
-			if err != nil || math.Abs(got-want) > 1e-6 {
-				t.Errorf("%s, %s: scale %v, %v, want %v", r.Engine, name, got, err, want)
-			}
+			check.That(t, err == nil && math.Abs(got-want) <= 1e-6, "%s, %s: scale %v, %v, want %v", r.Engine, name, got, err, want)
 		}
 		// The Elasticsearch 8 that was recorded has no painless.
 		for name, want := range map[string]bool{"scripts": !strings.HasPrefix(r.Engine, "elasticsearch-8"), "scripts barred": false} {
-			if got, err := probe(name).probeScripts(t.Context(), at("i")); got != want || err != nil {
-				t.Errorf("%s, %s: %v, %v, want %v", r.Engine, name, got, err, want)
-			}
+			got, err := probe(name).probeScripts(t.Context(), at("i"))
+			check.That(t, got == want && err == nil, "%s, %s: %v, %v, want %v", r.Engine, name, got, err, want)
 		}
 	}
+	got, err := client(t, clustertest.New().Reply("POST /i/_search", http.StatusForbidden, "{}")).probeScripts(t.Context(), at("i"))
+	check.That(t, !got && err == nil, "scripts that are forbidden: %v, %v", got, err)
 }
 
 func TestScaleOfAnExplanationThatIsNotUnderstood(t *testing.T) {
@@ -58,18 +57,15 @@ func TestScaleOfAnExplanationThatIsNotUnderstood(t *testing.T) {
 	for _, test := range tests {
 		var e ScoreExplanation
 		check.OK(t, Decode([]byte(test.explanation), &e))
-		if got, ok := e.Scale(); got != test.want || ok != test.ok {
-			t.Errorf("%s: scale %v, %v, want %v, %v", test.name, got, ok, test.want, test.ok)
-		}
+		got, ok := e.Scale()
+		check.That(t, got == test.want && ok == test.ok, "%s: scale %v, %v, want %v, %v", test.name, got, ok, test.want, test.ok)
 	}
 }
 
 func TestScaleProbeLooksForTermsThatAnIndexCanHold(t *testing.T) {
 	f := clustertest.New()
 	scale, err := client(t, f).about("i", "f").probeScale(t.Context(), &mapping.Schema{}, []string{strings.Repeat("x", maxTermBytes+1)})
-	if scale != 0 || err != nil || f.Asked("") != 0 {
-		t.Errorf("scale %v, %v, %d calls", scale, err, f.Asked(""))
-	}
+	check.That(t, scale == 0 && err == nil && f.Asked("") == 0, "scale %v, %v, %d calls", scale, err, f.Asked(""))
 }
 
 func TestScaleByVersion(t *testing.T) {
@@ -97,27 +93,6 @@ func TestScaleByVersion(t *testing.T) {
 const aBlock = `{"error":{"root_cause":[{"type":"cluster_block_exception","reason":"index [i] blocked by: [FORBIDDEN/7/index read (api)];"}],` +
 	`"type":"cluster_block_exception","reason":"index [i] blocked by: [FORBIDDEN/7/index read (api)];"},"status":403}`
 
-func TestScriptsAreUnknownWhereTheCallFails(t *testing.T) {
-	for _, tt := range []struct {
-		status int
-		body   string
-		ok     bool
-	}{
-		{http.StatusForbidden, `{}`, true},
-		{http.StatusForbidden, aBlock, false},
-		{http.StatusTooManyRequests, `{}`, false},
-		{http.StatusInternalServerError, `{}`, false},
-		{http.StatusOK, `{"_shards":{"successful":1,"failed":1}}`, false},
-		{http.StatusOK, `{"_shards":{"successful":0,"failed":0}}`, false},
-		{http.StatusOK, `x`, false},
-	} {
-		got, err := client(t, clustertest.New().Reply("POST /i/_search", tt.status, tt.body)).probeScripts(t.Context(), at("i"))
-		if got || (err == nil) != tt.ok {
-			t.Errorf("%d %s: %v, %v, want false and an answer: %v", tt.status, tt.body, got, err, tt.ok)
-		}
-	}
-}
-
 func FuzzExplanation(f *testing.F) {
 	for _, r := range clustertest.Engines(f, "testdata") {
 		for name, a := range r.Answers {
@@ -131,8 +106,7 @@ func FuzzExplanation(f *testing.F) {
 		if Decode(b, &e) != nil {
 			return
 		}
-		if scale, ok := e.Scale(); ok && !(scale > 0) || !ok && scale != 0 {
-			t.Errorf("scale %v, %v", scale, ok)
-		}
+		scale, ok := e.Scale()
+		check.That(t, (!ok || scale > 0) && (ok || scale == 0), "scale %v, %v", scale, ok)
 	})
 }

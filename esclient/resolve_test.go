@@ -38,9 +38,7 @@ func TestExpressionIsResolvedWithTheMappingOfAField(t *testing.T) {
 		c := cached(t, f)
 		for range 2 {
 			names, err := c.Resolve(t.Context(), at("live"), "body")
-			if err != nil || !slices.Equal(names, tt.want) {
-				t.Errorf("%s: %q, %v; want %q", tt.name, names, err, tt.want)
-			}
+			check.That(t, err == nil && slices.Equal(names, tt.want), "%s: %q, %v; want %q", tt.name, names, err, tt.want)
 		}
 		// The schema came in the same call.
 		if _, err := c.schema(t.Context(), c.key(at("live"), "body")); err != nil && !errors.Is(err, mapping.ErrNotText) {
@@ -55,28 +53,23 @@ func TestExpressionIsResolvedWithTheMappingOfAField(t *testing.T) {
 func TestExpressionIsResolvedWhereTheSchemaIsKnown(t *testing.T) {
 	f := clustertest.New().Reply("GET /live", http.StatusOK, `{"docs":{}}`)
 	c := cached(t, f)
-	if _, err := c.schema(t.Context(), c.key(at("live"), "body")); !errors.Is(err, mapping.ErrNotText) {
-		t.Fatal(err)
-	}
-	if names, err := c.Resolve(t.Context(), at("live"), "body"); err != nil || !slices.Equal(names, []string{"docs"}) {
-		t.Errorf("%q, %v", names, err)
-	}
+	_, err := c.schema(t.Context(), c.key(at("live"), "body"))
+	check.Must(t, errors.Is(err, mapping.ErrNotText), "%v", err)
+	names, err := c.Resolve(t.Context(), at("live"), "body")
+	check.That(t, err == nil && slices.Equal(names, []string{"docs"}), "%q, %v", names, err)
 	c.Forget("live")
 	f.Reply("GET /live", http.StatusOK, `{"docs2":{}}`)
-	if names, err := c.Resolve(t.Context(), at("live"), "body"); err != nil || !slices.Equal(names, []string{"docs2"}) {
-		t.Errorf("forgotten: %q, %v", names, err)
-	}
+	names, err = c.Resolve(t.Context(), at("live"), "body")
+	check.That(t, err == nil && slices.Equal(names, []string{"docs2"}), "forgotten: %q, %v", names, err)
 }
 
 func TestWhatCannotBeResolvedIsAnError(t *testing.T) {
 	f := clustertest.New().Reply("GET /lost", http.StatusNotFound, `{"error":{"root_cause":[{"type":"index_not_found_exception","reason":"no such index [lost]"}]},"status":404}`)
 	c := cached(t, f)
 	var refused *Error
-	if names, err := c.Resolve(t.Context(), at("lost"), "body"); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
-		t.Errorf("%q, %v", names, err)
-	}
-	if names, err := c.Resolve(t.Context(), at("eu:docs"), "body"); !errors.Is(err, ErrRemote) {
-		t.Errorf("%q, %v", names, err)
-	}
+	names, err := c.Resolve(t.Context(), at("lost"), "body")
+	check.That(t, errors.As(err, &refused) && refused.Status == http.StatusNotFound, "%q, %v", names, err)
+	names, err = c.Resolve(t.Context(), at("eu:docs"), "body")
+	check.That(t, errors.Is(err, ErrRemote), "%q, %v", names, err)
 	check.Equal(t, 1, f.Asked(""))
 }

@@ -37,9 +37,8 @@ func TestAliasThatRoutesSearchesIsTold(t *testing.T) {
 		for range 2 {
 			// Only the alias "part" has a filter.
 			a := analyze(t, c, expression, "f", "x")
-			if filtered := at(expression).mayName("part"); a.Routed != want || a.Filtered != filtered {
-				t.Errorf("%q: routed is %t, want %t, filtered is %t, want %t", expression, a.Routed, want, a.Filtered, filtered)
-			}
+			filtered := at(expression).mayName("part")
+			check.That(t, a.Routed == want && a.Filtered == filtered, "%q: routed is %t, want %t, filtered is %t, want %t", expression, a.Routed, want, a.Filtered, filtered)
 		}
 	}
 }
@@ -52,9 +51,7 @@ func TestASearchPipelineOfTheIndexFilters(t *testing.T) {
 	for pipeline, want := range map[string]bool{`"mine"`: true, `"_none"`: false} {
 		f := clustertest.New().Reply("GET ", http.StatusOK, `{"docs":`+mapped(`"f":{"type":"text"}`, `"index.search.default_pipeline":`+pipeline)+`}`)
 		a := analyze(t, cached(t, f.Reply("POST /_analyze", http.StatusOK, oneToken)), "docs", "f", "x")
-		if a.Filtered != want || (len(a.Pipelines) > 0) != want {
-			t.Errorf("%s: filtered is %t, pipelines are %q", pipeline, a.Filtered, a.Pipelines)
-		}
+		check.That(t, a.Filtered == want && (len(a.Pipelines) > 0) == want, "%s: filtered is %t, pipelines are %q", pipeline, a.Filtered, a.Pipelines)
 	}
 }
 
@@ -74,9 +71,7 @@ func TestAnalysisTellsTheNameOfItsAnalyzer(t *testing.T) {
 		{"i*", "f", "english", "english"},
 	} {
 		a, err := c.Analyze(t.Context(), at(test.index), test.field, test.analyzer, "x")
-		if err != nil || a.Analyzer != test.want {
-			t.Errorf("%s of %s by %q: %+v, %v; want %q", test.field, test.index, test.analyzer, a, err, test.want)
-		}
+		check.That(t, err == nil && a.Analyzer == test.want, "%s of %s by %q: %+v, %v; want %q", test.field, test.index, test.analyzer, a, err, test.want)
 	}
 }
 
@@ -113,9 +108,7 @@ func (e *engine) testRoutedAliases(t *testing.T) {
 	} {
 		a, err := e.cached(t).Analyze(t.Context(), at(index+suffix), "title", "", "x")
 		check.OK(t, err)
-		if a.Routed != want || a.Shards != shards {
-			t.Errorf("%s: routed is %t, want %t; %d shards", suffix, a.Routed, want, a.Shards)
-		}
+		check.That(t, a.Routed == want && a.Shards == shards, "%s: routed is %t, want %t; %d shards", suffix, a.Routed, want, a.Shards)
 		var found struct {
 			Shards struct {
 				Total int `json:"total"`
@@ -123,9 +116,7 @@ func (e *engine) testRoutedAliases(t *testing.T) {
 		}
 		r := Call{Method: http.MethodPost, Path: IndexPath(index+suffix, "/_search"), Body: Object{"size": 0}}
 		check.OK(t, e.Client.Do(t.Context(), r, &found))
-		if !a.Routed && found.Shards.Total != shards {
-			t.Errorf("%s: a search asks %d of %d shards", suffix, found.Shards.Total, shards)
-		}
+		check.That(t, a.Routed || found.Shards.Total == shards, "%s: a search asks %d of %d shards", suffix, found.Shards.Total, shards)
 	}
 }
 
@@ -140,21 +131,16 @@ func TestPipelinesThatReadTheQuery(t *testing.T) {
 		`{"request_processors":[{"of tomorrow":{}}]}`:                                                                  true,
 		`{"request_processors":1}`: true,
 	} {
-		if got := ReadsQuery([]byte(definition)); got != want {
-			t.Errorf("%s: %t, want %t", definition, got, want)
-		}
+		check.Equal(t, want, ReadsQuery([]byte(definition)), definition)
 		if definition == `{"request_processors":1}` { // no cluster takes it
 			continue
 		}
 		f := clustertest.New().Reply("GET /_search/pipeline/mine", http.StatusOK, `{"mine":`+definition+`}`)
 		c := cached(t, f)
 		for range 2 {
-			if got, err := c.ReadsQuery(t.Context(), "mine"); err != nil || got != want {
-				t.Errorf("%s: %t, %v, want %t", definition, got, err, want)
-			}
+			got, err := c.ReadsQuery(t.Context(), "mine")
+			check.That(t, err == nil && got == want, "%s: %t, %v, want %t", definition, got, err, want)
 		}
 	}
-	if _, err := cached(t, clustertest.New().Reply("GET ", http.StatusForbidden, `{"error":{"type":"security_exception"},"status":403}`)).ReadsQuery(t.Context(), "x"); err == nil {
-		t.Error("a pipeline that may not be read is read")
-	}
+	check.That(t, check.ErrOf(cached(t, clustertest.New().Reply("GET ", http.StatusForbidden, `{"error":{"type":"security_exception"},"status":403}`)).ReadsQuery(t.Context(), "x")) != nil, "a pipeline that may not be read is read")
 }

@@ -24,9 +24,8 @@ func ofOne(index, field, nested string) *mapping.Schema {
 func wantCount(t *testing.T, c *Client, s *mapping.Schema, index string, terms []string, want termCount) {
 	t.Helper()
 	got, err := c.about(index, s.Targets[0].Source).count(t.Context(), s, terms)
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(termCount{})); err != nil || diff != "" {
-		t.Errorf("%v, %s", err, diff)
-	}
+	diff := cmp.Diff(want, got, cmp.AllowUnexported(termCount{}))
+	check.That(t, err == nil && diff == "", "%v, %s", err, diff)
 }
 
 func TestTermsOfRecordedAnswersAreCounted(t *testing.T) {
@@ -44,9 +43,7 @@ func TestShardsAreAddedUp(t *testing.T) {
 	for i, index := range []string{"a", "b"} {
 		f.On("POST /"+index+"/_termvectors", func(w http.ResponseWriter, r *http.Request) {
 			shard, err := strconv.Atoi(strings.TrimPrefix(r.URL.Query().Get("preference"), "_shards:"))
-			if err != nil {
-				t.Errorf("%s is pinned to no shard", r.URL)
-			}
+			check.That(t, err == nil, "%s is pinned to no shard", r.URL)
 			n := 10*i + shard
 			_, _ = fmt.Fprintf(w, `{"term_vectors":{"f":{"field_statistics":{"doc_count":%d},"terms":{"x":{"doc_freq":%d}}}}}`, 100+n, 1+n)
 		})
@@ -74,9 +71,7 @@ func TestManyShardsAreSampledAndScaledUp(t *testing.T) {
 		path, _, _ := strings.Cut(c, "&")
 		seen[path] = true
 	}
-	if f.Asked("") != 32 || len(seen) != 32 || f.Asked("/i0/") == 0 || f.Asked("/i38/") == 0 {
-		t.Errorf("%d calls to %d shards", f.Asked(""), len(seen))
-	}
+	check.That(t, f.Asked("") == 32 && len(seen) == 32 && f.Asked("/i0/") != 0 && f.Asked("/i38/") != 0, "%d calls to %d shards", f.Asked(""), len(seen))
 }
 
 func TestCountFallsBackToASearchWhereVectorsAreRefused(t *testing.T) {
@@ -101,9 +96,7 @@ func TestOverloadedClusterIsNotAskedInAnotherWay(t *testing.T) {
 		s := ofOne("i", "f", "")
 		_, err := client(t, f).about("i", "f").count(t.Context(), s, []string{"x"})
 		var refusal *Error
-		if !errors.As(err, &refusal) || refusal.Status != status || f.Asked("_search") != 0 || s.Unvectored.Load() {
-			t.Errorf("status %d: error %v, %d searches", status, err, f.Asked("_search"))
-		}
+		check.That(t, errors.As(err, &refusal) && refusal.Status == status && f.Asked("_search") == 0 && !s.Unvectored.Load(), "status %d: error %v, %d searches", status, err, f.Asked("_search"))
 	}
 }
 
@@ -114,9 +107,8 @@ func TestCountsOfASearchThatIsNotWholeAreNotTaken(t *testing.T) {
 		`{}`,
 	} {
 		c := client(t, clustertest.New().Reply("POST /i/_search", http.StatusOK, body))
-		if n, err := c.about("i", "n.f").count(t.Context(), ofOne("i", "n.f", "n"), []string{"x"}); err == nil {
-			t.Errorf("%s: counts %+v", body, n)
-		}
+		n, err := c.about("i", "n.f").count(t.Context(), ofOne("i", "n.f", "n"), []string{"x"})
+		check.That(t, err != nil, "%s: counts %+v", body, n)
 	}
 }
 
@@ -125,9 +117,7 @@ func TestTermsThatNoIndexCanHoldAreNotAskedFor(t *testing.T) {
 		`{"term_vectors":{"f":{"field_statistics":{"doc_count":7},"terms":{"a":{"doc_freq":1},"b":{"doc_freq":2}}}}}`)
 
 	wantCount(t, client(t, f), ofOne("i", "f", ""), "i", []string{"a", strings.Repeat("é", 16384), "\xff", "b"}, termCount{7, []int64{1, 0, 0, 2}})
-	if f.Asked(`["a","b"]`) != 1 {
-		t.Errorf("asked %.200q", f.Calls())
-	}
+	check.Equal(t, 1, f.Asked(`["a","b"]`), f.Calls())
 }
 
 func TestManyTermsAreAskedForInChunks(t *testing.T) {

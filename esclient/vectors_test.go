@@ -30,14 +30,10 @@ func TestNineTenthsOfTheDocumentsMustHaveVectors(t *testing.T) {
 			c := cached(t, f)
 			for range 2 { // the second time from memory
 				mixed, err := c.Vectors(t.Context(), at("i"), "body", "akin_vector_model.body", "0123456789abcdef")
-				if (err == nil) != (test.want == nil) || errors.Is(err, ErrNoVectors) != errors.Is(test.want, ErrNoVectors) {
-					t.Errorf("%v, want %v", err, test.want)
-				}
+				check.That(t, (err == nil) == (test.want == nil) && errors.Is(err, ErrNoVectors) == errors.Is(test.want, ErrNoVectors), "%v, want %v", err, test.want)
 				check.Equal(t, err == nil && test.foreign > 0, mixed)
 			}
-			if n := f.Asked(`"akin_vector_model.body":{"value":"0123456789abcdef"`); n != 1 {
-				t.Errorf("asked %d times: %q", n, f.Calls())
-			}
+			check.Equal(t, 1, f.Asked(`"akin_vector_model.body":{"value":"0123456789abcdef"`), f.Calls(), "asked times")
 		})
 	}
 }
@@ -47,11 +43,8 @@ func TestModelsWhoseNamesJoinAlikeAreOtherQuestions(t *testing.T) {
 		`{"_shards":{"failed":0},"aggregations":{"stamped":{"doc_count":5},"others":{"doc_count":0},"foreign":{"doc_count":0}}}`)
 	c := cached(t, f)
 	for _, names := range [][2]string{{"a\x00b", "c"}, {"a", "b\x00c"}} {
-		if _, err := c.Vectors(t.Context(), at("i"), "body", names[0], names[1]); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Vectors(t.Context(), at("i"), "body", names[0], names[1])
+		check.OK(t, err)
 	}
-	if n := len(f.Calls()); n != 2 {
-		t.Errorf("%d questions, want 2: %q", n, f.Calls())
-	}
+	check.Equal(t, 2, len(f.Calls()), f.Calls())
 }

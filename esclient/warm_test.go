@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 )
 
@@ -25,9 +26,8 @@ func TestTextIndicesListsAliasesAndLeavesOutWhatHasNoText(t *testing.T) {
 		{"docs-2", []string{"other"}},
 		{"live", []string{"o.b", "title", "title.en"}},
 	}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
+	diff := cmp.Diff(want, got)
+	check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
 }
 
 func TestSampleTextIsTheFirstWordsOfADocument(t *testing.T) {
@@ -39,22 +39,18 @@ func TestSampleTextIsTheFirstWordsOfADocument(t *testing.T) {
 		{"none", `{}`, ""},
 	} {
 		f := clustertest.New().Reply("POST /i/_search", http.StatusOK, `{"hits":{"hits":[{"fields":`+c.fields+`}]}}`)
-		if got, err := client(t, f).SampleText(t.Context(), "i", "body"); err != nil || got != c.want {
-			t.Errorf("%s: got %q, %v, want %q", c.name, got, err, c.want)
-		}
+		got, err := client(t, f).SampleText(t.Context(), "i", "body")
+		check.That(t, err == nil && got == c.want, "%s: got %q, %v, want %q", c.name, got, err, c.want)
 	}
 }
 
-// TestRealEngineTellsOfItsTexts: the filters of the calls let through what is
-// needed.
+// The filters of the calls let through what is needed.
 func TestRealEngineTellsOfItsTexts(t *testing.T) {
 	e := newEngine(t)
 	index := e.At("main")
 	e.Engine.Do(t, http.MethodPut, IndexPath(index, "/_alias/"+index+"-alias"), nil)
 	all, err := e.TextIndices(t.Context(), index)
-	if err != nil || len(all) != 2 || all[1].Name != index+"-alias" || !slices.Contains(all[0].Fields, "title") || !slices.Contains(all[1].Fields, "body") {
-		t.Errorf("got %v, %v", all, err)
-	}
+	check.That(t, err == nil && len(all) == 2 && all[1].Name == index+"-alias" && slices.Contains(all[0].Fields, "title") && slices.Contains(all[1].Fields, "body"), "got %v, %v", all, err)
 	if text, err := e.SampleText(t.Context(), index, "body"); err != nil || text == "" {
 		t.Errorf("sample %q, %v", text, err)
 	}

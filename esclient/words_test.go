@@ -70,9 +70,7 @@ func TestAnalysisTellsOfFieldsWithoutWords(t *testing.T) {
 	f := clustertest.New().Reply("GET /a", http.StatusOK, index).Reply("POST /a/_analyze", http.StatusOK, `{"tokens":[{"token":"car","start_offset":0,"end_offset":3,"position":0}]}`)
 	for field, want := range map[string]string{"both": "filter edge_ngram", "index": "filter edge_ngram", "search": "filter edge_ngram", "words": ""} {
 		a, err := cached(t, f).Analyze(t.Context(), at("a"), field, "", "car")
-		if err != nil || a.NotWords != want {
-			t.Errorf("%s: %+v, %v; want %q", field, a, err, want)
-		}
+		check.That(t, err == nil && a.NotWords == want, "%s: %+v, %v; want %q", field, a, err, want)
 		// The analyzer of a clause does not change what is in the index.
 		if a, err = cached(t, f).Analyze(t.Context(), at("a"), field, "standard", "car"); err != nil || a.NotWords != want {
 			t.Errorf("%s, by another analyzer: %+v, %v; want %q", field, a, err, want)
@@ -82,8 +80,7 @@ func TestAnalysisTellsOfFieldsWithoutWords(t *testing.T) {
 		}
 	}
 	for _, field := range []string{"typed", "typed._2gram", "typed._index_prefix"} {
-		if a, err := cached(t, f).Analyze(t.Context(), at("a"), field, "", "car"); !telling(err) {
-			t.Errorf("%s: %+v, %v", field, a, err)
-		}
+		a, err := cached(t, f).Analyze(t.Context(), at("a"), field, "", "car")
+		check.That(t, telling(err), "%s: %+v, %v", field, a, err)
 	}
 }

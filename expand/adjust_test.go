@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 )
@@ -34,24 +35,17 @@ func TestAdjustedTermsCountForMoreOrLess(t *testing.T) {
 		before := boostsOf(expanded())
 		changed := expanded(Adjustment{"automobile", 0}, Adjustment{"hire", 2}, Adjustment{"lease", 0.5}, Adjustment{"unknown", 2})
 		after := boostsOf(changed)
-		if _, there := after["automobile"]; there || strings.Contains(string(changed.Body), "automobile") {
-			t.Errorf("%v: automobile is still there: %s", scoring, changed.Body)
-		}
+		_, there := after["automobile"]
+		check.That(t, !there && !strings.Contains(string(changed.Body), "automobile"), "%v: automobile is still there: %s", scoring, changed.Body)
 		for term, factor := range map[string]float64{"hire": 2, "lease": 0.5} {
-			if got, want := after[term], factor*before[term]; got < want*0.999 || got > want*1.001 {
-				t.Errorf("%v: the boost of %s is %v, want %v", scoring, term, got, want)
-			}
+			got, want := after[term], factor*before[term]
+			check.That(t, got >= want*0.999 && got <= want*1.001, "%v: the boost of %s is %v, want %v", scoring, term, got, want)
 		}
-		if first := changed.Clauses[0].Added[0].Term; first != "hire" {
-			t.Errorf("%v: %s is the first, not the one that adds most", scoring, first)
-		}
+		check.Equal(t, "hire", changed.Clauses[0].Added[0].Term, scoring)
 		none := expanded(Adjustment{"automobile", 0}, Adjustment{"hire", 0}, Adjustment{"lease", 0})
-		if none.Rewritten || none.Reason != reason.NoNeighbors {
-			t.Errorf("%v: without all terms it is rewritten: %v, %s", scoring, none.Rewritten, none.Reason)
-		}
-		if again := boostsOf(expanded()); again["automobile"] != before["automobile"] {
-			t.Errorf("%v: the next search is adjusted, too", scoring)
-		}
+		check.That(t, !none.Rewritten && none.Reason == reason.NoNeighbors, "%v: without all terms it is rewritten: %v, %s", scoring, none.Rewritten, none.Reason)
+		again := boostsOf(expanded())
+		check.That(t, again["automobile"] == before["automobile"], "%v: the next search is adjusted, too", scoring)
 	}
 }
 
@@ -61,20 +55,15 @@ func TestAdjustedTermsOfTheFirstHits(t *testing.T) {
 	_, without := expandTwice(t, &Request{Body: body, Adjusted: []Adjustment{{"tariff", 0}}})
 	_, twice := expandTwice(t, &Request{Body: body, Adjusted: []Adjustment{{"tariff", 2}}})
 	before, after := boostsOf(plain)["tariff"], boostsOf(twice)["tariff"]
-	if before == 0 || after < before*1.999 || after > before*2.001 {
-		t.Errorf("the boost is %v, and doubled %v", before, after)
-	}
-	if _, there := boostsOf(without)["tariff"]; there || strings.Contains(string(without.Body), "tariff") {
-		t.Errorf("it is still there: %s", without.Body)
-	}
+	check.That(t, before != 0 && after >= before*1.999 && after <= before*2.001, "the boost is %v, and doubled %v", before, after)
+	_, there := boostsOf(without)["tariff"]
+	check.That(t, !there && !strings.Contains(string(without.Body), "tariff"), "it is still there: %s", without.Body)
 }
 
 func TestAdjustedTermsOfTheModeHard(t *testing.T) {
 	e := hardRental(t, nil)
 	r, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(carRental), Adjusted: []Adjustment{{"lease", 0}}})
-	if err != nil || !r.Rewritten || strings.Contains(string(r.Body), "lease") || !slices.ContainsFunc(r.Clauses, func(c Explanation) bool { return c.Form == "hard" }) {
-		t.Errorf("%v, %+v", err, r)
-	}
+	check.That(t, err == nil && r.Rewritten && !strings.Contains(string(r.Body), "lease") && slices.ContainsFunc(r.Clauses, func(c Explanation) bool { return c.Form == "hard" }), "%v, %+v", err, r)
 }
 
 // The first page of a point in time is kept for all who ask for the next ones.
@@ -87,9 +76,8 @@ func TestAdjustedPagesLeaveTheNextOnes(t *testing.T) {
 	}
 	first := page("")
 	page(secondPage, Adjustment{"automobile", 0}, Adjustment{"hire", 2})
-	if next := page(secondPage); len(first) == 0 || !maps.Equal(next, first) {
-		t.Errorf("the first page adds %v, and one after an adjusted page %v", first, next)
-	}
+	next := page(secondPage)
+	check.That(t, len(first) != 0 && maps.Equal(next, first), "the first page adds %v, and one after an adjusted page %v", first, next)
 }
 
 // The terms of the first hits of an adjusted search are not those of other
@@ -101,12 +89,9 @@ func TestAdjustedFirstPageOfAPointInTimeIsNotKept(t *testing.T) {
 	req := Request{Body: []byte(pitPage(0, `{"match":{"body":"car"}}`, "")), Adjusted: []Adjustment{{"automobile", 0}}}
 	for _, hits := range [][][]FirstHit{nil, {firstHits}} {
 		req.FirstHits = hits
-		if _, err := e.Expand(t.Context(), &req); err != nil {
-			t.Fatal(err)
-		}
+		_, err := e.Expand(t.Context(), &req)
+		check.OK(t, err)
 	}
 	r, err := e.Expand(t.Context(), &Request{Body: req.Body})
-	if err != nil || r.firstPass() == nil {
-		t.Errorf("%v: the first page for others asks for no first hits of its own: %+v", err, r)
-	}
+	check.That(t, err == nil && r.firstPass() != nil, "%v: the first page for others asks for no first hits of its own: %+v", err, r)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/reason"
 )
@@ -29,15 +30,11 @@ func TestFieldsWithoutWordsAreLeftAloneUnlessTheyAreNamed(t *testing.T) {
 	b := bindings{"prefixes": {Bound: Bound{Rows: m}}, "chosen": {Bound: Bound{Rows: m, Named: true}}, "body": {Bound: Bound{Rows: m, Named: true}}}
 	for field, want := range map[string]reason.Reason{"prefixes": reason.NotWords, "chosen": "", "body": ""} {
 		r, err := New(c, b, DefaultProfile()).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"` + field + `":"car"}}}`)})
-		if err != nil || r.Rewritten != (want == "") || r.Clauses[0].Reason != want {
-			t.Errorf("%s: rewritten %v, %+v, %v; want the reason %q", field, r.Rewritten, r.Clauses, err, want)
-		}
+		check.That(t, err == nil && r.Rewritten == (want == "") && r.Clauses[0].Reason == want, "%s: rewritten %v, %+v, %v; want the reason %q", field, r.Rewritten, r.Clauses, err, want)
 	}
 	mixed := []byte(`{"query":{"multi_match":{"query":"car","fields":["prefixes","body"]}}}`)
 	r, err := New(c, b, DefaultProfile()).Expand(t.Context(), &Request{Index: "docs", Body: mixed})
-	if err != nil || !r.Rewritten || r.Clauses[0].Reason != reason.NotWords || len(r.Clauses[1].Added) == 0 {
-		t.Errorf("beside another field: %+v, %v", r, err)
-	}
+	check.That(t, err == nil && r.Rewritten && r.Clauses[0].Reason == reason.NotWords && len(r.Clauses[1].Added) != 0, "beside another field: %+v, %v", r, err)
 }
 
 func TestUnboundClausesSayWhichIndicesWereLookedAt(t *testing.T) {
@@ -49,9 +46,7 @@ func TestUnboundClausesSayWhichIndicesWereLookedAt(t *testing.T) {
 	b := bindings{"body": {Bound: Bound{Rows: m, Resolved: names}}, "few": {Bound: Bound{Resolved: names[:2]}}, "many": {Bound: Bound{Resolved: names}}}
 	for field, want := range map[string][]string{"body": nil, "few": names[:2], "many": names[:maxExplainedIndices], "none": nil} {
 		r, err := New(c, b, DefaultProfile()).Expand(t.Context(), &Request{Index: "live", Body: []byte(`{"query":{"match":{"` + field + `":"car"}}}`)})
-		if err != nil || !slices.Equal(r.Clauses[0].Indices, want) || (r.Clauses[0].Reason == reason.NoMatrix) != (field != "body") {
-			t.Errorf("%s: %+v, %v; want the indices %q", field, r.Clauses, err, want)
-		}
+		check.That(t, err == nil && slices.Equal(r.Clauses[0].Indices, want) && (r.Clauses[0].Reason == reason.NoMatrix) == (field != "body"), "%s: %+v, %v; want the indices %q", field, r.Clauses, err, want)
 	}
 }
 
@@ -61,9 +56,7 @@ func TestErrorsOfBindingsAreThoseOfTheCluster(t *testing.T) {
 	b := bindings{"lost": {err: fmt.Errorf("lost: %w", &esclient.Error{Status: 404})}, "away": {err: away}}
 	body := func(field string) []byte { return []byte(`{"query":{"match":{"` + field + `":"car"}}}`) }
 	r, err := New(c, b, DefaultProfile()).Expand(t.Context(), &Request{Index: "live", Body: body("lost")})
-	if err != nil || r.Rewritten || r.Reason != reason.UnknownToCluster {
-		t.Errorf("%+v, %v", r, err)
-	}
+	check.That(t, err == nil && !r.Rewritten && r.Reason == reason.UnknownToCluster, "%+v, %v", r, err)
 	var stage *StageError
 	if r, err := New(c, b, DefaultProfile()).Expand(t.Context(), &Request{Index: "live", Body: body("away")}); !errors.As(err, &stage) || stage.Stage != StageFields || !errors.Is(err, away) {
 		t.Errorf("%+v, %v", r, err)
@@ -71,9 +64,8 @@ func TestErrorsOfBindingsAreThoseOfTheCluster(t *testing.T) {
 	for _, mode := range []Mode{ModeHard, ModeSoft} {
 		c, m := rental(t)
 		e := New(c, m, with(func(o *Profile) { o.Mode = mode })).WithWeights(failingWeights{rentalWeights(), away})
-		if _, err := e.Expand(t.Context(), &Request{Body: []byte(carRental)}); !errors.As(err, &stage) || !errors.Is(err, away) {
-			t.Errorf("weights: %v", err)
-		}
+		_, err := e.Expand(t.Context(), &Request{Body: []byte(carRental)})
+		check.That(t, errors.As(err, &stage) && errors.Is(err, away), "weights: %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -49,9 +50,7 @@ func TestEffortFollowsTheRequestThenTheProfileThenTheMatrix(t *testing.T) {
 		got := r.Clauses[0]
 		windowed := tt.window == 0 && !strings.Contains(string(r.Body), "window_size") ||
 			strings.Contains(string(r.Body), fmt.Sprintf(`"window_size":%d,`, tt.window))
-		if got.Form != tt.form || len(got.Added) != tt.added || !windowed {
-			t.Errorf("%+v: form %q, %d terms, in %s", tt, got.Form, len(got.Added), r.Body)
-		}
+		check.That(t, got.Form == tt.form && len(got.Added) == tt.added && windowed, "%+v: form %q, %d terms, in %s", tt, got.Form, len(got.Added), r.Body)
 	}
 }
 
@@ -59,7 +58,5 @@ func TestLowEffortScoresFourTermsAndFindsByTheOthers(t *testing.T) {
 	c, m := twenty(t)
 	r := expandIn(t, c, m, with(func(o *Profile) { o.Effort = form.Low }), `{"query":{"match":{"body":"car"}}}`)
 	scored, set, found := strings.Cut(string(r.Body), `{"terms":`)
-	if !found || strings.Count(scored, `"near`) != 4 || strings.Count(set, `"near`) != 8 {
-		t.Errorf("%s, want four terms scored and eight in a set", r.Body)
-	}
+	check.That(t, found && strings.Count(scored, `"near`) == 4 && strings.Count(set, `"near`) == 8, "%s, want four terms scored and eight in a set", r.Body)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -336,9 +337,7 @@ func TestEngineCountsMinimumShouldMatch(t *testing.T) {
 	}{
 		{3.0, 5, 3}, {-2.0, 5, 3}, {"75%", 4, 3}, {"75%", 5, 3}, {"-25%", 4, 3}, {"-25%", 5, 4}, {"3<90%", 3, 3}, {"3<90%", 4, 3}, {"2<75%", 4, 3},
 	} {
-		if got := e.minimum(tt.value, tt.n); got != tt.want {
-			t.Errorf("minimum_should_match %v of %d clauses: %d, want %d", tt.value, tt.n, got, tt.want)
-		}
+		check.Equal(t, tt.want, e.minimum(tt.value, tt.n), tt.value, tt.n)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
@@ -53,9 +54,7 @@ func TestAddedTermsStandBesideTheOriginal(t *testing.T) {
 			saturate("8.5543", invert("rental", "8.5543", "1"), invert("lease", "11.4488", "0.1243"), invert("hire", "7.6803", "0.1094")),
 	} {
 		r := expandBody(t, with(func(o *Profile) { o.Scoring, o.NoRescore = scoring, true }), carRental)
-		if diff := cmp.Diff(`{"query":{"bool":{"should":[`+want+`]}}}`, rounded(r.Body)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", scoring, diff)
-		}
+		check.Equal(t, `{"query":{"bool":{"should":[`+want+`]}}}`, rounded(r.Body), scoring)
 	}
 }
 
@@ -71,9 +70,7 @@ func TestExplanationNamesEachAddedTerm(t *testing.T) {
 		LeftOut: []LeftOut{{Term: "gone", From: "rental", Similarity: 0.3, Reason: "not_in_index"}},
 	}}
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-4 })
-	if diff := cmp.Diff(want, r.Clauses, near); diff != "" {
-		t.Errorf("clauses (-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, r.Clauses, near, "clauses")
 }
 
 func TestExplanationNamesTheWordsWithoutARow(t *testing.T) {
@@ -82,9 +79,8 @@ func TestExplanationNamesTheWordsWithoutARow(t *testing.T) {
 		`{"query":{"match":{"body":"zeppelin"}}}`:                  {"zeppelin"},
 		`{"query":{"match":{"body":"car rental"}}}`:                nil,
 	} {
-		if got := expandBody(t, DefaultProfile(), body).Clauses[0].NoRow; !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", body, got, want)
-		}
+		got := expandBody(t, DefaultProfile(), body).Clauses[0].NoRow
+		check.That(t, slices.Equal(got, want), "%s: %v, want %v", body, got, want)
 	}
 }
 
@@ -99,9 +95,8 @@ func TestWeightMatchesTheEnginesFormula(t *testing.T) {
 		c.similarity = similarity
 		m := matrixOf(t, c, map[string][]simmatrix.Neighbor{"car": {{Term: "automobile", Similarity: 0.8}}})
 		r := expandIn(t, c, m, with(func(o *Profile) { o.Scoring = form.Linear }), `{"query":{"match":{"body":"car"}}}`)
-		if got := r.Clauses[0].Added[0]; got.Term != "automobile" || math.Abs(got.Boost-boost) > 1e-5 {
-			t.Errorf("similarity %v: added %+v, want automobile with boost %.5f", similarity, got, boost)
-		}
+		got := r.Clauses[0].Added[0]
+		check.That(t, got.Term == "automobile" && math.Abs(got.Boost-boost) <= 1e-5, "similarity %v: added %+v, want automobile with boost %.5f", similarity, got, boost)
 	}
 }
 
@@ -142,9 +137,7 @@ func TestSearchesLeftAlone(t *testing.T) {
 				tt.change(o)
 			}
 		})
-		if r.Reason != tt.want || r.Rewritten != (tt.want == "") {
-			t.Errorf("%s: reason %q, rewritten %t; want reason %q", name, r.Reason, r.Rewritten, tt.want)
-		}
+		check.That(t, r.Reason == tt.want && r.Rewritten == (tt.want == ""), "%s: reason %q, rewritten %t; want reason %q", name, r.Reason, r.Rewritten, tt.want)
 	}
 }
 
@@ -185,19 +178,16 @@ func TestFormFollowsWhatIsPossible(t *testing.T) {
 				query = `{"match":{"body":"car rental"}}`
 			}
 			r := expanded(t, New(c, m, DefaultProfile()), &Request{RawQuery: tt.params, Body: []byte(`{"query":` + query + tt.beside + `}`)})
-			if got := r.Clauses[0]; got.Form != tt.form || got.Reason != tt.reason {
-				t.Errorf("form %q, reason %q; want %q, %q", got.Form, got.Reason, tt.form, tt.reason)
-			}
+			got := r.Clauses[0]
+			check.That(t, got.Form == tt.form && got.Reason == tt.reason, "form %q, reason %q; want %q, %q", got.Form, got.Reason, tt.form, tt.reason)
 			wantDFS := c.shards > 1 && tt.form == "saturated" && tt.beside == "" || strings.Contains(tt.params, dsl.DFS)
-			if got := strings.Contains(r.RawQuery, dsl.DFS); got != wantDFS {
-				t.Errorf("raw query %q, want dfs %t", r.RawQuery, wantDFS)
-			}
+			check.Equal(t, wantDFS, strings.Contains(r.RawQuery, dsl.DFS), r.RawQuery, "raw query dfs")
 		})
 	}
 }
 
-// TestFieldsOfOtherAnalyzersAreNotSearchedTogether: the engine would look for
-// each added word in both fields together, and for the original's in each apart.
+// The engine would look for each added word in both fields together, and for
+// the original's in each apart.
 func TestFieldsOfOtherAnalyzersAreNotSearchedTogether(t *testing.T) {
 	for name, tt := range map[string]struct {
 		analyzers map[string]string
@@ -213,9 +203,7 @@ func TestFieldsOfOtherAnalyzersAreNotSearchedTogether(t *testing.T) {
 			`{"combined_fields":{"query":"car","fields":["body","title"]` + tt.options + `}}`,
 		} {
 			r := expandRequest(t, &Request{Body: []byte(`{"query":` + query + `}`)}, func(c *fakeCluster, _ *Profile) { c.analyzers = tt.analyzers })
-			if r.Reason != tt.want || r.Rewritten != (tt.want == "") {
-				t.Errorf("%s: rewritten %t, reason %q; want %q: %s", name, r.Rewritten, r.Reason, tt.want, query)
-			}
+			check.That(t, r.Reason == tt.want && r.Rewritten == (tt.want == ""), "%s: rewritten %t, reason %q; want %q: %s", name, r.Rewritten, r.Reason, tt.want, query)
 		}
 	}
 }
@@ -223,13 +211,9 @@ func TestFieldsOfOtherAnalyzersAreNotSearchedTogether(t *testing.T) {
 func TestFieldsThatDoNotMatchDoNotScore(t *testing.T) {
 	query := `{"query":{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}}`
 	r := expandBody(t, with(func(o *Profile) { o.SameMatches = true }), query)
-	if n := strings.Count(string(r.Body), `"minimum_should_match":"100%"`); n != 2 {
-		t.Errorf("%d of 2 fields count their words:\n%s", n, r.Body)
-	}
+	check.Equal(t, 2, strings.Count(string(r.Body), `"minimum_should_match":"100%"`), string(r.Body))
 	r = expandBody(t, with(func(o *Profile) { o.SameMatches = true }), strings.Replace(query, `,"title"`, "", 1))
-	if strings.Contains(string(r.Body), "minimum_should_match") {
-		t.Errorf("a single field counts what its filter has counted:\n%s", r.Body)
-	}
+	check.That(t, !strings.Contains(string(r.Body), "minimum_should_match"), "a single field counts what its filter has counted:\n%s", r.Body)
 }
 
 func TestAddedTermsAreSharedBetweenClauses(t *testing.T) {
@@ -250,13 +234,9 @@ func TestAddedTermsAreSharedBetweenClauses(t *testing.T) {
 			var got []int
 			for _, c := range r.Clauses {
 				got = append(got, len(c.Added))
-				if (c.Reason == "") != (len(c.Added) > 0) {
-					t.Errorf("%d terms added, reason %q", len(c.Added), c.Reason)
-				}
+				check.That(t, (c.Reason == "") == (len(c.Added) > 0), "%d terms added, reason %q", len(c.Added), c.Reason)
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("added terms (-want +got):\n%s", diff)
-			}
+			check.Equal(t, tt.want, got, "added terms")
 		})
 	}
 }
@@ -298,32 +278,32 @@ func TestExplanationSaysWhichNeighborsAreLeftOutAndWhy(t *testing.T) {
 		for _, l := range r.Clauses[0].LeftOut {
 			got = append(got, fmt.Sprintf("%s %s %.2f %s", l.From, l.Term, l.Similarity, l.Reason))
 		}
-		if diff := cmp.Diff(tt.want, got); diff != "" || r.Clauses[0].Reason != tt.reason {
-			t.Errorf("%s: reason %q, want %q; left out (-want +got):\n%s", tt.query, r.Clauses[0].Reason, tt.reason, diff)
-		}
+		diff := cmp.Diff(tt.want, got)
+		check.That(t, diff == "" && r.Clauses[0].Reason == tt.reason, "%s: reason %q, want %q; left out (-want +got):\n%s", tt.query, r.Clauses[0].Reason, tt.reason, diff)
 	}
 }
 
 func TestFailuresNameTheirStage(t *testing.T) {
 	boom := errors.New("boom")
-	for stage, set := range map[Stage]func(c *fakeCluster, m *fakeMatrix){
-		StageAnalyze:    func(c *fakeCluster, _ *fakeMatrix) { c.analyzeErr = boom },
-		StageRows:       func(_ *fakeCluster, m *fakeMatrix) { m.err = boom },
-		StageStatistics: func(c *fakeCluster, _ *fakeMatrix) { c.statisticsErr = boom },
+	for _, tt := range []struct {
+		mode  Mode
+		stage Stage
+		set   func(c *fakeCluster, m *fakeMatrix, f *fakeWeights)
+	}{
+		{ModeBM25, StageAnalyze, func(c *fakeCluster, _ *fakeMatrix, _ *fakeWeights) { c.analyzeErr = boom }},
+		{ModeBM25, StageRows, func(_ *fakeCluster, m *fakeMatrix, _ *fakeWeights) { m.err = boom }},
+		{ModeBM25, StageStatistics, func(c *fakeCluster, _ *fakeMatrix, _ *fakeWeights) { c.statisticsErr = boom }},
+		{ModeHard, StageLinear, func(_ *fakeCluster, _ *fakeMatrix, f *fakeWeights) { f.linearErr = boom }},
+		{ModeHard, StageWeights, func(_ *fakeCluster, _ *fakeMatrix, f *fakeWeights) { f.rowsErr = boom }},
+		{ModeHard, StageStatistics, func(c *fakeCluster, _ *fakeMatrix, _ *fakeWeights) { c.statisticsErr = boom }},
 	} {
-		for name, body := range map[string]string{
-			"one field":  carRental,
-			"two fields": `{"query":{"multi_match":{"query":"car","fields":["a","b"]}}}`,
-		} {
-			t.Run(string(stage)+", "+name, func(t *testing.T) {
-				c, m := rental(t)
-				set(c, m)
-				r, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{Body: []byte(body)})
-				var failure *StageError
-				if r != nil || !errors.As(err, &failure) || failure.Stage != stage || !errors.Is(err, boom) {
-					t.Errorf("result %v, error %v; want an error of stage %s", r, err, stage)
-				}
-			})
+		for _, body := range []string{carRental, `{"query":{"multi_match":{"query":"car","fields":["body","title"]}}}`} {
+			c, m := rental(t)
+			f := rentalWeights()
+			tt.set(c, m, f)
+			r, err := New(c, m, with(func(o *Profile) { o.Mode = tt.mode })).WithWeights(f).Expand(t.Context(), &Request{Body: []byte(body)})
+			var failure *StageError
+			check.That(t, r == nil && errors.As(err, &failure) && failure.Stage == tt.stage && errors.Is(err, boom), "result %v, error %v; want an error of stage %s", r, err, tt.stage)
 		}
 	}
 }

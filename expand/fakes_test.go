@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/simmatrix"
@@ -167,9 +168,7 @@ func matrixOf(tb testing.TB, c *fakeCluster, rows map[string][]simmatrix.Neighbo
 		}
 		slices.SortStableFunc(neighbors, func(a, b simmatrix.Neighbor) int { return cmp.Compare(b.Similarity, a.Similarity) })
 		row, err := simmatrix.PackRow(uint32(c.docFreqs[term]), neighbors)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		check.OK(tb, err)
 		m.rows[term] = row
 	}
 	return m
@@ -199,9 +198,7 @@ func with(change func(o *Profile)) Profile {
 func expanded(tb testing.TB, e *Expander, req *Request) *Result {
 	tb.Helper()
 	r, err := e.Expand(tb.Context(), req)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return r
 }
 
@@ -210,15 +207,4 @@ func expandBody(tb testing.TB, o Profile, body string) *Result {
 	c, m := rental(tb)
 	r := expanded(tb, New(c, m, o), &Request{Index: "docs", Body: []byte(body)})
 	return r
-}
-
-// watched notes the indices that it is asked about.
-type watched struct {
-	*fakeCluster
-	indices esclient.Indices
-}
-
-func (w *watched) Analyze(ctx context.Context, indices esclient.Indices, field, analyzer, text string) (*esclient.Analysis, error) {
-	w.indices = indices
-	return w.fakeCluster.Analyze(ctx, indices, field, analyzer, text)
 }

@@ -9,8 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
 )
@@ -49,23 +48,18 @@ func TestFirstPassAsksForTheFirstHitsOnly(t *testing.T) {
 		Body: []byte(`{"aggs":{"a":{"terms":{"field":"b"}}},"query":{"match":{"body":"car"}},"from":20,"size":5,"search_after":[1],` +
 			`"post_filter":{"term":{"a":"b"}},"highlight":{"fields":{"body":{}}},"_source":["a"],"suggest":{}}`),
 	})
-	if first.firstPass() == nil {
-		t.Fatalf("%+v", first)
-	}
+	check.Must(t, first.firstPass() != nil, "%+v", first)
 	p := first.firstPass()
 	var body map[string]json.RawMessage
-	if err := json.Unmarshal(p.Body, &body); err != nil {
-		t.Fatalf("%v: %s", err, p.Body)
-	}
+	err := json.Unmarshal(p.Body, &body)
+	check.Must(t, err == nil, "%v: %s", err, p.Body)
 	var names []string
 	for name := range body {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	want := []string{"_source", "from", "post_filter", "query", "seq_no_primary_term", "size", "track_total_hits", "version"}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, names)
 	if p.Index != "docs" || p.RawQuery != "routing=a&preference=b&expand_wildcards=all" || string(body["size"]) != "10" ||
 		!strings.Contains(string(body["query"]), "automobile") || !slices.Equal(p.Fields, []string{"body"}) {
 		t.Errorf("%s?%s %s of %v", p.Index, p.RawQuery, p.Body, p.Fields)
@@ -76,28 +70,23 @@ func TestFirstPassOfVectorsBesideTheQueryTakesTheSearchType(t *testing.T) {
 	c, m := rental(t)
 	c.shards = 5
 	r, err := New(c, m, with(feedback)).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"knn":{},` + carRental[1:])})
-	if err != nil || r.firstPass() == nil {
-		t.Fatalf("%v, %+v", err, r)
-	}
-	if p := r.firstPass(); p.RawQuery != "search_type=dfs_query_then_fetch" || strings.Contains(string(p.Body), "knn") || r.RawQuery != "" {
-		t.Errorf("first pass ?%s %s, then ?%s", p.RawQuery, p.Body, r.RawQuery)
-	}
+	check.Must(t, err == nil && r.firstPass() != nil, "%v, %+v", err, r)
+	p := r.firstPass()
+	check.That(t, p.RawQuery == "search_type=dfs_query_then_fetch" && !strings.Contains(string(p.Body), "knn") && r.RawQuery == "", "first pass ?%s %s, then ?%s", p.RawQuery, p.Body, r.RawQuery)
 }
 
-// Related words bring few documents among the first ten, and cost a third of
-// the price of a first pass.
-func TestRescoredFirstPassFindsByTheTextItself(t *testing.T) {
+// The first pass finds by the text itself: related words bring few documents
+// among the first ten, and cost a third of its price. What the first hits hold
+// stands in the rescore only: in the query it would cost most.
+func TestRescoredSearchesAreFoundWithoutTheFirstHits(t *testing.T) {
 	first, second := expandTwice(t, &Request{Body: []byte(`{"query":{"match":{"body":"car"}}}`)})
-	var body struct{ Query, Rescore json.RawMessage }
-	if err := json.Unmarshal(first.firstPass().Body, &body); err != nil {
-		t.Fatal(err)
-	}
-	if string(body.Query) != `{"match":{"body":"car"}}` || !strings.Contains(string(body.Rescore), "automobile") {
-		t.Errorf("%s", first.firstPass().Body)
-	}
-	if found, _, _ := strings.Cut(string(second.Body), "rescore"); !strings.Contains(found, "automobile") {
-		t.Errorf("the search itself: %s", second.Body)
-	}
+	var pass, sent struct{ Query, Rescore json.RawMessage }
+	check.OK(t, json.Unmarshal(first.firstPass().Body, &pass))
+	check.OK(t, json.Unmarshal(second.Body, &sent))
+	check.Equal(t, `{"match":{"body":"car"}}`, string(pass.Query))
+	check.That(t, strings.Contains(string(pass.Rescore), "automobile"), "%s", first.firstPass().Body)
+	found, ordered := string(sent.Query), string(sent.Rescore)
+	check.That(t, strings.Contains(found, "automobile") && !strings.Contains(found, "tariff") && strings.Contains(ordered, "tariff"), "%s", second.Body)
 }
 
 func TestSearchesWithoutOrderHaveNoFirstPass(t *testing.T) {
@@ -107,9 +96,8 @@ func TestSearchesWithoutOrderHaveNoFirstPass(t *testing.T) {
 		"sorted":  {Body: []byte(`{"sort":["date"],"query":{"match":{"body":"car"}}}`)},
 		"explain": {Endpoint: EndpointExplain, Body: []byte(`{"query":{"match":{"body":"car"}}}`)},
 	} {
-		if first, _ := expandTwice(t, req); first.firstPass() != nil {
-			t.Errorf("%s: %s", name, first.firstPass().Body)
-		}
+		first, _ := expandTwice(t, req)
+		check.That(t, first.firstPass() == nil, "%s: %+v", name, first.firstPass())
 	}
 }
 
@@ -117,9 +105,7 @@ func TestSearchesWithoutOrderHaveNoFirstPass(t *testing.T) {
 func TestFeedbackOrdersWhatTheSearchFinds(t *testing.T) {
 	for _, c := range []struct{ name, text string }{{"with neighbors", "car"}, {"without neighbors", "cheap"}} {
 		first, second := expandTwice(t, &Request{Body: []byte(`{"query":{"match":{"body":"` + c.text + `"}}}`)}, func(o *Profile) { o.NoRescore = true })
-		if first.firstPass() == nil || second.firstPass() != nil || !second.Rewritten {
-			t.Fatalf("%s: %+v, then %+v", c.name, first, second)
-		}
+		check.Must(t, first.firstPass() != nil && second.firstPass() == nil && second.Rewritten, "%s: %+v, then %+v", c.name, first, second)
 		var body struct {
 			Query struct {
 				Bool struct {
@@ -133,30 +119,11 @@ func TestFeedbackOrdersWhatTheSearchFinds(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal(second.Body, &body); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal(second.Body, &body))
 		q := body.Query.Bool
-		if len(q.Must) != 1 || len(q.Should) != 2 || q.Should[0].Term["body"].Value != "tariff" || q.Should[0].Term["body"].Boost <= 0 {
-			t.Errorf("%s: %s", c.name, second.Body)
-		}
+		check.That(t, len(q.Must) == 1 && len(q.Should) == 2 && q.Should[0].Term["body"].Value == "tariff" && q.Should[0].Term["body"].Boost > 0, "%s: %s", c.name, second.Body)
 		f := second.Clauses[0].Feedback
-		if len(f) != 2 || f[0].Term != "tariff" || !slices.Equal(f[0].Documents, []string{"1", "2"}) {
-			t.Errorf("%s: explained as %+v", c.name, f)
-		}
-	}
-}
-
-// Where hits are rescored, the query that finds them has no terms of feedback:
-// there they would cost most.
-func TestFeedbackStandsOnlyInTheRescore(t *testing.T) {
-	_, second := expandTwice(t, &Request{Body: []byte(`{"query":{"match":{"body":"car"}}}`)})
-	var body struct{ Query, Rescore json.RawMessage }
-	if err := json.Unmarshal(second.Body, &body); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(string(body.Query), "tariff") || !strings.Contains(string(body.Rescore), "tariff") {
-		t.Errorf("%s", second.Body)
+		check.That(t, len(f) == 2 && f[0].Term == "tariff" && slices.Equal(f[0].Documents, []string{"1", "2"}), "%s: explained as %+v", c.name, f)
 	}
 }
 
@@ -166,57 +133,36 @@ func TestLongTextsAreExpandedByTheirMostTellingTerms(t *testing.T) {
 	res, err := New(c, m, with(func(o *Profile) { o.MaxQueryTerms = 2 })).Expand(t.Context(), &Request{
 		Index: "docs", Body: []byte(`{"query":{"match":{"body":"plain car rental"}}}`),
 	})
-	if err != nil || !res.Rewritten || res.Clauses[0].Reason != "" || len(res.Clauses[0].Terms) != 3 || len(res.Clauses[0].Added) == 0 {
-		t.Errorf("%v %+v", err, res)
-	}
+	check.That(t, err == nil && res.Rewritten && res.Clauses[0].Reason == "" && len(res.Clauses[0].Terms) == 3 && len(res.Clauses[0].Added) != 0, "%v %+v", err, res)
 }
 
-// All pages of a point in time have what the first one got, and ask no more.
+// All pages of a point in time have what the first one got, and ask no more: no
+// feedback where its second expansion failed.
 func TestPagesOfAPointInTimeKeepTheFeedback(t *testing.T) {
-	c, m := rental(t)
-	c.docFreqs["tariff"] = 7
-	e := New(c, m, with(feedback))
-	page := func(after string, hits [][]FirstHit) *Result {
-		res, err := e.Expand(t.Context(), &Request{
-			Body: []byte(`{"query":{"match":{"body":"car"}},"pit":{"id":"` + pitIDs[0].id + `"}` + after + `}`), FirstHits: hits,
-		})
-		if err != nil {
-			t.Fatal(err)
+	for _, failure := range []error{nil, errors.New("no statistics")} {
+		c, m := rental(t)
+		c.docFreqs["tariff"] = 7
+		e := New(c, m, with(feedback))
+		page := func(after string, hits [][]FirstHit) (*Result, error) {
+			body := `{"query":{"match":{"body":"car"}},"pit":{"id":"` + pitIDs[0].id + `"}` + after + `}`
+			return e.Expand(t.Context(), &Request{Body: []byte(body), FirstHits: hits})
 		}
-		return res
-	}
-	if first := page("", nil); first.firstPass() == nil {
-		t.Fatalf("%+v", first)
-	}
-	with := page("", [][]FirstHit{firstHits})
-	next := page(`,"search_after":[1]`, nil)
-	if next.firstPass() != nil || len(next.Clauses) != 1 || len(next.Clauses[0].Feedback) != len(with.Clauses[0].Feedback) || len(with.Clauses[0].Feedback) == 0 {
-		t.Errorf("first %+v\nnext %+v", with.Clauses, next)
-	}
-}
-
-// A page that goes out without feedback, because the second expansion failed,
-// is followed by pages without.
-func TestPagesAfterAFailedSecondExpansionHaveNoFeedback(t *testing.T) {
-	c, m := rental(t)
-	e := New(c, m, with(feedback))
-	page := func(after string, hits [][]FirstHit) (*Result, error) {
-		return e.Expand(t.Context(), &Request{
-			Body: []byte(`{"query":{"match":{"body":"car"}},"pit":{"id":"` + pitIDs[0].id + `"}` + after + `}`), FirstHits: hits,
-		})
-	}
-	first, err := page("", nil)
-	if err != nil || first.firstPass() == nil {
-		t.Fatalf("%v %+v", err, first)
-	}
-	c.statisticsErr = errors.New("no statistics")
-	if _, err := page("", [][]FirstHit{firstHits}); err == nil {
-		t.Fatal("no error")
-	}
-	c.statisticsErr = nil
-	next, err := page(`,"search_after":[1]`, nil)
-	if err != nil || !next.Rewritten || next.firstPass() != nil || foundTerms(next)[0] != foundTerms(first)[0] || len(next.Clauses[0].Feedback) > 0 {
-		t.Errorf("%v %+v", err, next)
+		first, err := page("", nil)
+		check.Must(t, err == nil && first.firstPass() != nil, "%v %+v", err, first)
+		want := 0
+		c.statisticsErr = failure
+		if with, err := page("", [][]FirstHit{firstHits}); failure == nil {
+			check.OK(t, err)
+			want = len(with.Clauses[0].Feedback)
+			check.That(t, want > 0, "%+v", with)
+		} else {
+			check.Error(t, failure, err)
+		}
+		c.statisticsErr = nil
+		next, err := page(`,"search_after":[1]`, nil)
+		check.Must(t, err == nil && next.Rewritten && next.firstPass() == nil && len(next.Clauses) == 1, "%v %+v", err, next)
+		check.Equal(t, foundTerms(first), foundTerms(next))
+		check.Equal(t, want, len(next.Clauses[0].Feedback), failure)
 	}
 }
 
@@ -228,9 +174,7 @@ func TestEachSliceHasFeedbackOfItsOwn(t *testing.T) {
 		r, err := e.Expand(t.Context(), &Request{
 			Body: fmt.Appendf(nil, `{"query":{"match":{"body":"car"}},"slice":{"id":%d,"max":2},"pit":{"id":"%s"}}`, id, pitIDs[0].id),
 		})
-		if err != nil || r.firstPass() == nil || strings.Contains(string(r.firstPass().Body), "slice") {
-			t.Errorf("slice %d: %v %+v", id, err, r)
-		}
+		check.That(t, err == nil && r.firstPass() != nil && !strings.Contains(string(r.firstPass().Body), "slice"), "slice %d: %v %+v", id, err, r)
 	}
 }
 
@@ -241,9 +185,8 @@ func TestNoFeedbackWhereItWouldFindOrShowMore(t *testing.T) {
 		"secured, explained": {Body: []byte(`{"explain":true,"query":{"match":{"body":"car"}}}`), Allowed: allowed},
 		"secured, profiled":  {Body: []byte(`{"profile":true,"query":{"match":{"body":"car"}}}`), Allowed: allowed},
 	} {
-		if first, _ := expandTwice(t, req, func(o *Profile) { o.NormalizeScores = true }); first.firstPass() != nil || !first.Rewritten {
-			t.Errorf("%s: %+v", name, first)
-		}
+		first, _ := expandTwice(t, req, func(o *Profile) { o.NormalizeScores = true })
+		check.That(t, first.firstPass() == nil && first.Rewritten, "%s: %+v", name, first)
 	}
 }
 
@@ -254,30 +197,21 @@ func TestFeedbackIsTakenBackFirst(t *testing.T) {
 	e := New(c, m, with(func(o *Profile) { feedback(o); o.NoRescore, o.Scoring = true, form.Linear }))
 	req := &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"car"}}}`), FirstHits: [][]FirstHit{firstHits}}
 	all, err := e.Expand(t.Context(), req)
-	if err != nil || len(all.Clauses[0].Feedback) != 2 {
-		t.Fatalf("%v %+v", err, all)
-	}
+	check.Must(t, err == nil && len(all.Clauses[0].Feedback) == 2, "%v %+v", err, all)
 	for limit := all.ClauseCount - 1; limit > 0; limit-- {
 		e.limits.set(Limit{Kind: LimitClauses, Index: "docs"}, int64(limit), false)
 		r, err := e.Expand(t.Context(), req)
-		if err != nil || r.ClauseCount > limit {
-			t.Fatalf("limit %d: %v %+v", limit, err, r)
-		}
-		if n := len(r.Clauses[0].Feedback); n > 0 && len(r.Clauses[0].Added) < len(all.Clauses[0].Added) {
-			t.Errorf("limit %d: %d terms of feedback and %d added ones", limit, n, len(r.Clauses[0].Added))
-		}
+		check.Must(t, err == nil && r.ClauseCount <= limit, "limit %d: %v %+v", limit, err, r)
+		n := len(r.Clauses[0].Feedback)
+		check.That(t, n <= 0 || len(r.Clauses[0].Added) >= len(all.Clauses[0].Added), "limit %d: %d terms of feedback and %d added ones", limit, n, len(r.Clauses[0].Added))
 	}
 }
 
 func TestOnlyTheFirstSearchesOfManyHaveFeedback(t *testing.T) {
 	lines := strings.Repeat("{}\n"+`{"query":{"match":{"body":"car"}}}`+"\n", maxReranked+3)
 	first, second := expandTwice(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte(lines)})
-	if len(first.Parts) != maxReranked+3 || first.Parts[maxReranked-1].FirstPass == nil || first.Parts[maxReranked].FirstPass != nil || first.TooManyFirstPasses != 3 {
-		t.Errorf("%d searches, too many first passes: %d", len(first.Parts), first.TooManyFirstPasses)
-	}
-	if !second.Rewritten {
-		t.Errorf("%+v", second)
-	}
+	check.That(t, len(first.Parts) == maxReranked+3 && first.Parts[maxReranked-1].FirstPass != nil && first.Parts[maxReranked].FirstPass == nil && first.TooManyFirstPasses == 3, "%d searches, too many first passes: %d", len(first.Parts), first.TooManyFirstPasses)
+	check.That(t, second.Rewritten, "%+v", second)
 }
 
 // firstPass returns that of a single search, nil for none.

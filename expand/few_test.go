@@ -3,7 +3,7 @@ package expand
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestBelowSaysWhichSearchesWaitForTheOriginal(t *testing.T) {
@@ -39,20 +39,15 @@ func TestBelowSaysWhichSearchesWaitForTheOriginal(t *testing.T) {
 		"several at once": {EndpointMultiSearch, "", "{}\n{\"aggs\":{}," + match + "}\n", nil},
 	} {
 		req := &Request{Endpoint: tt.endpoint, Index: "docs", RawQuery: tt.rawQuery, Body: []byte(tt.body)}
-		if diff := cmp.Diff(tt.want, New(nil, nil, with(func(o *Profile) { o.When = FewHits })).Below(req)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-		if got := New(nil, nil, DefaultProfile()).Below(req); got != nil {
-			t.Errorf("%s: without the setting it waits: %v", name, got)
-		}
+		check.Equal(t, tt.want, New(nil, nil, with(func(o *Profile) { o.When = FewHits })).Below(req), name)
+		got := New(nil, nil, DefaultProfile()).Below(req)
+		check.That(t, got == nil, "%s: without the setting it waits: %v", name, got)
 	}
 }
 
 func TestOnlyKeepsSomeOfSeveralSearches(t *testing.T) {
 	const first, second, third = "{\"index\":\"a\"}\n{\"query\":{}}\n", "{}\n{}\n", "\n{\"size\":3}\n"
 	for want, some := range map[string][]int{first: {0}, second + third: {1, 2}, first + third: {0, 2}, "{}" + third: {2}, "": {}} {
-		if got := string(Only(&Request{Endpoint: EndpointMultiSearch, Body: []byte(first + second + third)}, some)); got != want {
-			t.Errorf("of %v: %q, want %q", some, got, want)
-		}
+		check.Equal(t, want, string(Only(&Request{Endpoint: EndpointMultiSearch, Body: []byte(first + second + third)}, some)), some)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/reason"
 )
@@ -61,12 +62,9 @@ func TestSearchesThatAreNotRankedHard(t *testing.T) {
 			e := hardRental(t, tt.change)
 			r := expandHard(t, e, tt.req)
 			bm25 := expandHard(t, e.With(func() Profile { o := e.profile; o.Mode = ModeBM25; return o }()), tt.req)
-			if diff := cmp.Diff(string(bm25.Body), string(r.Body)); diff != "" || r.RawQuery != bm25.RawQuery {
-				t.Errorf("not written as in ModeBM25 (-bm25 +got):\n%s", diff)
-			}
-			if !r.Rewritten {
-				t.Error("not rewritten at all")
-			}
+			diff := cmp.Diff(string(bm25.Body), string(r.Body))
+			check.That(t, diff == "" && r.RawQuery == bm25.RawQuery, "not written as in ModeBM25 (-bm25 +got):\n%s", diff)
+			check.That(t, r.Rewritten, "not rewritten at all")
 			said := 0
 			for i, c := range r.Clauses {
 				switch {
@@ -76,21 +74,18 @@ func TestSearchesThatAreNotRankedHard(t *testing.T) {
 					t.Errorf("clause %d, form %q, says %q, want %q", i, c.Form, c.Reason, tt.want)
 				}
 			}
-			if said == 0 {
-				t.Errorf("no clause says %q: %+v", tt.want, r.Clauses)
-			}
+			check.That(t, said != 0, "no clause says %q: %+v", tt.want, r.Clauses)
 		})
 	}
 	t.Run("nothing to ask", func(t *testing.T) {
 		c, m := rental(t)
 		o := with(func(o *Profile) { o.Mode = ModeHard })
-		if r := expandHard(t, New(c, m, o), Request{Body: []byte(carRental)}); r.Clauses[0].Reason != reason.NoWeights {
-			t.Errorf("without weights: %q", r.Clauses[0].Reason)
-		}
+		r := expandHard(t, New(c, m, o), Request{Body: []byte(carRental)})
+		check.That(t, r.Clauses[0].Reason == reason.NoWeights, "without weights: %q", r.Clauses[0].Reason)
 	})
 }
 
-// TestHardFormOfSearchesWithMoreInThem: these stay in the mode.
+// These stay in the mode.
 func TestHardFormOfSearchesWithMoreInThem(t *testing.T) {
 	for name, query := range map[string]string{
 		"other queries":          `{"bool":{"must":[{"match":{"body":"car"}},{"term":{"body":"x"}}],"filter":[{"match":{"sku":"y"}}]}}`,
@@ -106,12 +101,9 @@ func TestHardFormOfSearchesWithMoreInThem(t *testing.T) {
 			body := []byte(`{"query":` + query + `}`)
 			r := expandHard(t, e, Request{Body: body})
 			hard := slices.ContainsFunc(r.Clauses, func(c Explanation) bool { return c.Form == "hard" && c.Reason == "" })
-			if !hard || !strings.Contains(string(r.Body), "reciprocal") {
-				t.Errorf("clauses %+v of %s", r.Clauses, r.Body)
-			}
-			if err := strip(body, r.Body); err != nil {
-				t.Error(err)
-			}
+			check.That(t, hard && strings.Contains(string(r.Body), "reciprocal"), "clauses %+v of %s", r.Clauses, r.Body)
+			err := strip(body, r.Body)
+			check.Error(t, nil, err)
 		})
 	}
 }
@@ -132,9 +124,7 @@ func TestHardFormWithoutScores(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := expandHard(t, hardRental(t, func(c *fakeCluster, _ *fakeWeights, o *Profile) { c.shards, o.SameMatches = 3, tt.matching }), tt.req)
-			if string(r.Body) != tt.want || r.Clauses[0].Reason != tt.reason || r.RawQuery != "" && r.Rewritten {
-				t.Errorf("raw query %q, body %s, clauses %+v", r.RawQuery, r.Body, r.Clauses)
-			}
+			check.That(t, string(r.Body) == tt.want && r.Clauses[0].Reason == tt.reason && (r.RawQuery == "" || !r.Rewritten), "raw query %q, body %s, clauses %+v", r.RawQuery, r.Body, r.Clauses)
 		})
 	}
 }
@@ -148,15 +138,11 @@ func TestHardFormOfSeveralShardsGathersStatistics(t *testing.T) {
 			e := hardRental(t, func(c *fakeCluster, f *fakeWeights, _ *Profile) { c.shards, f.scripted = 3, scripted })
 			r := expandHard(t, e, Request{Endpoint: endpoint, RawQuery: "a=b", Body: []byte(tt.body)})
 			said := r.RawQuery + string(r.Body)
-			if !r.Rewritten || strings.Contains(said, tt.want) != !scripted || !strings.Contains(said, "reciprocal") {
-				t.Errorf("endpoint %d, scripted %t: %s", endpoint, scripted, said)
-			}
+			check.That(t, r.Rewritten && strings.Contains(said, tt.want) == !scripted && strings.Contains(said, "reciprocal"), "endpoint %d, scripted %t: %s", endpoint, scripted, said)
 		}
 	}
 	// Of these, a script scores on one document what it scores on another.
 	e := hardRental(t, func(c *fakeCluster, f *fakeWeights, _ *Profile) { c.shards, c.routed, f.scripted = 3, true, true })
 	r := expandHard(t, e, Request{Endpoint: EndpointExplain, RawQuery: "routing=a", Body: []byte(carRental)})
-	if r.Clauses[0].Form != "hard" || r.RawQuery != "routing=a" {
-		t.Errorf("raw query %q, clauses %+v", r.RawQuery, r.Clauses)
-	}
+	check.That(t, r.Clauses[0].Form == "hard" && r.RawQuery == "routing=a", "raw query %q, clauses %+v", r.RawQuery, r.Clauses)
 }

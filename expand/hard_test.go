@@ -3,7 +3,6 @@ package expand
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,8 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -30,62 +28,9 @@ func expandHard(tb testing.TB, e *Expander, req Request) *Result {
 	return r
 }
 
-// hardTerms writes the term queries of a linear field, of terms and boosts in
-// turn.
-func hardTerms(boosts ...string) string {
-	var terms []string
-	for i := 0; i < len(boosts); i += 2 {
-		terms = append(terms, `{"term":{"body.linear":{"value":"`+boosts[i]+`","boost":`+boosts[i+1]+`}}}`)
-	}
-	return strings.Join(terms, ",")
-}
-
-func hardMeasure(boosts ...string) string {
-	return `{"function_score":{"query":{"bool":{"should":[` + hardTerms(boosts...) +
-		`]}},"field_value_factor":{"field":"akin_norm.body","modifier":"reciprocal","missing":7.5},"boost_mode":"multiply"}}`
-}
-
-// TestHardFormOfARental has boosts that were worked out apart from the code, by
-// v_j = Σ_i x_i w_i w_j s_ij with w the idf in 2,000 documents and s rounded to
-// 16 bits: ‖Wx‖ = 4.8068; v(car) = 7.8947, v(rental) = 15.2108,
-// v(lease) = 9.8498, v(automobile) = 9.8065, v(hire) = 6.5246. The engine's idf is
-// that of rental() in 1,000 documents. The index does not hold "gone".
-func TestHardFormOfARental(t *testing.T) {
-	const original = `{"match":{"body":"car rental"}}`
-	byIDF := []string{"car", "0.5498", "rental", "0.8137", "lease", "0.3937", "automobile", "0.4476", "hire", "0.3888"}
-	byScript := []string{"car", "1.6424", "rental", "3.1644", "lease", "2.0491", "automobile", "2.0401", "hire", "1.3574"}
-	for name, tt := range map[string]struct {
-		change func(c *fakeCluster, f *fakeWeights, o *Profile)
-		want   string
-	}{
-		"widen": {nil, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + hardMeasure(byIDF...) + `]}}`},
-		"same": {
-			func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.SameMatches = true },
-			`{"bool":{"filter":[` + original + `],"should":[` + hardMeasure(byIDF...) + `]}}`,
-		},
-		"scripted": {
-			func(_ *fakeCluster, f *fakeWeights, _ *Profile) { f.scripted = true },
-			`{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + hardMeasure(byScript...) + `]}}`,
-		},
-		"whatever else is configured": {
-			func(_ *fakeCluster, _ *fakeWeights, o *Profile) {
-				o.Scoring, o.NoRescore, o.MaxAddedTerms, o.MaxDocShare, o.NormalizeScores = form.Linear, false, 1, 0.001, true
-			},
-			`{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + hardMeasure(byIDF...) + `]}}`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := expandHard(t, hardRental(t, tt.change), Request{Body: []byte(carRental)})
-			if diff := cmp.Diff(`{"query":`+tt.want+`}`, rounded(r.Body)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-			if c := r.Clauses[0]; c.Form != "hard" || c.Phase != "query" || c.Reason != "" || len(c.Added) != 3 {
-				t.Errorf("explained as %+v", c)
-			}
-		})
-	}
-}
-
+// The figures were worked out apart from the code, by v_j = Σ_i x_i w_i w_j s_ij
+// with w the idf in 2,000 documents and s rounded to 16 bits, over ‖Wx‖ = 4.8068
+// and the engine's idf in 1,000 documents. The index does not hold "gone".
 func TestHardFormExplainsItsTerms(t *testing.T) {
 	r := expandHard(t, hardRental(t, nil), Request{Body: []byte(`{"query":{"match":{"body":{"query":"car rental","boost":3}}}}`)})
 	var got []string
@@ -97,12 +42,8 @@ func TestHardFormExplainsItsTerms(t *testing.T) {
 		"automobile from car s=0.8000 v=9.8065 b=0.4476",
 		"hire from rental s=0.5000 v=6.5246 b=0.3888",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if !strings.Contains(rounded(r.Body), `"value":"lease","boost":1.1812}`) {
-		t.Errorf("the clause's boost does not multiply: %s", rounded(r.Body))
-	}
+	check.Equal(t, want, got)
+	check.That(t, strings.Contains(rounded(r.Body), `"value":"lease","boost":1.1812}`), "the clause's boost does not multiply: %s", rounded(r.Body))
 }
 
 // A hardWorld is random: S is not symmetric and relates terms of the text to
@@ -220,7 +161,10 @@ func TestHardFormComputesTheMeasure(t *testing.T) {
 			`{"bool":{"must":[{"match":{"body":"` + text + `"}}],"should":[{"match":{"title":{"query":"` + text + `"}}}]}}`:      inBody + inTitle,
 			`{"multi_match":{"query":"` + text + `","fields":["body","title^3"],"minimum_should_match":1,"type":"best_fields"}}`: max(inBody, 3*inTitle),
 		} {
-			r := expandHard(t, w.expander(with(func(o *Profile) { o.Mode = ModeHard })), Request{Body: []byte(`{"query":` + query + `}`)})
+			o := with(func(o *Profile) { // which heeds nothing of the other modes
+				o.Mode, o.Scoring, o.NoRescore, o.MaxAddedTerms, o.MaxDocShare, o.NormalizeScores = ModeHard, form.Linear, n%2 == 0, 1, 0.001, true
+			})
+			r := expandHard(t, w.expander(o), Request{Body: []byte(`{"query":` + query + `}`)})
 			e := &engine{
 				tb: t, cluster: w.cluster, linear: map[string]esclient.Linear{}, norms: map[string]float64{"akin_norm.body": w.norm(body), "akin_norm.title": w.norm(title)},
 				doc: map[string]map[string]float64{"body": body, "title": title, "body.linear": body, "title.linear": title},
@@ -235,19 +179,15 @@ func TestHardFormComputesTheMeasure(t *testing.T) {
 			if got.score > 0 {
 				positive++
 			}
-			if math.Abs(got.score-want) > 1e-6*max(1, want) || got.found != (want > 0) {
-				t.Fatalf("case %d: found %t, score %v; the measure is %v of\n%v, %v by\n%s", n, got.found, got.score, want, body, title, r.Body)
-			}
+			check.Must(t, math.Abs(got.score-want) <= 1e-6*max(1, want) && got.found == (want > 0), "case %d: found %t, score %v; the measure is %v of\n%v, %v by\n%s", n, got.found, got.score, want, body, title, r.Body)
 		}
 	}
-	if positive < rounds(1000) {
-		t.Errorf("%d documents have a score, the test shows little", positive)
-	}
+	check.That(t, positive >= rounds(1000), "%d documents have a score, the test shows little", positive)
 }
 
-// TestHardFormFindsWhatItShould: what the original finds; with matching widen
-// also what any related word is in, or for a clause that counts words one of
-// each; and a count finds the same.
+// What the original finds; with matching widen also what any related word is
+// in, or for a clause that counts words one of each; and a count finds the
+// same.
 func TestHardFormFindsWhatItShould(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	widened := 0
@@ -260,9 +200,7 @@ func TestHardFormFindsWhatItShould(t *testing.T) {
 		for range rounds(200) {
 			query := randomQuery(rng, 0)
 			body := writing{size: "10"}.expanded(t, hard, query)
-			if strings.Contains(query, "cross_fields") != !strings.Contains(string(body), "function_score") {
-				t.Fatalf("%s became %s", query, body)
-			}
+			check.Must(t, strings.Contains(query, "cross_fields") == !strings.Contains(string(body), "function_score"), "%s became %s", query, body)
 			count := writing{size: "0"}.expanded(t, hard, query)
 			linear := writing{size: "10"}.expanded(t, bm25, query)
 			for range 10 {
@@ -273,21 +211,16 @@ func TestHardFormFindsWhatItShould(t *testing.T) {
 				}
 				original := e.search([]byte(`{"query":`+query+`}`), "query").found
 				got := e.search(body, "query").found
-				if matching && got != original || original && !got || e.search(linear, "query").found && !got {
-					t.Fatalf("found %t with same matches %t in %v by\n%s\nthe original: %t", got, matching, doc, body, original)
-				}
-				if counted := e.search(count, "query").found; counted != got {
-					t.Fatalf("found %t, counted %t in %v by\n%s\n%s", got, counted, doc, body, count)
-				}
+				check.Must(t, (!matching || got == original) && (!original || got) && (!e.search(linear, "query").found || got), "found %t with same matches %t in %v by\n%s\nthe original: %t", got, matching, doc, body, original)
+				counted := e.search(count, "query").found
+				check.Must(t, counted == got, "found %t, counted %t in %v by\n%s\n%s", got, counted, doc, body, count)
 				if got && !original {
 					widened++
 				}
 			}
 		}
 	}
-	if widened == 0 {
-		t.Error("no search was widened")
-	}
+	check.That(t, widened != 0, "no search was widened")
 }
 
 func TestHardFormIsCutByWhatTermsBring(t *testing.T) {
@@ -315,9 +248,8 @@ func TestHardFormIsCutByWhatTermsBring(t *testing.T) {
 			if len(terms) < 3 {
 				why = reason.Truncated
 			}
-			if got := strings.Join(terms, " "); got != want[i] || c.Reason != why || c.Form != "hard" {
-				t.Errorf("%d added, field %d: %q, form %q, reason %q; want %q", added, i, got, c.Form, c.Reason, want[i])
-			}
+			got := strings.Join(terms, " ")
+			check.That(t, got == want[i] && c.Reason == why && c.Form == "hard", "%d added, field %d: %q, form %q, reason %q; want %q", added, i, got, c.Form, c.Reason, want[i])
 		}
 	}
 	e := hardRental(t, nil)
@@ -346,26 +278,20 @@ func TestHardFormKeepsUnderTheLimit(t *testing.T) {
 			counter, original := &engine{tb: t, cluster: &fakeCluster{}}, &engine{tb: t, cluster: &fakeCluster{}}
 			counter.search(bodies[size], "query")
 			original.search([]byte(`{"query":`+query+`}`), "query")
-			if counter.clauseCount > max(limit, original.clauseCount) {
-				t.Fatalf("%d clauses, limit %d:\n%s", counter.clauseCount, limit, bodies[size])
-			}
+			check.Must(t, counter.clauseCount <= max(limit, original.clauseCount), "%d clauses, limit %d:\n%s", counter.clauseCount, limit, bodies[size])
 		}
 		for _, term := range []string{"lease", "automobile", "hire"} {
 			value := `"` + term + `"`
 			if strings.Contains(query, term) {
 				continue // the measure has the terms of the text, too
 			}
-			if strings.Contains(string(bodies["0"]), value) != strings.Contains(string(bodies["10"]), value) {
-				t.Fatalf("%s is counted or searched for alone with limit %d:\n%s\n%s", term, limit, bodies["0"], bodies["10"])
-			}
+			check.Must(t, strings.Contains(string(bodies["0"]), value) == strings.Contains(string(bodies["10"]), value), "%s is counted or searched for alone with limit %d:\n%s\n%s", term, limit, bodies["0"], bodies["10"])
 		}
 		if string(free) != string(bodies["10"]) {
 			cut++
 		}
 	}
-	if cut == 0 {
-		t.Error("no search was cut")
-	}
+	check.That(t, cut != 0, "no search was cut")
 }
 
 // TestHardFormIsNotWrittenTooDeep goes down level by level.
@@ -391,16 +317,13 @@ func TestHardFormIsNotWrittenTooDeep(t *testing.T) {
 				}
 				deepest = max(deepest, written.depth)
 			}
-			if deepest != maxLevels {
-				t.Errorf("%s, same matches %t: %d levels at most, want %d to be used", clause, matching, deepest, maxLevels)
-			}
+			check.Equal(t, maxLevels, deepest, clause, matching)
 		}
 	}
 }
 
-// TestHardFormHasABoundOnItsTerms: with the clause itself and the terms of the
-// text as many as clusters take where they say nothing, else as they say, but
-// for a 64th.
+// With the clause itself and the terms of the text as many as clusters take
+// where they say nothing, else as they say, but for a 64th.
 func TestHardFormHasABoundOnItsTerms(t *testing.T) {
 	c := &fakeCluster{docCount: 1000, docFreqs: map[string]int64{"car": 3, "bus": 3}}
 	rows := map[string][]simmatrix.Neighbor{}
@@ -428,13 +351,10 @@ func TestHardFormHasABoundOnItsTerms(t *testing.T) {
 			if limit == 50_000 {
 				want = maxExactTerms
 			}
-			if n := r.AddedTerms(); n != want {
-				t.Errorf("limit %d, %s: %d terms added, want %d", limit, query, n, want)
-			}
+			check.Equal(t, want, r.AddedTerms(), limit, query)
 			for _, cl := range r.Clauses {
-				if n := len(cl.Added); cl.Reason != reason.Truncated || n > 0 && cl.Added[n-1].Term != neighbors[n-1] {
-					t.Errorf("limit %d, %s: %d terms, reason %q, not the best ones", limit, query, n, cl.Reason)
-				}
+				n := len(cl.Added)
+				check.That(t, cl.Reason == reason.Truncated && (n <= 0 || cl.Added[n-1].Term == neighbors[n-1]), "limit %d, %s: %d terms, reason %q, not the best ones", limit, query, n, cl.Reason)
 			}
 			written := &engine{tb: t, cluster: &fakeCluster{}}
 			if written.search(r.Body, "query"); written.clauseCount != want+words {
@@ -459,9 +379,7 @@ func TestFieldsShareTheNeighborsThatAreLookedAt(t *testing.T) {
 				neighbors[k] = simmatrix.Neighbor{Term: fmt.Sprintf("n%02d", k), Similarity: 0.9}
 			}
 			row, err := simmatrix.PackRow(1, neighbors)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			f := choice{Field: &form.Field{Terms: new(terms.Selection)}, of: &target{rows: &fakeMatrix{}}}
 			f.Terms.Start(terms.Read([]string{"a"}, []int{0}))
 			f.Terms.Origins[0].Row = row
@@ -469,9 +387,8 @@ func TestFieldsShareTheNeighborsThatAreLookedAt(t *testing.T) {
 		}
 		gather(targets, 20)
 		for i, c := range targets {
-			if n := len(c.Terms.Candidates); n != tt.want[i] || c.Truncated != (n < tt.sizes[i]) {
-				t.Errorf("of %v, field %d: %d are left, truncated %t; want %v", tt.sizes, i, n, c.Truncated, tt.want)
-			}
+			n := len(c.Terms.Candidates)
+			check.That(t, n == tt.want[i] && c.Truncated == (n < tt.sizes[i]), "of %v, field %d: %d are left, truncated %t; want %v", tt.sizes, i, n, c.Truncated, tt.want)
 		}
 	}
 }
@@ -503,12 +420,9 @@ func TestManySearchesInOneRequestShareTheTermsOfTheHardForm(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		r := expandHard(t, e, Request{Endpoint: EndpointMultiSearch, Body: body})
 		runtime.ReadMemStats(&after)
-		if n := r.AddedTerms(); n != maxSharedTerms || r.Clauses[searches-1].Reason != reason.Truncated {
-			t.Errorf("limit %d: %d terms added, reason %q", limit, n, r.Clauses[searches-1].Reason)
-		}
-		if len(r.Body) > 8<<20 {
-			t.Errorf("limit %d: %d bytes became %d", limit, len(body), len(r.Body))
-		}
+		n := r.AddedTerms()
+		check.That(t, n == maxSharedTerms && r.Clauses[searches-1].Reason == reason.Truncated, "limit %d: %d terms added, reason %q", limit, n, r.Clauses[searches-1].Reason)
+		check.That(t, len(r.Body) <= 8<<20, "limit %d: %d bytes became %d", limit, len(body), len(r.Body))
 		allocated := after.TotalAlloc - before.TotalAlloc
 		t.Logf("limit %d: %d bytes became %d, %d allocated", limit, len(body), len(r.Body), allocated)
 		if allocated > 128<<20 && !raceEnabled { // with it, memory that is used again is dropped now and then
@@ -516,26 +430,7 @@ func TestManySearchesInOneRequestShareTheTermsOfTheHardForm(t *testing.T) {
 		}
 	}
 	few := expandHard(t, e, Request{Endpoint: EndpointMultiSearch, Body: body[:2*len(body)/searches]})
-	if n := few.AddedTerms(); n != 2*maxExactTerms {
-		t.Errorf("%d terms added to two searches", n)
-	}
-}
-
-func TestHardFailuresNameTheirStage(t *testing.T) {
-	boom := errors.New("boom")
-	for stage, change := range map[Stage]func(c *fakeCluster, f *fakeWeights, o *Profile){
-		StageLinear:     func(_ *fakeCluster, f *fakeWeights, _ *Profile) { f.linearErr = boom },
-		StageWeights:    func(_ *fakeCluster, f *fakeWeights, _ *Profile) { f.rowsErr = boom },
-		StageStatistics: func(c *fakeCluster, _ *fakeWeights, _ *Profile) { c.statisticsErr = boom },
-	} {
-		for _, body := range []string{carRental, `{"query":{"multi_match":{"query":"car","fields":["body","title"]}}}`} {
-			r, err := hardRental(t, change).Expand(t.Context(), &Request{Body: []byte(body)})
-			var failure *StageError
-			if r != nil || !errors.As(err, &failure) || failure.Stage != stage || !errors.Is(err, boom) {
-				t.Errorf("result %v, error %v; want an error of stage %s", r, err, stage)
-			}
-		}
-	}
+	check.Equal(t, 2*maxExactTerms, few.AddedTerms(), "terms added to two searches")
 }
 
 // meeting is a cluster and a matrix whose calls wait for each other.
@@ -566,9 +461,9 @@ func (m *meeting) Analyze(ctx context.Context, indices esclient.Indices, field, 
 	return m.fakeCluster.Analyze(ctx, indices, field, analyzer, text)
 }
 
-// TestHardFormAsksSideBySide: no call goes on before those have begun that it is
-// not to be waited for by. The linear field is asked about while the terms and
-// their rows are, and the weights while the statistics are.
+// No call goes on before those have begun that it is not to be waited for by.
+// The linear field is asked about while the terms and their rows are, and the
+// weights while the statistics are.
 func TestHardFormAsksSideBySide(t *testing.T) {
 	begun := map[string]chan struct{}{}
 	for _, call := range []string{"terms", "rows", "linear", "weights", "statistics"} {
@@ -591,9 +486,7 @@ func TestHardFormAsksSideBySide(t *testing.T) {
 	f.before = before
 	world := &meeting{c, m, before}
 	r := expandHard(t, New(world, world, with(func(o *Profile) { o.Mode = ModeHard })).WithWeights(f), Request{Body: []byte(carRental)})
-	if r.Clauses[0].Form != "hard" {
-		t.Errorf("clauses %+v", r.Clauses)
-	}
+	check.Equal(t, "hard", r.Clauses[0].Form, r.Clauses)
 }
 
 func TestHardFormHighlightsTheSearchedField(t *testing.T) {
@@ -609,9 +502,7 @@ func TestHardFormHighlightsTheSearchedField(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			body := `{"query":{"match":{"body":"` + tt.text + `"}},"highlight":{"fields":{"body":{}}}}`
 			r := expandHard(t, hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.MarkRelated = tt.highlight }), Request{Body: []byte(body)})
-			if !strings.Contains(string(r.Body), tt.want) || !strings.Contains(string(r.Body), "reciprocal") || !json.Valid(r.Body) {
-				t.Errorf("got\n%s\nwant in it\n%s", r.Body, tt.want)
-			}
+			check.That(t, strings.Contains(string(r.Body), tt.want) && strings.Contains(string(r.Body), "reciprocal") && json.Valid(r.Body), "got\n%s\nwant in it\n%s", r.Body, tt.want)
 		})
 	}
 }

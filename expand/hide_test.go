@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/reason"
 )
@@ -50,9 +51,7 @@ func TestWhatAnAnswerDiscloses(t *testing.T) {
 						c.filtered, o.HideFrom, o.DefaultFields = filtered, hide, []string{"body"}
 					})
 					hidden := tt.want&hide != 0 || filtered && tt.want != 0
-					if res.Rewritten == hidden || (res.Reason == reason.Hidden) != hidden {
-						t.Errorf("hidden from %03b, filtered %v: rewritten %v, reason %q", hide, filtered, res.Rewritten, res.Reason)
-					}
+					check.That(t, res.Rewritten != hidden && (res.Reason == reason.Hidden) == hidden, "hidden from %03b, filtered %v: rewritten %v, reason %q", hide, filtered, res.Rewritten, res.Reason)
 				}
 			}
 		})
@@ -73,9 +72,7 @@ func TestAnswersDiscloseNothingWhereTheClusterHasSecurity(t *testing.T) {
 			req.Allowed = func(context.Context, esclient.Indices) error { return nil }
 		}
 		res := expandRequest(t, &req, func(_ *fakeCluster, o *Profile) { o.HideFrom = DiscloseSecured })
-		if res.Rewritten == tt.hidden || (res.Reason == reason.Hidden) != tt.hidden {
-			t.Errorf("%s, secured %v: rewritten %v, reason %q", tt.body, tt.secured, res.Rewritten, res.Reason)
-		}
+		check.That(t, res.Rewritten != tt.hidden && (res.Reason == reason.Hidden) == tt.hidden, "%s, secured %v: rewritten %v, reason %q", tt.body, tt.secured, res.Rewritten, res.Reason)
 	}
 }
 
@@ -166,16 +163,11 @@ func TestNothingIsAskedBeforeTheClientIsAllowed(t *testing.T) {
 			req.Allowed = g.allow
 			res, err := New(g, g, DefaultProfile()).Expand(t.Context(), &req)
 			var stage *StageError
-			if failed := errors.As(err, &stage) && stage.Stage == StageAccess; failed != tt.failed || err != nil && !failed {
-				t.Fatalf("error %v", err)
-			}
-			if err == nil && (res.Rewritten != tt.rewritten || tt.reason != "" && res.Reason != tt.reason) {
-				t.Errorf("rewritten %v, reason %q, want %v, %q", res.Rewritten, res.Reason, tt.rewritten, tt.reason)
-			}
+			failed := errors.As(err, &stage) && stage.Stage == StageAccess
+			check.Must(t, failed == tt.failed && (err == nil || failed), "error %v", err)
+			check.That(t, err != nil || res.Rewritten == tt.rewritten && (tt.reason == "" || res.Reason == tt.reason), "%+v, want rewritten %v, %q", res, tt.rewritten, tt.reason)
 			slices.Sort(g.opened)
-			if got := strings.Join(g.opened, " "); got != tt.opened {
-				t.Errorf("opened %q, want %q", got, tt.opened)
-			}
+			check.Equal(t, tt.opened, strings.Join(g.opened, " "), "opened")
 		})
 	}
 }
@@ -193,8 +185,6 @@ func TestPointInTimeOfAFilteredAliasGoesByTheAlias(t *testing.T) {
 		{"several indices", pointInTime{indices: []string{"a", "b"}, filtered: true, aliases: []string{"both"}}, ""},
 		{"a filter of no alias", pointInTime{indices: []string{"a"}, filtered: true}, ""},
 	} {
-		if got := strings.Join(tt.p.names(), ","); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
-		}
+		check.Equal(t, tt.want, strings.Join(tt.p.names(), ","), tt.name)
 	}
 }

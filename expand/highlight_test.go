@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 )
@@ -70,12 +71,9 @@ func TestOriginalIsWhatLightsUpInEveryPlace(t *testing.T) {
 			original := strings.ReplaceAll(m.original(), "LEFT", leafToMark)
 			r := expandBody(t, linear, original)
 			want := strings.ReplaceAll(m.want(leaf), "LEFT", leafToMark)
-			if string(r.Body) != want || !json.Valid(r.Body) {
-				t.Errorf("got\n%s\nwant\n%s", r.Body, want)
-			}
-			if err := strip([]byte(original), r.Body); err != nil {
-				t.Error(err)
-			}
+			check.That(t, string(r.Body) == want && json.Valid(r.Body), "got\n%s\nwant\n%s", r.Body, want)
+			err := strip([]byte(original), r.Body)
+			check.Error(t, nil, err)
 		})
 	}
 }
@@ -96,9 +94,7 @@ func TestTopHitsOfRescoredSearchesLightUp(t *testing.T) {
 func TestHighlightsThatNobodySeesStay(t *testing.T) {
 	const body = `{"size":0,"highlight":{},"query":{"nested":{"score_mode":"max","query":` + leafToMark + `,"inner_hits":{"highlight":{}}}}}`
 	r := expandBody(t, DefaultProfile(), body)
-	if !r.Rewritten || strings.Contains(string(r.Body), "highlight_query") {
-		t.Error(string(r.Body))
-	}
+	check.That(t, r.Rewritten && !strings.Contains(string(r.Body), "highlight_query"), "%v", string(r.Body))
 }
 
 // TestHighlightsTakeBoundedRoom has the query in so many places that the
@@ -126,12 +122,9 @@ func TestHighlightsTakeBoundedRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := expandBody(t, DefaultProfile(), string(search(tt.words, tt.places)))
-			if r.Reason != tt.reason || r.Rewritten != (tt.reason == "") {
-				t.Fatalf("rewritten: %t, reason %q, want %q", r.Rewritten, r.Reason, tt.reason)
-			}
-			if n := strings.Count(string(r.Body), "highlight_query"); r.Rewritten && n != tt.places {
-				t.Errorf("%d of %d highlights say what they mark", n, tt.places)
-			}
+			check.Must(t, r.Reason == tt.reason && r.Rewritten == (tt.reason == ""), "rewritten: %t, reason %q, want %q", r.Rewritten, r.Reason, tt.reason)
+			n := strings.Count(string(r.Body), "highlight_query")
+			check.That(t, !r.Rewritten || n == tt.places, "%d of %d highlights say what they mark", n, tt.places)
 		})
 	}
 }

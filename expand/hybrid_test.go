@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 )
@@ -45,22 +46,15 @@ func TestTextInAHybridQueryIsExpandedInItsPlace(t *testing.T) {
 				tt.change(&o)
 			}
 			r := expandIn(t, c, m, o, hybridOf(`,"size":20`))
-			if !r.Rewritten || r.onlyRerank() != nil || r.Clauses[0].Form != tt.want.String() {
-				t.Fatalf("%+v", r)
-			}
+			check.Must(t, r.Rewritten && r.onlyRerank() == nil && r.Clauses[0].Form == tt.want.String(), "%+v", r)
 			body := string(r.Body)
 			for _, member := range []string{`"rescore"`, `search_type`} {
-				if strings.Contains(body+r.RawQuery, member) {
-					t.Errorf("%s in %s %s", member, body, r.RawQuery)
-				}
+				check.That(t, !strings.Contains(body+r.RawQuery, member), "%s in %s %s", member, body, r.RawQuery)
 			}
-			if !strings.HasSuffix(body, `,{"knn":{"v":{"vector":[1,0],"k":100}}}],"pagination_depth":100}},"size":20}`) || strings.Count(body, `"hybrid"`) != 1 {
-				t.Errorf("other members changed: %s", body)
-			}
+			check.That(t, strings.HasSuffix(body, `,{"knn":{"v":{"vector":[1,0],"k":100}}}],"pagination_depth":100}},"size":20}`) && strings.Count(body, `"hybrid"`) == 1, "other members changed: %s", body)
 			explained, err := json.Marshal(r.Clauses[0])
-			if why := string(tt.why); err != nil || why != "" && !strings.Contains(string(explained), `"`+why+`"`) {
-				t.Errorf("%s is not said in %s", why, explained)
-			}
+			why := string(tt.why)
+			check.That(t, err == nil && (why == "" || strings.Contains(string(explained), `"`+why+`"`)), "%s is not said in %s", why, explained)
 		})
 	}
 }
@@ -83,9 +77,7 @@ func TestHybridQueryGoesAsItCameWhere(t *testing.T) {
 			}
 			tt.req.Index = "docs"
 			r, err := New(c, m, o).Expand(t.Context(), &tt.req)
-			if err != nil || r.Rewritten || r.Reason != tt.want {
-				t.Errorf("%+v, %v, want %s", r, err, tt.want)
-			}
+			check.That(t, err == nil && !r.Rewritten && r.Reason == tt.want, "%+v, %v, want %s", r, err, tt.want)
 		})
 	}
 }
@@ -94,12 +86,8 @@ func TestHybridQueryGoesAsItCameWhere(t *testing.T) {
 func TestFeedbackOfAHybridQueryAsksByTheSubQueryOfText(t *testing.T) {
 	first, second := expandTwice(t, &Request{RawQuery: "search_pipeline=mixed", Body: []byte(hybridOf(""))})
 	pass := first.firstPass()
-	if pass == nil || pass.RawQuery != "" || !strings.HasSuffix(string(pass.Body), `"query":{"match":{"body":"car rental"}}}`) {
-		t.Fatalf("%+v", pass)
-	}
-	if !strings.Contains(string(second.Body), "tariff") {
-		t.Errorf("no term of the hits in %s", second.Body)
-	}
+	check.Must(t, pass != nil && pass.RawQuery == "" && strings.HasSuffix(string(pass.Body), `"query":{"match":{"body":"car rental"}}}`), "%+v", pass)
+	check.That(t, strings.Contains(string(second.Body), "tariff"), "no term of the hits in %s", second.Body)
 }
 
 // The texts of five sub-queries share what one search may have.
@@ -128,9 +116,7 @@ func TestTextBesideVectorsIsWrittenAsInAHybridQuery(t *testing.T) {
 			c, m := rental(t)
 			c.scripts, c.scale = true, 1
 			r := expandIn(t, c, m, with(func(o *Profile) { o.Effort = effort }), body)
-			if r.Clauses[0].Form != form.Saturated.String() || strings.Contains(string(r.Body), `"rescore"`) {
-				t.Errorf("%s, effort %s: %+v", name, effort, r.Clauses[0])
-			}
+			check.That(t, r.Clauses[0].Form == form.Saturated.String() && !strings.Contains(string(r.Body), `"rescore"`), "%s, effort %s: %+v", name, effort, r.Clauses[0])
 		}
 	}
 }
@@ -165,9 +151,7 @@ func TestSearchesWhosePipelineReadsTheQueryGoAsTheyCame(t *testing.T) {
 			r, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{Index: "docs", RawQuery: tt.parameters, Body: []byte(body)})
 			switch {
 			case tt.fails:
-				if err == nil {
-					t.Errorf("%s: no error, %+v", name, r)
-				}
+				check.That(t, err != nil, "%s: no error, %+v", name, r)
 			case err != nil || r.Rewritten != (tt.want == "") || tt.want != "" && r.Reason != tt.want:
 				t.Errorf("%s: %+v, %v, want %q", name, r, err, tt.want)
 			}
@@ -178,17 +162,12 @@ func TestSearchesWhosePipelineReadsTheQueryGoAsTheyCame(t *testing.T) {
 // The bodies of docs/hybrid.md have one text each.
 func TestSearchesOfThePageOnHybridSearchAreExpanded(t *testing.T) {
 	page, err := os.ReadFile("../docs/hybrid.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	blocks := strings.Split(string(page), "```json\n")[1:]
-	if len(blocks) != 2 {
-		t.Fatalf("%d blocks", len(blocks))
-	}
+	check.Must(t, len(blocks) == 2, "%d blocks", len(blocks))
 	for _, block := range blocks {
 		body, _, _ := strings.Cut(block, "\n```")
-		if r := expandBody(t, DefaultProfile(), body); !r.Rewritten || r.AddedTerms() == 0 {
-			t.Errorf("%s: %+v", body, r)
-		}
+		r := expandBody(t, DefaultProfile(), body)
+		check.That(t, r.Rewritten && r.AddedTerms() != 0, "%s: %+v", body, r)
 	}
 }

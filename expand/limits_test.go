@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
@@ -56,9 +54,8 @@ func TestLimitsAreReadFromRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Refusal{Index: "docs", ClauseCount: 1200, Causes: tt.causes}
-			if got, ok := r.Limit(); got != tt.want || ok != (tt.want.N > 0) {
-				t.Errorf("%+v, %t; want %+v", got, ok, tt.want)
-			}
+			got, ok := r.Limit()
+			check.That(t, got == tt.want && ok == (tt.want.N > 0), "%+v, %t; want %+v", got, ok, tt.want)
 		})
 	}
 }
@@ -79,9 +76,7 @@ func TestRefusalsTellThatWhatWasKnownHasChanged(t *testing.T) {
 		"another":        {[]Cause{{"parsing_exception", "index_not_found_exception"}}, false},
 		"nothing stated": {nil, false},
 	} {
-		if got := (&Refusal{Causes: tt.causes}).Moved(); got != tt.want {
-			t.Errorf("%s: %t", name, got)
-		}
+		check.Equal(t, tt.want, (&Refusal{Causes: tt.causes}).Moved(), name)
 	}
 }
 
@@ -99,54 +94,48 @@ func TestLimitsAreLearnedCorrectedAndForgotten(t *testing.T) {
 			news bool
 			want int64
 		}{{500, true, 500}, {800, false, 500}, {500, false, 500}, {400, true, 400}} {
-			if news := profile.limits.Learn(Limit{LimitClauses, "docs", step.n}); news != step.news || e.limits.of(LimitClauses, "docs") != step.want {
-				t.Errorf("%d: news %t, limit %d", step.n, news, e.limits.of(LimitClauses, "docs"))
-			}
+			news := profile.limits.Learn(Limit{LimitClauses, "docs", step.n})
+			check.That(t, news == step.news && e.limits.of(LimitClauses, "docs") == step.want, "%d: news %t, limit %d", step.n, news, e.limits.of(LimitClauses, "docs"))
 		}
 		e.limits.Correct(Limit{LimitClauses, "docs", 1024})
 		e.limits.Learn(Limit{LimitRescore, "docs", 90})
 		e.limits.Correct(Limit{LimitRescore, "docs", 50})
-		if e.limits.Learn(Limit{LimitClauses, "docs", 64}) {
-			t.Error("a refusal goes before the cluster's own answer")
-		}
+		check.That(t, !e.limits.Learn(Limit{LimitClauses, "docs", 64}), "a refusal goes before the cluster's own answer")
 		e.limits.Correct(Limit{LimitClauses, "docs", 512}) // the default that Elasticsearch 8 tells
 		if a, b, c := e.limits.of(LimitClauses, "docs"), e.limits.of(LimitRescore, "docs"), e.limits.of(LimitClauses, "other"); a != 1024 || b != 50 || c != 0 {
 			t.Errorf("the limits are %d, %d and %d", a, b, c)
 		}
-		if got := len(e.limits.All()); got != 2 {
-			t.Errorf("%d limits are listed", got)
-		}
+		check.Equal(t, 2, len(e.limits.All()), "limits are listed")
 		check.Elapse(limitTime + time.Second)
-		if e.limits.of(LimitClauses, "docs") != 0 || len(e.limits.All()) != 0 {
-			t.Error("not forgotten")
-		}
-		if diff := cmp.Diff([]int64{500, 400, 1024, 90, 50, 0, 0}, told); diff != "" {
-			t.Errorf("reported (-want +got):\n%s", diff)
-		}
+		check.That(t, e.limits.of(LimitClauses, "docs") == 0 && len(e.limits.All()) == 0, "not forgotten")
+		check.Equal(t, []int64{500, 400, 1024, 90, 50, 0, 0}, told, "reported")
 	})
 }
 
 // What one index refuses says nothing of the others that are searched by the
 // same path.
-func TestRescoreWindowIsLearnedOfEachSearchOfMultiSearch(t *testing.T) {
-	c, m := rental(t)
-	e := New(c, m, DefaultProfile())
+func TestLimitsAreLearnedOfEachSearchOfMultiSearch(t *testing.T) {
 	lines := []byte("{\"index\":\"small\"}\n" + carRental + "\n{}\n" + carRental + "\n{\"index\":[\"docs\",\"more\"]}\n" + carRental + "\n")
 	for _, path := range []string{"", "docs"} {
 		req := &Request{Endpoint: EndpointMultiSearch, Index: path, Body: lines}
+		c, m := rental(t)
+		e := New(c, m, DefaultProfile())
 		res := expanded(t, e, req)
-		if diff := cmp.Diff([]string{"small", path, "docs,more"}, indexOfEach(res)); diff != "" {
-			t.Fatalf("(-want +got)\n%s", diff)
-		}
+		check.Equal(t, []string{"small", path, "docs,more"}, indexOfEach(res))
 		e.limits.Learn(Limit{LimitRescore, res.Parts[0].Index, 10})
-		res = expanded(t, e, req)
 		var got []reason.Reason
-		for _, clause := range res.Clauses {
+		for _, clause := range expanded(t, e, req).Clauses {
 			got = append(got, clause.Reason)
 		}
-		if diff := cmp.Diff([]reason.Reason{reason.RescoreWindow, "", ""}, got); diff != "" {
-			t.Errorf("path %q (-want +got)\n%s", path, diff)
+		check.Equal(t, []reason.Reason{reason.RescoreWindow, "", ""}, got, path)
+
+		e = New(c, m, with(soft))
+		e.limits.Learn(Limit{LimitResults, res.Parts[0].Index, 50})
+		var windows []int
+		for _, r := range expanded(t, e, req).Reranks() {
+			windows = append(windows, r.Window)
 		}
+		check.Equal(t, []int{50, 100, 100}, windows, path)
 	}
 }
 
@@ -155,9 +144,8 @@ func FuzzLimits(f *testing.F) {
 	f.Add("illegal_argument_exception", "Rescore window [100] is too large. It must be less than [10].", 1)
 	f.Fuzz(func(t *testing.T, kind, reason string, clauseCount int) {
 		r := &Refusal{ClauseCount: clauseCount, Causes: []Cause{{kind, reason}}}
-		if limit, ok := r.Limit(); ok && (limit.N < 0 || !strings.Contains(reason, strconv.FormatInt(limit.N, 10)) || limit.Kind == LimitClauses && limit.N >= int64(clauseCount)) {
-			t.Errorf("%q: %+v", reason, limit)
-		}
+		limit, ok := r.Limit()
+		check.That(t, !ok || limit.N >= 0 && strings.Contains(reason, strconv.FormatInt(limit.N, 10)) && (limit.Kind != LimitClauses || limit.N < int64(clauseCount)), "%q: %+v", reason, limit)
 	})
 }
 
@@ -185,23 +173,17 @@ func TestSearchesAreKeptUnderTheLearnedLimit(t *testing.T) {
 				e.search(body, member)
 				o := &engine{tb: t, cluster: c}
 				o.search([]byte(`{"query":`+query+`}`), "query")
-				if e.clauseCount > max(limit, o.clauseCount) {
-					t.Fatalf("%s: %d clauses, limit %d, original %d:\n%s", v.name, e.clauseCount, limit, o.clauseCount, body)
-				}
+				check.Must(t, e.clauseCount <= max(limit, o.clauseCount), "%s: %d clauses, limit %d, original %d:\n%s", v.name, e.clauseCount, limit, o.clauseCount, body)
 			}
 		}
 	}
-	if cut == 0 {
-		t.Error("no search was cut")
-	}
+	check.That(t, cut != 0, "no search was cut")
 }
 
 func TestWeakestTermsOfTheFieldWithTheMostAreCutFirst(t *testing.T) {
 	body := `{"query":{"bool":{"must":[{"match":{"body":"rental"}},{"match":{"body":"cheap"}},{"match":{"body":"car"}}]}}}`
 	parsed, why := new(dsl.Parser).Parse([]byte(body), new(dsl.Parameters))
-	if why != "" {
-		t.Fatal(why)
-	}
+	check.Must(t, why == "", "%v", why)
 	words := 3 + parsed.ClauseCount
 	for added, want := range map[int][]string{
 		5: {"hire lease", "hire", "automobile lease"},
@@ -217,20 +199,14 @@ func TestWeakestTermsOfTheFieldWithTheMostAreCutFirst(t *testing.T) {
 			e := New(c, m, with(func(o *Profile) { o.Scoring = form.Linear }))
 			e.limits.Learn(Limit{LimitClauses, "", int64(limit)})
 			r := expanded(t, e, &Request{Body: []byte(body)})
-			if r.Rewritten != (want != nil) {
-				t.Errorf("rewritten: %t", r.Rewritten)
-			}
+			check.That(t, r.Rewritten == (want != nil), "rewritten: %t", r.Rewritten)
 			for i, c := range r.Clauses {
 				var got []string
 				for _, a := range c.Added {
 					got = append(got, a.Term)
 				}
-				if want != nil && strings.Join(got, " ") != want[i] {
-					t.Errorf("clause %d: added %q, want %q", i, got, want[i])
-				}
-				if (len(got) == 0) != (c.Reason == reason.TermLimit) {
-					t.Errorf("clause %d: %d added, reason %q", i, len(got), c.Reason)
-				}
+				check.That(t, want == nil || strings.Join(got, " ") == want[i], "clause %d: added %q, want one of %q", i, got, want)
+				check.That(t, (len(got) == 0) == (c.Reason == reason.TermLimit), "clause %d: %d added, reason %q", i, len(got), c.Reason)
 			}
 		})
 	}
@@ -263,9 +239,7 @@ func TestDeepClausesTakeFlatterForms(t *testing.T) {
 					if len(forms) == 0 || forms[len(forms)-1] != form {
 						forms = append(forms, form)
 					}
-					if (form != "saturated" && name != "term-centric" || form == "") && r.Clauses[0].Reason != reason.TooDeep {
-						t.Errorf("depth %d: form %q, reason %q", depth, form, r.Clauses[0].Reason)
-					}
+					check.That(t, (form == "saturated" || name == "term-centric") && form != "" || r.Clauses[0].Reason == reason.TooDeep, "depth %d: form %q, reason %q", depth, form, r.Clauses[0].Reason)
 					if r.Rewritten {
 						e := &engine{tb: t, cluster: c}
 						if e.search(r.Body, "query"); e.depth > maxLevels {
@@ -273,9 +247,8 @@ func TestDeepClausesTakeFlatterForms(t *testing.T) {
 						}
 					}
 				}
-				if last := forms[len(forms)-1]; last != "" || len(forms) < 2 {
-					t.Errorf("forms %q, want the last to be none", forms)
-				}
+				last := forms[len(forms)-1]
+				check.That(t, last == "" && len(forms) >= 2, "forms %q, want the last to be none", forms)
 			})
 		}
 	}

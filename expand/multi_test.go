@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
@@ -41,9 +42,7 @@ func TestMultiSearchGetsItsSearchTypeInTheHeader(t *testing.T) {
 			c.shards, o.Scoring, o.NoRescore = 2, form.Saturated, true
 		})
 		lines := strings.Split(string(r.Body), "\n")
-		if lines[0] != "{}" || lines[2] != want {
-			t.Errorf("header %q became %q, want %q; the other is %q", header, lines[2], want, lines[0])
-		}
+		check.That(t, lines[0] == "{}" && lines[2] == want, "header %q became %q, want %q; the other is %q", header, lines[2], want, lines[0])
 	}
 	withKNN := expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte("{}\n" + `{"knn":{},` + carRental[1:] + "\n")},
 		func(c *fakeCluster, o *Profile) { c.shards, o.Scoring = 2, form.Saturated })
@@ -67,13 +66,9 @@ func TestHeaderThatChoosesShardsMakesTheFormGrouped(t *testing.T) {
 		for _, c := range written(r) {
 			got = append(got, c.Reason)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q: reasons (-want +got):\n%s", rawQuery, diff)
-		}
+		check.Equal(t, want, got, rawQuery)
 		sent := strings.Split(string(r.Body), "\n")
-		if sent[0] != lines[0] || sent[2] != lines[2] || !strings.Contains(sent[4], dsl.DFS) {
-			t.Errorf("%q: headers %q, %q, %q; want dfs in the last one alone", rawQuery, sent[0], sent[2], sent[4])
-		}
+		check.That(t, sent[0] == lines[0] && sent[2] == lines[2] && strings.Contains(sent[4], dsl.DFS), "%q: headers %q, %q, %q; want dfs in the last one alone", rawQuery, sent[0], sent[2], sent[4])
 	}
 }
 
@@ -90,9 +85,7 @@ func TestMultiSearchLeftAlone(t *testing.T) {
 		"nothing to expand":     {"{}\n{}\n", reason.NoClause},
 	} {
 		r := expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte(tt.body)}, nil)
-		if r.Rewritten || r.Reason != tt.want {
-			t.Errorf("%s: rewritten %t, reason %q; want %q", name, r.Rewritten, r.Reason, tt.want)
-		}
+		check.That(t, !r.Rewritten && r.Reason == tt.want, "%s: rewritten %t, reason %q; want %q", name, r.Rewritten, r.Reason, tt.want)
 	}
 }
 
@@ -116,20 +109,12 @@ func TestAFailureLeavesTheOtherSearchesExpanded(t *testing.T) {
 	r, err := e.Expand(t.Context(), &Request{
 		Endpoint: EndpointMultiSearch, Body: []byte("{}\n" + failing + "\n{}\n" + carRental + "\n"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var stage *StageError
-	if !r.Rewritten || len(r.Failures()) != 1 || !errors.As(r.Failures()[0], &stage) || stage.Stage != StageAnalyze {
-		t.Errorf("rewritten %t, failures %v", r.Rewritten, r.Failures())
-	}
-	if !strings.HasPrefix(string(r.Body), "{}\n"+failing+"\n{}\n{\"query\":{\"bool\":") {
-		t.Errorf("body %s", r.Body)
-	}
+	check.That(t, r.Rewritten && len(r.Failures()) == 1 && errors.As(r.Failures()[0], &stage) && stage.Stage == StageAnalyze, "rewritten %t, failures %v", r.Rewritten, r.Failures())
+	check.That(t, strings.HasPrefix(string(r.Body), "{}\n"+failing+"\n{}\n{\"query\":{\"bool\":"), "body %s", r.Body)
 	r, err = e.Expand(t.Context(), &Request{Endpoint: EndpointMultiSearch, Body: []byte("{}\n" + failing + "\n")})
-	if !errors.As(err, &stage) {
-		t.Errorf("the only search fails: result %+v, error %v", r, err)
-	}
+	check.That(t, errors.As(err, &stage), "the only search fails: result %+v, error %v", r, err)
 }
 
 func TestRatedSearchesAreExpanded(t *testing.T) {
@@ -139,20 +124,15 @@ func TestRatedSearchesAreExpanded(t *testing.T) {
 		return strings.NewReplacer("%1", search, "%2", `{"query":{"term":{"a":"b"}}}`).Replace(body)
 	}
 	r := expandRequest(t, &Request{Endpoint: EndpointRankEval, RawQuery: "ignore_unavailable=true", Body: []byte(fill(carRental))}, nil)
-	if diff := cmp.Diff(fill(string(one.Body)), string(r.Body)); diff != "" || r.RawQuery != "ignore_unavailable=true" {
-		t.Errorf("raw query %q, body (-want +got):\n%s", r.RawQuery, diff)
-	}
+	diff := cmp.Diff(fill(string(one.Body)), string(r.Body))
+	check.That(t, diff == "" && r.RawQuery == "ignore_unavailable=true", "raw query %q, body (-want +got):\n%s", r.RawQuery, diff)
 	// One search_type holds for all of them, so that of the request stays.
 	r = expandRequest(t, &Request{Endpoint: EndpointRankEval, Body: []byte(fill(carRental))}, func(c *fakeCluster, o *Profile) {
 		c.shards, o.Scoring = 2, form.Auto
 	})
-	if r.RawQuery != "" || r.Clauses[0].Form != "grouped" {
-		t.Errorf("on several shards: raw query %q, form %q", r.RawQuery, r.Clauses[0].Form)
-	}
+	check.That(t, r.RawQuery == "" && r.Clauses[0].Form == "grouped", "on several shards: raw query %q, form %q", r.RawQuery, r.Clauses[0].Form)
 	for _, broken := range []string{"", "[]", `{"requests":`} {
 		r = expandRequest(t, &Request{Endpoint: EndpointRankEval, Body: []byte(broken)}, nil)
-		if r.Rewritten || r.Reason == "" {
-			t.Errorf("%q: rewritten %t, reason %q", broken, r.Rewritten, r.Reason)
-		}
+		check.That(t, !r.Rewritten && r.Reason != "", "%q: rewritten %t, reason %q", broken, r.Rewritten, r.Reason)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/simmatrix"
@@ -52,12 +53,9 @@ func checkNamed(t *testing.T, r *Result) {
 	}
 	slices.Sort(want)
 	var body map[string]any
-	if err := json.Unmarshal(r.Body, &body); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(slices.Compact(want), namesIn(body["query"])); diff != "" || len(want) == 0 {
-		t.Errorf("names of %s (-want +got):\n%s", r.Body, diff)
-	}
+	check.OK(t, json.Unmarshal(r.Body, &body))
+	diff := cmp.Diff(slices.Compact(want), namesIn(body["query"]))
+	check.That(t, diff == "" && len(want) != 0, "names of %s (-want +got):\n%s", r.Body, diff)
 	delete(body, "query")
 	if names := namesIn(body); len(names) > 0 {
 		t.Errorf("beside the query there are %q in %s", names, r.Body)
@@ -112,9 +110,7 @@ func TestAddedClausesHaveNames(t *testing.T) {
 		e := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { named(o) })
 		r := expandHard(t, e, Request{Body: []byte(match)})
 		checkNamed(t, r)
-		if r.Clauses[0].Form != "hard" {
-			t.Errorf("%+v", r.Clauses)
-		}
+		check.Equal(t, "hard", r.Clauses[0].Form, r.Clauses)
 	})
 	t.Run("feedback", func(t *testing.T) {
 		for _, change := range []func(o *Profile){func(*Profile) {}, func(o *Profile) { o.NoRescore = true }} {
@@ -125,9 +121,7 @@ func TestAddedClausesHaveNames(t *testing.T) {
 	t.Run("fields of the same term", func(t *testing.T) {
 		r := expandBody(t, with(named), `{"query":{"multi_match":{"query":"car","fields":["body","title"],"type":"cross_fields"}}}`)
 		for _, name := range []string{"akin:body:automobile", "akin:title:automobile", "akin:body:lease", "akin:title:lease"} {
-			if strings.Count(string(r.Body), `"_name":"`+name+`"`) != 1 {
-				t.Errorf("no %s in %s", name, r.Body)
-			}
+			check.Equal(t, 1, strings.Count(string(r.Body), `"_name":"`+name+`"`), name, string(r.Body))
 		}
 	})
 	t.Run("for one request", func(t *testing.T) {
@@ -135,9 +129,7 @@ func TestAddedClausesHaveNames(t *testing.T) {
 	})
 	t.Run("several searches", func(t *testing.T) {
 		r := expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte("{}\n" + match + "\n"), NameAdded: true}, nil)
-		if !strings.Contains(string(r.Body), `"_name":"akin:body:automobile"`) {
-			t.Errorf("%s", r.Body)
-		}
+		check.That(t, strings.Contains(string(r.Body), `"_name":"akin:body:automobile"`), "%s", r.Body)
 	})
 }
 
@@ -147,9 +139,8 @@ func TestFieldWithoutTermsOfASetFindsNothingByTheirNames(t *testing.T) {
 	c.inTitle = map[string]int64{"car": 9_999}
 	body := `{"query":{"multi_match":{"query":"car","fields":["body","title"],"type":"cross_fields"}}}`
 	r := expanded(t, New(c, m, with(func(o *Profile) { soft(o); named(o) })), &Request{Index: "docs", Body: []byte(body)})
-	if got := string(r.Body); strings.Contains(got, `"should":[]`) || !strings.Contains(got, `"terms":{"title":[],`) {
-		t.Errorf("title has no term of the set, and the query is\n%s", got)
-	}
+	got := string(r.Body)
+	check.That(t, !strings.Contains(got, `"should":[]`) && strings.Contains(got, `"terms":{"title":[],`), "title has no term of the set, and the query is\n%s", got)
 }
 
 // TestNamesChangeNoHitAndNoScore compares searches with and without names.
@@ -172,9 +163,8 @@ func TestNamesChangeNoHitAndNoScore(t *testing.T) {
 				}
 				for range 10 {
 					e := &engine{tb: t, cluster: c, doc: document(rng.IntN, []string{"body", "title"}, vocabulary)}
-					if got, want := e.search(is, v.member), e.search(was, v.member); got != want {
-						t.Fatalf("%s: %v with names, else %v:\n%s\n%s", v.name, got, want, is, was)
-					}
+					got, want := e.search(is, v.member), e.search(was, v.member)
+					check.Must(t, got == want, "%s: %v with names, else %v:\n%s\n%s", v.name, got, want, is, was)
 				}
 			}
 		}
@@ -216,9 +206,8 @@ func TestWhereAddedClausesHaveNoNames(t *testing.T) {
 				req.Allowed = security
 			}
 			r := expandRequest(t, &req, func(c *fakeCluster, o *Profile) { c.filtered, o.HideFrom, o.NameAdded = tt.filtered, tt.hide, true })
-			if got := strings.Contains(string(r.Body), `"_name":"akin:body:lease"`); got != tt.named || !r.Rewritten {
-				t.Errorf("named %t, want %t: %s", got, tt.named, r.Body)
-			}
+			got := strings.Contains(string(r.Body), `"_name":"akin:body:lease"`)
+			check.That(t, got == tt.named && r.Rewritten, "named %t, want %t: %s", got, tt.named, r.Body)
 		})
 	}
 }
@@ -232,15 +221,13 @@ func TestNamesOfOddTermsAreQuoted(t *testing.T) {
 	checkNamed(t, r)
 }
 
-// TestPagesKeepTheirNames: pages of a point in time that ask for names and those
-// that do not are told apart.
+// Pages of a point in time that ask for names and those that do not are told
+// apart.
 func TestPagesKeepTheirNames(t *testing.T) {
 	c, m := rental(t)
 	e := New(c, m, DefaultProfile())
 	for _, want := range []bool{false, true, false, true} {
 		r := expanded(t, e, &Request{NameAdded: want, Body: []byte(`{"query":{"match":{"body":"car"}},"pit":{"id":"` + pitIDs[0].id + `"}}`)})
-		if got := strings.Contains(string(r.Body), "akin:body:automobile"); got != want {
-			t.Errorf("named %t, want %t: %s", got, want, r.Body)
-		}
+		check.Equal(t, want, strings.Contains(string(r.Body), "akin:body:automobile"), string(r.Body))
 	}
 }

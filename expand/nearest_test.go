@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/simmatrix"
@@ -42,9 +43,8 @@ func TestWordThatNoDocumentHasGetsTheRowOfTheNearestKnownWord(t *testing.T) {
 	r := expandIn(t, c, m, o, `{"query":{"match":{"body":"iec cream"}}}`)
 	idf := func(term string) float64 { return simmatrix.IDF(c.docFreqs[term], c.docCount) }
 	got := r.Clauses[0]
-	if diff := cmp.Diff([]NearestWord{{Term: "iec", Known: "ice"}}, got.Nearest); diff != "" || !slices.Equal(got.NoRow, []string{"iec"}) {
-		t.Errorf("no row %q, nearest (-want +got):\n%s", got.NoRow, diff)
-	}
+	diff := cmp.Diff([]NearestWord{{Term: "iec", Known: "ice"}}, got.Nearest)
+	check.That(t, diff == "" && slices.Equal(got.NoRow, []string{"iec"}), "no row %q, nearest (-want +got):\n%s", got.NoRow, diff)
 	var added []string
 	for _, a := range got.Added {
 		added = append(added, a.From+" "+a.Term)
@@ -54,30 +54,21 @@ func TestWordThatNoDocumentHasGetsTheRowOfTheNearestKnownWord(t *testing.T) {
 		t.Fatalf("added %q, want %q", added, want)
 	}
 	ice, snow := got.Added[0], got.Added[2]
-	if math.Abs(ice.Weight-0.5*idf("ice")) > 1e-4 || math.Abs(ice.Boost-0.5) > 1e-4 || math.Abs(snow.Similarity-0.2) > 1e-4 {
-		t.Errorf("ice weighs %v and has the boost %v, snow the similarity %v", ice.Weight, ice.Boost, snow.Similarity)
-	}
-	if ice.Fit != 0 || snow.Fit == 0 {
-		t.Errorf("ice has the fit %v, though it counts in full, and snow %v", ice.Fit, snow.Fit)
-	}
+	check.That(t, math.Abs(ice.Weight-0.5*idf("ice")) <= 1e-4 && math.Abs(ice.Boost-0.5) <= 1e-4 && math.Abs(snow.Similarity-0.2) <= 1e-4, "ice weighs %v and has the boost %v, snow the similarity %v", ice.Weight, ice.Boost, snow.Similarity)
+	check.That(t, ice.Fit == 0 && snow.Fit != 0, "ice has the fit %v, though it counts in full, and snow %v", ice.Fit, snow.Fit)
 	saturated := expandIn(t, c, m, with(func(o *Profile) { o.NoRescore = true }), `{"query":{"match":{"body":"iec"}}}`)
-	if b := saturated.Clauses[0].Added[0].Boost; math.Abs(b-0.5) > 1e-4 {
-		t.Errorf("in the saturated form an occurrence of ice is %v of one of iec, want their similarity", b)
-	}
+	b := saturated.Clauses[0].Added[0].Boost
+	check.That(t, math.Abs(b-0.5) <= 1e-4, "in the saturated form an occurrence of ice is %v of one of iec, want their similarity", b)
 }
 
 func TestCompoundThatNoDocumentHasGetsTheRowsOfBothWords(t *testing.T) {
 	c, m := iceCream(t)
 	r := expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"icecream"}}}`)
 	want := []NearestWord{{Term: "icecream", Known: "ice"}, {Term: "icecream", Known: "cream"}}
-	if diff := cmp.Diff(want, r.Clauses[0].Nearest); diff != "" {
-		t.Errorf("nearest (-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, r.Clauses[0].Nearest, "nearest")
 	body := string(r.Body)
 	for _, word := range []string{"ice", "cream", "gelato", "snow"} {
-		if !strings.Contains(body, `"value":"`+word+`"`) {
-			t.Errorf("%s is not looked for: %s", word, body)
-		}
+		check.That(t, strings.Contains(body, `"value":"`+word+`"`), "%s is not looked for: %s", word, body)
 	}
 }
 
@@ -102,9 +93,7 @@ func TestOnlyWordsThatNoDocumentHasGetTheRowOfAnother(t *testing.T) {
 			tt.change(c, m, &o)
 		}
 		for _, clause := range expandIn(t, c, m, o, tt.body).Clauses {
-			if len(clause.Nearest) > 0 {
-				t.Errorf("%s: nearest %v", name, clause.Nearest)
-			}
+			check.That(t, len(clause.Nearest) == 0, "%s: nearest %v", name, clause.Nearest)
 		}
 	}
 }
@@ -113,9 +102,7 @@ func TestOnlyWordsThatNoDocumentHasGetTheRowOfAnother(t *testing.T) {
 func TestNearestWordsOfFieldsThatAreSearchedTogether(t *testing.T) {
 	c, m := iceCream(t)
 	r := expandIn(t, c, m, DefaultProfile(), `{"query":{"multi_match":{"query":"iec cream","fields":["title","body"],"type":"cross_fields"}}}`)
-	if len(r.Clauses) == 0 || len(r.Clauses[0].Nearest) != 1 {
-		t.Errorf("cross_fields: %+v", r.Clauses)
-	}
+	check.That(t, len(r.Clauses) != 0 && len(r.Clauses[0].Nearest) == 1, "cross_fields: %+v", r.Clauses)
 	m.nearest["cie"] = "ice"
 	if r = expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"iec cie"}}}`); len(r.Clauses[0].Nearest) != 1 {
 		t.Errorf("ice stands for two words: %v", r.Clauses[0].Nearest)
@@ -136,9 +123,7 @@ func TestWordThatAnotherFieldOfTheClauseHasIsLeftAlone(t *testing.T) {
 		for _, clause := range r.Clauses {
 			n += len(clause.Nearest)
 		}
-		if n != tt.want {
-			t.Errorf("%s: title has %d documents with the word, and %d fields get the row of another, want %d", kind, tt.has, n, tt.want)
-		}
+		check.Equal(t, tt.want, n, kind, tt.has)
 	}
 }
 
@@ -156,14 +141,10 @@ func TestNearestWordIsAlwaysScoredWhereMostNeighborsOnlyFind(t *testing.T) {
 	var body struct {
 		Query any `json:"query"`
 	}
-	if err := json.Unmarshal(expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"iec caerm car"}}}`).Body, &body); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"iec caerm car"}}}`).Body, &body))
 	finding := fmt.Sprint(body.Query)
 	for _, word := range []string{"ice", "cream"} {
-		if !strings.Contains(finding, "value:"+word) {
-			t.Errorf("%s is not scored: %s", word, finding)
-		}
+		check.That(t, strings.Contains(finding, "value:"+word), "%s is not scored: %s", word, finding)
 	}
 }
 
@@ -213,9 +194,7 @@ func TestNearestWordsOfAFewWordsOfASearchAreLookedFor(t *testing.T) {
 		t.Errorf("looked up: %q, want %q", watched.nearest, want)
 	}
 	for i, want := range []int{mostNear - 2, mostNear - 2, 2} {
-		if n := len(r.Clauses[i].Nearest); n != want {
-			t.Errorf("field %d: %d nearest words, want %d", i, n, want)
-		}
+		check.Equal(t, want, len(r.Clauses[i].Nearest), i)
 	}
 	if got := watched.rows[len(watched.rows)-mostNear:]; watched.calls != 2 || !slices.Equal(got, []string{"known0", "ice", "known1", "cream", "known2", "known3", "known4", "known5"}) {
 		t.Errorf("%d calls for rows, want one of the text and one of the known words; the last ones: %q", watched.calls, got)
@@ -227,9 +206,7 @@ func TestNobodyLooksForNearestWordsWhenTheSearchIsOver(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	watched := &asked{fakeMatrix: m, lookedUp: cancel}
 	_, err := New(c, watched, DefaultProfile()).Expand(ctx, &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"iec typo other"}}}`)})
-	if !errors.Is(err, context.Canceled) || len(watched.nearest) != 1 {
-		t.Errorf("looked up after the search was canceled: %q, error %v", watched.nearest, err)
-	}
+	check.That(t, errors.Is(err, context.Canceled) && len(watched.nearest) == 1, "looked up after the search was canceled: %q, error %v", watched.nearest, err)
 }
 
 func TestNearestWordThatTheIndexHasLostDoesNotMakeItsOriginTheRarest(t *testing.T) {
@@ -244,9 +221,7 @@ func TestNearestWordThatTheIndexHasLostDoesNotMakeItsOriginTheRarest(t *testing.
 	want := added(c, m)
 	delete(want, "ice")
 	c.docFreqs["ice"] = 0 // since the matrix was made
-	if diff := cmp.Diff(want, added(c, m)); diff != "" {
-		t.Errorf("weights of the others (-with ice +without):\n%s", diff)
-	}
+	check.Equal(t, want, added(c, m), "weights of the others (-with ice +without)")
 }
 
 func TestCompoundIsLeftAloneWhereWordsAreCounted(t *testing.T) {
@@ -254,9 +229,8 @@ func TestCompoundIsLeftAloneWhereWordsAreCounted(t *testing.T) {
 		c, m := iceCream(t)
 		for _, text := range []string{"icecream", "icecream snow"} {
 			r := expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":{"query":"`+text+`",`+option+`}}}}`)
-			if got := r.Clauses[0].Nearest; len(got) != want {
-				t.Errorf("%s, %s: nearest %v, want %d", text, option, got, want)
-			}
+			got := r.Clauses[0].Nearest
+			check.That(t, len(got) == want, "%s, %s: nearest %v, want %d", text, option, got, want)
 		}
 	}
 }
@@ -264,16 +238,14 @@ func TestCompoundIsLeftAloneWhereWordsAreCounted(t *testing.T) {
 func TestFuzzyClausesLookForWordsOfLikeSpellingThemselves(t *testing.T) {
 	c, m := iceCream(t)
 	r := expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":{"query":"iec cream","fuzziness":"AUTO"}}}}`)
-	if got := r.Clauses[0]; len(got.Nearest) != 0 || len(got.Added) == 0 {
-		t.Errorf("nearest %v, added %v", got.Nearest, got.Added)
-	}
+	got := r.Clauses[0]
+	check.That(t, len(got.Nearest) == 0 && len(got.Added) != 0, "nearest %v, added %v", got.Nearest, got.Added)
 }
 
 func TestVeryLongWordThatNoDocumentHasIsLeftAlone(t *testing.T) {
 	c, m := iceCream(t)
 	long := strings.Repeat("garden", 170)
 	r := expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"`+long+` cream"}}}`)
-	if got := r.Clauses[0]; !slices.Equal(got.NoRow, []string{long}) || len(got.Added) != 1 || got.Added[0].Term != "gelato" {
-		t.Errorf("%+v", got)
-	}
+	got := r.Clauses[0]
+	check.That(t, slices.Equal(got.NoRow, []string{long}) && len(got.Added) == 1 && got.Added[0].Term == "gelato", "%+v", got)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 )
@@ -58,15 +59,14 @@ func TestClauseGetsANestedOneForSegments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := with(func(o *Profile) { o.SameMatches = tt.same })
 			r := expandNested(t, o, `{"size":3,"query":`+original+`}`, bodySegments(tt.change))
-			if diff := cmp.Diff(`{"size":3,"query":`+tt.want+`}`, string(r.Body)); diff != "" || !r.Rewritten {
-				t.Errorf("body (-want +got):\n%s", diff)
-			}
+			diff := cmp.Diff(`{"size":3,"query":`+tt.want+`}`, string(r.Body))
+			check.That(t, diff == "" && r.Rewritten, "body (-want +got):\n%s", diff)
 		})
 	}
 }
 
-// TestClauseIsCopiedForSegments: the copy keeps what it says about words, and
-// counts none of them, because those of the text may be in several segments.
+// The copy keeps what it says about words, and counts none of them, because
+// those of the text may be in several segments.
 func TestClauseIsCopiedForSegments(t *testing.T) {
 	for name, tt := range map[string]struct{ clause, want string }{
 		"options": {
@@ -85,9 +85,7 @@ func TestClauseIsCopiedForSegments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := expandNested(t, with(func(o *Profile) { o.DefaultFields = []string{"title", "body"} }), `{"query":`+tt.clause+`}`, bodySegments(nil))
 			want := `{"query":{"bool":{"must":[` + tt.clause + `],"should":[{"nested":{"path":"segments","ignore_unmapped":true,"score_mode":"max","query":` + tt.want + `}}]}}}`
-			if diff := cmp.Diff(want, string(r.Body)); diff != "" {
-				t.Errorf("body (-want +got):\n%s", diff)
-			}
+			check.Equal(t, want, string(r.Body), "body")
 		})
 	}
 }
@@ -117,36 +115,29 @@ func TestWhereThereAreNoNestedClauses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := with(func(o *Profile) { o.NormalizeScores = true })
 			without, r := expandNested(t, o, tt.body), expandNested(t, o, tt.body, tt.segments)
-			if string(r.Body) != string(without.Body) || r.Rewritten != without.Rewritten {
-				t.Errorf("%s, want %s", r.Body, without.Body)
-			}
+			check.That(t, string(r.Body) == string(without.Body) && r.Rewritten == without.Rewritten, "%s, want %s", r.Body, without.Body)
 			want := without.Clauses
 			if tt.want != "" {
 				want = append(want, Explanation{Path: r.Clauses[len(r.Clauses)-1].Path, Field: tt.segments.Text, Reason: tt.want})
 			}
-			if diff := cmp.Diff(want, r.Clauses); diff != "" {
-				t.Errorf("clauses (-want +got):\n%s", diff)
-			}
+			check.Equal(t, want, r.Clauses, "clauses")
 		})
 	}
 }
 
-// TestTooManyFieldsLeaveOutTheSegmentsOnly: the search is still expanded.
+// The search is still expanded.
 func TestTooManyFieldsLeaveOutTheSegmentsOnly(t *testing.T) {
 	body := `{"query":{"bool":{"should":[` + strings.TrimSuffix(strings.Repeat(`{"match":{"body":"car"}},`, 40), ",") + `]}}}`
 	o := DefaultProfile()
 	without := expandBody(t, o, body)
 	o.Segments = []form.Segments{bodySegments(nil)}
 	r := expandBody(t, o, body)
-	if string(r.Body) != string(without.Body) || !r.Rewritten {
-		t.Errorf("%s\nwant\n%s", r.Body, without.Body)
-	}
-	if last := r.Clauses[len(r.Clauses)-1]; last.Reason != reason.TooManyClauses {
-		t.Errorf("%+v", last)
-	}
+	check.That(t, string(r.Body) == string(without.Body) && r.Rewritten, "%s\nwant\n%s", r.Body, without.Body)
+	last := r.Clauses[len(r.Clauses)-1]
+	check.That(t, last.Reason == reason.TooManyClauses, "%+v", last)
 }
 
-// TestInnerHitsHaveOneName: the engines refuse two of one name.
+// The engines refuse two of one name.
 func TestInnerHitsHaveOneName(t *testing.T) {
 	hits := bodySegments(func(s *form.Segments) { s.InnerHits = 1 })
 	for name, tt := range map[string]struct {
@@ -161,9 +152,8 @@ func TestInnerHitsHaveOneName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := expandNested(t, DefaultProfile(), tt.body, hits)
-			if n := strings.Count(string(r.Body), "inner_hits"); n != tt.want || !strings.Contains(string(r.Body), `"ignore_unmapped"`) {
-				t.Errorf("%d inner hits in %s", n, r.Body)
-			}
+			n := strings.Count(string(r.Body), "inner_hits")
+			check.That(t, n == tt.want && strings.Contains(string(r.Body), `"ignore_unmapped"`), "%d inner hits in %s", n, r.Body)
 		})
 	}
 }
@@ -194,17 +184,13 @@ func FuzzSegments(f *testing.F) {
 		if !r.Rewritten {
 			return
 		}
-		if !json.Valid(r.Body) {
-			t.Fatalf("Expand(%q) = %q: not JSON", body, r.Body)
-		}
-		if err := strip(body, r.Body); err != nil {
-			t.Errorf("Expand(%q) = %q: %v", body, r.Body, err)
-		}
+		check.Must(t, json.Valid(r.Body), "Expand(%q) = %q: not JSON", body, r.Body)
+		err := strip(body, r.Body)
+		check.That(t, err == nil, "Expand(%q) = %q: %v", body, r.Body, err)
 	})
 }
 
-// TestClientsNestedClausesShareWithItsOthers: only what is written for segments
-// gets terms besides those of the search.
+// Only what is written for segments gets terms besides those of the search.
 func TestClientsNestedClausesShareWithItsOthers(t *testing.T) {
 	o := with(func(o *Profile) { o.Scoring, o.MaxAddedTerms = form.Linear, 2 })
 	const body = `{"query":{"bool":{"must":[{"match":{"body":"car rental"}},{"nested":{"path":"segments","score_mode":"max","query":{"match":{"segments.text":"car rental"}}}}]}}}`
@@ -214,23 +200,16 @@ func TestClientsNestedClausesShareWithItsOthers(t *testing.T) {
 		}
 		return counts
 	}
-	if diff := cmp.Diff([]int{1, 1}, added()); diff != "" {
-		t.Errorf("without segments (-want +got):\n%s", diff)
-	}
+	check.Equal(t, []int{1, 1}, added(), "without segments")
 	o.Segments = []form.Segments{bodySegments(nil)}
-	if diff := cmp.Diff([]int{1, 2, 1}, added()); diff != "" {
-		t.Errorf("with segments (-want +got):\n%s", diff)
-	}
+	check.Equal(t, []int{1, 2, 1}, added(), "with segments")
 }
 
-// TestSearchesWithoutScoresFindTheSame: where segments find, too, they do so in
-// what only counts.
+// Where segments find, too, they do so in what only counts.
 func TestSearchesWithoutScoresFindTheSame(t *testing.T) {
 	replace := bodySegments(func(s *form.Segments) { s.Replace, s.InnerHits = true, 1 })
 	for _, body := range []string{`{"size":0,"query":{"match":{"body":"car"}}}`, `{"sort":"n","query":{"match":{"body":"car"}}}`} {
 		r := expandNested(t, DefaultProfile(), body, replace)
-		if !strings.Contains(string(r.Body), `{"nested":{"path":"segments"`) {
-			t.Errorf("%s became %s", body, r.Body)
-		}
+		check.That(t, strings.Contains(string(r.Body), `{"nested":{"path":"segments"`), "%s became %s", body, r.Body)
 	}
 }

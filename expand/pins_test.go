@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/vectors"
 )
@@ -65,17 +66,12 @@ func TestAllSearchesOfARequestHaveOnePin(t *testing.T) {
 				in.Pins = first.Pins
 			}
 			res, err := e.Expand(t.Context(), &in)
-			if err != nil || !res.Rewritten {
-				t.Fatalf("%s, mode %v: %+v, %v", name, mode, res, err)
-			}
+			check.Must(t, err == nil && res.Rewritten, "%s, mode %v: %+v, %v", name, mode, res, err)
 			for _, clause := range res.Clauses {
-				if clause.Matrix != "test@1" {
-					t.Errorf("%s, mode %v: %s of %s has the matrix %q", name, mode, clause.Path, clause.Field, clause.Matrix)
-				}
+				check.That(t, clause.Matrix == "test@1", "%s, mode %v: %s of %s has the matrix %q", name, mode, clause.Path, clause.Field, clause.Matrix)
 			}
-			if n := weights.Load(); n > 1 {
-				t.Errorf("%s, mode %v: weights were pinned %d times", name, mode, n)
-			}
+			n := weights.Load()
+			check.That(t, n <= 1, "%s, mode %v: weights were pinned %d times", name, mode, n)
 		}
 	}
 }
@@ -101,12 +97,8 @@ func TestAllSearchesOfARequestHaveOneModelOfVectors(t *testing.T) {
 	e := New(c, m, with(func(o *Profile) { o.Mode = ModeVectors })).WithVectors(switchingVectors{fakeVectors{model: vectorModel(t, vectors.RankFeatures)}, &asked})
 	body := strings.Repeat("{}\n"+`{"query":{"match":{"title":"car rental"}}}`+"\n", 6)
 	res, err := e.Expand(t.Context(), &Request{Endpoint: EndpointMultiSearch, Index: "docs", Body: []byte(body)})
-	if err != nil || !res.Rewritten || asked.Load() != 1 {
-		t.Fatalf("asked %d times: %+v, %v", asked.Load(), res, err)
-	}
+	check.Must(t, err == nil && res.Rewritten && asked.Load() == 1, "asked %d times: %+v, %v", asked.Load(), res, err)
 	for _, clause := range res.Clauses {
-		if clause.Form != "vectors" {
-			t.Errorf("%+v", clause)
-		}
+		check.Equal(t, "vectors", clause.Form, clause)
 	}
 }

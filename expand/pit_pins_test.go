@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -151,35 +152,25 @@ func TestPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
 			}
 			e := New(w, w, o).WithWeights(f)
 			first := expandPage(t, e, pitPage(0, tt.query, tt.more))
-			if first.Rewritten == tt.alone || strings.Contains(string(first.Body), "reciprocal") != (name == "hard") {
-				t.Fatalf("rewritten %t: %s", first.Rewritten, first.Body)
-			}
+			check.Must(t, first.Rewritten != tt.alone && strings.Contains(string(first.Body), "reciprocal") == (name == "hard"), "rewritten %t: %s", first.Rewritten, first.Body)
 			direct := expanded(t, e, &Request{Index: "pit-one", Body: []byte(`{"query":` + tt.query + `,"size":3` + tt.more + secondPage + `}`)})
-			if diff := cmp.Diff(string(direct.Body), nextPage(strings.Replace(string(first.Body), pitMember(0)+",", "", 1))); diff != "" {
-				t.Errorf("the first page differs from a search without a point in time (-without +with):\n%s", diff)
-			}
+			check.Equal(t, string(direct.Body), nextPage(strings.Replace(string(first.Body), pitMember(0)+",", "", 1)), "the first page differs from a search without a point in time (-without +with)")
 			w.change(t)
 			f.docFreqs, f.linearErr = map[string]int64{"car": 3}, esclient.ErrNoNorms
 			e.limits.Learn(Limit{LimitClauses, "", 5})
 			for range 2 {
 				next := expandPage(t, e, pitPage(0, tt.query, tt.more+secondPage))
-				if diff := cmp.Diff(nextPage(string(first.Body)), string(next.Body)); diff != "" {
-					t.Errorf("the second page is written otherwise (-first +second):\n%s", diff)
-				}
-				if diff := cmp.Diff(first.Clauses, next.Clauses); diff != "" || first.RawQuery != next.RawQuery || first.Reason != next.Reason {
-					t.Errorf("the second page is explained otherwise (-first +second):\n%s", diff)
-				}
+				check.Equal(t, nextPage(string(first.Body)), string(next.Body), "the second page is written otherwise (-first +second)")
+				diff := cmp.Diff(first.Clauses, next.Clauses)
+				check.That(t, diff == "" && first.RawQuery == next.RawQuery && first.Reason == next.Reason, "the second page is explained otherwise (-first +second):\n%s", diff)
 			}
 			fresh := expandPage(t, e, pitPage(1, tt.query, ""))
-			if bytes.Contains(fresh.Body, []byte("automobile")) || cmp.Equal(first.Clauses, fresh.Clauses) && name != "all without text" {
-				t.Errorf("a new point in time keeps what the old one got: %s", fresh.Body)
-			}
+			check.That(t, !bytes.Contains(fresh.Body, []byte("automobile")) && (!cmp.Equal(first.Clauses, fresh.Clauses) || name == "all without text"), "a new point in time keeps what the old one got: %s", fresh.Body)
 		})
 	}
 }
 
-// TestOtherSearchesOnAPointInTimeGetTheirOwnTerms: each differs from the first
-// in something that its terms depend on.
+// Each differs from the first in something that its terms depend on.
 func TestOtherSearchesOnAPointInTimeGetTheirOwnTerms(t *testing.T) {
 	w := newWorld(t)
 	options := with(func(o *Profile) { o.Scoring = form.Linear })
@@ -203,14 +194,12 @@ func TestOtherSearchesOnAPointInTimeGetTheirOwnTerms(t *testing.T) {
 		"other matrices": {query, "", e.WithMatrices(w), false},
 	} {
 		r := expandPage(t, tt.e, pitPage(0, tt.query, tt.more))
-		if got := bytes.Contains(r.Body, []byte("automobile")); got != tt.old {
-			t.Errorf("%s: old terms: %t, want %t\n%s", name, got, tt.old, r.Body)
-		}
+		check.Equal(t, tt.old, bytes.Contains(r.Body, []byte("automobile")), name, string(r.Body), "old terms")
 	}
 }
 
-// TestMembersOfAPageMayChangeTheirOrder: with fewer terms than the clauses have
-// use for, it matters which is the first.
+// With fewer terms than the clauses have use for, it matters which is the
+// first.
 func TestMembersOfAPageMayChangeTheirOrder(t *testing.T) {
 	w := newWorld(t)
 	e := New(w, w, with(func(o *Profile) { o.Scoring, o.MaxAddedTerms = form.Linear, 3 }))
@@ -218,28 +207,26 @@ func TestMembersOfAPageMayChangeTheirOrder(t *testing.T) {
 	first := expandPage(t, e, pitPage(0, `{"bool":{`+must+`,`+should+`}}`, ""))
 	w.change(t)
 	next := expandPage(t, e, pitPage(0, `{"bool":{`+should+`,`+must+`}}`, secondPage))
-	if diff := cmp.Diff(first.Clauses, next.Clauses); diff != "" || first.AddedTerms() != 3 {
-		t.Errorf("(-first +second):\n%s", diff)
-	}
+	diff := cmp.Diff(first.Clauses, next.Clauses)
+	check.That(t, diff == "" && first.AddedTerms() == 3, "(-first +second):\n%s", diff)
 }
 
-// TestPointsInTimeAreNotRescored: only the first page could be, because the
-// others have a search_after, and scores would not go on from one to the next.
+// Only the first page could be, because the others have a search_after, and
+// scores would not go on from one to the next.
 func TestPointsInTimeAreNotRescored(t *testing.T) {
 	for _, o := range []Profile{DefaultProfile(), with(func(o *Profile) { o.NoRescore = false })} {
 		w := newWorld(t)
 		e := New(w, w, o)
 		for _, more := range []string{"", `,"from":10`, secondPage, `,"sort":["_score"]`} {
 			r := expandPage(t, e, pitPage(0, `{"match":{"body":"car"}}`, more))
-			if c := r.Clauses[0]; !r.Rewritten || c.Phase != "query" || c.Form != "saturated" || c.Reason != reason.PointInTime {
-				t.Errorf("with %s: %+v", more, c)
-			}
+			c := r.Clauses[0]
+			check.That(t, r.Rewritten && c.Phase == "query" && c.Form == "saturated" && c.Reason == reason.PointInTime, "with %s: %+v", more, c)
 		}
 	}
 }
 
-// TestWhereTheFirstPageFailedAllAreLeftAlone: search_after goes on with the
-// scores of the original, which went out in place of the first page.
+// Search_after goes on with the scores of the original, which went out in place
+// of the first page.
 func TestWhereTheFirstPageFailedAllAreLeftAlone(t *testing.T) {
 	broken := errors.New("broken")
 	const query = `{"multi_match":{"query":"car","fields":["bod*"]}}`
@@ -253,17 +240,15 @@ func TestWhereTheFirstPageFailedAllAreLeftAlone(t *testing.T) {
 			w := newWorld(t)
 			breaks(w)
 			e := New(w, w, DefaultProfile())
-			if _, err := e.Expand(t.Context(), &Request{Body: []byte(pitPage(0, query, ""))}); !errors.Is(err, broken) {
-				t.Fatalf("error %v", err)
-			}
+			_, err := e.Expand(t.Context(), &Request{Body: []byte(pitPage(0, query, ""))})
+			check.Must(t, errors.Is(err, broken), "error %v", err)
 			healed := newWorld(t)
 			w.cluster.Store(healed.cluster.Load())
 			w.matrix.Store(healed.matrix.Load())
 			w.fieldsErr = nil
 			for range 2 {
-				if r := expandPage(t, e, pitPage(0, query, secondPage)); r.Rewritten || r.Reason != reason.PITFirstPage {
-					t.Errorf("rewritten: %t, reason %q", r.Rewritten, r.Reason)
-				}
+				r := expandPage(t, e, pitPage(0, query, secondPage))
+				check.That(t, !r.Rewritten && r.Reason == reason.PITFirstPage, "rewritten: %t, reason %q", r.Rewritten, r.Reason)
 			}
 			if r := expandPage(t, e, pitPage(1, query, "")); !r.Rewritten {
 				t.Errorf("a new point in time: reason %q", r.Reason)
@@ -275,8 +260,8 @@ func TestWhereTheFirstPageFailedAllAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestOnlyPagesThatSomebodyGotCount: where the time was up the original went
-// out, and where the client had gone nothing did.
+// Where the time was up the original went out, and where the client had gone
+// nothing did.
 func TestOnlyPagesThatSomebodyGotCount(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -291,13 +276,9 @@ func TestOnlyPagesThatSomebodyGotCount(t *testing.T) {
 			t.Fatalf("%s: error %v", name, err)
 		}
 		first := expandPage(t, e, string(page))
-		if want := name == "gone"; first.Rewritten != want {
-			t.Errorf("%s: then rewritten: %t, reason %q", name, first.Rewritten, first.Reason)
-		}
+		check.Equal(t, name == "gone", first.Rewritten, name, first.Reason)
 		next, err := e.Expand(late, &Request{Body: page})
-		if err != nil || !bytes.Equal(next.Body, first.Body) {
-			t.Errorf("%s: what is remembered needs no time: error %v", name, err)
-		}
+		check.That(t, err == nil && bytes.Equal(next.Body, first.Body), "%s: what is remembered needs no time: error %v", name, err)
 	}
 }
 
@@ -328,16 +309,12 @@ func TestOneOfTheFirstPagesCounts(t *testing.T) {
 			outer, err := e.Expand(t.Context(), &Request{Body: []byte(page)})
 			w.before = nil
 			if tt.inner != nil && tt.outer != nil {
-				if !errors.Is(err, broken) {
-					t.Errorf("error %v", err)
-				}
+				check.That(t, errors.Is(err, broken), "error %v", err)
 				outer = expandPage(t, e, page)
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			if outer.Rewritten != tt.rewritten || outer.Rewritten && !bytes.Equal(inner.Body, outer.Body) {
-				t.Errorf("rewritten: %t, want %t\n%s", outer.Rewritten, tt.rewritten, outer.Body)
-			}
+			check.That(t, outer.Rewritten == tt.rewritten && (!outer.Rewritten || bytes.Equal(inner.Body, outer.Body)), "rewritten: %t, want %t\n%s", outer.Rewritten, tt.rewritten, outer.Body)
 		})
 	}
 }
@@ -364,9 +341,7 @@ func TestSlicesOfAPointInTimeGetTheSameTerms(t *testing.T) {
 	}
 	all.Wait()
 	for _, body := range bodies {
-		if body != bodies[0] {
-			t.Errorf("written differently:\n%s\n%s", bodies[0], body)
-		}
+		check.Equal(t, bodies[0], body, "written differently")
 	}
 }
 
@@ -383,21 +358,17 @@ func TestMemoryOfPointsInTimeIsBounded(t *testing.T) {
 			fmt.Fprintf(&text, " %060d", 100*i+k)
 		}
 		body := pitPage(0, `{"match":{"body":"`+text.String()+`"}}`, "")
-		if r := expandPage(t, e, body); !r.Rewritten {
-			t.Fatal(r.Reason)
-		}
+		r := expandPage(t, e, body)
+		check.Must(t, r.Rewritten, "%v", r.Reason)
 		if i%100 == 99 {
 			heaviest = max(heaviest, int(e.pits.Stats().Bytes))
 		}
 	}
 	n := int(e.pits.Stats().Entries)
-	if heaviest > maxPITBytes || heaviest < maxPITBytes/2 || n >= 2000 {
-		t.Errorf("%d searches, at most %d bytes, want at most %d", n, heaviest, maxPITBytes)
-	}
+	check.That(t, heaviest <= maxPITBytes && heaviest >= maxPITBytes/2 && n < 2000, "%d searches, at most %d bytes, want at most %d", n, heaviest, maxPITBytes)
 	// 64 terms of 60 bytes, in the query and twice in its explanation.
-	if each := int(e.pits.Stats().Bytes) / n; each < 2*64*60 || each > 4*64*60 {
-		t.Errorf("a search weighs %d bytes", each)
-	}
+	each := int(e.pits.Stats().Bytes) / n
+	check.That(t, each >= 2*64*60 && each <= 4*64*60, "a search weighs %d bytes", each)
 }
 
 func TestPagesThatAreOnlyLookedAtDecideNothing(t *testing.T) {
@@ -405,26 +376,22 @@ func TestPagesThatAreOnlyLookedAtDecideNothing(t *testing.T) {
 	w := newWorld(t)
 	e := New(w, w, DefaultProfile())
 	w.cluster.Load().analyzeErr = errors.New("broken")
-	if _, err := e.Expand(t.Context(), &Request{Body: []byte(pitPage(0, query, "")), Preview: true}); err == nil {
-		t.Fatal("no error")
-	}
+	check.Must(t, check.ErrOf(e.Expand(t.Context(), &Request{Body: []byte(pitPage(0, query, "")), Preview: true})) != nil, "no error")
 	w.cluster.Load().analyzeErr = nil
 	looked, err := e.Expand(t.Context(), &Request{Body: []byte(pitPage(0, query, "")), Preview: true})
 	if err != nil || !looked.Rewritten {
 		t.Fatal(looked, err)
 	}
 	w.change(t)
-	if r := expandPage(t, e, pitPage(0, query, "")); !r.Rewritten || string(r.Body) == string(looked.Body) {
-		t.Errorf("reason %q: the page that is sent is to be expanded by what holds now:\n%s", r.Reason, r.Body)
-	}
+	r := expandPage(t, e, pitPage(0, query, ""))
+	check.That(t, r.Rewritten && string(r.Body) != string(looked.Body), "reason %q: the page that is sent is to be expanded by what holds now:\n%s", r.Reason, r.Body)
 }
 
 // laterWeights are weights that can be exchanged for others.
 type laterWeights struct{ *fakeWeights }
 
-// TestAPointInTimeHoldsNoMatrix: a whole matrix in memory would stay there for
-// as long as the pages of a point in time are remembered, however often the
-// matrix is replaced.
+// A whole matrix in memory would stay there for as long as the pages of a point
+// in time are remembered, however often the matrix is replaced.
 func TestAPointInTimeHoldsNoMatrix(t *testing.T) {
 	for name, query := range map[string]string{
 		"saturated":        `{"match":{"body":"car rental"}}`,
@@ -448,12 +415,9 @@ func TestAPointInTimeHoldsNoMatrix(t *testing.T) {
 			for range 3 { // what pools of memory hold goes after two
 				runtime.GC()
 			}
-			if held.Value() != nil || heldWeights.Value() != nil {
-				t.Errorf("what the first page was expanded with is held: matrix %t, weights %t", held.Value() != nil, heldWeights.Value() != nil)
-			}
-			if next := expandPage(t, e, pitPage(0, query, "")); next.Clauses[0].Matrix != first.Clauses[0].Matrix {
-				t.Errorf("the later page tells of matrix %q, the first of %q", next.Clauses[0].Matrix, first.Clauses[0].Matrix)
-			}
+			check.That(t, held.Value() == nil && heldWeights.Value() == nil, "what the first page was expanded with is held: matrix %t, weights %t", held.Value() != nil, heldWeights.Value() != nil)
+			next := expandPage(t, e, pitPage(0, query, ""))
+			check.That(t, next.Clauses[0].Matrix == first.Clauses[0].Matrix, "the later page tells of matrix %q, the first of %q", next.Clauses[0].Matrix, first.Clauses[0].Matrix)
 			runtime.KeepAlive(w)
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 )
@@ -35,18 +36,12 @@ type pitID struct{ name, id, indices string }
 func TestIndicesOfAPointInTime(t *testing.T) {
 	for _, tt := range pitIDs {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := strings.Join(indicesOf(tt.id), ","); got != tt.indices {
-				t.Errorf("indices %q, want %q", got, tt.indices)
-			}
+			check.Equal(t, tt.indices, strings.Join(indicesOf(tt.id), ","), "indices")
 			shards := map[string]int{"pit-one": 1, "pit-two": 2, "pit-one,pit-two": 3}[tt.indices]
 			got := readPIT(tt.id)
-			if got.shards != shards {
-				t.Errorf("%d shards, want %d", got.shards, shards)
-			}
+			check.Equal(t, shards, got.shards, "shards")
 			filtered := strings.Contains(tt.name, "filter")
-			if got.filtered != filtered || filtered != slices.Equal(got.aliases, []string{"pit-some"}) {
-				t.Errorf("filtered %v by %q, want %v", got.filtered, got.aliases, filtered)
-			}
+			check.That(t, got.filtered == filtered && filtered == slices.Equal(got.aliases, []string{"pit-some"}), "filtered %v by %q, want %v", got.filtered, got.aliases, filtered)
 		})
 	}
 }
@@ -56,9 +51,7 @@ func TestIndicesOfAPointInTime(t *testing.T) {
 func TestWhatIsNoPointInTimeHasNoIndices(t *testing.T) {
 	id := pitIDs[0].id
 	raw, err := base64.URLEncoding.DecodeString(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	encode := base64.URLEncoding.EncodeToString
 	tests := map[string]string{
 		"empty":               "",
@@ -77,9 +70,8 @@ func TestWhatIsNoPointInTimeHasNoIndices(t *testing.T) {
 	}
 	for name, id := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := indicesOf(id); got != nil {
-				t.Errorf("indices %q, want none", got)
-			}
+			got := indicesOf(id)
+			check.That(t, got == nil, "indices %q, want none", got)
 		})
 	}
 }
@@ -95,12 +87,10 @@ func TestAnIDThatNamesVeryManyIndicesIsReadInTime(t *testing.T) {
 	}
 	id = append(id, 0) // no aliases
 	began := time.Now()
-	if got := indicesOf(base64.URLEncoding.EncodeToString(id)); len(got) != indices {
-		t.Errorf("%d indices", len(got))
-	}
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("it takes %v", took)
-	}
+	got := indicesOf(base64.URLEncoding.EncodeToString(id))
+	check.That(t, len(got) == indices, "%d indices", len(got))
+	took := time.Since(began)
+	check.That(t, took <= 2*time.Second, "it takes %v", took)
 }
 
 // FuzzIndicesOfPIT reads ids that anybody may send: what comes out is a list of
@@ -108,26 +98,18 @@ func TestAnIDThatNamesVeryManyIndicesIsReadInTime(t *testing.T) {
 func FuzzIndicesOfPIT(f *testing.F) {
 	for _, tt := range pitIDs {
 		raw, err := base64.URLEncoding.DecodeString(tt.id)
-		if err != nil {
-			f.Fatal(err)
-		}
+		check.OK(f, err)
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		names := indicesOf(base64.URLEncoding.EncodeToString(raw))
-		if p := readPIT(base64.URLEncoding.EncodeToString(raw)); p != nil && slices.ContainsFunc(p.aliases, func(a string) bool { return !isIndexName(a) }) {
-			t.Errorf("no names of aliases: %q", p.aliases)
-		}
-		if unpadded := indicesOf(base64.RawURLEncoding.EncodeToString(raw)); !slices.Equal(names, unpadded) {
-			t.Errorf("%q, without padding %q", names, unpadded)
-		}
-		if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
-			t.Errorf("not sorted, or a name twice: %q", names)
-		}
+		p := readPIT(base64.URLEncoding.EncodeToString(raw))
+		check.That(t, p == nil || !slices.ContainsFunc(p.aliases, func(a string) bool { return !isIndexName(a) }), "no names of aliases: %+v", p)
+		unpadded := indicesOf(base64.RawURLEncoding.EncodeToString(raw))
+		check.That(t, slices.Equal(names, unpadded), "%q, without padding %q", names, unpadded)
+		check.That(t, slices.IsSorted(names) && len(slices.Compact(slices.Clone(names))) == len(names), "not sorted, or a name twice: %q", names)
 		for _, name := range names {
-			if !bytes.Contains(raw, []byte(name)) || strings.ContainsAny(name, `,*/\?#"<>| `) || strings.IndexAny(name, "_-+") == 0 {
-				t.Errorf("no name of an index, or not in the id: %q", name)
-			}
+			check.That(t, bytes.Contains(raw, []byte(name)) && !strings.ContainsAny(name, `,*/\?#"<>| `) && strings.IndexAny(name, "_-+") != 0, "no name of an index, or not in the id: %q", name)
 		}
 	})
 }
@@ -151,8 +133,7 @@ func TestAPointInTimeOfSomeShardsIsScoredWithoutScripts(t *testing.T) {
 		r := expandRequest(t, &Request{Body: []byte(`{"pit":{"id":"` + pit.id + `"},"query":{"match":{"body":"car rental"}}}`)}, func(c *fakeCluster, o *Profile) {
 			c.shards, o.Scoring, o.NoRescore = shards, form.Auto, false
 		})
-		if got := r.Clauses[0]; got.Reason != want || (got.Form == "grouped") != (want == reason.Routing) {
-			t.Errorf("%d shards: form %q, reason %q, want %q", shards, got.Form, got.Reason, want)
-		}
+		got := r.Clauses[0]
+		check.That(t, got.Reason == want && (got.Form == "grouped") == (want == reason.Routing), "%d shards: form %q, reason %q, want %q", shards, got.Form, got.Reason, want)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -148,9 +149,7 @@ func FuzzExpand(f *testing.F) {
 			change(c)
 			*p = o
 		})
-		if string(body) != before {
-			t.Fatalf("the request's body was changed to %q", body)
-		}
+		check.Must(t, string(body) == before, "the request's body was changed to %q", body)
 		if r.firstPass() != nil {
 			checkFeedback(t, body, r, func(c *fakeCluster, p *Profile) {
 				change(c)
@@ -158,17 +157,12 @@ func FuzzExpand(f *testing.F) {
 			})
 		}
 		if !r.Rewritten {
-			if len(r.Body) > 0 || r.Reason == "" {
-				t.Fatalf("not rewritten: body %q, reason %q", r.Body, r.Reason)
-			}
+			check.Must(t, len(r.Body) == 0 && r.Reason != "", "not rewritten: body %q, reason %q", r.Body, r.Reason)
 			return
 		}
-		if !json.Valid(r.Body) {
-			t.Fatalf("Expand(%q) = %q: not JSON", body, r.Body)
-		}
-		if err := strip(body, r.Body); err != nil {
-			t.Errorf("Expand(%q) = %q: %v", body, r.Body, err)
-		}
+		check.Must(t, json.Valid(r.Body), "Expand(%q) = %q: not JSON", body, r.Body)
+		err := strip(body, r.Body)
+		check.That(t, err == nil, "Expand(%q) = %q: %v", body, r.Body, err)
 	})
 }
 
@@ -196,9 +190,7 @@ func oddHits(fields []string) (hits []FirstHit) {
 func checkFeedback(t *testing.T, body []byte, first *Result, change func(c *fakeCluster, o *Profile)) {
 	t.Helper()
 	pass := first.firstPass()
-	if !json.Valid(pass.Body) {
-		t.Fatalf("first pass %q: not JSON", pass.Body)
-	}
+	check.Must(t, json.Valid(pass.Body), "first pass %q: not JSON", pass.Body)
 	hits := oddHits(pass.Fields)
 	r := expandRequest(t, &Request{Body: body, FirstHits: [][]FirstHit{hits}}, func(c *fakeCluster, o *Profile) {
 		change(c, o)
@@ -212,20 +204,14 @@ func checkFeedback(t *testing.T, body []byte, first *Result, change func(c *fake
 			}
 		}
 	})
-	if r.firstPass() != nil || first.Rewritten && !r.Rewritten {
-		t.Fatalf("Expand(%q): rewritten %t with feedback, first passes %v", body, r.Rewritten, r.firstPass())
-	}
-	if r.Rewritten && !json.Valid(r.Body) {
-		t.Fatalf("Expand(%q) with feedback = %q: not JSON", body, r.Body)
-	}
+	check.Must(t, r.firstPass() == nil && (!first.Rewritten || r.Rewritten), "Expand(%q): rewritten %t with feedback, first passes %v", body, r.Rewritten, r.firstPass())
+	check.Must(t, !r.Rewritten || json.Valid(r.Body), "Expand(%q) with feedback = %q: not JSON", body, r.Body)
 	if r.Rewritten {
-		if err := strip(body, r.Body); err != nil {
-			t.Errorf("Expand(%q) with feedback = %q: %v", body, r.Body, err)
-		}
+		err := strip(body, r.Body)
+		check.That(t, err == nil, "Expand(%q) with feedback = %q: %v", body, r.Body, err)
 	}
-	if was, is := foundTerms(first), foundTerms(r); !slices.Equal(was, is) {
-		t.Errorf("Expand(%q) adds %v, with feedback %v", body, was, is)
-	}
+	was, is := foundTerms(first), foundTerms(r)
+	check.That(t, slices.Equal(was, is), "Expand(%q) adds %v, with feedback %v", body, was, is)
 }
 
 func foundTerms(r *Result) (found []string) {
@@ -257,14 +243,11 @@ func FuzzMultiSearch(f *testing.F) {
 			return
 		}
 		was, is := bytes.Split(body, []byte("\n")), bytes.Split(r.Body, []byte("\n"))
-		if len(was) != len(is) {
-			t.Fatalf("%d lines became %d", len(was), len(is))
-		}
+		check.Must(t, len(was) == len(is), "%d lines became %d", len(was), len(is))
 		for i := range was {
 			if i%2 == 1 {
-				if err := strip(was[i], is[i]); err != nil {
-					t.Errorf("line %d: %q became %q: %v", i, was[i], is[i], err)
-				}
+				err := strip(was[i], is[i])
+				check.That(t, err == nil, "line %d: %q became %q: %v", i, was[i], is[i], err)
 				continue
 			}
 			header := bytes.Replace(is[i], []byte(`"search_type":"dfs_query_then_fetch"`), nil, 1)

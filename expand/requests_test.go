@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/requests"
 	"github.com/akin-search/akin/internal/serve"
 	"github.com/akin-search/akin/simmatrix"
@@ -37,13 +38,9 @@ const (
 // the hits.
 func TestRequestsBecomeWhatTheirFilesSay(t *testing.T) {
 	files, err := requests.Files(requestsPath, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	recordings, err := requests.Recordings(filepath.Join(requestsPath, "fixture", "recorded"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for engine, facts := range recordings {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
@@ -56,9 +53,7 @@ func TestRequestsBecomeWhatTheirFilesSay(t *testing.T) {
 		})
 	}
 	for _, f := range files {
-		if recordings[f.Recorded()] == nil {
-			t.Errorf("%s: there is no recording of %q; record: %s", f.Name, f.Recorded(), recordAgain)
-		}
+		check.That(t, recordings[f.Recorded()] != nil, "%s: there is no recording of %q; record: %s", f.Name, f.Recorded(), recordAgain)
 	}
 }
 
@@ -82,27 +77,19 @@ func (r *replay) check(t *testing.T, f requests.File) {
 	before := r.counters
 	r.counters = requests.Counters(r.metrics(t))
 	outcome := requests.OutcomeOf(before, r.counters)
-	if len(sent) == 0 {
-		t.Fatalf("nothing arrived at the cluster: %s", answer)
-	}
+	check.Must(t, len(sent) != 0, "nothing arrived at the cluster: %s", answer)
 	clauses := ""
 	if target, ok := f.AdminTarget(); ok && outcome.Outcome != "passed_through" {
 		var e requests.Explanation
 		shown := send(t, r.admin, http.MethodPost, target, f.Body, f.ToCluster())
-		if err := json.Unmarshal(shown, &e); err != nil {
-			t.Fatalf("admin port: %v: %s", err, shown)
-		}
-		if err := e.Compare(outcome, sent[0]); err != nil {
-			t.Error(err)
-		}
+		err := json.Unmarshal(shown, &e)
+		check.Must(t, err == nil, "admin port: %v: %s", err, shown)
+		check.Error(t, nil, e.Compare(outcome, sent[0]))
 		clauses = e.Text()
 	}
-	if got := f.Got(outcome, sent[0], clauses); got != want {
-		t.Errorf("%s:\ngot\n%s\nwant\n%s", path, got, want)
-	}
-	if original := (requests.Arrived{Method: f.Method, Target: f.ClusterTarget(), Body: f.Body}); !outcome.Rewritten() && sent[0] != original {
-		t.Errorf("%s, but what arrived is\n%+v\nand not\n%+v", outcome.Outcome, sent[0], original)
-	}
+	check.Equal(t, want, f.Got(outcome, sent[0], clauses), path)
+	original := (requests.Arrived{Method: f.Method, Target: f.ClusterTarget(), Body: f.Body})
+	check.That(t, outcome.Rewritten() || sent[0] == original, "%s, but what arrived is\n%+v\nand not\n%+v", outcome.Outcome, sent[0], original)
 	for _, question := range r.cluster.Unknown() {
 		t.Errorf("not in the recording: %s\nrecord it on real engines: %s", question, recordAgain)
 	}
@@ -128,14 +115,10 @@ func send(t *testing.T, host, method, target, body string, header []string) []by
 		req.Header.Add(name, value)
 	}
 	res, err := http.DefaultClient.Do(req.WithContext(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return answer
 }
 
@@ -157,36 +140,24 @@ func serveRecording(t *testing.T, facts *requests.Facts) *replay {
 	t.Cleanup(cluster.Close)
 
 	list, err := os.ReadFile(filepath.Join(requestsPath, "fixture", "matrix.tsv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	m, err := source.ReadTSV(bytes.NewReader(list), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var encoded bytes.Buffer
-	if err := simmatrix.Encode(&encoded, m); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, simmatrix.Encode(&encoded, m))
 	dir := t.TempDir()
 	matrix, weights := filepath.Join(dir, "matrix.akin"), filepath.Join(dir, "weights.akin")
 	for path, content := range map[string][]byte{matrix: encoded.Bytes(), weights: facts.Weights} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(path, content, 0o600))
 	}
 	config := requests.Config(cluster.URL, matrix, weights)
 	config["listen"] = map[string]any{"address": "127.0.0.1:0"}
 	config["admin"] = map[string]any{"address": "127.0.0.1:0"}
 	config["shutdown"] = map[string]any{"delay": "0s"}
 	written, err := json.Marshal(config) // which is YAML, too
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	cfg, err := configs.Parse("akin.yml", written)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	r.serve(t, cfg)
 	return r
 }
@@ -196,31 +167,24 @@ func (r *replay) serve(t *testing.T, cfg *configs.Config) {
 	t.Helper()
 	var log lockedBuffer
 	app, err := serve.New(t.Context(), serve.Options{Config: cfg, Log: slog.New(slog.NewJSONHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	clients, admin, err := serve.Listen(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	r.proxy, r.admin = clients.Addr().String(), admin.Addr().String()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- app.Serve(ctx, clients, admin) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("akin: %v", err)
-		}
+		err := <-ended
+		check.That(t, err == nil, "akin: %v", err)
 		app.Close()
 		if t.Failed() {
 			t.Log(log.b.String())
 		}
 	})
 	for end := time.Now().Add(time.Minute); !r.ready(t); time.Sleep(10 * time.Millisecond) { // It loads files and asks over sockets, which no event tells.
-		if time.Now().After(end) {
-			t.Fatal("akin does not become ready")
-		}
+		check.Must(t, !time.Now().After(end), "akin does not become ready")
 	}
 	r.counters = requests.Counters(r.metrics(t))
 }

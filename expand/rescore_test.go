@@ -3,7 +3,6 @@ package expand
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
@@ -26,9 +26,7 @@ func TestSameMatchesAreFoundByTheClientsQuery(t *testing.T) {
 	for name, change := range map[string]func(o *Profile){"": func(*Profile) {}, "with names": named} {
 		r := expandBody(t, with(func(o *Profile) { o.SameMatches = true; change(o) }), `{"query":`+match+`}`)
 		query, rescore, _ := strings.Cut(string(r.Body), `,"rescore":`)
-		if name == "" && query != `{"query":`+match || !strings.Contains(rescore, "automobile") {
-			t.Errorf("%s: %s", name, r.Body)
-		}
+		check.That(t, (name != "" || query == `{"query":`+match) && strings.Contains(rescore, "automobile"), "%s: %s", name, r.Body)
 		if name != "" {
 			checkNamed(t, r)
 		}
@@ -84,40 +82,16 @@ func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
 				tt.change(&o)
 			}
 			r, err := New(c, m, o).Expand(t.Context(), &Request{Endpoint: tt.endpoint, RawQuery: tt.rawQuery, Body: []byte(tt.body)})
-			if err != nil || len(written(r)) != 1 {
-				t.Fatalf("error %v, result %+v", err, r)
-			}
-			if got := written(r)[0]; got.Phase != tt.phase || got.Reason != tt.reason {
-				t.Errorf("phase %q, reason %q; want %q, %q", got.Phase, got.Reason, tt.phase, tt.reason)
-			}
+			check.Must(t, err == nil && len(written(r)) == 1, "error %v, result %+v", err, r)
+			got := written(r)[0]
+			check.That(t, got.Phase == tt.phase && got.Reason == tt.reason, "phase %q, reason %q; want %q, %q", got.Phase, got.Reason, tt.phase, tt.reason)
 			if got := strings.Contains(string(r.Body), `"query_weight":0.000001`); got != (tt.phase == "rescore") {
 				t.Errorf("rescored: %t\n%s", got, r.Body)
 			}
 			takesDFS := tt.endpoint == EndpointSearch && o.Scoring == form.Auto && !strings.Contains(tt.body, `,"knn":{"field"`)
-			if got := strings.Contains(r.RawQuery, dsl.DFS); got != takesDFS {
-				t.Errorf("raw query %q, want dfs %t", r.RawQuery, takesDFS)
-			}
-			if !json.Valid(r.Body) {
-				t.Errorf("not JSON: %s", r.Body)
-			}
+			check.Equal(t, takesDFS, strings.Contains(r.RawQuery, dsl.DFS), r.RawQuery, "raw query dfs")
+			check.That(t, json.Valid(r.Body), "not JSON: %s", r.Body)
 		})
-	}
-}
-
-// TestPagesAreOneList: a window that grew with the pages, or a form that changed,
-// would show hits twice and lose others.
-func TestPagesAreOneList(t *testing.T) {
-	const query = `"query":{"match":{"body":"car"}}}`
-	first := expandBody(t, DefaultProfile(), `{"from":0,"size":10,`+query)
-	_, want, _ := strings.Cut(string(first.Body), `"query"`)
-	for _, page := range [][2]int{{90, 10}, {0, 100}, {91, 10}, {150, 50}, {9000, 1000}} {
-		r := expandBody(t, DefaultProfile(), fmt.Sprintf(`{"from":%d,"size":%d,`, page[0], page[1])+query)
-		if _, got, _ := strings.Cut(string(r.Body), `"query"`); got != want {
-			t.Errorf("from %d, size %d: %s\nwant the query and the rescore of the first page: %s", page[0], page[1], got, want)
-		}
-	}
-	if !strings.Contains(want, `"rescore":{"window_size":100,"query":{"query_weight":0.000001,`) {
-		t.Errorf("no rescore in %s", want)
 	}
 }
 
@@ -137,9 +111,7 @@ func TestIndicesThatRefuseTheWindowAreNotRescored(t *testing.T) {
 		e := New(c, m, DefaultProfile())
 		e.limits.Learn(Limit{LimitRescore, "docs", int64(tt.limit)})
 		r, err := e.Expand(t.Context(), &Request{Index: tt.index, Body: []byte(carRental)})
-		if err != nil || len(written(r)) != 1 {
-			t.Fatalf("error %v, result %+v", err, r)
-		}
+		check.Must(t, err == nil && len(written(r)) == 1, "error %v, result %+v", err, r)
 		got := written(r)[0]
 		if got.Form != "saturated" || got.Phase != tt.phase || got.Reason != tt.reason || strings.Contains(string(r.Body), `"rescore"`) != (tt.phase == "rescore") {
 			t.Errorf("limit %d, %s: form %q, phase %q, reason %q; want saturated, %q, %q", tt.limit, tt.index, got.Form, got.Phase, got.Reason, tt.phase, tt.reason)
@@ -152,14 +124,13 @@ func TestLearnedLimitsAreBounded(t *testing.T) {
 	e := New(c, m, DefaultProfile())
 	for i := range 3 * maxLimits {
 		e.limits.Learn(Limit{LimitRescore, strconv.Itoa(i), 10})
-		if n := len(e.limits.known); e.limits.of(LimitRescore, strconv.Itoa(i)) != 10 || n > maxLimits {
-			t.Fatalf("limit %d of %d", i, n)
-		}
+		n := len(e.limits.known)
+		check.Must(t, e.limits.of(LimitRescore, strconv.Itoa(i)) == 10 && n <= maxLimits, "limit %d of %d", i, n)
 	}
 }
 
-// TestTotalsAgreeHoweverTheSearchIsRun: what a rescored search looks for is
-// looked for as well where the same search cannot be rescored.
+// What a rescored search looks for is looked for as well where the same search
+// cannot be rescored.
 func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 	// terms returns the neighbors that a query scores, and all that it finds by.
 	terms := func(part string) (scored, all []string) {
@@ -186,9 +157,7 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 	asIs := func(*Profile) {}
 	found, ordered, _ := strings.Cut(string(expand(EndpointSearch, `{`+query+`}`, asIs).Body), `"rescore"`)
 	finding, want := terms(found)
-	if len(want) != 30 || len(finding) != 6 {
-		t.Fatalf("looks for %q and scores %q, want 30 terms of which 6 are scored", want, finding)
-	}
+	check.Must(t, len(want) == 30 && len(finding) == 6, "looks for %q and scores %q, want 30 terms of which 6 are scored", want, finding)
 	for name, tt := range map[string]struct {
 		r      *Result
 		scored int
@@ -201,12 +170,9 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 		"never rescored": {expand(EndpointSearch, `{`+query+`}`, func(o *Profile) { o.NoRescore = true }), 30},
 	} {
 		scored, all := terms(string(tt.r.Body))
-		if diff := cmp.Diff(want, all); diff != "" || tt.r.AddedTerms() != 30 {
-			t.Errorf("%s: looks for others (-rescored +%s):\n%s", name, name, diff)
-		}
-		if len(scored) != tt.scored {
-			t.Errorf("%s: scores %q, want %d terms", name, scored, tt.scored)
-		}
+		diff := cmp.Diff(want, all)
+		check.That(t, diff == "" && tt.r.AddedTerms() == 30, "%s: looks for others (-rescored +%s):\n%s", name, name, diff)
+		check.Equal(t, tt.scored, len(scored), name, scored, "scores terms")
 	}
 	// Terms that only order are fewer: there is nothing to find by the others.
 	same := expand(EndpointSearch, `{`+query+`}`, func(o *Profile) { o.NoRescore, o.SameMatches = true, true })
@@ -276,9 +242,8 @@ func TestTextsThatFindManyAreNotSearchedForWithSets(t *testing.T) {
 			}
 			res := expanded(t, New(c, m, DefaultProfile()), &req)
 			found, rescore, _ := strings.Cut(string(res.Body), `"rescore"`)
-			if set := strings.Contains(found, `"terms"`); set != tt.set || rescore == "" || !strings.Contains(found, "neighbor") {
-				t.Errorf("%s, endpoint %d: %s", name, req.Endpoint, res.Body)
-			}
+			set := strings.Contains(found, `"terms"`)
+			check.That(t, set == tt.set && rescore != "" && strings.Contains(found, "neighbor"), "%s, endpoint %d: %s", name, req.Endpoint, res.Body)
 		}
 	}
 }

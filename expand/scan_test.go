@@ -6,21 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand/reason"
 )
-
-func TestIndicesOptionsReachTheCluster(t *testing.T) {
-	c, m := rental(t)
-	seen := &watched{fakeCluster: c}
-	_, err := New(seen, m, DefaultProfile()).Expand(t.Context(), &Request{
-		Index: "docs", RawQuery: "ignore_unavailable=true&pretty&expand_wildcards=open%2Chidden", Body: []byte(carRental),
-	})
-	want := esclient.Indices{Expression: "docs", Options: "expand_wildcards=open%2Chidden&ignore_unavailable=true"}
-	if err != nil || seen.indices != want {
-		t.Errorf("indices %+v, error %v; want %+v", seen.indices, err, want)
-	}
-}
 
 func TestMoreMatchesMayNotTakePlaces(t *testing.T) {
 	for body, same := range map[string]bool{
@@ -31,14 +19,10 @@ func TestMoreMatchesMayNotTakePlaces(t *testing.T) {
 		`{"query":{"match":{"body":"car"}},"terminate_after":0}`:                                                    false,
 	} {
 		r := expandRequest(t, &Request{Body: []byte(body)}, nil)
-		if got := strings.Contains(string(r.Body), `{"bool":{"must":[`); got != same {
-			t.Errorf("%s: only what the original matches: %t, want %t:\n%s", body, got, same, r.Body)
-		}
+		check.Equal(t, same, strings.Contains(string(r.Body), `{"bool":{"must":[`), body, string(r.Body), "only what the original matches")
 	}
 	r := expandRequest(t, &Request{RawQuery: "terminate_after=7", Body: []byte(carRental)}, nil)
-	if !strings.Contains(string(r.Body), `{"bool":{"must":[`) {
-		t.Errorf("terminate_after in the URL: %s", r.Body)
-	}
+	check.That(t, strings.Contains(string(r.Body), `{"bool":{"must":[`), "terminate_after in the URL: %s", r.Body)
 }
 
 func TestMinScoreOfACountIsHeeded(t *testing.T) {
@@ -46,12 +30,8 @@ func TestMinScoreOfACountIsHeeded(t *testing.T) {
 		r := expandRequest(t, &Request{Endpoint: EndpointCount, RawQuery: "min_score=2", Body: []byte(carRental)}, func(_ *fakeCluster, o *Profile) {
 			o.NormalizeScores = normalize
 		})
-		if r.Reason != want {
-			t.Errorf("normalized %t: reason %q, want %q", normalize, r.Reason, want)
-		}
-		if want == "" && !strings.Contains(string(r.Body), `"boost"`) {
-			t.Errorf("the score decides what is counted, so the terms keep their boosts: %s", r.Body)
-		}
+		check.Equal(t, want, r.Reason, normalize)
+		check.That(t, want != "" || strings.Contains(string(r.Body), `"boost"`), "the score decides what is counted, so the terms keep their boosts: %s", r.Body)
 	}
 }
 
@@ -68,9 +48,7 @@ func TestNamesOfFieldsArePatternsWhereTheEnginesTakeThem(t *testing.T) {
 	} {
 		r := expandRequest(t, &Request{Body: []byte(`{"query":` + query + `}`)}, nil)
 		found := len(r.Clauses) > 0 && r.Clauses[0].Field == "body" && r.Rewritten
-		if found != want {
-			t.Errorf("%s: taken for the field body: %t, want %t (%+v)", query, found, want, r.Clauses)
-		}
+		check.Equal(t, want, found, query, r.Clauses)
 	}
 }
 
@@ -79,18 +57,12 @@ func TestSearchesWithVeryManyClausesAreBounded(t *testing.T) {
 	r := expandRequest(t, &Request{Body: []byte(`{"query":{"bool":{"should":[` + many + `{"match":{"body":"car"}}]}}}`)}, func(_ *fakeCluster, o *Profile) {
 		o.DefaultFields = []string{"body", "title"}
 	})
-	if r.Reason != reason.TooManyClauses || len(r.Clauses) > 200 {
-		t.Errorf("reason %q, %d clauses noted", r.Reason, len(r.Clauses))
-	}
+	check.That(t, r.Reason == reason.TooManyClauses && len(r.Clauses) <= 200, "reason %q, %d clauses noted", r.Reason, len(r.Clauses))
 	phrases := strings.Repeat(`{"match_phrase":{"body":"car rental"}},`, 5000)
 	r = expandRequest(t, &Request{Body: []byte(`{"query":{"bool":{"should":[` + phrases + `{"match":{"body":"car"}}]}}}`)}, nil)
-	if !r.Rewritten || len(r.Clauses) > 200 {
-		t.Errorf("beside phrases: rewritten %t, %d clauses noted", r.Rewritten, len(r.Clauses))
-	}
+	check.That(t, r.Rewritten && len(r.Clauses) <= 200, "beside phrases: rewritten %t, %d clauses noted", r.Rewritten, len(r.Clauses))
 	r = expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte(strings.Repeat("{}\n"+carRental+"\n", maxSearches+1))}, nil)
-	if r.Reason != reason.TooManySearches {
-		t.Errorf("%d searches: reason %q", maxSearches+1, r.Reason)
-	}
+	check.Equal(t, reason.TooManySearches, r.Reason, maxSearches+1)
 }
 
 func TestSpentTimeEndsTheExpansionOfEachSearch(t *testing.T) {
@@ -100,9 +72,7 @@ func TestSpentTimeEndsTheExpansionOfEachSearch(t *testing.T) {
 	r, err := New(c, m, DefaultProfile()).Expand(ctx, &Request{
 		Endpoint: EndpointMultiSearch, Body: []byte(strings.Repeat("{}\n"+carRental+"\n", 3)),
 	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("result %+v, error %v", r, err)
-	}
+	check.That(t, errors.Is(err, context.Canceled), "result %+v, error %v", r, err)
 }
 
 func TestMemoryUsedAgainHoldsNothingOfTheSearchBefore(t *testing.T) {
@@ -115,8 +85,6 @@ func TestMemoryUsedAgainHoldsNothingOfTheSearchBefore(t *testing.T) {
 		if first == "" {
 			first = string(r.Body)
 		}
-		if string(r.Body) != first {
-			t.Fatalf("round %d: %s\nwant %s", i, r.Body, first)
-		}
+		check.Must(t, string(r.Body) == first, "round %d: %s\nwant %s", i, r.Body, first)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // A shape makes a search body that grows with n.
@@ -61,9 +63,8 @@ var shapes = []shape{
 // expand expands a body of the shape.
 func (s shape) expand(tb testing.TB, e *Expander, body []byte) {
 	tb.Helper()
-	if _, err := e.Expand(tb.Context(), &Request{Body: body}); err != nil {
-		tb.Fatalf("%s: %v", s.name, err)
-	}
+	_, err := e.Expand(tb.Context(), &Request{Body: body})
+	check.Must(tb, err == nil, "%s: %v", s.name, err)
 }
 
 // BenchmarkExpandBySize compares what a byte of a body costs at two lengths:
@@ -99,8 +100,6 @@ func TestMemoryGrowsNoFasterThanTheBody(t *testing.T) {
 		}
 		const fixed = 64 << 10 // what does not depend on the body
 		small, large := allocated(1000), allocated(10_000)
-		if large > 20*(small+fixed) {
-			t.Errorf("%s: %.0f bytes for the body and %.0f for one ten times as long", s.name, small, large)
-		}
+		check.That(t, large <= 20*(small+fixed), "%s: %.0f bytes for the body and %.0f for one ten times as long", s.name, small, large)
 	}
 }

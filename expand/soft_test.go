@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -25,9 +26,7 @@ func soft(o *Profile) { o.Mode, o.SoftWeight = ModeSoft, 1 }
 func queryOf(tb testing.TB, body []byte) string {
 	tb.Helper()
 	var is struct{ Query json.RawMessage }
-	if err := json.Unmarshal(body, &is); err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, json.Unmarshal(body, &is))
 	return string(is.Query)
 }
 
@@ -101,16 +100,13 @@ func TestSoftModeAsksForTheWindowAndThePage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			res := expandSoftly(t, &Request{RawQuery: c.query, Body: []byte(c.body)})
 			r := res.onlyRerank()
-			if !res.Rewritten || r == nil {
-				t.Fatalf("not reranked: %+v", res)
-			}
+			check.Must(t, res.Rewritten && r != nil, "not reranked: %+v", res)
 			got := [][2]string{
 				{res.RawQuery, string(res.Body)}, {r.Page.RawQuery, string(r.Page.Body)}, {r.InOrder.RawQuery, string(r.InOrder.Body)},
 			}
 			want := [][2]string{{c.frameQuery, c.frame}, {c.pageQuery, c.page}, {c.orderQ, c.order}}
-			if diff := cmp.Diff(want, got); diff != "" || r.Page.Index != "docs" || r.InOrder.Index != "docs" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
+			diff := cmp.Diff(want, got)
+			check.That(t, diff == "" && r.Page.Index == "docs" && r.InOrder.Index == "docs", "(-want +got)\n%s", diff)
 		})
 	}
 }
@@ -137,9 +133,7 @@ func TestSoftModeNamesHitsByNumberWhereThatIsEnough(t *testing.T) {
 			cluster.shards = c.shards
 			res := expanded(t, New(cluster, m, with(soft)), &Request{Index: "docs", RawQuery: c.query, Body: []byte(c.body)})
 			r := res.onlyRerank()
-			if r == nil || r.BySeqNo != c.want || strings.HasPrefix(string(res.Body), numbers) != c.want {
-				t.Errorf("%+v %s", r, res.Body)
-			}
+			check.That(t, r != nil && r.BySeqNo == c.want && strings.HasPrefix(string(res.Body), numbers) == c.want, "%+v %s", r, res.Body)
 		})
 	}
 }
@@ -165,13 +159,10 @@ func TestPagesAskForTheHitsOnThem(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := expandSoftly(t, &Request{Body: []byte(c.body)}).onlyRerank()
-			if r == nil {
-				t.Fatal("not reranked")
-			}
+			check.Must(t, r != nil, "not reranked")
 			r.BySeqNo = c.bySeqNo
-			if got := r.PageOf(hits); string(got.Body) != c.want || got.Index != "docs" {
-				t.Errorf("got  %s\nwant %s", got.Body, c.want)
-			}
+			got := r.PageOf(hits)
+			check.That(t, string(got.Body) == c.want && got.Index == "docs", "got  %s\nwant %s", got.Body, c.want)
 		})
 	}
 	for _, body := range []string{ // in any order
@@ -180,22 +171,16 @@ func TestPagesAskForTheHitsOnThem(t *testing.T) {
 	} {
 		page := string(expandSoftly(t, &Request{Body: []byte(body)}).onlyRerank().PageOf(hits).Body)
 		for _, part := range []string{`"should":[{"bool":`, `"_name":"n"`, `"automobile"`, `,"post_filter":{"term":{"a":{"value":"b","_name":"c"}}}`} {
-			if !strings.Contains(page, part) {
-				t.Errorf("%s is asked for by %s, without %s", body, page, part)
-			}
+			check.That(t, strings.Contains(page, part), "%s is asked for by %s, without %s", body, page, part)
 		}
-		if strings.Contains(body, "score") != strings.Contains(page, `,"include_named_queries_score":true`) {
-			t.Errorf("%s is asked for by %s", body, page)
-		}
+		check.Equal(t, strings.Contains(page, `,"include_named_queries_score":true`), strings.Contains(body, "score"), body, page, "is asked for")
 	}
 	many := make([]Hit, maxClauses/3+1)
 	for i := range many {
 		many[i] = Hit{Index: []string{"a", "b"}[i%2], ID: strconv.Itoa(i), SeqNo: int64(i)}
 	}
 	body := string(expandSoftly(t, &Request{Body: []byte(`{"query":` + car + `}`)}).onlyRerank().PageOf(many).Body)
-	if !strings.Contains(body, `{"term":{"_index":"a"}},{"ids":{"values":["0","2",`) || !strings.Contains(body, `{"term":{"_index":"b"}},{"ids":{"values":["1","3",`) || !json.Valid([]byte(body)) {
-		t.Errorf("%d hits are asked for by %s", len(many), body)
-	}
+	check.That(t, strings.Contains(body, `{"term":{"_index":"a"}},{"ids":{"values":["0","2",`) && strings.Contains(body, `{"term":{"_index":"b"}},{"ids":{"values":["1","3",`) && json.Valid([]byte(body)), "%d hits are asked for by %s", len(many), body)
 	named := expandSoftly(t, &Request{Body: []byte(`{"query":{"match":{"title":{"query":"car","_name":"n"}}}}`)})
 	query := queryOf(t, named.Body)
 	if got := string(named.onlyRerank().PageOf(hits).Body); !strings.Contains(got, `],"should":[`+query+`]}}`) || !strings.Contains(got, "automobile") {
@@ -215,9 +200,8 @@ func TestSoftModeKnowsTheClientsPage(t *testing.T) {
 	} {
 		res := expandSoftly(t, &Request{RawQuery: c.query, Body: []byte(body)})
 		ignored := []cmp.Option{cmpopts.IgnoreFields(Rerank{}, "Fields", "Page", "InOrder"), cmpopts.IgnoreUnexported(Rerank{})}
-		if diff := cmp.Diff(&c.want, res.onlyRerank(), ignored...); diff != "" {
-			t.Errorf("%s: (-want +got)\n%s", c.query, diff)
-		}
+		diff := cmp.Diff(&c.want, res.onlyRerank(), ignored...)
+		check.That(t, diff == "", "%s: (-want +got)\n%s", c.query, diff)
 	}
 }
 
@@ -238,9 +222,8 @@ func TestSoftModeHasFeedbackFromTheHitsThatItReranks(t *testing.T) {
 		cluster, m := rental(t)
 		e := New(cluster, m, with(func(o *Profile) { o.Mode, o.SoftWeight = ModeSoft, .2; c.change(o) }))
 		res := expanded(t, e, &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"car rental"}}}`), Feedback: c.wish})
-		if r := res.onlyRerank(); r == nil || r.Feedback != c.want || res.Parts[0].FirstPass != nil {
-			t.Errorf("%s: %+v, %+v", name, r, res.Parts)
-		}
+		r := res.onlyRerank()
+		check.That(t, r != nil && r.Feedback == c.want && res.Parts[0].FirstPass == nil, "%s: %+v, %+v", name, r, res.Parts)
 	}
 }
 
@@ -252,9 +235,7 @@ func TestBlendedSearchesSumAllChosenTerms(t *testing.T) {
 	body := `{"query":{"bool":{"should":[{"match":{"title":{"query":"car car rental","boost":2}}},{"multi_match":{"query":"car","fields":["title","body^3"],"tie_breaker":0.5}}]}}}`
 	res := expanded(t, New(c, m, blended), &Request{Index: "docs", Body: []byte(body)})
 	r := res.onlyRerank()
-	if r == nil || r.SoftWeight != .25 || len(r.Sums) != 2 || len(r.Fields) != 2 {
-		t.Fatalf("%+v", r)
-	}
+	check.Must(t, r != nil && r.SoftWeight == .25 && len(r.Sums) == 2 && len(r.Fields) == 2, "%+v", r)
 	// The rescore of the mode bm25 says what counts for what.
 	c, m = rental(t)
 	inEngine := expanded(t, New(c, m, DefaultProfile()), &Request{Index: "docs", Body: []byte(body)})
@@ -269,17 +250,13 @@ func TestBlendedSearchesSumAllChosenTerms(t *testing.T) {
 			for _, w := range f.Words {
 				for k, term := range w.Terms[1:] {
 					key := paths + " " + r.Fields[f.Field].Field + " " + term
-					if math.Abs(boosts[key]/w.Boosts[k+1]-1) > 1e-9 {
-						t.Errorf("%s counts %g, in the engine %g", key, w.Boosts[k+1], boosts[key])
-					}
+					check.That(t, math.Abs(boosts[key]/w.Boosts[k+1]-1) <= 1e-9, "%s counts %g, in the engine %g", key, w.Boosts[k+1], boosts[key])
 					delete(boosts, key)
 				}
 			}
 		}
 	}
-	if len(boosts) > 0 {
-		t.Errorf("these do not count: %v", boosts)
-	}
+	check.That(t, len(boosts) == 0, "these do not count: %v", boosts)
 	if one, two := r.Sums[0], r.Sums[1]; one.Fields[0].Boost != 2 || two.Fields[1].Boost != 3 || two.TieBreaker != .5 ||
 		one.Fields[0].Words[0].Weight != 2*two.Fields[0].Words[0].Weight {
 		t.Errorf("%+v", r.Sums)
@@ -294,9 +271,8 @@ func TestClausesThatAreNoSumsCountByTheEnginesScores(t *testing.T) {
 	} {
 		c, m := rental(t)
 		res := expanded(t, New(c, m, with(func(o *Profile) { o.Mode, o.SoftWeight = ModeSoft, .25 })), &Request{Index: "docs", Body: []byte(`{"query":` + query + `}`)})
-		if r := res.onlyRerank(); r == nil || r.Sums != nil {
-			t.Errorf("%s: %+v", query, r)
-		}
+		r := res.onlyRerank()
+		check.That(t, r != nil && r.Sums == nil, "%s: %+v", query, r)
 	}
 }
 
@@ -305,9 +281,7 @@ func TestSoftModeComparesTheTermsOfAllTexts(t *testing.T) {
 		{"match":{"title":{"query":"car car rental","boost":2}}}],"should":[
 		{"multi_match":{"query":"cheap car","fields":["title","body^3"]}}],
 		"filter":[{"term":{"sku":"1"}}],"must_not":[{"match":{"title":"boat"}}]}}}`)})
-	if res.onlyRerank() == nil {
-		t.Fatalf("%+v", res)
-	}
+	check.Must(t, res.onlyRerank() != nil, "%+v", res)
 	type field struct {
 		Field string
 		Boost float64
@@ -322,9 +296,7 @@ func TestSoftModeComparesTheTermsOfAllTexts(t *testing.T) {
 		got = append(got, field{f.Field, f.Boost, strings.Join(x, " ")})
 	}
 	want := []field{{"title", 2, "car:2.5 rental:1 cheap:0.5"}, {"body", 3, "cheap:1 car:1"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	check.Equal(t, want, got)
 }
 
 // A noTerms is a cluster whose analyzer leaves nothing of the texts of body.
@@ -342,9 +314,7 @@ func TestSoftModeComparesAFieldWhoseCompanionHasNoTerms(t *testing.T) {
 	res, err := New(noTerms{c}, m, with(soft)).Expand(t.Context(), &Request{
 		Index: "docs", Body: []byte(`{"query":{"multi_match":{"query":"car","type":"cross_fields","fields":["title","body"]}}}`),
 	})
-	if err != nil || res.onlyRerank() == nil || len(res.onlyRerank().Fields) != 1 || res.onlyRerank().Fields[0].Field != "title" {
-		t.Errorf("%+v, %v", res, err)
-	}
+	check.That(t, err == nil && res.onlyRerank() != nil && len(res.onlyRerank().Fields) == 1 && res.onlyRerank().Fields[0].Field == "title", "%+v, %v", res, err)
 }
 
 func TestSoftModeSaysWhyHitsStayInTheEnginesOrder(t *testing.T) {
@@ -389,27 +359,20 @@ func TestSoftModeSaysWhyHitsStayInTheEnginesOrder(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			res := expandSoftly(t, &c.req)
-			if res.onlyRerank() != nil || !res.Rewritten {
-				t.Fatalf("%+v", res)
-			}
+			check.Must(t, res.onlyRerank() == nil && res.Rewritten, "%+v", res)
 			for _, clause := range res.Clauses {
-				if clause.Form != "" && clause.Reason != c.want {
-					t.Errorf("%+v, want the reason %s", clause, c.want)
-				}
+				check.That(t, clause.Form == "" || clause.Reason == c.want, "%+v, want the reason %s", clause, c.want)
 			}
 			cluster, m := rental(t)
 			cluster.shards = 2
 			if slices.Contains(sameQuery, c.want) {
 				frame := expandSoftly(t, &Request{Body: []byte(`{` + car + `}`)})
-				if got, want := queryOf(t, res.Body), queryOf(t, frame.Body); got != want {
-					t.Errorf("got %s\nwant %s", got, want)
-				}
+				got, want := queryOf(t, res.Body), queryOf(t, frame.Body)
+				check.That(t, got == want, "got %s\nwant %s", got, want)
 				return
 			}
 			bm25 := expanded(t, New(cluster, m, DefaultProfile()), &c.req)
-			if string(bm25.Body) != string(res.Body) || bm25.RawQuery != res.RawQuery {
-				t.Errorf("got ?%s %s\nwant ?%s %s", res.RawQuery, res.Body, bm25.RawQuery, bm25.Body)
-			}
+			check.That(t, string(bm25.Body) == string(res.Body) && bm25.RawQuery == res.RawQuery, "got ?%s %s\nwant ?%s %s", res.RawQuery, res.Body, bm25.RawQuery, bm25.Body)
 		})
 	}
 }
@@ -419,9 +382,7 @@ func TestSoftModeLeavesIndicesWithAPipelineToTheEngine(t *testing.T) {
 	c, m := rental(t)
 	c.pipelines = []string{"safe"}
 	res, err := New(c, m, with(soft)).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"car rental"}}}`)})
-	if err != nil || !res.Rewritten || res.onlyRerank() != nil || res.Clauses[0].Reason != reason.Answer {
-		t.Errorf("%+v, %v", res, err)
-	}
+	check.That(t, err == nil && res.Rewritten && res.onlyRerank() == nil && res.Clauses[0].Reason == reason.Answer, "%+v, %v", res, err)
 }
 
 // Behind the window come the hits that the same query finds, so that no page
@@ -442,15 +403,11 @@ func TestSoftModeSearchesBehindTheWindowByTheSameQuery(t *testing.T) {
 			t.Helper()
 			c, m := rental(t)
 			res = expanded(t, New(c, m, with(func(o *Profile) { soft(o); change(o) })), &Request{Index: "docs", RawQuery: query, Body: []byte(b)})
-			if err := json.Unmarshal(res.Body, &got); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, json.Unmarshal(res.Body, &got))
 			return res, got
 		}
 		first, want := expand(`{`+car+`}`, "")
-		if first.onlyRerank() == nil {
-			t.Fatalf("%+v", first)
-		}
+		check.Must(t, first.onlyRerank() != nil, "%+v", first)
 		for _, c := range []struct {
 			body, query string
 			from, size  any
@@ -462,15 +419,10 @@ func TestSoftModeSearchesBehindTheWindowByTheSameQuery(t *testing.T) {
 			{`{` + car + `,"from":"200","size":"5"}`, "version=false", "200", "5"},
 		} {
 			res, got := expand(c.body, c.query)
-			if res.onlyRerank() != nil || res.RawQuery != c.query || got.From != c.from || got.Size != c.size || got.Version != nil || got.Rescore != nil {
-				t.Errorf("%s?%s: %+v %s", c.body, c.query, res, res.Body)
-			}
-			if string(got.Query) != string(want.Query) {
-				t.Errorf("%s: got %s\nwant %s", c.body, got.Query, want.Query)
-			}
-			if e := res.Clauses[0]; e.Phase != "query" || e.Reason != reason.Window || e.Form != "linear" {
-				t.Errorf("explained as %+v", e)
-			}
+			check.That(t, res.onlyRerank() == nil && res.RawQuery == c.query && got.From == c.from && got.Size == c.size && got.Version == nil && got.Rescore == nil, "%s?%s: %+v %s", c.body, c.query, res, res.Body)
+			check.That(t, string(got.Query) == string(want.Query), "%s: got %s\nwant %s", c.body, got.Query, want.Query)
+			e := res.Clauses[0]
+			check.That(t, e.Phase == "query" && e.Reason == reason.Window && e.Form == "linear", "explained as %+v", e)
 		}
 	}
 }
@@ -488,9 +440,7 @@ func TestSoftModeLearnsHowManyHitsMayBeAskedFor(t *testing.T) {
 		e.limits.Learn(Limit{LimitResults, refused.index, refused.limit})
 		res := expanded(t, e, &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"plain"}}}`)})
 		want := fmt.Sprintf(`{"from":0,"size":%d,"_source":false,`, refused.want)
-		if res.onlyRerank() == nil || res.onlyRerank().Window != refused.want || !strings.HasPrefix(string(res.Body), want) {
-			t.Errorf("%+v %s, want %s", res.onlyRerank(), res.Body, want)
-		}
+		check.That(t, res.onlyRerank() != nil && res.onlyRerank().Window == refused.want && strings.HasPrefix(string(res.Body), want), "%+v %s, want %s", res.onlyRerank(), res.Body, want)
 	}
 }
 
@@ -502,9 +452,8 @@ func TestSoftModeTellsOfAllComparedTexts(t *testing.T) {
 		got = append(got, fmt.Sprint(c.Path, " ", c.Phase, " ", c.Reason))
 	}
 	want := []string{"query.bool.must[0].match rerank ", "query.bool.must[1].match rerank no_neighbors", "query.bool.filter  not_scoring"}
-	if diff := cmp.Diff(want, got); res.onlyRerank() == nil || diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	diff := cmp.Diff(want, got)
+	check.That(t, res.onlyRerank() != nil && diff == "", "(-want +got)\n%s", diff)
 }
 
 func TestSoftModeOrdersEachSearchOfMultiSearch(t *testing.T) {
@@ -515,24 +464,18 @@ func TestSoftModeOrdersEachSearchOfMultiSearch(t *testing.T) {
 	one, four := expandSoftly(t, &Request{Body: []byte(car)}), expandSoftly(t, &Request{Body: []byte(paged)})
 	two := expandSoftly(t, &Request{Body: []byte(sorted)})
 	want := strings.Join([]string{lines[0], string(one.Body), lines[2], string(two.Body), lines[4], lines[5], lines[6], string(four.Body), ""}, "\n")
-	if diff := cmp.Diff(want, string(res.Body)); diff != "" || res.RawQuery != "typed_keys=true&preference=a" {
-		t.Errorf("?%s (-want +got)\n%s", res.RawQuery, diff)
-	}
+	diff := cmp.Diff(want, string(res.Body))
+	check.That(t, diff == "" && res.RawQuery == "typed_keys=true&preference=a", "?%s (-want +got)\n%s", res.RawQuery, diff)
 	ignored := []cmp.Option{cmpopts.IgnoreFields(RerankField{}, "Similarities", "Weights"), cmpopts.IgnoreFields(SideSearch{}, "RawQuery"), cmpopts.IgnoreUnexported(Rerank{})}
-	if q := res.Parts[3].Rerank.Page.RawQuery; q != "preference=_local" {
-		t.Errorf("the page is asked for with %q", q)
-	}
-	if diff := cmp.Diff([]*Rerank{one.onlyRerank(), nil, nil, four.onlyRerank()}, res.Reranks(), ignored...); diff != "" || len(res.Parts[3].Rerank.Fields) != 1 {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	check.Equal(t, "preference=_local", res.Parts[3].Rerank.Page.RawQuery, "the page is asked for")
+	diff = cmp.Diff([]*Rerank{one.onlyRerank(), nil, nil, four.onlyRerank()}, res.Reranks(), ignored...)
+	check.That(t, diff == "" && len(res.Parts[3].Rerank.Fields) == 1, "(-want +got)\n%s", diff)
 	var got []string
 	for _, c := range res.Clauses {
 		got = append(got, fmt.Sprint(c.Path, " ", c.Phase, " ", c.Reason))
 	}
 	told := []string{"[0].query.match rerank ", "[1].query.match query sort", "[2]  not_json", "[3].query.match rerank no_neighbors"}
-	if diff := cmp.Diff(told, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	check.Equal(t, told, got)
 }
 
 // severalCars is a _msearch of n searches.
@@ -555,56 +498,18 @@ func TestSoftModeOrdersTheHitsOfSoManySearchesAtOnce(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			res := expandSoftly(t, &Request{Endpoint: EndpointMultiSearch, Body: severalCars(c.n), Fixed: c.fixed})
-			if len(res.Clauses) != c.n || !res.Rewritten {
-				t.Fatalf("%+v", res)
-			}
+			check.Must(t, len(res.Clauses) == c.n && res.Rewritten, "%+v", res)
 			for _, clause := range res.Clauses {
-				if clause.Reason != c.want {
-					t.Errorf("%+v, want the reason %q", clause, c.want)
-				}
+				check.Equal(t, c.want, clause.Reason, clause, "the reason")
 			}
-			if (len(res.Reranks()) == c.n) != (c.want == "") || (len(res.Reranks()) == 0) != (c.want != "") {
-				t.Errorf("%d searches are reranked", len(res.Reranks()))
-			}
+			check.That(t, (len(res.Reranks()) == c.n) == (c.want == "") && (len(res.Reranks()) == 0) == (c.want != ""), "%d searches are reranked", len(res.Reranks()))
 		})
 	}
 }
 
 func TestSoftModeOfRatedSearchesIsBM25(t *testing.T) {
 	res := expandSoftly(t, &Request{Endpoint: EndpointRankEval, Body: []byte(`{"requests":[{"id":"a","request":{"query":{"match":{"title":"car"}}},"ratings":[]}]}`)})
-	if len(res.Reranks()) > 0 || len(res.Clauses) != 1 || res.Clauses[0].Reason != reason.Endpoint {
-		t.Errorf("%+v", res)
-	}
-}
-
-// What one index refuses says nothing of the others that are searched by the
-// same path.
-func TestWindowsAreLearnedOfEachSearchOfMultiSearch(t *testing.T) {
-	c, m := rental(t)
-	e := New(c, m, with(soft))
-	const search = "{\"query\":{\"match\":{\"title\":\"car\"}}}\n"
-	req := &Request{Endpoint: EndpointMultiSearch, Body: []byte("{\"index\":\"small\"}\n" + search + "{\"index\":\"docs\"}\n" + search + "{}\n" + search)}
-	for _, want := range [][]int{{100, 100, 100}, {50, 100, 100}} {
-		res := expanded(t, e, req)
-		var got []int
-		for _, r := range res.Reranks() {
-			got = append(got, r.Window)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
-		e.limits.Learn(Limit{LimitResults, res.Parts[0].Index, 50})
-	}
-}
-
-func TestSoftModeNeedsDocumentFrequencies(t *testing.T) {
-	c, m := rental(t)
-	m.docs = 0
-	e := New(c, m, with(soft))
-	res := expanded(t, e, &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"car"}}}`)})
-	if res.onlyRerank() != nil || res.Clauses[0].Reason != reason.NoWeights {
-		t.Errorf("%+v", res)
-	}
+	check.That(t, len(res.Reranks()) == 0 && len(res.Clauses) == 1 && res.Clauses[0].Reason == reason.Endpoint, "%+v", res)
 }
 
 // Whatever a body holds, of its members besides the query only those of the page
@@ -624,15 +529,11 @@ func FuzzSoftModeChangesThePageAlone(f *testing.F) {
 			return
 		}
 		var was, is map[string]json.RawMessage
-		if json.Unmarshal([]byte(body), &was) != nil || json.Unmarshal(res.Body, &is) != nil {
-			t.Fatalf("%s became %s", body, res.Body)
-		}
+		check.Must(t, json.Unmarshal([]byte(body), &was) == nil && json.Unmarshal(res.Body, &is) == nil, "%s became %s", body, res.Body)
 		onlyRerank := res.onlyRerank()
 		asked := strconv.Itoa(onlyRerank.Asked())
 		for name, want := range map[string]string{"from": "0", "size": asked, "docvalue_fields": `["_seq_no"]`, "version": "true", "_source": "false"} {
-			if string(is[name]) != want {
-				t.Errorf("%s is %s in %s", name, is[name], res.Body)
-			}
+			check.That(t, string(is[name]) == want, "%s is %s in %s", name, is[name], res.Body)
 			delete(is, name)
 			delete(was, name)
 		}
@@ -643,15 +544,18 @@ func FuzzSoftModeChangesThePageAlone(f *testing.F) {
 			delete(was, name)
 		}
 		for _, other := range [][]byte{onlyRerank.InOrder.Body, onlyRerank.PageOf(make([]Hit, 2)).Body} {
-			if !json.Valid(other) {
-				t.Errorf("%s became %s", body, other)
-			}
+			check.That(t, json.Valid(other), "%s became %s", body, other)
 		}
-		if diff := cmp.Diff(was, is); diff != "" {
-			t.Errorf("%s became %s (-want +got)\n%s", body, res.Body, diff)
-		}
-		if r := res.onlyRerank(); r.From < 0 || r.Size < 1 || r.From >= r.Window || r.From+r.Size > r.Window+maxBehind || len(r.Fields) == 0 {
-			t.Errorf("%+v", r)
-		}
+		check.Equal(t, was, is, body, string(res.Body))
+		r := res.onlyRerank()
+		check.That(t, r.From >= 0 && r.Size >= 1 && r.From < r.Window && r.From+r.Size <= r.Window+maxBehind && len(r.Fields) != 0, "%+v", r)
 	})
+}
+
+func TestSoftModeNeedsDocumentFrequencies(t *testing.T) {
+	c, m := rental(t)
+	m.docs = 0
+	e := New(c, m, with(soft))
+	res := expanded(t, e, &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"car"}}}`)})
+	check.That(t, res.onlyRerank() == nil && res.Clauses[0].Reason == reason.NoWeights, "%+v", res)
 }

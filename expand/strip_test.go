@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // A tree is a JSON object or list taken apart: the values of its members or
@@ -279,9 +281,7 @@ func ours(queries [][]byte) bool {
 
 func TestStripNoticesWhatAkinMayNotChange(t *testing.T) {
 	r := expandRequest(t, &Request{Body: []byte(carRental)}, nil)
-	if err := strip([]byte(carRental), r.Body); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, strip([]byte(carRental), r.Body))
 	for was, is := range map[string]string{
 		`"car rental"`:    `"car  rental"`,
 		`{"query":`:       `{ "query":`,
@@ -290,12 +290,8 @@ func TestStripNoticesWhatAkinMayNotChange(t *testing.T) {
 		`]}}}`:            `]}},"size":10}`,
 	} {
 		changed := strings.Replace(string(r.Body), was, is, 1)
-		if changed == string(r.Body) {
-			t.Fatalf("%s is not in %s", was, r.Body)
-		}
-		if strip([]byte(carRental), []byte(changed)) == nil {
-			t.Errorf("%s became %s, and nobody noticed", was, is)
-		}
+		check.Must(t, changed != string(r.Body), "%s is not in %s", was, r.Body)
+		check.That(t, strip([]byte(carRental), []byte(changed)) != nil, "%s became %s, and nobody noticed", was, is)
 	}
 	const query, marked = `{"query":{"match":{"body":"car rental"}}`, `,"highlight":{"fields":{}}}`
 	for _, is := range []string{
@@ -303,8 +299,6 @@ func TestStripNoticesWhatAkinMayNotChange(t *testing.T) {
 		`,"highlight":{"fields":{},"highlight_query":{"match":{"body":"car rental"}}}}`,
 		`,"highlight":{"highlight_query":{"bool":{"should":[{"match":{"body":"car rental"}},{"exists":{"field":"a"}}]}},"fields":{}}}`,
 	} {
-		if strip([]byte(query+marked), []byte(query+is)) == nil {
-			t.Errorf("%s became %s, and nobody noticed", marked, is)
-		}
+		check.That(t, strip([]byte(query+marked), []byte(query+is)) != nil, "%s became %s, and nobody noticed", marked, is)
 	}
 }

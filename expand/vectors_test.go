@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/vectors"
@@ -35,9 +36,7 @@ func vectorModel(tb testing.TB, store vectors.Store) *vectors.Model {
 	tb.Helper()
 	rows := []simmatrix.TermRow{{Term: "car", DocFreq: 1}, {Term: "rental", DocFreq: 1}}
 	s, err := simmatrix.New(simmatrix.Meta{Docs: 10, Symmetric: true, Dominant: true}, rows)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	meta := vectors.Meta{Store: store, Normalization: vectors.Soft, Strength: 1}
 	var m *vectors.Model
 	if store.Dense() {
@@ -46,9 +45,7 @@ func vectorModel(tb testing.TB, store vectors.Store) *vectors.Model {
 	} else {
 		m, err = vectors.New(meta, s, s)
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return m
 }
 
@@ -139,12 +136,9 @@ func TestVectorsAreWrittenWithTheOriginal(t *testing.T) {
 			r := expandVectors(t, vectorRental(t, tt.store, tt.change), Request{Body: []byte(tt.body)})
 			_, id, _ := strings.Cut(r.Clauses[0].Matrix, "@")
 			got := strings.NewReplacer("[-1,0]", "[1,0]", id, "MODEL").Replace(string(r.Body)) // an eigenvector has no sign
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if c := r.Clauses[0]; c.Form != "vectors" || c.Phase != "query" || c.Reason != "" || !strings.HasPrefix(c.Matrix, string(tt.store)+"@") {
-				t.Errorf("explained as %+v", c)
-			}
+			check.Equal(t, tt.want, got)
+			c := r.Clauses[0]
+			check.That(t, c.Form == "vectors" && c.Phase == "query" && c.Reason == "" && strings.HasPrefix(c.Matrix, string(tt.store)+"@"), "explained as %+v", c)
 		})
 	}
 }
@@ -159,9 +153,7 @@ func TestVectorsOfOtherModelsAreLeftOut(t *testing.T) {
 		m := vectorModel(t, store)
 		r := expandVectors(t, vectorRental(t, store, nil).WithVectors(fakeVectors{model: m, mixed: true}), Request{Body: []byte(carOnly)})
 		got := strings.NewReplacer("[-1,0]", "[1,0]", `{"term":{"akin_vector_model.body":{"value":"`+m.ID()+`"}}}`, "MODEL").Replace(string(r.Body))
-		if diff := cmp.Diff(`{"query":{"bool":{"should":[`+unranked+`,`+want+`]}}}`, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", store, diff)
-		}
+		check.Equal(t, `{"query":{"bool":{"should":[`+unranked+`,`+want+`]}}}`, got, store)
 	}
 }
 
@@ -198,12 +190,9 @@ func TestSearchesThatAreNotRankedByVectors(t *testing.T) {
 			e := vectorRental(t, tt.store, tt.change)
 			r := expandVectors(t, e, tt.req)
 			bm25 := expandVectors(t, e.With(func() Profile { o := e.profile; o.Mode = ModeBM25; return o }()), tt.req)
-			if diff := cmp.Diff(string(bm25.Body), string(r.Body)); diff != "" || !r.Rewritten {
-				t.Errorf("not written as in ModeBM25 (-bm25 +got):\n%s", diff)
-			}
-			if !strings.Contains(reasonsOf(r), string(tt.want)) {
-				t.Errorf("the reasons are %s, want %s", reasonsOf(r), tt.want)
-			}
+			diff := cmp.Diff(string(bm25.Body), string(r.Body))
+			check.That(t, diff == "" && r.Rewritten, "not written as in ModeBM25 (-bm25 +got):\n%s", diff)
+			check.That(t, strings.Contains(reasonsOf(r), string(tt.want)), "the reasons are %s, want %s", reasonsOf(r), tt.want)
 		})
 	}
 }
@@ -225,12 +214,9 @@ func TestBlendedClausesCountByThemselves(t *testing.T) {
 	for _, c := range r.Clauses {
 		forms = append(forms, c.Field+" "+c.Form+" "+string(c.Reason))
 	}
-	if diff := cmp.Diff([]string{"bare saturated no_vectors", "body vectors ", "bare  no_vectors"}, forms); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if n := strings.Count(string(r.Body), "akin_vector.body"); n != 1 || strings.Contains(string(r.Body), "akin_vector.bare") {
-		t.Errorf("%d queries in vectors: %s", n, r.Body)
-	}
+	check.Equal(t, []string{"bare saturated no_vectors", "body vectors ", "bare  no_vectors"}, forms)
+	n := strings.Count(string(r.Body), "akin_vector.body")
+	check.That(t, n == 1 && !strings.Contains(string(r.Body), "akin_vector.bare"), "%d queries in vectors: %s", n, r.Body)
 }
 
 func TestVectorsThatDoNotFitAreLeftOut(t *testing.T) {
@@ -239,15 +225,12 @@ func TestVectorsThatDoNotFitAreLeftOut(t *testing.T) {
 	e.limits.Learn(Limit{Kind: LimitClauses, Index: "docs", N: 64})
 	body := `{"query":{"bool":{"must":[{"match":{"body":"` + words + `"}},{"match":{"title":"` + words + `"}}]}}}`
 	r := expandVectors(t, e, Request{Body: []byte(body)})
-	if r.ClauseCount > 104 || reasonsOf(r) != strings.Repeat(" term_limit", 2)[1:] || r.Rewritten {
-		t.Errorf("%d clauses, reasons %s", r.ClauseCount, reasonsOf(r))
-	}
+	check.That(t, r.ClauseCount <= 104 && reasonsOf(r) == strings.Repeat(" term_limit", 2)[1:] && !r.Rewritten, "%d clauses, reasons %s", r.ClauseCount, reasonsOf(r))
 }
 
 func TestSearchFailsWhereModelsAreNotKnown(t *testing.T) {
 	e := vectorRental(t, vectors.SparseVector, nil).WithVectors(fakeVectors{err: errors.New("no answer")})
 	_, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(carOnly)})
-	if stage, ok := errors.AsType[*StageError](err); !ok || stage.Stage != StageVectors {
-		t.Errorf("%v, want a failure of the stage vectors", err)
-	}
+	stage, ok := errors.AsType[*StageError](err)
+	check.That(t, ok && stage.Stage == StageVectors, "%v, want a failure of the stage vectors", err)
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestAccessLogHasALineForEachRequest(t *testing.T) {
@@ -50,23 +50,18 @@ func TestAccessLogHasALineForEachRequest(t *testing.T) {
 			}
 			all := book.lines(t)
 			got := all[0]
-			if len(all) != 1 {
-				t.Errorf("logged %v", all)
-			}
+			check.Equal(t, 1, len(all), all)
 			if took, _ := got["duration_ms"].(float64); took <= 0 {
 				t.Errorf("took %v ms", got["duration_ms"])
 			}
-			if _, asked := got["upstream_ms"]; !asked {
-				t.Errorf("the cluster took %v", got["upstream_ms"])
-			}
+			_, asked := got["upstream_ms"]
+			check.That(t, asked, "the cluster took %v", got["upstream_ms"])
 			for key := range got {
 				if _, wanted := test.want[key]; !wanted {
 					delete(got, key)
 				}
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.Equal(t, test.want, got)
 		})
 	}
 }

@@ -64,9 +64,7 @@ func startGuard(t *testing.T, o Options, decide decision, change ...func(*Server
 		question := r.Method == http.MethodGet && r.URL.Query().Get("filter_path") == "_shards.total"
 		if question {
 			g.questions.Add(1)
-			if r.ContentLength > 0 || r.Header.Get("Content-Encoding") != "" || r.URL.Query().Get("ignore_unavailable") == "" {
-				t.Errorf("question %s %v", r.URL, r.Header)
-			}
+			check.That(t, r.ContentLength <= 0 && r.Header.Get("Content-Encoding") == "" && r.URL.Query().Get("ignore_unavailable") != "", "question %s %v", r.URL, r.Header)
 		} else {
 			g.searches.Add(1)
 			if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "rewritten") {
@@ -92,9 +90,8 @@ func startGuard(t *testing.T, o Options, decide decision, change ...func(*Server
 // expect compares what arrived at the cluster.
 func (g *guard) expect(t *testing.T, questions, searches, rewritten int64) {
 	t.Helper()
-	if q, s, r := g.questions.Load(), g.searches.Load(), g.rewritten.Load(); q != questions || s != searches || r != rewritten {
-		t.Errorf("%d questions, %d searches, %d of them rewritten; want %d, %d, %d", q, s, r, questions, searches, rewritten)
-	}
+	q, s, r := g.questions.Load(), g.searches.Load(), g.rewritten.Load()
+	check.That(t, q == questions && s == searches && r == rewritten, "%d questions, %d searches, %d of them rewritten; want %d, %d, %d", q, s, r, questions, searches, rewritten)
 }
 
 func always(status int, answer string) decision {
@@ -118,9 +115,8 @@ func TestDeniedClientCostsOneQuestion(t *testing.T) {
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		g := startGuard(t, Options{Secured: true}, always(status, `{"error":{}}`))
 		for range 50 {
-			if got := g.searchAs(t, "someone", "docs"); got != status {
-				t.Fatalf("the client got %d, want %d", got, status)
-			}
+			got := g.searchAs(t, "someone", "docs")
+			check.Must(t, got == status, "the client got %d, want %d", got, status)
 		}
 		g.expect(t, 1, 50, 0)
 		g.counted(t, 50, "akin_requests_total", "reason", "not_authorized")
@@ -154,9 +150,7 @@ func TestClientIsKnownByAParameterOfTheURL(t *testing.T) {
 		{"routing=y&jwt_token=good", http.StatusOK}, // known already
 		{"jwt_token=good&unheard_of=1", http.StatusBadRequest},
 	} {
-		if got := g.searchAs(t, "", "docs?"+tt.query); got != tt.status {
-			t.Errorf("%s: the client got %d, want %d", tt.query, got, tt.status)
-		}
+		check.Equal(t, tt.status, g.searchAs(t, "", "docs?"+tt.query), tt.query, "the client")
 	}
 	g.expect(t, 4, 5, 2)
 	g.counted(t, 1, "akin_requests_total", "reason", "unknown_to_cluster")
@@ -186,9 +180,7 @@ func TestAnyDeniedRequestShowsSecurity(t *testing.T) {
 			}
 			return tt.status, tt.body
 		})
-		if got := bodyOf(exchangeRaw(t, g.addr, "GET /_cat/indices HTTP/1.1\nHost: a\nConnection: close\n\n")); got != tt.body {
-			t.Errorf("the client gets %q, want %q", got, tt.body)
-		}
+		check.Equal(t, tt.body, bodyOf(exchangeRaw(t, g.addr, "GET /_cat/indices HTTP/1.1\nHost: a\nConnection: close\n\n")), "the client")
 		g.searchAs(t, "", "docs")
 		g.expect(t, tt.asks, 2, 1)
 	}
@@ -209,9 +201,8 @@ func TestDeniedSearchShowsSecurity(t *testing.T) {
 	for _, p := range []*guard{g, again} {
 		p.searchAs(t, "known", "docs")
 	}
-	if after := g.questions.Load(); before != 0 || after != 2 {
-		t.Errorf("%d questions before the cluster denied a search, %d after it, want 0 and 2", before, after)
-	}
+	after := g.questions.Load()
+	check.That(t, before == 0 && after == 2, "%d questions before the cluster denied a search, %d after it, want 0 and 2", before, after)
 }
 
 func TestAcceptedClientIsExpandedFromItsFirstSearch(t *testing.T) {
@@ -251,13 +242,10 @@ func TestBlockedIndexIsNotALackOfRights(t *testing.T) {
 	for _, secured := range []bool{false, true} {
 		p := start(t, Options{Expander: expander(guarded), Budget: patience, Secured: secured}, inTurn(answerWith(http.StatusForbidden, jsonType, indexBlock)))
 		for range 3 {
-			if got := bodyOf(p.post(t, "/docs/_search", jsonType, original)); got != indexBlock {
-				t.Fatalf("the client got %q", got)
-			}
+			got := bodyOf(p.post(t, "/docs/_search", jsonType, original))
+			check.Must(t, got == indexBlock, "the client got %q", got)
 		}
-		if p.server.calls.secured.Load() != secured {
-			t.Error("a block has the cluster count as secured")
-		}
+		check.Equal(t, secured, p.server.calls.secured.Load(), "counts as secured after a block")
 		p.counted(t, 0, "akin_authorization_checks_total", "result", "denied")
 		p.counted(t, 0, "akin_requests_total", "outcome", report.FailedOpen)
 		p.counted(t, 0, "akin_requests_total", "reason", "not_authorized")
@@ -294,9 +282,7 @@ func TestUnclearVerdictsLeaveTheSearchAlone(t *testing.T) {
 				}
 				return http.StatusOK, ""
 			})
-			if got := g.searchAs(t, "known", "docs"); got != http.StatusOK {
-				t.Errorf("the client got %d", got)
-			}
+			check.Equal(t, http.StatusOK, g.searchAs(t, "known", "docs"), "the client")
 			g.expect(t, 1, 1, 0)
 			g.counted(t, 1, "akin_authorization_checks_total", "result", tt.outcome)
 		})
@@ -327,23 +313,19 @@ func TestGuessedCredentialsCostFewQuestions(t *testing.T) {
 		g.searchAs(t, fmt.Sprintf("guess %d", k), "docs")
 	}
 	g.expect(t, maxQuestions/2, 3*maxQuestions, 0)
-	if all := g.server.health.Report(t.Context(), nil); len(all) != 0 || strings.Contains(book.text(), "failing open") {
-		t.Errorf("one who guesses has akin fail: %v, %s", all, book.text())
-	}
+	all := g.server.health.Report(t.Context(), nil)
+	check.That(t, len(all) == 0 && !strings.Contains(book.text(), "failing open"), "one who guesses has akin fail: %v, %s", all, book.text())
 	g.counted(t, 0, "akin_requests_total", "outcome", report.FailedOpen)
 	undecided := g.value(t, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonUndecided)
 	denied := g.value(t, "akin_requests_total", "outcome", report.Unchanged, "reason", "not_authorized")
-	if undecided+denied != 3*maxQuestions || undecided == 0 {
-		t.Errorf("%v searches are counted as undecided, %v as denied", undecided, denied)
-	}
+	check.That(t, undecided+denied == 3*maxQuestions && undecided != 0, "%v searches are counted as undecided, %v as denied", undecided, denied)
 
 	// Clients at other addresses are asked about all the same, one who gets the
 	// last place after the other.
 	g.decide.Store(always(http.StatusOK, anAccess))
 	for k := range 50 {
-		if err := askAs(t.Context(), g.server, "elsewhere", fmt.Sprintf("good %d", k)); err != nil {
-			t.Fatalf("client %d: %v", k, err)
-		}
+		err := askAs(t.Context(), g.server, "elsewhere", fmt.Sprintf("good %d", k))
+		check.Must(t, err == nil, "client %d: %v", k, err)
 	}
 }
 
@@ -385,18 +367,14 @@ func TestQuestionsThatWaitAreBounded(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for k := range maxWaiting {
-		if err := askAs(gone, s, "one", strconv.Itoa(k)); !errors.Is(err, errUndecided) || k < maxWaiting/2 && !errors.Is(err, context.Canceled) {
-			t.Fatalf("question %d: %v", k, err)
-		}
+		err := askAs(gone, s, "one", strconv.Itoa(k))
+		check.Must(t, errors.Is(err, errUndecided) && (k >= maxWaiting/2 || errors.Is(err, context.Canceled)), "question %d: %v", k, err)
 	}
 	waitFor(t, "half of the places", func() bool { return s.access.checks.Taken() == maxWaiting/2 })
 	s.Close()
-	if n, waiting := s.access.places.Taken(), s.access.checks.Taken(); n != 0 || waiting != 0 {
-		t.Errorf("%d questions are under way and %d wait after the end", n, waiting)
-	}
-	if err := askAs(t.Context(), s, "other", "other"); err == nil {
-		t.Error("a question is asked after the end")
-	}
+	n, waiting := s.access.places.Taken(), s.access.checks.Taken()
+	check.That(t, n == 0 && waiting == 0, "%d questions are under way and %d wait after the end", n, waiting)
+	check.That(t, askAs(t.Context(), s, "other", "other") != nil, "a question is asked after the end")
 }
 
 func TestVerdictsHoldForAWhile(t *testing.T) {
@@ -420,22 +398,16 @@ func TestVerdictsHoldForAWhile(t *testing.T) {
 				wait := func(lives float64) (known bool) {
 					check.Elapse(time.Duration(lives * float64(tt.want)))
 					_, known, err := cache.Peek[any](a.verdicts, key)
-					if known && !errors.Is(err, tt.err) {
-						t.Errorf("the verdict is %v, want %v", err, tt.err)
-					}
+					check.That(t, !known || errors.Is(err, tt.err), "the verdict is %v, want %v", err, tt.err)
 					return known
 				}
-				if !wait(0.9) {
-					t.Error("it is forgotten too early")
-				}
+				check.That(t, wait(0.9), "it is forgotten too early")
 				// A good answer to a search prolongs a good verdict and changes no other.
 				a.learn(t.Context(), x.asked, false, http.StatusOK, false)
 				if known := wait(0.3); known != (tt.err == nil) {
 					t.Errorf("after a good answer it is known: %v", known)
 				}
-				if wait(1.2) {
-					t.Error("it holds for too long")
-				}
+				check.That(t, !wait(1.2), "it holds for too long")
 			})
 		})
 	}
@@ -459,18 +431,13 @@ func TestClientsAreToldApart(t *testing.T) {
 		"x-proxy-user", "x-proxy-roles", "x-proxy-ext-department", "X-Forwarded-For", "X-Forwarded-User", "Forwarded", "X-Remote-User",
 		"opensearch_security_impersonate_as", "opendistro_security_impersonate_as", "X-Api-Key", "X-Auth-Token", "jwt",
 	} {
-		if a, b := key(name, "a", "docs", ""), key(name, "b", "docs", ""); a == b || a == plain {
-			t.Errorf("%s does not tell clients apart", name)
-		}
+		a, b := key(name, "a", "docs", ""), key(name, "b", "docs", "")
+		check.That(t, a != b && a != plain, "%s does not tell clients apart", name)
 	}
 	for _, name := range []string{"User-Agent", "X-Opaque-Id", "Traceparent", "Content-Type", "Accept", "X-Request-Id", "Content-Length"} {
-		if key(name, "a", "docs", "") != plain {
-			t.Errorf("%s tells clients apart", name)
-		}
+		check.Equal(t, plain, key(name, "a", "docs", ""), name, "tells clients apart")
 	}
-	if key("", "", "docs2", "") == plain || key("", "", "docs", "x") == plain || key("", "", "", "docs") == plain {
-		t.Error("the indices are no part of the key")
-	}
+	check.That(t, key("", "", "docs2", "") != plain && key("", "", "docs", "x") != plain && key("", "", "", "docs") != plain, "the indices are no part of the key")
 	withToken := func(token string) accessKey {
 		return s.access.keyOf(caller{http.Header{"Authorization": {"Basic x"}}, "size=3&jwt_token=" + token}, esclient.Indices{Expression: "docs"})
 	}
@@ -479,9 +446,7 @@ func TestClientsAreToldApart(t *testing.T) {
 	}
 	other := build(Options{Nodes: nodesAt("http://127.0.0.1:9")})
 	t.Cleanup(other.Close)
-	if other.access.keyOf(caller{header: http.Header{"Authorization": {"Basic x"}}}, esclient.Indices{Expression: "docs"}) == plain {
-		t.Error("the key of a client is the same in every process")
-	}
+	check.That(t, other.access.keyOf(caller{header: http.Header{"Authorization": {"Basic x"}}}, esclient.Indices{Expression: "docs"}) != plain, "the key of a client is the same in every process")
 }
 
 // TestDeniedClientHasFewTemplatesRendered of those that it sends many at a
@@ -534,7 +499,5 @@ func TestClientThatMaySearchOneIndexHasItsTemplatesRendered(t *testing.T) {
 		return renders(`{"query":{}}`)(n, r)
 	})
 	p.post(t, "/bad/_msearch/template", ndjsonType, "{}\n{\"id\":\"a\"}\n{\"index\":\"good\"}\n{\"id\":\"a\"}\n")
-	if !rendered {
-		t.Errorf("the node got %q", p.all())
-	}
+	check.That(t, rendered, "the node got %q", p.all())
 }

@@ -28,31 +28,24 @@ func TestMetricNames(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	build(Options{Nodes: poolOf(nodes.Options{URLs: []string{"http://a"}, Registerer: registry}), Registry: registry})
 	families, err := registry.Gather()
-	if err != nil || len(families) == 0 {
-		t.Fatalf("%d families, %v", len(families), err)
-	}
+	check.Must(t, err == nil && len(families) != 0, "%d families, %v", len(families), err)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
-	if err != nil || len(problems) > 0 {
-		t.Errorf("%v, %v", problems, err)
-	}
+	check.That(t, err == nil && len(problems) == 0, "%v, %v", problems, err)
 }
 
 func TestTwoServersCannotShareARegistry(t *testing.T) {
 	o := Options{Nodes: nodesAt("http://a"), Registry: prometheus.NewRegistry(), Guard: recovery.New(slog.New(slog.DiscardHandler), prometheus.NewRegistry())}
 	build(o)
 	defer func() {
-		if recover() == nil {
-			t.Error("a second one has the metrics of the first")
-		}
+		check.That(t, recover() != nil, "a second one has the metrics of the first")
 	}()
 	build(o)
 }
 
 func TestShowExpansion(t *testing.T) {
 	rewrites := expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
-		if until, ok := ctx.Deadline(); !ok || time.Until(until) < 50*time.Millisecond || time.Until(until) > showBudget {
-			t.Errorf("the expander has until %v, %v", until, ok)
-		}
+		until, ok := ctx.Deadline()
+		check.That(t, ok && time.Until(until) >= 50*time.Millisecond && time.Until(until) <= showBudget, "the expander has until %v, %v", until, ok)
 		return &expand.Result{
 			Rewritten: true, RawQuery: "was=" + r.RawQuery + "&index=" + r.Index, Body: []byte(`{"html":"<b>&","n":1.0000000000000000001,"was":` + string(r.Body) + `}`),
 			Clauses: []expand.Explanation{{Path: "query.match", Field: "body", Added: []expand.Added{{Term: "hire", From: "rental", Similarity: 0.5, Weight: 1, Boost: 0.25}}}},
@@ -84,12 +77,9 @@ func TestShowExpansion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, Options{Expander: tt.expander, MaxBody: 100})
-			if status, answer := askServer(s, http.MethodPost, "/_akin/expand"+tt.target, tt.body); status != tt.status || answer != tt.answer {
-				t.Errorf("got %d\n%s\nwant %d\n%s", status, answer, tt.status, tt.answer)
-			}
-			if n := counter(t, s.opts.Registry, "akin_requests_total"); n != 0 {
-				t.Errorf("%v requests are counted for what is only shown", n)
-			}
+			status, answer := askServer(s, http.MethodPost, "/_akin/expand"+tt.target, tt.body)
+			check.That(t, status == tt.status && answer == tt.answer, "got %d\n%s\nwant %d\n%s", status, answer, tt.status, tt.answer)
+			check.Equal(t, 0, counter(t, s.opts.Registry, "akin_requests_total"), "requests are counted for what is only shown")
 		})
 	}
 	if status, answer := askAdmin(t, Options{Expander: rewriteTo("{not JSON")}, http.MethodPost, "/_akin/expand/a", "{}"); status != 500 || !json.Valid([]byte(answer)) {
@@ -144,24 +134,16 @@ func TestShowExpansionOfOtherEndpointsAndProfiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, Options{Expander: echo("own"), Profiles: map[string]Expander{"fast": echo("fast"), "none": nil}, MaxBody: 100})
-			r := adminRequest(http.MethodPost, "/_akin/expand/help"+tt.query, tt.body)
-			if tt.coding != "" {
-				r.Header.Set("Content-Encoding", tt.coding)
-			}
-			w := httptest.NewRecorder()
-			s.admin.ServeHTTP(w, r)
-			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.answer) || !json.Valid(w.Body.Bytes()) {
-				t.Errorf("got %d %s, want %d with %s", w.Code, w.Body, tt.status, tt.answer)
-			}
+			w := answerAdmin(s, adminRequest(http.MethodPost, "/_akin/expand/help"+tt.query, tt.body), "Content-Encoding", tt.coding)
+			check.That(t, w.Code == tt.status && strings.Contains(w.Body.String(), tt.answer) && json.Valid(w.Body.Bytes()), "got %d %s, want %d with %s", w.Code, w.Body, tt.status, tt.answer)
 		})
 	}
 }
 
 func TestAdminPortServesNothingElse(t *testing.T) {
 	for target, want := range map[string]int{"/": 303, "/a/_search": 404, "/healthz/": 404, "/_akin": 404} {
-		if status, _ := askAdmin(t, Options{}, http.MethodGet, target, ""); status != want {
-			t.Errorf("GET %s = %d, want %d", target, status, want)
-		}
+		status, _ := askAdmin(t, Options{}, http.MethodGet, target, "")
+		check.That(t, status == want, "GET %s = %d, want %d", target, status, want)
 	}
 }
 
@@ -190,9 +172,8 @@ func TestServeCutsOffWhatDoesNotEnd(t *testing.T) {
 	c := dial(t, proxy)
 	io.WriteString(c, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
 	receive(t, "the request at the node", reached)
-	if err := stop(); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Serve = %v, want a deadline", err)
-	}
+	err := stop()
+	check.That(t, errors.Is(err, context.DeadlineExceeded), "Serve = %v, want a deadline", err)
 	if got, _ := io.ReadAll(c); len(got) > 0 { // nothing, or a reset
 		t.Errorf("the request was answered with %q", got)
 	}
@@ -204,12 +185,9 @@ func TestServeEndsWhenAListenerFails(t *testing.T) {
 	broken.Listener.Close()
 	ended := make(chan error, 1)
 	go func() { ended <- NewFront(s, nil).Serve(t.Context(), fine.Listener, broken.Listener) }()
-	if err := receive(t, "the end", ended); err == nil || !strings.Contains(err.Error(), "proxy: listener: ") {
-		t.Errorf("Serve = %v", err)
-	}
-	if !s.draining.Load() {
-		t.Error("the server does not know that it ends")
-	}
+	err := receive(t, "the end", ended)
+	check.That(t, err != nil && strings.Contains(err.Error(), "proxy: listener: "), "Serve = %v", err)
+	check.That(t, s.draining.Load(), "the server does not know that it ends")
 }
 
 // TestAdminPortKeepsWebPagesOut sends what a page in an operator's browser can
@@ -235,14 +213,8 @@ func TestAdminPortKeepsWebPagesOut(t *testing.T) {
 	} {
 		r := adminRequest(tt.method, tt.path, "{}")
 		r.Host = tt.host
-		if tt.origin != "" {
-			r.Header.Set("Origin", tt.origin)
-		}
-		w := httptest.NewRecorder()
-		s.admin.ServeHTTP(w, r)
-		if w.Code != tt.status || tt.status == http.StatusForbidden && !strings.Contains(w.Body.String(), `"type":"akin_request_exception"`) {
-			t.Errorf("%s: got %d %s, want %d", name, w.Code, w.Body, tt.status)
-		}
+		w := answerAdmin(s, r, "Origin", tt.origin)
+		check.That(t, w.Code == tt.status && (tt.status != http.StatusForbidden || strings.Contains(w.Body.String(), `"type":"akin_request_exception"`)), "%s: got %d %s, want %d", name, w.Code, w.Body, tt.status)
 	}
 }
 
@@ -258,16 +230,9 @@ func TestTokenOfTheAdminPort(t *testing.T) {
 		"POST /_akin/playground/analysis": false, "POST /_akin/playground/neighbors": false,
 	} {
 		method, path, _ := strings.Cut(route, " ")
-		for _, token := range []string{"", "0123456789abcdef"} {
-			r := adminRequest(method, path, "{}")
-			if token != "" {
-				r.Header.Set("Authorization", "Bearer "+token)
-			}
-			w := httptest.NewRecorder()
-			s.admin.ServeHTTP(w, r)
-			if refused := w.Code == http.StatusUnauthorized; refused != (token == "" && !open) {
-				t.Errorf("%s with the token %q: %d", route, token, w.Code)
-			}
+		for _, credentials := range []string{"", "Bearer 0123456789abcdef"} {
+			w := answerAdmin(s, adminRequest(method, path, "{}"), "Authorization", credentials)
+			check.That(t, (w.Code == http.StatusUnauthorized) == (credentials == "" && !open), "%s with %q: %d", route, credentials, w.Code)
 		}
 	}
 }
@@ -276,11 +241,8 @@ func TestTokenOfTheAdminPort(t *testing.T) {
 func TestBrowsersKeepNoExplanations(t *testing.T) {
 	s := newServer(t, Options{})
 	for _, path := range []string{"/_akin/explanations", "/_akin/explanations/1"} {
-		w := httptest.NewRecorder()
-		s.admin.ServeHTTP(w, adminRequest(http.MethodGet, path, ""))
-		if h := w.Header(); h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%s: %v", path, h)
-		}
+		h := answerAdmin(s, adminRequest(http.MethodGet, path, "")).Header()
+		check.That(t, h.Get("Cache-Control") == "no-store" && h.Get("X-Content-Type-Options") == "nosniff", "%s: %v", path, h)
 	}
 }
 
@@ -295,9 +257,7 @@ func TestWrongTokensAreLoggedOnceAMinute(t *testing.T) {
 			for _, line := range book.lines(t) {
 				got = append(got, fmt.Sprintf("%v last_from=%v", line["count"], line["last_from"]))
 			}
-			if all := strings.Join(got, "; "); all != want {
-				t.Errorf("%q, want %q", all, want)
-			}
+			check.Equal(t, want, strings.Join(got, "; "))
 		}
 		note := func(n int) {
 			for i := range n {
@@ -331,22 +291,12 @@ func TestWrongTokensOfTheAdminPortAreLogged(t *testing.T) {
 		Nodes: nodesAt("http://127.0.0.1:9"), Gate: Gate{Token: token}, Logger: slog.New(slog.NewTextHandler(&lines, nil)),
 	})
 	ask := func(path, credentials string, want int) {
-		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9281"+path, nil)
-		if credentials != "" {
-			r.Header.Set("Authorization", credentials)
-		}
-		w := httptest.NewRecorder()
-		s.AdminHandler().ServeHTTP(w, r)
-		if w.Code != want {
-			t.Errorf("%s with %q: %d, want %d", path, credentials, w.Code, want)
-		}
+		check.Equal(t, want, answerAdmin(s, adminRequest(http.MethodGet, path, ""), "Authorization", credentials).Code, path, credentials)
 	}
 	ask(explanationsPath, "", http.StatusUnauthorized) // a browser asks for the password after that
 	ask(explanationsPath, "Bearer "+token, http.StatusOK)
 	ask("/metrics", "Bearer wrong", http.StatusOK)
-	if lines.Len() > 0 {
-		t.Errorf("logged without a guess: %s", lines.String())
-	}
+	check.That(t, lines.Len() <= 0, "logged without a guess: %s", lines.String())
 	const guesses = 3000
 	for range guesses {
 		ask(explanationsPath, "Bearer a guess", http.StatusUnauthorized)
@@ -356,9 +306,7 @@ func TestWrongTokensOfTheAdminPortAreLogged(t *testing.T) {
 	if n := strings.Count(got, "\n"); n != 2 || !strings.Contains(got, "count=1 ") || !strings.Contains(got, fmt.Sprintf("count=%d ", guesses-1)) {
 		t.Errorf("%d lines:\n%s", n, got)
 	}
-	if strings.Contains(got, "guess") || strings.Contains(got, token) {
-		t.Errorf("a token is logged:\n%s", got)
-	}
+	check.That(t, !strings.Contains(got, "guess") && !strings.Contains(got, token), "a token is logged:\n%s", got)
 }
 
 func TestWhoMayComeIn(t *testing.T) {
@@ -409,12 +357,9 @@ func TestWhoMayComeIn(t *testing.T) {
 			}
 			h := http.Header{}
 			status, why := tt.gate.Refuses(r, h)
-			if status != tt.status || (why == "") != (status == 0) {
-				t.Errorf("refused with %d %q, want %d", status, why, tt.status)
-			}
-			if asks := h.Get("WWW-Authenticate") != ""; asks != (status == 401) || strings.Contains(why, token) {
-				t.Errorf("asks for a password: %v, says %q", asks, why)
-			}
+			check.That(t, status == tt.status && (why == "") == (status == 0), "refused with %d %q, want %d", status, why, tt.status)
+			asks := h.Get("WWW-Authenticate") != ""
+			check.That(t, asks == (status == 401) && !strings.Contains(why, token), "asks for a password: %v, says %q", asks, why)
 		})
 	}
 }

@@ -18,18 +18,12 @@ func TestBackoffsTakeLongerWhereTheyBeginAgain(t *testing.T) {
 			m.note(7)
 			m.note(7) // at the same time
 			check.Elapse(want - time.Second)
-			if !m.has(7) || m.has(8) {
-				t.Errorf("it does not hold for %v, or for others", want)
-			}
+			check.That(t, m.has(7) && !m.has(8), "it does not hold for %v, or for others", want)
 			check.Elapse(time.Second)
-			if m.has(7) {
-				t.Errorf("it holds for longer than %v", want)
-			}
+			check.That(t, !m.has(7), "it holds for longer than %v", want)
 		}
 		check.Elapse(maxBackoffTime + backoffTime)
-		if m.has(7) || m.count.Load() != 0 || len(m.made) != 0 {
-			t.Error("it is still there")
-		}
+		check.That(t, !m.has(7) && m.count.Load() == 0 && len(m.made) == 0, "it is still there")
 		m.note(7)
 		if check.Elapse(backoffTime); m.has(7) {
 			t.Error("it does not begin again with a minute")
@@ -46,9 +40,7 @@ func TestBackoffsAreBounded(t *testing.T) {
 			m.note(n)
 			m.note(n) // not in the place of another
 			for k := n - min(n, maxBackoffs-1); k <= n; k += maxBackoffs / 4 {
-				if !m.has(k) || len(m.made) > maxBackoffs {
-					t.Fatalf("%d of %d are held, or %d is not", len(m.made), n+1, k)
-				}
+				check.Must(t, m.has(k) && len(m.made) <= maxBackoffs, "%d of %d are held, or %d is not", len(m.made), n+1, k)
 			}
 			check.Elapse(time.Millisecond)
 		}
@@ -65,9 +57,7 @@ func TestShapesDifferByClient(t *testing.T) {
 		return s.shapeOf(x)
 	}
 	one, again, other := shape("127.0.0.1"), shape("127.0.0.1"), shape("127.0.0.2")
-	if one != again || one == other {
-		t.Error("shapes do not tell clients apart")
-	}
+	check.That(t, one == again && one != other, "shapes do not tell clients apart")
 }
 
 func TestShapesDifferByMembersAndNotByValues(t *testing.T) {
@@ -91,8 +81,6 @@ func TestShapesDifferByMembersAndNotByValues(t *testing.T) {
 		"at another depth":   {expand.EndpointSearch, "pretty", `{"query":{"terms":{"n":[1,2,3]},"size":10}}`, false},
 		"a search more":      {expand.EndpointSearch, "pretty", `{"query":{"terms":{"n":[1,2,3]}},"size":10}{}`, false},
 	} {
-		if got := shape(tt.endpoint, tt.query, tt.body) == base; got != tt.same {
-			t.Errorf("%s: the same: %t", name, got)
-		}
+		check.Equal(t, tt.same, shape(tt.endpoint, tt.query, tt.body) == base, name)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/proxy/report"
@@ -48,9 +49,7 @@ func TestControl(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			rest, got := cutControl(tt.query, http.Header{controlHeader: tt.headers, profileHeader: tt.profile})
-			if rest != tt.rest || got != tt.want {
-				t.Errorf("cutControl(%q) = %q, %+v, want %q, %+v", tt.query, rest, got, tt.rest, tt.want)
-			}
+			check.That(t, rest == tt.rest && got == tt.want, "cutControl(%q) = %q, %+v, want %q, %+v", tt.query, rest, got, tt.rest, tt.want)
 		})
 	}
 }
@@ -74,15 +73,11 @@ func FuzzCutControl(f *testing.F) {
 			return name == controlParameter || name == profileParameter
 		}
 		want := slices.DeleteFunc(parts(query), ours)
-		if diff := cmp.Diff(want, parts(rest)); len(want)+len(parts(rest)) > 0 && diff != "" {
-			t.Errorf("cutControl(%q) = %q (-want +got):\n%s", query, rest, diff)
-		}
-		if !slices.ContainsFunc(parts(query), ours) && rest != query {
-			t.Errorf("cutControl(%q) = %q with nothing to cut", query, rest)
-		}
-		if again, c := cutControl(rest, nil); again != rest || c != (control{}) {
-			t.Errorf("cutControl(%q) = %q, and that of it %q, %+v", query, rest, again, c)
-		}
+		diff := cmp.Diff(want, parts(rest))
+		check.That(t, len(want)+len(parts(rest)) == 0 || diff == "", "cutControl(%q) = %q (-want +got):\n%s", query, rest, diff)
+		check.That(t, slices.ContainsFunc(parts(query), ours) || rest == query, "cutControl(%q) = %q with nothing to cut", query, rest)
+		again, c := cutControl(rest, nil)
+		check.That(t, again == rest && c == (control{}), "cutControl(%q) = %q, and that of it %q, %+v", query, rest, again, c)
 	})
 }
 
@@ -119,19 +114,13 @@ func TestExplainAndDryRunNameTheirRecord(t *testing.T) {
 				tt.header += jsonType
 			}
 			shown := p.explained(t, p.post(t, "/help/_search"+tt.query, tt.header, original))
-			if (shown != nil) != (tt.want != nil) {
-				t.Fatalf("the answer names the record %v", shown)
-			}
+			check.Must(t, (shown != nil) == (tt.want != nil), "the answer names the record %v", shown)
 			for key, want := range tt.want {
-				if shown[key] != want {
-					t.Errorf("%s is %v, want %v", key, shown[key], want)
-				}
+				check.Equal(t, want, shown[key], key)
 			}
 			p.arrived(t, tt.sent...)
 			for _, r := range p.all() {
-				if strings.Contains(strings.ToLower(r.line+strings.Join(r.header, "")), "akin") {
-					t.Errorf("the node got %q", r)
-				}
+				check.That(t, !strings.Contains(strings.ToLower(r.line+strings.Join(r.header, "")), "akin"), "the node got %q", r)
 			}
 			p.became(t, tt.outcome, tt.reason)
 		})
@@ -160,8 +149,6 @@ func TestProfilesAreFoundByName(t *testing.T) {
 			res, _ := found.Expand(t.Context(), nil)
 			got = string(res.Reason)
 		}
-		if got != tt.want || why != tt.reason {
-			t.Errorf("%q: %q, %q, want %q, %q", tt.profile, got, why, tt.want, tt.reason)
-		}
+		check.That(t, got == tt.want && why == tt.reason, "%q: %q, %q, want %q, %q", tt.profile, got, why, tt.want, tt.reason)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/nodes"
 )
 
@@ -32,9 +33,7 @@ type earlyNode struct {
 func startEarlyNode(tb testing.TB) *earlyNode {
 	tb.Helper()
 	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	n := &earlyNode{url: "http://" + l.Addr().String()}
 	var conns sync.WaitGroup
 	conns.Go(func() {
@@ -87,9 +86,7 @@ func (n *earlyNode) check(t *testing.T) {
 	t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.hidden > 0 {
-		t.Errorf("the node got %d requests that stood in a body", n.hidden)
-	}
+	check.That(t, n.hidden <= 0, "the node got %d requests that stood in a body", n.hidden)
 }
 
 // sendRaw sends request, in its parts, over a connection to addr and returns
@@ -97,9 +94,7 @@ func (n *earlyNode) check(t *testing.T) {
 func sendRaw(tb testing.TB, addr string, request ...string) (statuses []int) {
 	tb.Helper()
 	c, err := (&net.Dialer{Timeout: patience}).DialContext(tb.Context(), "tcp", addr)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(patience))
 	var writing sync.WaitGroup
@@ -171,9 +166,8 @@ func TestEarlyAnswersDoNotMakeRequestsOfBodies(t *testing.T) {
 				var several sync.WaitGroup
 				for range 4 {
 					several.Go(func() {
-						if got := sendRaw(t, addr, request, "GET /last HTTP/1.1\r\nHost: x\r\n\r\n"); len(got) > 2 {
-							t.Errorf("2 requests got the answers %d", got)
-						}
+						got := sendRaw(t, addr, request, "GET /last HTTP/1.1\r\nHost: x\r\n\r\n")
+						check.That(t, len(got) <= 2, "2 requests got the answers %d", got)
 					})
 				}
 				several.Wait()
@@ -192,14 +186,10 @@ func TestSlowBodiesDoNotBecomeRequests(t *testing.T) {
 		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", target, 400<<10)
 		r := bufio.NewReader(c)
 		res, err := http.ReadResponse(r, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		io.Copy(io.Discard, res.Body)
 		res.Body.Close()
-		if res.StatusCode != http.StatusRequestTimeout {
-			t.Errorf("%s got %s", target, res.Status)
-		}
+		check.Equal(t, http.StatusRequestTimeout, res.StatusCode, target, res.Status)
 		_, _ = io.WriteString(c, strings.Repeat(hidden, 400<<10/len(hidden))) // akin may have closed the connection
 		if res, err := http.ReadResponse(r, nil); err == nil {
 			res.Body.Close()
@@ -257,9 +247,8 @@ func FuzzPipelinedRequests(f *testing.F) {
 			t.Skip("slow")
 		}
 		sent := strings.Replace(string(packed), "\x00", body, 2)
-		if got, requests := sendRaw(t, addr, sent), requestsIn(sent); len(got) > requests {
-			t.Errorf("%d requests got the answers %d", requests, got)
-		}
+		got, requests := sendRaw(t, addr, sent), requestsIn(sent)
+		check.That(t, len(got) <= requests, "%d requests got the answers %d", requests, got)
 	})
 }
 
@@ -280,14 +269,10 @@ func TestConnectionsAreKeptWhereBodiesCameWhole(t *testing.T) {
 			for err == nil && res.StatusCode == http.StatusContinue {
 				res, err = http.ReadResponse(r, nil)
 			}
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			check.Must(t, err == nil, "%s: %v", name, err)
 			io.Copy(io.Discard, res.Body)
 			res.Body.Close()
-			if res.Close || res.StatusCode != http.StatusOK {
-				t.Fatalf("%s got %s, close %t", name, res.Status, res.Close)
-			}
+			check.Must(t, !res.Close && res.StatusCode == http.StatusOK, "%s got %s, close %t", name, res.Status, res.Close)
 		}
 	}
 	node.check(t)
@@ -306,9 +291,7 @@ func TestRefusedBodiesAreNotSent(t *testing.T) {
 			}
 			defer c.Close()
 			r := bufio.NewReader(c)
-			if _, err := http.ReadRequest(r); err != nil {
-				t.Error(err)
-			}
+			check.Error(t, nil, check.ErrOf(http.ReadRequest(r)))
 			io.WriteString(c, "HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: 0\r\n\r\n")
 			n, _ := io.Copy(io.Discard, r)
 			uploaded <- n
@@ -321,17 +304,13 @@ func TestRefusedBodiesAreNotSent(t *testing.T) {
 		c := dial(t, addr)
 		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 8388608\r\n\r\n", target)
 		res, err := http.ReadResponse(bufio.NewReader(c), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		res.Body.Close()
 		c.Close()
 		if n := receive(t, "the end of the connection to the node", uploaded); n != 0 || res.StatusCode != http.StatusRequestEntityTooLarge {
 			t.Errorf("%s got %s after %d bytes of the body", target, res.Status, n)
 		}
-		if n := counter(t, registry, "akin_node_failures_total"); n != 0 {
-			t.Errorf("%v failures of the node are counted", n)
-		}
+		check.Equal(t, 0, counter(t, registry, "akin_node_failures_total"), "failures of the node are counted")
 		l.Close()
 	}
 }

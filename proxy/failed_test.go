@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/answer"
@@ -85,12 +86,9 @@ func TestFailureInsideAnAnswerIsFollowedByTheOriginal(t *testing.T) {
 					p.arrived(t, rewrittenLines)
 					p.counted(t, refused, "akin_rejected_searches_total")
 				}
-				if got != want {
-					t.Errorf("the client got %.300q, want %.300q", got, want)
-				}
-				if n := p.value(t, "akin_unchecked_responses_total"); !packed && (n == 1) != tt.unchecked {
-					t.Errorf("%v answers are counted as unchecked", n)
-				}
+				check.Equal(t, want, got, "the client")
+				n := p.value(t, "akin_unchecked_responses_total")
+				check.That(t, packed || (n == 1) == tt.unchecked, "%v answers are counted as unchecked", n)
 			})
 		}
 	}
@@ -141,9 +139,7 @@ func TestFailureOfTheOriginalIsTheClientsMistake(t *testing.T) {
 		{"/_search", answerWith(404, jsonType, "{}"), answerWith(404, jsonType, `{"error":{}}`)},
 	} {
 		p := start(t, Options{Expander: expander(rewriteFirstAndLast), OnRefused: neverTold(t)}, inTurn(tt.first, tt.second))
-		if got := bodyOf(p.post(t, tt.target, jsonType, lines)); got != bodyOf(tt.second) {
-			t.Errorf("the client got %q", got)
-		}
+		check.Equal(t, bodyOf(tt.second), bodyOf(p.post(t, tt.target, jsonType, lines)), "the client")
 		p.arrived(t, rewrittenLines, lines)
 		p.counted(t, 1, "akin_rejected_searches_total", "original", "rejected")
 	}
@@ -161,9 +157,7 @@ func TestAnswersThatCannotBeReadPassThrough(t *testing.T) {
 			"not as said": {jsonType, "\xbf\x64error\x01\xff\"error\""},
 		} {
 			p := start(t, Options{Expander: expander(rewriteFirstAndLast)}, inTurn(answerWith(200, tt.header, tt.body)))
-			if got := bodyOf(p.post(t, target, jsonType, lines)); got != tt.body {
-				t.Errorf("%s, %s: the client got %q", target, name, got)
-			}
+			check.Equal(t, tt.body, bodyOf(p.post(t, target, jsonType, lines)), target, name, "the client")
 			p.arrived(t, rewrittenLines)
 			p.counted(t, 1, "akin_unchecked_responses_total")
 		}
@@ -174,9 +168,7 @@ func TestAnswersThatCannotBeReadPassThrough(t *testing.T) {
 func TestAnswerToAStrictSearchIsNotCountedAsUnchecked(t *testing.T) {
 	const yaml = "---\nhits: {}\n"
 	p := start(t, Options{Expander: expander(rewriteFirstAndLast)}, inTurn(answerWith(200, "Content-Type: application/yaml\n", yaml)))
-	if got := bodyOf(p.post(t, "/_search?format=yaml", jsonType, lines)); got != yaml {
-		t.Errorf("the client got %q", got)
-	}
+	check.Equal(t, yaml, bodyOf(p.post(t, "/_search?format=yaml", jsonType, lines)), "the client")
 	p.arrived(t, rewrittenLines)
 	p.counted(t, 0, "akin_unchecked_responses_total")
 }
@@ -186,14 +178,10 @@ func TestAnswerToAStrictSearchIsNotCountedAsUnchecked(t *testing.T) {
 func (p *rig) postLines(t *testing.T, target string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+p.addr+target, strings.NewReader(lines))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept-Encoding": {"gzip"}} // so that nothing is decoded here
 	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { res.Body.Close() })
 	return res
 }
@@ -263,13 +251,11 @@ func TestAnswerStreamsOnceItsShardsAreSeen(t *testing.T) {
 func checkStreams(t *testing.T, body io.Reader, first, rest string, proceed chan struct{}) {
 	t.Helper()
 	got := make([]byte, len(first))
-	if _, err := io.ReadFull(body, got); err != nil || string(got) != first {
-		t.Fatalf("the client got %d bytes, %v, before the end", len(got), err)
-	}
+	_, err := io.ReadFull(body, got)
+	check.Must(t, err == nil && string(got) == first, "the client got %d bytes, %v, before the end", len(got), err)
 	close(proceed)
-	if more, err := io.ReadAll(body); err != nil || string(more) != rest {
-		t.Errorf("then the client got %d bytes, %v, want %d", len(more), err, len(rest))
-	}
+	more, err := io.ReadAll(body)
+	check.That(t, err == nil && string(more) == rest, "then the client got %d bytes, %v, want %d", len(more), err, len(rest))
 }
 
 // An answer that breaks off does so for the client as well, also where its
@@ -285,9 +271,7 @@ func TestTruncatedAnswersAreNotTakenForWholeOnes(t *testing.T) {
 			res := p.postLines(t, target)
 			defer res.Body.Close()
 			body, err := io.ReadAll(res.Body)
-			if string(body) != `{"took":` || err == nil || len(p.all()) != 1 {
-				t.Errorf("%s, %s: the client got %q, %v after %d requests", target, name, body, err, len(p.all()))
-			}
+			check.That(t, string(body) == `{"took":` && err != nil && len(p.all()) == 1, "%s, %s: the client got %q, %v after %d requests", target, name, body, err, len(p.all()))
 		}
 	}
 }
@@ -307,9 +291,8 @@ func TestLookAtAnAnswerIsBounded(t *testing.T) {
 		source := strings.NewReader(body)
 		res := &http.Response{Header: http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {encoding}}, Body: io.NopCloser(source)}
 		v := look(s, res)
-		if read := len(body) - source.Len(); v.refused != nil || v.err == nil || read > maxLooked {
-			t.Errorf("%q: %d bytes are read, %+v", encoding, read, v)
-		}
+		read := len(body) - source.Len()
+		check.That(t, v.refused == nil && v.err != nil && read <= maxLooked, "%q: %d bytes are read, %+v", encoding, read, v)
 		if got, err := io.ReadAll(res.Body); err != nil || string(got) != body {
 			t.Errorf("%q: %d bytes are left of %d, %v", encoding, len(got), len(body), err)
 		}
@@ -333,17 +316,14 @@ func FuzzPartial(f *testing.F) {
 		for k, source := range []io.Reader{bytes.NewReader(body), iotest.OneByteReader(bytes.NewReader(body)), iotest.DataErrReader(bytes.NewReader(body))} {
 			res := &http.Response{Header: header, Body: io.NopCloser(source)}
 			said := look(s, res).refused
-			if said != nil && len(said.Causes) > 64 {
-				t.Errorf("%q: reported %d causes", body, len(said.Causes))
-			}
+			check.That(t, said == nil || len(said.Causes) <= 64, "%q: reported %+v", body, said)
 			if k == 0 {
 				want = said
 			} else if diff := cmp.Diff(want, said); diff != "" {
 				t.Errorf("%q: reported, and read in other pieces\n%s", body, diff)
 			}
-			if got, err := io.ReadAll(res.Body); err != nil || !bytes.Equal(got, body) {
-				t.Errorf("%q: %q is left, %v", body, got, err)
-			}
+			got, err := io.ReadAll(res.Body)
+			check.That(t, err == nil && bytes.Equal(got, body), "%q: %q is left, %v", body, got, err)
 		}
 	})
 }
@@ -354,8 +334,7 @@ func BenchmarkPartial(b *testing.B) {
 	header := http.Header{"Content-Type": {"application/json"}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if v := look(s, &http.Response{Header: header, Body: io.NopCloser(strings.NewReader(body))}); v.refused != nil || v.err != nil {
-			b.Fatal(v)
-		}
+		v := look(s, &http.Response{Header: header, Body: io.NopCloser(strings.NewReader(body))})
+		check.Must(b, v.refused == nil && v.err == nil, "%v", v)
 	}
 }

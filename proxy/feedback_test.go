@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/answer"
@@ -82,9 +83,8 @@ func TestFirstHitsChangeTheSearch(t *testing.T) {
 	p := startFeedback(t, Options{}, termsOfAll, inTurn(answerOf(firstTwo)))
 	p.post(t, "/i,j/_search", jsonType+"Authorization: Basic x\nX-Akin: feedback\n", someSearch)
 	p.arrived(t, firstPassBody, `{"query":{"with":"12 [t1]"}}`)
-	if first := p.all()[0]; !strings.HasPrefix(first.line, "POST /i%2Cj/_search?filter_path="+answer.HitsPath+"&routing=a ") || first.get("Authorization") == nil || first.get("X-Akin") != nil {
-		t.Errorf("first pass: %q", first)
-	}
+	first := p.all()[0]
+	check.That(t, strings.HasPrefix(first.line, "POST /i%2Cj/_search?filter_path="+answer.HitsPath+"&routing=a ") && first.get("Authorization") != nil && first.get("X-Akin") == nil, "first pass: %q", first)
 	p.counted(t, 1, "akin_feedback_total", "result", feedbackUsed)
 }
 
@@ -120,9 +120,8 @@ func TestSearchGoesOutWithoutFeedbackWhen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startFeedback(t, Options{Budget: 200 * time.Millisecond}, c.terms, inTurn(c.answer, answerOf(`{"hits":{"hits":[]}}`)))
-			if got := p.post(t, "/i/_search", jsonType, someSearch); !strings.HasPrefix(got, "HTTP/1.1 200") {
-				t.Errorf("answered %s", got)
-			}
+			got := p.post(t, "/i/_search", jsonType, someSearch)
+			check.That(t, strings.HasPrefix(got, "HTTP/1.1 200"), "answered %s", got)
 			p.arrived(t, firstPassBody, withoutFeedback)
 			p.counted(t, 1, "akin_feedback_total", "result", c.result)
 			p.became(t, report.Rewritten, "")
@@ -189,9 +188,7 @@ func TestFirstPassesAreBoundedInNumber(t *testing.T) {
 	p.search(t, "/i/_search")
 	close(done)
 	others.Wait()
-	if got := p.all()[maxFirstPasses/2].body; got != withoutFeedback {
-		t.Errorf("sent %s", got)
-	}
+	check.Equal(t, withoutFeedback, p.all()[maxFirstPasses/2].body, "sent")
 	p.counted(t, 1, "akin_feedback_total", "result", feedbackBusy)
 	p.counted(t, maxFirstPasses/2, "akin_feedback_total", "result", feedbackUsed)
 }
@@ -205,7 +202,5 @@ func TestFirstPassesAreBoundedInMemory(t *testing.T) {
 	p.search(t, "/i/_search")
 	p.arrived(t, firstPassBody, withoutFeedback)
 	p.counted(t, 1, "akin_feedback_total", "result", reasonMemory)
-	if n := heldBytes(memory); n != 0 {
-		t.Errorf("%d bytes are still held", n)
-	}
+	check.Equal(t, 0, heldBytes(memory), "bytes are still held")
 }

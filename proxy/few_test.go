@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/report"
 )
@@ -64,9 +65,7 @@ func TestFewHitsAreAnsweredByTheExpandedSearch(t *testing.T) {
 				e = rewriteTo(rewritten)
 			}
 			node := startRawNode(t, func(_ int, r rawRequest) string {
-				if !strings.HasPrefix(r.line, "POST /prefix"+tt.path+" ") {
-					t.Errorf("sent to %s", r.line)
-				}
+				check.That(t, strings.HasPrefix(r.line, "POST /prefix"+tt.path+" "), "sent to %s", r.line)
 				if r.body != rewritten {
 					return answerWith(tt.status, jsonType, tt.answer)
 				} else if tt.expanded == "" {
@@ -80,9 +79,7 @@ func TestFewHitsAreAnsweredByTheExpandedSearch(t *testing.T) {
 			if want == "" {
 				want = tt.answer
 			}
-			if got != want {
-				t.Errorf("the client got %q", got)
-			}
+			check.Equal(t, want, got, "the client")
 			p.arrived(t, []string{original, rewritten}[:tt.sent]...)
 			p.counted(t, 1, "akin_few_hits_total")
 			p.counted(t, 1, "akin_few_hits_total", "result", tt.result)
@@ -125,9 +122,8 @@ func TestOfSeveralSearchesThoseWithFewHitsAreExpanded(t *testing.T) {
 				return answerOf(responses(tt.answers...))
 			})
 			got := p.post(t, "/i/_msearch", "X-Akin: explain\n"+ndjsonType+"Accept-Encoding: gzip\n", first+second+third)
-			if diff := cmp.Diff(tt.want, bodyOf(got)); diff != "" || !strings.Contains(got, fmt.Sprintf("Content-Length: %d\r\n", len(tt.want))) {
-				t.Errorf("the client got %q", got)
-			}
+			diff := cmp.Diff(tt.want, bodyOf(got))
+			check.That(t, diff == "" && strings.Contains(got, fmt.Sprintf("Content-Length: %d\r\n", len(tt.want))), "the client got %q", got)
 			var paths []string // by the numbers that the client knows
 			if tt.again == "" {
 				p.arrived(t, first+second+third)
@@ -138,9 +134,7 @@ func TestOfSeveralSearchesThoseWithFewHitsAreExpanded(t *testing.T) {
 			for _, c := range clauses {
 				paths = append(paths, fmt.Sprint(c.(map[string]any)["path"]))
 			}
-			if diff := cmp.Diff(tt.paths, paths); diff != "" {
-				t.Errorf("explained (-want +got):\n%s", diff)
-			}
+			check.Equal(t, tt.paths, paths, "explained")
 		})
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestPassthroughRequestTarget(t *testing.T) {
@@ -45,9 +47,8 @@ func TestPassthroughRequestTarget(t *testing.T) {
 		p := start(t, Options{Nodes: nodesAt(node.URL + prefix + "/"), Expander: expander(leaveAlone)}, nil)
 		for n, target := range targets {
 			exchangeRaw(t, p.addr, "GET "+target+" HTTP/1.1\nHost: a\nConnection: close\n\n")
-			if got, want := node.all()[n].line, "GET "+prefix+target+" HTTP/1.1"; got != want {
-				t.Errorf("the node got %q, want %q", got, want)
-			}
+			got, want := node.all()[n].line, "GET "+prefix+target+" HTTP/1.1"
+			check.That(t, got == want, "the node got %q, want %q", got, want)
 		}
 	}
 }
@@ -59,9 +60,8 @@ func TestPassthroughRequestLine(t *testing.T) {
 	p := start(t, Options{}, inTurn("HTTP/1.1 204 No Content\r\n\r\n"))
 	for n, line := range []string{"OPTIONS * HTTP/1.1", "PROPFIND /a HTTP/1.1", "DELETE /a HTTP/1.1", "HEAD /a HTTP/1.1", "search /a HTTP/1.1", "GET //a|b?c|d HTTP/1.1"} {
 		exchangeRaw(t, p.addr, line+"\nHost: a\nConnection: close\n\n")
-		if got, want := p.all()[n].line, strings.Replace(line, "//a|b", "//a%7Cb", 1); got != want {
-			t.Errorf("the node got %q, want %q", got, want)
-		}
+		got, want := p.all()[n].line, strings.Replace(line, "//a|b", "//a%7Cb", 1)
+		check.That(t, got == want, "the node got %q, want %q", got, want)
 	}
 }
 
@@ -85,13 +85,9 @@ X-Twice: a`
 
 	got := p.only(t)
 	want := append([]string{"Host: " + p.rawNode.addr}, strings.Split(strings.Replace(sent, ":  ", ": ", 1), "\n")...)
-	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got.header))); diff != "" {
-		t.Errorf("header lines (-want +got):\n%s", diff)
-	}
+	check.Equal(t, slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got.header)), "header lines")
 	for name, values := range map[string][]string{"X-Twice": {"b", "a"}, "Cookie": {"a=b", "c=d"}} {
-		if diff := cmp.Diff(values, got.get(name)); diff != "" {
-			t.Errorf("the values of %s changed their order (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, values, got.get(name), name, "their order")
 	}
 }
 
@@ -104,9 +100,7 @@ func TestForwardedHeadersAreAddedWhenConfigured(t *testing.T) {
 		"X-Forwarded-Host":  "akin.example",
 		"X-Forwarded-Proto": "http",
 	} {
-		if diff := cmp.Diff([]string{want}, got.get(name)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, []string{want}, got.get(name), name)
 	}
 }
 
@@ -138,9 +132,7 @@ func TestPassthroughAnswer(t *testing.T) {
 			p := start(t, Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, inTurn("HTTP/1.1 "+tt.answer))
 			got := exchangeRaw(t, p.addr, tt.method+" /a HTTP/1.1\nHost: a\nConnection: close\n\n")
 			got = strings.Replace(got, "Connection: close\r\n", "", 1) // the answer to the request's own
-			if diff := cmp.Diff("HTTP/1.1 "+strings.Replace(tt.answer, hopByHop, "", 1), got); diff != "" {
-				t.Errorf("answer (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "HTTP/1.1 "+strings.Replace(tt.answer, hopByHop, "", 1), got, "answer")
 			if log.Len() > 0 { // net/http complains of headers that are written twice
 				t.Errorf("the log says %s", log.String())
 			}
@@ -161,18 +153,15 @@ func TestPassthroughRequest(t *testing.T) {
 		exchangeRaw(t, p.addr, tt.head+"\nConnection: close\n\n"+tt.body)
 		got := p.only(t)
 		want := strings.Split(strings.Replace(tt.head, "Host: a", "Host: "+p.rawNode.addr, 1), "\n")
-		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(append(got.header, got.line)))); diff != "" || got.body != tt.body {
-			t.Errorf("the node got %q (-want +got):\n%s", got.body, diff)
-		}
+		diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(append(got.header, got.line))))
+		check.That(t, diff == "" && got.body == tt.body, "the node got %q (-want +got):\n%s", got.body, diff)
 	}
 }
 
 func TestPassthroughExpectContinue(t *testing.T) {
 	t.Run("granted by the node", func(t *testing.T) {
 		node := startNode(t, func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("Expect") != "100-continue" {
-				t.Errorf("Expect is %q", r.Header.Get("Expect"))
-			}
+			check.Equal(t, "100-continue", r.Header.Get("Expect"), "Expect")
 			io.Copy(w, r.Body)
 		})
 		p := start(t, Options{Nodes: nodesAt(node)}, nil)
@@ -180,15 +169,12 @@ func TestPassthroughExpectContinue(t *testing.T) {
 		io.WriteString(c, "PUT /a/_doc/1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
 		br := bufio.NewReader(c)
 		for _, want := range []string{"HTTP/1.1 100 Continue\r\n", "\r\n"} {
-			if got, err := br.ReadString('\n'); got != want {
-				t.Fatalf("got %q, %v, want %q", got, err, want)
-			}
+			got, err := br.ReadString('\n')
+			check.Must(t, got == want, "got %q, %v, want %q", got, err, want)
 		}
 		io.WriteString(c, "{}")
 		rest, err := io.ReadAll(br)
-		if err != nil || !strings.HasPrefix(string(rest), "HTTP/1.1 200 OK\r\n") || !strings.HasSuffix(string(rest), "{}") {
-			t.Errorf("got %q, %v", rest, err)
-		}
+		check.That(t, err == nil && strings.HasPrefix(string(rest), "HTTP/1.1 200 OK\r\n") && strings.HasSuffix(string(rest), "{}"), "got %q, %v", rest, err)
 	})
 	t.Run("granted twice by the node", func(t *testing.T) {
 		node := startRawNode(t, func(_ int, _ rawRequest) string {
@@ -196,9 +182,7 @@ func TestPassthroughExpectContinue(t *testing.T) {
 		})
 		p := start(t, Options{Nodes: nodesAt(node.URL)}, nil)
 		got := exchangeRaw(t, p.addr, "PUT /a/_doc/1 HTTP/1.1\nHost: a\nConnection: close\nExpect: 100-continue\nContent-Length: 2\n\n{}")
-		if n := strings.Count(got, "100 Continue"); n != 1 {
-			t.Errorf("%d answers grant the body: %q", n, got)
-		}
+		check.Equal(t, 1, strings.Count(got, "100 Continue"), got, "answers grant the body")
 	})
 }
 
@@ -224,16 +208,13 @@ func TestPassthroughStreamsPieceByPiece(t *testing.T) {
 			})
 			p := start(t, Options{Nodes: nodesAt(node)}, nil)
 			res, err := client.Get("http://" + p.addr + "/_nodes/hot_threads") // returns with the header, before the body
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			defer res.Body.Close()
 			for range 3 {
 				arrived <- struct{}{}
 				piece := make([]byte, 3)
-				if _, err := io.ReadFull(res.Body, piece); err != nil || string(piece) != "abc" {
-					t.Fatalf("got %q, %v", piece, err)
-				}
+				_, err := io.ReadFull(res.Body, piece)
+				check.Must(t, err == nil && string(piece) == "abc", "got %q, %v", piece, err)
 			}
 		})
 	}
@@ -262,9 +243,7 @@ func TestPassthroughAnswerBeforeRequestEnds(t *testing.T) {
 			}
 			io.WriteString(c, "POST /a HTTP/1.1\r\nHost: a\r\n"+length+"\r\n\r\n"+first)
 			res, err := http.ReadResponse(bufio.NewReader(c), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			defer res.Body.Close()
 			io.WriteString(c, second)
 			if got, err := io.ReadAll(res.Body); string(got) != "abcd" {
@@ -301,9 +280,8 @@ func TestRequestOfAClientThatLeftIsAborted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	defer func() {
-		if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
-			t.Errorf("recovered %v, want %v", err, http.ErrAbortHandler)
-		}
+		err, _ := recover().(error)
+		check.That(t, errors.Is(err, http.ErrAbortHandler), "recovered %v, want %v", err, http.ErrAbortHandler)
 	}()
 	s.proxy.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
 }
@@ -315,9 +293,7 @@ func TestUnreachableClusterIsAnsweredInItsOwnShape(t *testing.T) {
 	const cause = `"type":"akin_upstream_exception","reason":"no node of the cluster answered the request"}`
 	for n, target := range []string{"/_cat/health", "/a/_search"} {
 		got := p.post(t, target, jsonType, "{}")
-		if !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, "Content-Type: application/json\r\n") || bodyOf(got) != `{"error":{"root_cause":[{`+cause+`],`+cause+`,"status":502}` {
-			t.Errorf("%s: %s", target, got)
-		}
+		check.That(t, strings.HasPrefix(got, "HTTP/1.1 502 ") && strings.Contains(got, "Content-Type: application/json\r\n") && bodyOf(got) == `{"error":{"root_cause":[{`+cause+`],`+cause+`,"status":502}`, "%s: %s", target, got)
 		p.counted(t, float64(n+1), "akin_upstream_errors_total")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +17,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // startFront serves o on free ports until the test ends.
@@ -37,9 +38,8 @@ func startFrontTLS(tb testing.TB, o Options, c *tls.Config) (f *Front, proxy, ad
 	go func() { ended <- f.Serve(ctx, listeners[0], listeners[1]) }()
 	tb.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			tb.Errorf("Serve: %v", err)
-		}
+		err := <-ended
+		check.That(tb, err == nil, "Serve: %v", err)
 	})
 	return f, listeners[0].Addr().String(), listeners[1].Addr().String()
 }
@@ -47,9 +47,7 @@ func startFrontTLS(tb testing.TB, o Options, c *tls.Config) (f *Front, proxy, ad
 func listenOn(tb testing.TB, addr string) net.Listener {
 	tb.Helper()
 	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", addr)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return l
 }
 
@@ -118,9 +116,8 @@ func TestRollingRestartLosesNoRequest(t *testing.T) {
 	}
 	for i := range backends {
 		b := &backends[i]
-		if err := b.stop(); err != nil {
-			t.Errorf("Serve: %v", err)
-		}
+		err := b.stop()
+		check.That(t, err == nil, "Serve: %v", err)
 		waitFor(t, "the end to be seen", func() bool { return !b.ready.Load() })
 		b.start(t, node)
 		waitFor(t, "it to be back", b.ready.Load)
@@ -128,13 +125,10 @@ func TestRollingRestartLosesNoRequest(t *testing.T) {
 	waitFor(t, "many requests", func() bool { return sent.Load() > 1000 })
 	cancel()
 	running.Wait()
-	if failed.Load() > 0 {
-		t.Errorf("%d of %d requests failed", failed.Load(), sent.Load())
-	}
+	check.That(t, failed.Load() <= 0, "%d of %d requests failed", failed.Load(), sent.Load())
 	for i := range backends {
-		if err := backends[i].stop(); err != nil {
-			t.Errorf("Serve: %v", err)
-		}
+		err := backends[i].stop()
+		check.That(t, err == nil, "Serve: %v", err)
 	}
 }
 
@@ -162,9 +156,7 @@ func TestLeavingTellsBalancersBeforeTheListenerCloses(t *testing.T) {
 		t.Helper()
 		io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 		res, err := http.ReadResponse(reader, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		defer res.Body.Close()
 		if _, _ = io.Copy(io.Discard, res.Body); res.Close != closes || res.StatusCode != http.StatusOK {
 			t.Errorf("status %d, close %t, want %t", res.StatusCode, res.Close, closes)
@@ -174,17 +166,11 @@ func TestLeavingTellsBalancersBeforeTheListenerCloses(t *testing.T) {
 	go func() { ended <- stop() }()
 	waitFor(t, "it to leave", s.draining.Load)
 	asks(true)
-	if got := bodyOf(exchangeRaw(t, admin, "GET /readyz HTTP/1.1\nHost: a\nConnection: close\n\n")); got != `{"status":"not ready","reasons":["shutting down"]}` {
-		t.Errorf("/readyz says %s", got)
-	}
+	check.Equal(t, `{"status":"not ready","reasons":["shutting down"]}`, bodyOf(exchangeRaw(t, admin, "GET /readyz HTTP/1.1\nHost: a\nConnection: close\n\n")), "/readyz says")
 	waitFor(t, "the drain", func() bool { return strings.Contains(book.text(), `"draining: `) })
 	close(proceed)
-	if got := bodyOf(receive(t, "the answer", answers)); got != "{}" {
-		t.Errorf("the client got %q", got)
-	}
-	if err := receive(t, "the end", ended); err != nil {
-		t.Errorf("Serve: %v", err)
-	}
+	check.Equal(t, "{}", bodyOf(receive(t, "the answer", answers)), "the client")
+	check.Error(t, nil, receive(t, "the end", ended))
 	for _, addr := range []string{proxy, admin} {
 		if c, err := net.Dial("tcp", addr); err == nil {
 			c.Close()
@@ -192,9 +178,7 @@ func TestLeavingTellsBalancersBeforeTheListenerCloses(t *testing.T) {
 		}
 	}
 	for _, want := range []string{`"shutting down: `, `"delay":"500ms"`, `"in_flight":1`, `"msg":"drained","aborted":0`} {
-		if !strings.Contains(book.text(), want) {
-			t.Errorf("no %s in\n%s", want, book.text())
-		}
+		check.That(t, strings.Contains(book.text(), want), "no %s in\n%s", want, book.text())
 	}
 }
 
@@ -220,9 +204,7 @@ func TestReplacedServerEndsItsRequests(t *testing.T) {
 	before := f.server()
 	s := build(Options{Nodes: nodesAt(next), Previous: before})
 	f.Replace(s)
-	if got := get(proxy, "/a"); got != "new" {
-		t.Errorf("after the change the answer is %q", got)
-	}
+	check.Equal(t, "new", get(proxy, "/a"), "after the change the answer")
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if before.Wait(short); short.Err() == nil {
@@ -230,16 +212,10 @@ func TestReplacedServerEndsItsRequests(t *testing.T) {
 	}
 	before.Close()
 	close(proceed)
-	if got := receive(t, "the answer", first); got != "old" {
-		t.Errorf("the request under way got %q", got)
-	}
+	check.Equal(t, "old", receive(t, "the answer", first), "the request under way")
 	before.Wait(t.Context())
-	if n := counter(t, registry, "akin_requests_total", "outcome", "passed_through"); n != 2 {
-		t.Errorf("%v requests are counted", n)
-	}
-	if !strings.Contains(get(admin, "/metrics"), `akin_requests_total{effort="",outcome="passed_through",reason=""} 2`) {
-		t.Error("/metrics does not go on")
-	}
+	check.Equal(t, 2, counter(t, registry, "akin_requests_total", "outcome", "passed_through"), "requests are counted")
+	check.That(t, strings.Contains(get(admin, "/metrics"), `akin_requests_total{effort="",outcome="passed_through",reason=""} 2`), "/metrics does not go on")
 }
 
 // Whether a head is too large, the cluster says, up to what akin can read.
@@ -248,14 +224,11 @@ func TestLargeHeadsReachTheCluster(t *testing.T) {
 	node := startRawNode(t, nil)
 	_, addr, _ := startFront(t, Options{Nodes: nodesAt(node.URL)})
 	for _, request := range []string{"GET /a/_doc/1 HTTP/1.1\nHost: a\nX-A: " + long, "GET /a/_doc/" + long + " HTTP/1.1\nHost: a"} {
-		if answer := exchangeRaw(t, addr, request+"\nConnection: close\n\n"); !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
-			t.Errorf("got %s", answer)
-		}
+		answer := exchangeRaw(t, addr, request+"\nConnection: close\n\n")
+		check.That(t, strings.HasPrefix(answer, "HTTP/1.1 200 "), "got %s", answer)
 	}
 	for _, r := range node.all() {
-		if !strings.Contains(r.line+strings.Join(r.header, ""), long) {
-			t.Errorf("the node got %.100s %.100s", r.line, r.header)
-		}
+		check.That(t, strings.Contains(r.line+strings.Join(r.header, ""), long), "the node got %.100s %.100s", r.line, r.header)
 	}
 }
 
@@ -301,9 +274,7 @@ func TestRequestsThatCannotBeReadAreRefusedInJSON(t *testing.T) {
 				r := bufio.NewReader(c)
 				for _, status := range tt.statuses {
 					res, err := http.ReadResponse(r, nil)
-					if err != nil {
-						t.Fatal(err)
-					}
+					check.OK(t, err)
 					body, _ := io.ReadAll(res.Body)
 					res.Body.Close()
 					var got errorAnswer
@@ -314,9 +285,7 @@ func TestRequestsThatCannotBeReadAreRefusedInJSON(t *testing.T) {
 				}
 			})
 		}
-		if n := counter(t, registry, "akin_large_headers_total"); n != 1 {
-			t.Errorf("%v large heads are counted", n)
-		}
+		check.Equal(t, 1, counter(t, registry, "akin_large_headers_total"), "large heads are counted")
 	}
 	if n := len(node.all()); n != 3 { // those that are good
 		t.Errorf("%d requests reached the node", n)
@@ -332,9 +301,7 @@ func TestPlainTextOfTheClusterIsNotReplaced(t *testing.T) {
 	_, addr, _ := startFront(t, Options{Nodes: nodesAt(node.URL)})
 	for _, protocol := range []string{"HTTP/1.0", "HTTP/1.1"} {
 		got := exchangeRaw(t, addr, "GET /a "+protocol+"\nHost: a\nConnection: close\n\n")
-		if !strings.Contains(got, body) || !strings.Contains(got, "text/plain") {
-			t.Errorf("got %q", got)
-		}
+		check.That(t, strings.Contains(got, body) && strings.Contains(got, "text/plain"), "got %q", got)
 	}
 }
 
@@ -343,9 +310,8 @@ func TestConnectionsThatAreIdleForTooLongAreClosed(t *testing.T) {
 	for name, address := range map[string]string{"proxy": proxy, "admin": admin} {
 		c := dial(t, address)
 		io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-		if got, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 200 ") {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
+		got, err := io.ReadAll(c)
+		check.That(t, err == nil && strings.HasPrefix(string(got), "HTTP/1.1 200 "), "%s: %q, %v", name, got, err)
 	}
 }
 
@@ -355,20 +321,13 @@ func TestIdleConnectionsMakeRoomForNewOnes(t *testing.T) {
 	_, proxy, admin := startFront(t, Options{Nodes: nodesAt(startRawNode(t, nil).URL), MaxConnections: 1, Registry: registry})
 	idle := dial(t, proxy)
 	io.WriteString(idle, "GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
-	if _, err := io.ReadFull(idle, make([]byte, len(emptyAnswer))); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, check.ErrOf(io.ReadFull(idle, make([]byte, len(emptyAnswer)))))
 	for _, addr := range []string{admin, proxy} { // operators have connections of their own
-		if answer := exchangeRaw(t, addr, "GET /healthz HTTP/1.1\nHost: a\nConnection: close\n\n"); !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
-			t.Errorf("got %s", answer)
-		}
+		answer := exchangeRaw(t, addr, "GET /healthz HTTP/1.1\nHost: a\nConnection: close\n\n")
+		check.That(t, strings.HasPrefix(answer, "HTTP/1.1 200 "), "got %s", answer)
 	}
-	if _, err := idle.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("the idle connection: %v", err)
-	}
-	if n := counter(t, registry, "akin_idle_connections_closed_total", "port", "proxy"); n != 1 {
-		t.Errorf("%v connections are counted", n)
-	}
+	check.Error(t, io.EOF, check.ErrOf(idle.Read(make([]byte, 1))), "the idle connection")
+	check.Equal(t, 1, counter(t, registry, "akin_idle_connections_closed_total", "port", "proxy"), "connections are counted")
 }
 
 // Clients that offer HTTP/2, or begin with it, are told that akin speaks HTTP/1.1.
@@ -378,13 +337,10 @@ func TestClientsSpeakHTTP1(t *testing.T) {
 	certified.Close()
 	_, addr, _ := startFrontTLS(t, Options{Nodes: nodesAt(node.URL)}, &tls.Config{Certificates: certified.TLS.Certificates})
 	c := secure(certified, dial(t, addr), "h2", "http/1.1")
-	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, check.ErrOf(io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")))
 	answer, err := io.ReadAll(c)
-	if agreed := c.ConnectionState().NegotiatedProtocol; agreed != "http/1.1" || err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200 OK") {
-		t.Errorf("agreed on %q and got %q, %v", agreed, answer, err)
-	}
+	agreed := c.ConnectionState().NegotiatedProtocol
+	check.That(t, agreed == "http/1.1" && err == nil && strings.HasPrefix(string(answer), "HTTP/1.1 200 OK"), "agreed on %q and got %q, %v", agreed, answer, err)
 	_, plain, _ := startFront(t, Options{Nodes: nodesAt(node.URL)})
 	if answer := exchangeRaw(t, plain, "PRI * HTTP/2.0\n\nSM\r\n\r\n"); !strings.HasPrefix(answer, "HTTP/1.1 505 ") || len(node.all()) != 1 {
 		t.Errorf("got %q, and the node %q", answer, node.all())

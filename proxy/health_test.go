@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/e2e/check"
@@ -28,14 +27,12 @@ func TestFailuresAreToldToTheLogOfTheServerInUse(t *testing.T) {
 	f := NewFront(before, nil)
 	after := newServer(t, Options{Logger: next.logger(), Previous: before})
 	before.health.FailedOpen(t.Context(), failedSearch, "rows", "i")
-	if a, b := old.lines(t), next.lines(t); len(a) != 1 || len(b) != 0 {
-		t.Errorf("before the change the logs have %v and %v", a, b)
-	}
+	a, b := old.lines(t), next.lines(t)
+	check.That(t, len(a) == 1 && len(b) == 0, "before the change the logs have %v and %v", a, b)
 	f.Replace(after)
 	before.health.FailedOpen(t.Context(), failedSearch, "budget", "i")
-	if a, b := old.lines(t), next.lines(t); len(a) != 0 || len(b) != 1 {
-		t.Errorf("after the change the logs have %v and %v", a, b)
-	}
+	a, b = old.lines(t), next.lines(t)
+	check.That(t, len(a) == 0 && len(b) == 1, "after the change the logs have %v and %v", a, b)
 }
 
 func TestReadyzTellsReadyFromDegradedFromNotReady(t *testing.T) {
@@ -63,20 +60,16 @@ func TestReadyzTellsReadyFromDegradedFromNotReady(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newServer(t, Options{Check: func(ctx context.Context) report.Condition {
-				if until, ok := ctx.Deadline(); !ok || time.Until(until) > time.Second {
-					t.Error("the check is not bounded in time")
-				}
+				until, ok := ctx.Deadline()
+				check.That(t, ok && time.Until(until) <= time.Second, "the check is not bounded in time")
 				return c.is
 			}})
-			if status, answer := askServer(s, http.MethodGet, "/readyz", ""); status != c.status || answer != c.answer {
-				t.Errorf("got %d %s, want %d %s", status, answer, c.status, c.answer)
-			}
-			if _, answer := askServer(s, http.MethodGet, "/metrics", ""); !strings.Contains(answer, c.metric+"\n") {
-				t.Errorf("no %s in the metrics", c.metric)
-			}
-			if status, answer := askServer(s, http.MethodGet, "/healthz", ""); status != 200 || answer != `{"status":"ok"}` {
-				t.Errorf("/healthz: %d %s", status, answer)
-			}
+			status, answer := askServer(s, http.MethodGet, "/readyz", "")
+			check.That(t, status == c.status && answer == c.answer, "got %d %s, want %d %s", status, answer, c.status, c.answer)
+			_, answer = askServer(s, http.MethodGet, "/metrics", "")
+			check.That(t, strings.Contains(answer, c.metric+"\n"), "no %s in the metrics", c.metric)
+			status, answer = askServer(s, http.MethodGet, "/healthz", "")
+			check.That(t, status == 200 && answer == `{"status":"ok"}`, "/healthz: %d %s", status, answer)
 		})
 	}
 }
@@ -107,9 +100,7 @@ func TestServeTellsOfADegradationAndOfItsEnd(t *testing.T) {
 			{"level": "WARN", "msg": "degraded", "reason": "matrix", "detail": "main: away"},
 			{"level": "INFO", "msg": "no longer degraded", "reason": "matrix"},
 		}
-		if diff := cmp.Diff(want, append(begins, book.lines(t)...)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		check.Equal(t, want, append(begins, book.lines(t)...))
 		stop()
 		<-ended
 	})
@@ -126,9 +117,8 @@ func TestServeWatchesTheStateUntilItEnds(t *testing.T) {
 	}})
 	_, _, stop := startServe(t, s)
 	receive(t, "the first look", checked)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	err := stop()
+	check.Error(t, nil, err)
 }
 
 // Whatever fails open says so in the log, at the level that is on by default,
@@ -166,9 +156,7 @@ func TestEachWayOfFailingOpenIsLogged(t *testing.T) {
 			}) {
 				t.Errorf("no line on %s, %s in\n%s", c.what, c.cause, text)
 			}
-			if strings.Contains(text, "secret") {
-				t.Errorf("the log tells too much:\n%s", text)
-			}
+			check.That(t, !strings.Contains(text, "secret"), "the log tells too much:\n%s", text)
 		})
 	}
 }
@@ -179,16 +167,14 @@ func TestSearchesThatFailOpenDegradeTheServer(t *testing.T) {
 	for range 20 {
 		p.search(t, "/i/_search")
 	}
-	if c := p.server.condition(t.Context()); len(c.NotReady) > 0 || len(c.Degraded) != 1 || c.Degraded[0].Reason != report.FailingOpen {
-		t.Errorf("all fail: %v", c)
-	}
+	c := p.server.condition(t.Context())
+	check.That(t, len(c.NotReady) == 0 && len(c.Degraded) == 1 && c.Degraded[0].Reason == report.FailingOpen, "all fail: %v", c)
 	how = rewriteTo(rewritten)
 	for range 10 * 20 {
 		p.search(t, "/i/_search")
 	}
-	if c := p.server.condition(t.Context()); len(c.Degraded) > 0 {
-		t.Errorf("one in eleven failed: %v", c)
-	}
+	c = p.server.condition(t.Context())
+	check.That(t, len(c.Degraded) == 0, "one in eleven failed: %v", c)
 }
 
 func TestAClientThatGoesAwayIsNoFailure(t *testing.T) {
@@ -199,9 +185,7 @@ func TestAClientThatGoesAwayIsNoFailure(t *testing.T) {
 	x := searchFor(expand.EndpointSearch, "", "", "")
 	x.report.Fail(ctx, report.Failure{What: failedSearch, Cause: "client_gone"})
 	s.tell(t.Context(), x, nil)
-	if len(x.report.Failures) > 0 || book.text() != "" {
-		t.Errorf("logged: %s", book.text())
-	}
+	check.That(t, len(x.report.Failures) == 0 && book.text() == "", "logged: %s", book.text())
 }
 
 func TestEachWayOfFailingOpenHasASeriesFromTheStart(t *testing.T) {
@@ -220,8 +204,6 @@ func TestEachWayOfFailingOpenHasASeriesFromTheStart(t *testing.T) {
 		`akin_shadow_searches_total{outcome="failed"} 0`,
 		`akin_degraded{reason="failing_open"} 0`,
 	} {
-		if !strings.Contains(page, want+"\n") {
-			t.Errorf("no %s", want)
-		}
+		check.That(t, strings.Contains(page, want+"\n"), "no %s", want)
 	}
 }

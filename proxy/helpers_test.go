@@ -22,6 +22,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
@@ -153,9 +154,7 @@ func (p *rig) arrived(t *testing.T, want ...string) {
 	for _, r := range p.searches() {
 		got = append(got, r.body)
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("the node got %.500q, want %.500q", got, want)
-	}
+	check.That(t, slices.Equal(got, want), "the node got %.500q, want %.500q", got, want)
 }
 
 // value returns that of a metric, see [counter].
@@ -167,9 +166,7 @@ func (p *rig) value(t *testing.T, metric string, labels ...string) float64 {
 // counted compares the value of a metric.
 func (p *rig) counted(t *testing.T, want float64, metric string, labels ...string) {
 	t.Helper()
-	if got := p.value(t, metric, labels...); got != want {
-		t.Errorf("%s %q is %v, want %v", metric, labels, got, want)
-	}
+	check.Equal(t, want, p.value(t, metric, labels...), metric, labels)
 }
 
 // became checks that there was one request, with an outcome and a reason.
@@ -188,9 +185,8 @@ func (p *rig) explained(t *testing.T, answer string) (shown map[string]any) {
 		return nil
 	}
 	id, _, _ = strings.Cut(id, "\r\n")
-	if status := getAdmin(t, p.server, explanationsPath+"/"+id, &shown); status != http.StatusOK {
-		t.Fatalf("status %d of explanation %s", status, id)
-	}
+	status := getAdmin(t, p.server, explanationsPath+"/"+id, &shown)
+	check.Must(t, status == http.StatusOK, "status %d of explanation %s", status, id)
 	return shown
 }
 
@@ -252,9 +248,7 @@ const (
 func startRawNode(t *testing.T, answer func(n int, r rawRequest) string) *rawNode {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	node := &rawNode{URL: "http://" + l.Addr().String(), addr: l.Addr().String()}
 	var conns sync.WaitGroup
 	conns.Go(func() {
@@ -332,9 +326,7 @@ func (n *rawNode) all() []rawRequest {
 func (n *rawNode) only(t *testing.T) rawRequest {
 	t.Helper()
 	got := n.all()
-	if len(got) != 1 {
-		t.Fatalf("%d requests arrived, want 1: %q", len(got), got)
-	}
+	check.Must(t, len(got) == 1, "%d requests arrived, want 1: %q", len(got), got)
 	return got[0]
 }
 
@@ -342,9 +334,7 @@ func (n *rawNode) only(t *testing.T) rawRequest {
 func dial(t *testing.T, addr string) *net.TCPConn {
 	t.Helper()
 	c, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { c.Close() })
 	c.SetDeadline(time.Now().Add(patience))
 	return c.(*net.TCPConn)
@@ -356,13 +346,9 @@ func exchangeRaw(t *testing.T, addr, request string) string {
 	t.Helper()
 	c := dial(t, addr)
 	head, body, _ := strings.Cut(request, "\n\n")
-	if _, err := io.WriteString(c, strings.ReplaceAll(head, "\n", "\r\n")+"\r\n\r\n"+body); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, check.ErrOf(io.WriteString(c, strings.ReplaceAll(head, "\n", "\r\n")+"\r\n\r\n"+body)))
 	answer, err := io.ReadAll(c)
-	if err != nil {
-		t.Fatalf("reading the answer: %v, so far %q", err, answer)
-	}
+	check.Must(t, err == nil, "reading the answer: %v, so far %q", err, answer)
 	return string(answer)
 }
 
@@ -371,9 +357,7 @@ func exchangeRaw(t *testing.T, addr, request string) string {
 func counter(t *testing.T, registry *prometheus.Registry, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	sum := 0.0
 	for _, family := range families {
 		if family.GetName() != name {
@@ -541,9 +525,7 @@ func cutPages(t *testing.T, text string, reranks []*expand.Rerank, scores ...[]f
 		endpoint = expand.EndpointMultiSearch
 	}
 	all, err := answer.ReadFrames([]byte(text), endpoint, reranks)
-	if err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
+	check.Must(t, err == nil, "%v: %s", err, text)
 	for k, f := range all {
 		if f == nil {
 			continue
@@ -556,9 +538,7 @@ func cutPages(t *testing.T, text string, reranks []*expand.Rerank, scores ...[]f
 		} else {
 			ok = f.SetInOrder([]byte(sideHits(rawRequest{body: string(f.Rerank.InOrder.Body)})))
 		}
-		if !ok {
-			t.Fatalf("no page for the %d-th search", k)
-		}
+		check.Must(t, ok, "no page for the %d-th search", k)
 	}
 	return string(answer.WriteFrames([]byte(text), all))
 }
@@ -583,9 +563,7 @@ func pack(tb testing.TB, s string) string {
 	var b bytes.Buffer
 	gz := gzip.NewWriter(&b)
 	io.WriteString(gz, s)
-	if err := gz.Close(); err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, gz.Close())
 	return b.String()
 }
 
@@ -641,9 +619,7 @@ func heldBytes(memory *limits.Budget) (n int64) {
 func waitFor(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) { // What is polled has no event.
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
+		check.Must(t, !time.Now().After(end), "waited in vain for %s", what)
 	}
 }
 
@@ -705,11 +681,9 @@ func newServer(tb testing.TB, o Options) *Server {
 // getAdmin reads JSON from the admin port.
 func getAdmin(t *testing.T, s *Server, target string, into any) (status int) {
 	t.Helper()
-	w := httptest.NewRecorder()
-	s.admin.ServeHTTP(w, adminRequest(http.MethodGet, target, ""))
-	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil || w.Header().Get("Content-Type") != "application/json" {
-		t.Fatalf("GET %s: %v: %s", target, err, w.Body)
-	}
+	w := answerAdmin(s, adminRequest(http.MethodGet, target, ""))
+	err := json.Unmarshal(w.Body.Bytes(), into)
+	check.Must(t, err == nil && w.Header().Get("Content-Type") == "application/json", "GET %s: %v: %s", target, err, w.Body)
 	return w.Code
 }
 
@@ -720,9 +694,21 @@ func adminRequest(method, target, body string) *http.Request {
 
 // askServer sends a request to the admin handler of a server.
 func askServer(s *Server, method, target, body string) (status int, answer string) {
-	w := httptest.NewRecorder()
-	s.admin.ServeHTTP(w, adminRequest(method, target, body))
+	w := answerAdmin(s, adminRequest(method, target, body))
 	return w.Code, w.Body.String()
+}
+
+// answerAdmin returns the answer to a request with header lines by name and
+// value, of which those without a value are left out.
+func answerAdmin(s *Server, r *http.Request, header ...string) *httptest.ResponseRecorder {
+	for i := 0; i < len(header); i += 2 {
+		if header[i+1] != "" {
+			r.Header.Set(header[i], header[i+1])
+		}
+	}
+	w := httptest.NewRecorder()
+	s.admin.ServeHTTP(w, r)
+	return w
 }
 
 // askAdmin sends a request to the admin handler of a server for o.

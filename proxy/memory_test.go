@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/report"
 )
@@ -40,9 +41,8 @@ func withheld(t *testing.T, addr string, size int) net.Conn {
 	t.Helper()
 	c := dial(t, addr)
 	fmt.Fprintf(c, "POST /i/_search HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", size)
-	if _, err := io.WriteString(c, "{"+strings.Repeat(" ", size-2)); err != nil {
-		t.Error(err)
-	}
+	_, err := io.WriteString(c, "{"+strings.Repeat(" ", size-2))
+	check.Error(t, nil, err)
 	return c
 }
 
@@ -60,19 +60,16 @@ func TestWithheldBodiesTakeABoundedMemory(t *testing.T) {
 	}
 	began.Wait()
 	waitFor(t, "refusals", func() bool { return memory.Stats(limits.SearchBody).Refused > 0 })
-	if n := heldBytes(memory); n > limit/2 {
-		t.Errorf("%d bytes are held for one client, of %d", n, limit)
-	}
+	n := heldBytes(memory)
+	check.That(t, n <= limit/2, "%d bytes are held for one client, of %d", n, limit)
 	// A buffer or two of each connection stays. What is garbage, or in pools, goes
 	// with the second collection.
-	if grown := min(heapInUse(), heapInUse(), heapInUse()) - before; grown > limit+clients*(128<<10) {
-		t.Errorf("the heap has grown by %d MiB", grown>>20)
-	}
+	grown := min(heapInUse(), heapInUse(), heapInUse()) - before
+	check.That(t, grown <= limit+clients*(128<<10), "the heap has grown by %d MiB", grown>>20)
 	waitFor(t, "the memory to be given back, but for the buffers", func() bool { return heldBytes(memory) <= clients*(16<<10) })
 	waitFor(t, "the heap to shrink", func() bool { return heapInUse()-before <= clients*(128<<10) })
-	if got := p.post(t, "/i/_search", jsonType, someSearch); !strings.HasPrefix(got, "HTTP/1.1 200") {
-		t.Errorf("another search: %q", got)
-	}
+	got := p.post(t, "/i/_search", jsonType, someSearch)
+	check.That(t, strings.HasPrefix(got, "HTTP/1.1 200"), "another search: %q", got)
 	p.counted(t, 1, "akin_requests_total", "outcome", report.Rewritten)
 	over := func() float64 {
 		return p.value(t, "akin_requests_total", "outcome", report.FailedOpen, "reason", reasonMemory)
@@ -80,9 +77,7 @@ func TestWithheldBodiesTakeABoundedMemory(t *testing.T) {
 	waitFor(t, "all to go on as they came", func() bool {
 		return over()+p.value(t, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonSlow) == clients
 	})
-	if over() == 0 {
-		t.Error("none had no memory")
-	}
+	check.That(t, over() != 0, "none had no memory")
 }
 
 // graceOfBodies sets how long a body may take that is waited for.
@@ -103,9 +98,7 @@ func TestSearchWithoutMemoryGoesOnAsItCame(t *testing.T) {
 			exchangeRaw(t, p.addr, "POST /i/_search HTTP/1.1\nHost: a\nConnection: close\n"+jsonType+c.header+"\n"+c.body)
 			p.arrived(t, c.want)
 			p.became(t, report.FailedOpen, reasonMemory)
-			if n := heldBytes(memory); n != 0 {
-				t.Errorf("%d bytes are still held", n)
-			}
+			check.Equal(t, 0, heldBytes(memory), "bytes are still held")
 		})
 	}
 }
@@ -131,17 +124,11 @@ func TestSlowBodyGoesOnAsItCame(t *testing.T) {
 		t.Errorf("%d bytes are still held", n)
 	}
 	io.WriteString(c, second)
-	if got := receive(t, "the node", came); got != "/i/_search "+first+second+" <nil>" {
-		t.Errorf("the node got %q", got)
-	}
+	check.Equal(t, "/i/_search "+first+second+" <nil>", receive(t, "the node", came), "the node")
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer res.Body.Close()
-	if res.Close {
-		t.Errorf("the client got %+v", res)
-	}
+	check.That(t, !res.Close, "the client got %+v", res)
 	p.counted(t, 1, "akin_requests_total", "reason", reasonSlow)
 }
 
@@ -152,9 +139,7 @@ func TestSearchWhoseBodyDoesNotComeIsCutOff(t *testing.T) {
 		p := start(t, Options{Nodes: nodesAt(startHungryNode(t)), Expander: rewriteTo("{}"), BodyTimeout: 100 * time.Millisecond}, nil, graceOfBodies(grace))
 		got, err := io.ReadAll(withheld(t, p.addr, 100))
 		var answer errorAnswer
-		if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 408 ") || json.Unmarshal([]byte(bodyOf(string(got))), &answer) != nil || answer.Status != 408 {
-			t.Errorf("%s: got %q, %v", name, got, err)
-		}
+		check.That(t, err == nil && strings.HasPrefix(string(got), "HTTP/1.1 408 ") && json.Unmarshal([]byte(bodyOf(string(got))), &answer) == nil && answer.Status == 408, "%s: got %q, %v", name, got, err)
 		p.counted(t, 1, "akin_slow_clients_total", "transfer", report.SlowBody)
 	}
 }
@@ -170,9 +155,8 @@ func TestTheTimeForABodyEndsWithIt(t *testing.T) {
 	for range 2 {
 		io.WriteString(c, "POST /i/_search HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
 		got := make([]byte, len(emptyAnswer))
-		if _, err := io.ReadFull(c, got); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 200") {
-			t.Fatalf("got %q, %v", got, err)
-		}
+		_, err := io.ReadFull(c, got)
+		check.Must(t, err == nil && strings.HasPrefix(string(got), "HTTP/1.1 200"), "got %q, %v", got, err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/proxy/report"
 )
 
@@ -30,9 +31,8 @@ func TestPanicWhileABodyIsReadIsAnError(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	s.proxy.ServeHTTP(w, r)
-	if n := counter(t, s.opts.Registry, "akin_panics_total", "operation", "reading a body"); n != 1 || w.Code != http.StatusBadRequest {
-		t.Errorf("%v panics are counted, status %d", n, w.Code)
-	}
+	n := counter(t, s.opts.Registry, "akin_panics_total", "operation", "reading a body")
+	check.That(t, n == 1 && w.Code == http.StatusBadRequest, "%v panics are counted, status %d", n, w.Code)
 }
 
 // A timer sends the pieces of an answer.
@@ -46,9 +46,7 @@ func TestPanicWhileAPieceIsSentIsCounted(t *testing.T) {
 		})
 		_, _ = io.WriteString(w, " and another")
 	}, s.guard, s.metrics, false, nil).ServeHTTP(panicking{ResponseWriter: w}, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
-	if got := w.Body.String(); got != "piece and another" {
-		t.Errorf("the client got %q", got)
-	}
+	check.Equal(t, "piece and another", w.Body.String(), "the client")
 }
 
 func TestPanicWhileTheStateIsWatchedIsCounted(t *testing.T) {
@@ -56,7 +54,5 @@ func TestPanicWhileTheStateIsWatchedIsCounted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	NewFront(s, nil).watch(ctx)
-	if n := counter(t, s.opts.Registry, "akin_panics_total", "operation", "watching the state"); n != 1 {
-		t.Errorf("%v panics are counted", n)
-	}
+	check.Equal(t, 1, counter(t, s.opts.Registry, "akin_panics_total", "operation", "watching the state"), "panics are counted")
 }

@@ -78,12 +78,10 @@ func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
 				t.Errorf("%d of %d searches failed", failed, searches)
 			}
 			paused := c.value(t, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonPaused)
-			if gauge := c.value(t, "akin_rewriting_paused"); gauge != 1 || paused < searches/2 {
-				t.Errorf("paused: %v, searches sent as they came: %v", gauge, paused)
-			}
-			if all := c.server.condition(t.Context()).Degraded; len(all) == 0 || all[0].Reason != report.Paused {
-				t.Errorf("degraded: %v", all)
-			}
+			gauge := c.value(t, "akin_rewriting_paused")
+			check.That(t, gauge == 1 && paused >= searches/2, "paused: %v, searches sent as they came: %v", gauge, paused)
+			all := c.server.condition(t.Context()).Degraded
+			check.That(t, len(all) != 0 && all[0].Reason == report.Paused, "degraded: %v", all)
 			if c.searchN(t, "/elsewhere/_search?akin_profile=other", 1); c.value(t, "akin_requests_total", "reason", reasonPaused) <= paused {
 				t.Error("there is another state for another profile")
 			}
@@ -93,9 +91,8 @@ func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
 				waitFor(t, what, func() bool {
 					for c.server.upstream.MayRepeat() { // until nothing is left
 					}
-					if failed := c.searchN(t, target, 1); failed > 0 {
-						t.Fatal("a search failed in the pause")
-					}
+					failed := c.searchN(t, target, 1)
+					check.Must(t, failed <= 0, "a search failed in the pause")
 					return so()
 				})
 			}
@@ -103,12 +100,10 @@ func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
 			untilPaused("a trial", func() bool { return c.rewritten.Load() > before })
 			c.refusesRewritten.Store(false)
 			untilPaused("rewriting to go on", func() bool { return c.value(t, "akin_rewriting_paused") == 0 })
-			if all := c.server.condition(t.Context()).Degraded; len(all) > 0 && all[0].Reason == report.Paused {
-				t.Errorf("degraded: %v", all)
-			}
-			if text := book.text(); strings.Count(text, "rewriting is paused") != 1 || strings.Count(text, "rewriting goes on") != 1 {
-				t.Errorf("the log has %s", text)
-			}
+			all = c.server.condition(t.Context()).Degraded
+			check.That(t, len(all) == 0 || all[0].Reason != report.Paused, "degraded: %v", all)
+			text := book.text()
+			check.That(t, strings.Count(text, "rewriting is paused") == 1 && strings.Count(text, "rewriting goes on") == 1, "the log has %s", text)
 		})
 	}
 }
@@ -119,15 +114,13 @@ func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
 func TestRewritingGoesOnWhereTheClusterRefusesOriginalsToo(t *testing.T) {
 	c := startClusterInNeed(t, Options{}, busyAnswer(429))
 	c.refusesOriginals.Store(true)
-	if failed := c.searchN(t, "/a/_search", searches); failed != searches || c.rewritten.Load() != searches {
-		t.Errorf("%d of %d searches failed, %d were rewritten", failed, searches, c.rewritten.Load())
-	}
+	failed := c.searchN(t, "/a/_search", searches)
+	check.That(t, failed == searches && c.rewritten.Load() == searches, "%d of %d searches failed, %d were rewritten", failed, searches, c.rewritten.Load())
 	c.counted(t, 0, "akin_rewriting_paused")
 	c.refusesRewritten.Store(false)
 	c.refusesOriginals.Store(false)
-	if failed := c.searchN(t, "/a/_search", 1); failed > 0 || c.rewritten.Load() != searches+1 {
-		t.Error("it does not go on at once")
-	}
+	failed = c.searchN(t, "/a/_search", 1)
+	check.That(t, failed <= 0 && c.rewritten.Load() == searches+1, "it does not go on at once")
 }
 
 // A share of the rewritten searches is refused, such as those of one profile,
@@ -144,9 +137,7 @@ func TestRewritingPausesWhereOnlySomeRewrittenSearchesAreRefused(t *testing.T) {
 			}
 			failed += c.searchN(t, target, 1)
 		}
-		if failed > 3*maxRefusals {
-			t.Errorf("one in %d is refused: %d of %d searches failed", every, failed, 4*searches)
-		}
+		check.That(t, failed <= 3*maxRefusals, "one in %d is refused: %d of %d searches failed", every, failed, 4*searches)
 	}
 }
 
@@ -181,9 +172,7 @@ func TestWhatPausesRewriting(t *testing.T) {
 		c := startClusterInNeed(t, Options{Expander: results(allThree)}, tt.refusal)
 		c.refusesOriginals.Store(tt.originals)
 		c.searchN(t, tt.target, maxRefusals)
-		if got := c.value(t, "akin_rewriting_paused"); got != tt.paused {
-			t.Errorf("%s: paused %v, want %v", name, got, tt.paused)
-		}
+		check.Equal(t, tt.paused, c.value(t, "akin_rewriting_paused"), name)
 	}
 }
 
@@ -194,9 +183,8 @@ func TestAPauseOutlivesAReload(t *testing.T) {
 	before := c.rewritten.Load()
 	o := c.server.opts
 	o.Previous = c.server
-	if failed := start(t, o, nil).searchN(t, "/a/_search", 1); failed > 0 || c.rewritten.Load() != before {
-		t.Errorf("%d failed, %d rewritten searches", failed, c.rewritten.Load()-before)
-	}
+	failed := start(t, o, nil).searchN(t, "/a/_search", 1)
+	check.That(t, failed <= 0 && c.rewritten.Load() == before, "%d failed, %d rewritten searches", failed, c.rewritten.Load()-before)
 }
 
 // A pause is twice as long where the cluster takes the original of a trial and
@@ -221,9 +209,8 @@ func TestPausesTakeLongerWhereTheyAreInVain(t *testing.T) {
 			}
 			check.Elapse(time.Millisecond)
 			ticket, paused := p.enter()
-			if _, others := p.enter(); paused || ticket == 0 || !others {
-				t.Fatalf("after %v there is no trial, or there are two", d)
-			}
+			_, others := p.enter()
+			check.Must(t, !paused && ticket != 0 && others, "after %v there is no trial, or there are two", d)
 			return ticket
 		}
 		refuse(0, originalAccepted)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/playground"
 )
@@ -28,16 +29,13 @@ func TestPlaygroundSearchesAsClientsDo(t *testing.T) {
 	w := httptest.NewRecorder()
 	p.server.admin.ServeHTTP(w, r)
 	var got playground.Compared
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK {
-		t.Fatalf("%d %s", w.Code, w.Body)
-	}
+	err := json.Unmarshal(w.Body.Bytes(), &got)
+	check.Must(t, err == nil && w.Code == http.StatusOK, "%d %s", w.Code, w.Body)
 	if !strings.Contains(string(got.Direct.Answer), `"value":1`) || !strings.Contains(string(got.Akin.Answer), `"value":2`) ||
 		got.Explanation == nil || got.Explanation.Sent != "rewritten" || string(got.Explanation.Rewritten.Body) != newBody {
 		t.Errorf("got %s", w.Body)
 	}
-	if len(asked.Adjusted) != 1 || asked.Adjusted[0].Factor != 0.5 || !asked.NameAdded {
-		t.Errorf("the expander is asked for %v, names %t", asked.Adjusted, asked.NameAdded)
-	}
+	check.That(t, len(asked.Adjusted) == 1 && asked.Adjusted[0].Factor == 0.5 && asked.NameAdded, "the expander is asked for %v, names %t", asked.Adjusted, asked.NameAdded)
 	if p.post(t, "/t/_search?akin=no-feedback", jsonType, trialBody); asked.Adjusted != nil || asked.NameAdded {
 		t.Error("clients' searches have names, too")
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/report"
@@ -42,16 +43,11 @@ func recorded(t *testing.T, s *Server, x *search, r *http.Request, res *expand.R
 		t.Errorf("the id is %q", x.report.ID)
 	}
 	var shown map[string]any
-	if status := getAdmin(t, s, "/_akin/explanations/"+x.report.ID, &shown); status != http.StatusOK {
-		t.Fatalf("status %d", status)
-	}
+	status := getAdmin(t, s, "/_akin/explanations/"+x.report.ID, &shown)
+	check.Must(t, status == http.StatusOK, "status %d", status)
 	when, err := time.Parse(time.RFC3339Nano, fmt.Sprint(shown["time"]))
-	if err != nil || time.Since(when) > patience {
-		t.Errorf("time %v, %v", shown["time"], err)
-	}
-	if shown["id"] != x.report.ID {
-		t.Errorf("id %v, want %s", shown["id"], x.report.ID)
-	}
+	check.That(t, err == nil && time.Since(when) <= patience, "time %v, %v", shown["time"], err)
+	check.That(t, shown["id"] == x.report.ID, "id %v, want %s", shown["id"], x.report.ID)
 	delete(shown, "time")
 	delete(shown, "id")
 	return shown
@@ -110,12 +106,8 @@ func TestExplanationShows(t *testing.T) {
 			}
 			got := recorded(t, s, x, r, tt.res, cause)
 			var want map[string]any
-			if err := json.Unmarshal([]byte(`{"index":"help","took_ms":1.5,`+tt.want+`}`), &want); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.OK(t, json.Unmarshal([]byte(`{"index":"help","took_ms":1.5,`+tt.want+`}`), &want))
+			check.Equal(t, want, got)
 		})
 	}
 }
@@ -128,26 +120,21 @@ func TestTheAdminPortShowsWordsOfTerms(t *testing.T) {
 	o := Options{
 		Expander: expander(func(context.Context, *expand.Request) (*expand.Result, error) { return res, nil }),
 		Forms: func(ctx context.Context, matrix string, terms []string) map[string]string {
-			if _, bounded := ctx.Deadline(); matrix != "main@1" || len(terms) != 3 || !bounded {
-				t.Errorf("asked for %q of %s, bounded %t", terms, matrix, bounded)
-			}
+			_, bounded := ctx.Deadline()
+			check.That(t, matrix == "main@1" && len(terms) == 3 && bounded, "asked for %q of %s, bounded %t", terms, matrix, bounded)
 			return map[string]string{"ga": "gas\x1b[2J\"<b>", "nappi": "nappies"}
 		},
 	}
 	const want = `"terms":["nappi"],"words":{"nappi":"nappies"},"added":[` +
 		`{"term":"ga","from":"nappi","similarity":0,"weight":0,"boost":0,"word":"gas\u001b[2J\"<b>"},` +
 		`{"term":"oil","from":"nappi","similarity":0,"weight":0,"boost":0}]}]`
-	if _, answer := askAdmin(t, o, http.MethodPost, "/_akin/expand/help", "{}"); !strings.Contains(answer, want) {
-		t.Errorf("a search that is only shown: %s", answer)
-	}
+	_, answer := askAdmin(t, o, http.MethodPost, "/_akin/expand/help", "{}")
+	check.That(t, strings.Contains(answer, want), "a search that is only shown: %s", answer)
 	s := newServer(t, o)
 	x := searchFor(expand.EndpointSearch, "help", "", "{}")
 	record(s, x, httptest.NewRequest(http.MethodPost, "/", nil), 0, res, "")
-	w := httptest.NewRecorder()
-	s.admin.ServeHTTP(w, adminRequest(http.MethodGet, explanationsPath+"/"+x.report.ID, ""))
-	if !strings.Contains(w.Body.String(), want) || strings.Count(w.Body.String(), `"clauses"`) != 1 {
-		t.Errorf("a search that was sent: %s", w.Body)
-	}
+	_, answer = askServer(s, http.MethodGet, explanationsPath+"/"+x.report.ID, "")
+	check.That(t, strings.Contains(answer, want) && strings.Count(answer, `"clauses"`) == 1, "a search that was sent: %s", answer)
 }
 
 // note records an empty search of an index.
@@ -170,9 +157,7 @@ func TestLastExplanationsAreListedNewestFirst(t *testing.T) {
 		query       string
 		count, last int
 	}{{"", shownExplanations, 1010}, {"?limit=3", 3, 1027}, {"?limit=1000", report.MaxKept, 30}} {
-		if status := getAdmin(t, s, "/_akin/explanations"+tt.query, &list); status != http.StatusOK {
-			t.Errorf("%q: status %d", tt.query, status)
-		}
+		check.Equal(t, http.StatusOK, getAdmin(t, s, "/_akin/explanations"+tt.query, &list), tt.query)
 		var got, want []string
 		for i := range tt.count {
 			want = append(want, strconv.Itoa(report.MaxKept+29-i))
@@ -180,15 +165,13 @@ func TestLastExplanationsAreListedNewestFirst(t *testing.T) {
 		for _, e := range list.Explanations {
 			got = append(got, e.Index)
 		}
-		if diff := cmp.Diff(want, got); diff != "" || want[tt.count-1] != strconv.Itoa(tt.last) {
-			t.Errorf("%q (-want +got):\n%s", tt.query, diff)
-		}
+		diff := cmp.Diff(want, got)
+		check.That(t, diff == "" && want[tt.count-1] == strconv.Itoa(tt.last), "%q (-want +got):\n%s", tt.query, diff)
 	}
 	for _, query := range []string{"?limit=0", "?limit=1001", "?limit=x", "?limit="} {
 		var answer errorAnswer
-		if status := getAdmin(t, s, "/_akin/explanations"+query, &answer); status != http.StatusBadRequest || answer.Error.Type != "akin_request_exception" {
-			t.Errorf("%s: %d, %+v", query, status, answer)
-		}
+		status := getAdmin(t, s, "/_akin/explanations"+query, &answer)
+		check.That(t, status == http.StatusBadRequest && answer.Error.Type == "akin_request_exception", "%s: %d, %+v", query, status, answer)
 	}
 }
 
@@ -199,9 +182,8 @@ func TestUnknownExplanationIsAnErrorOfTheUsualShape(t *testing.T) {
 	}
 	for _, id := range []string{"x", strings.Repeat("A", 26)} {
 		var answer errorAnswer
-		if status := getAdmin(t, s, explanationsPath+"/"+id, &answer); status != http.StatusNotFound || answer.Status != status || answer.Error.Type == "" || len(answer.Error.RootCause) != 1 {
-			t.Errorf("%s: status %d, %+v", id, status, answer)
-		}
+		status := getAdmin(t, s, explanationsPath+"/"+id, &answer)
+		check.That(t, status == http.StatusNotFound && answer.Status == status && answer.Error.Type != "" && len(answer.Error.RootCause) == 1, "%s: status %d, %+v", id, status, answer)
 	}
 }
 
@@ -211,16 +193,12 @@ func TestClausesAreCountedByReason(t *testing.T) {
 	record(s, searchFor(expand.EndpointSearch, "", "", ""), &http.Request{}, 0, &expand.Result{Rewritten: true, Clauses: []expand.Explanation{
 		{Form: "linear", NoRow: []string{"zebra", "yak"}}, {Form: "grouped", Reason: reason.NoScripts}, {Reason: reason.NotText}, {Reason: reason.NotText},
 	}}, "")
-	if got := counter(t, s.opts.Registry, "akin_searches_without_row_total"); got != 1 {
-		t.Errorf("%v searches with words without a row", got)
-	}
+	check.Equal(t, 1, counter(t, s.opts.Registry, "akin_searches_without_row_total"), "searches with words without a row")
 	for _, tt := range []struct {
 		outcome, reason string
 		want            float64
 	}{{"rewritten", "", 1}, {"rewritten", "no_scripts", 1}, {"unchanged", "not_text", 2}} {
-		if got := counter(t, s.opts.Registry, "akin_clauses_total", "outcome", tt.outcome, "reason", tt.reason); got != tt.want {
-			t.Errorf("%s, %q: %v, want %v", tt.outcome, tt.reason, got, tt.want)
-		}
+		check.Equal(t, tt.want, counter(t, s.opts.Registry, "akin_clauses_total", "outcome", tt.outcome, "reason", tt.reason), tt.outcome, tt.reason)
 	}
 }
 
@@ -237,9 +215,8 @@ func TestExplanationsBearConcurrentUse(t *testing.T) {
 		group.Go(func() {
 			for range 20 {
 				for _, e := range s.explanations.Last(50) {
-					if _, ok := s.explanations.Find(e.ID, nil); ok && e.Index != "a" {
-						t.Errorf("an entry of %q", e.Index)
-					}
+					_, ok := s.explanations.Find(e.ID, nil)
+					check.That(t, !ok || e.Index == "a", "an entry of %q", e.Index)
 				}
 			}
 		})
@@ -264,9 +241,7 @@ func BenchmarkRecord(b *testing.B) {
 	for b.Loop() {
 		start := time.Now()
 		answer, err := client.Post(proxy.URL+"/help/_search", "application/json", strings.NewReader(`{"query":{"match":{"body":"car"}}}`))
-		if err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, err)
 		io.Copy(io.Discard, answer.Body)
 		answer.Body.Close()
 		searching += time.Since(start)
@@ -290,7 +265,5 @@ func TestExplanationTellsWhatItDoesNotShow(t *testing.T) {
 		Clauses []expand.Explanation `json:"clauses"`
 	}
 	getAdmin(t, s, "/_akin/explanations/"+x.report.ID, &shown)
-	if shown.Added != 2000 || shown.Cut != 1 || len(shown.Clauses) != 1 || shown.Clauses[0].Path != "query.match" || shown.Clauses[0].Added != nil {
-		t.Errorf("shown %+v", shown)
-	}
+	check.That(t, shown.Added == 2000 && shown.Cut == 1 && len(shown.Clauses) == 1 && shown.Clauses[0].Path == "query.match" && shown.Clauses[0].Added == nil, "shown %+v", shown)
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/report"
 )
@@ -53,9 +54,7 @@ func (r *reports) check(t *testing.T, want ...string) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !slices.Equal(r.all, want) {
-		t.Errorf("reported %.500q, want %.500q", r.all, want)
-	}
+	check.That(t, slices.Equal(r.all, want), "reported %.500q, want %.500q", r.all, want)
 }
 
 // The original is sent once, as it came, and its answer counts. What the cluster
@@ -84,9 +83,8 @@ func TestRefusedSearchIsFollowedByTheOriginal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var told reports
 			p := start(t, Options{Expander: rewriteTo(rewritten), OnRefused: told.add}, inTurn(tt.first, answerWith(200, "", "of the original")))
-			if got := exchangeRaw(t, p.addr, tt.request); !strings.HasPrefix(got, "HTTP/1.1 200 ") || bodyOf(got) != "of the original" {
-				t.Errorf("the client got %q", got)
-			}
+			got := exchangeRaw(t, p.addr, tt.request)
+			check.That(t, strings.HasPrefix(got, "HTTP/1.1 200 ") && bodyOf(got) == "of the original", "the client got %q", got)
 			head, body, _ := strings.Cut(tt.request, "\n\n")
 			p.arrived(t, rewritten, body)
 			second := append([]string{p.all()[1].line}, p.all()[1].header...)
@@ -116,9 +114,8 @@ func TestLongRefusalIsCutOff(t *testing.T) {
 		}
 	})
 	p := start(t, Options{Nodes: nodesAt(node), Expander: rewriteTo(rewritten)}, nil)
-	if got := p.post(t, "/_search", jsonType, original); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
-		t.Errorf("the client got %q", got)
-	}
+	got := p.post(t, "/_search", jsonType, original)
+	check.That(t, strings.HasPrefix(got, "HTTP/1.1 200 "), "the client got %q", got)
 	receive(t, "the end of the refusal", cut)
 }
 
@@ -143,15 +140,11 @@ func TestOverloadIsNotAmplified(t *testing.T) {
 			p := start(t, Options{Expander: rewriteTo(rewritten), OnRefused: neverTold(t)}, inTurn(answerWith(tt.status, tt.header, tt.body)))
 			for range searches {
 				got := p.post(t, "/a/_search", jsonType, original)
-				if !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", tt.status)) || bodyOf(got) != tt.body {
-					t.Fatalf("the client got %.300q", got)
-				}
+				check.Must(t, strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", tt.status)) && bodyOf(got) == tt.body, "the client got %.300q", got)
 			}
 			again := len(p.searches()) - searches
 			refused, unsent := p.value(t, "akin_rejected_searches_total", "original", "rejected"), p.value(t, "akin_rejected_searches_total", "original", "not_sent")
-			if again > tt.most || again != int(refused) || refused+unsent != searches {
-				t.Errorf("%d of %d searches were sent again; %v counted as that, %v as not sent", again, searches, refused, unsent)
-			}
+			check.That(t, again <= tt.most && again == int(refused) && refused+unsent == searches, "%d of %d searches were sent again; %v counted as that, %v as not sent", again, searches, refused, unsent)
 			// The originals are refused, too: nothing is learned.
 			p.counted(t, 0, "akin_requests_total", "reason", reasonPaused)
 		})
@@ -173,13 +166,10 @@ func TestOriginalIsSentWithoutLimitWhereTheRewrittenSearchIsTheReason(t *testing
 			return emptyAnswer
 		})
 		for range searches {
-			if got := p.post(t, target, jsonType, original); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
-				t.Fatalf("the client got %q", got)
-			}
+			got := p.post(t, target, jsonType, original)
+			check.Must(t, strings.HasPrefix(got, "HTTP/1.1 200 "), "the client got %q", got)
 		}
-		if n := len(p.all()); n != 2*searches {
-			t.Errorf("%d requests for %d searches", n, searches)
-		}
+		check.Equal(t, 2*searches, len(p.all()), target)
 	}
 }
 
@@ -203,13 +193,11 @@ func TestOverloadInsideAnAnswerIsNotAmplified(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, Options{Expander: expander(rewriteFirstAndLast), OnRefused: neverTold(t)}, inTurn(answerOf(tt.answer)))
 			for range searches {
-				if got := bodyOf(p.post(t, tt.target, jsonType, lines)); got != tt.answer {
-					t.Fatalf("the client got %q", got)
-				}
+				got := bodyOf(p.post(t, tt.target, jsonType, lines))
+				check.Must(t, got == tt.answer, "the client got %q", got)
 			}
-			if n := len(p.all()) - searches; n > tt.most || tt.most == searches && n != searches {
-				t.Errorf("%d searches were sent again", n)
-			}
+			n := len(p.all()) - searches
+			check.That(t, n <= tt.most && (tt.most != searches || n == searches), "%d searches were sent again", n)
 		})
 	}
 }
@@ -222,9 +210,7 @@ func TestPagesBesideAnOverloadAreCut(t *testing.T) {
 	for p.server.upstream.MayRepeat() { // until nothing is left
 	}
 	got := p.search(t, "/_msearch")
-	if !strings.HasSuffix(got, busy+`]}`) || strings.Count(got, `"_index"`) >= strings.Count(threeHits, `"_index"`) || p.kinds() != "frame page" {
-		t.Errorf("asked for %s, got %s", p.kinds(), got)
-	}
+	check.That(t, strings.HasSuffix(got, busy+`]}`) && strings.Count(got, `"_index"`) < strings.Count(threeHits, `"_index"`) && p.kinds() == "frame page", "asked for %s, got %s", p.kinds(), got)
 }
 
 // A search that the cluster refuses in its rewritten form alone would run twice
@@ -263,14 +249,11 @@ func TestShapesThatWereRefusedAreNotRewrittenAgain(t *testing.T) {
 	} {
 		news = step.news
 		before := len(p.all())
-		if got := p.post(t, step.target, step.header, step.body); !strings.HasPrefix(got, "HTTP/1.1 200 ") || len(p.all())-before != step.requests {
-			t.Errorf("%s: %d requests, want %d; the client got %q", step.name, len(p.all())-before, step.requests, got)
-		}
+		got := p.post(t, step.target, step.header, step.body)
+		check.That(t, strings.HasPrefix(got, "HTTP/1.1 200 ") && len(p.all())-before == step.requests, "%s: %d requests, want %d; the client got %q", step.name, len(p.all())-before, step.requests, got)
 	}
 	p.counted(t, 3, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonRejected)
-	if told != 9 {
-		t.Errorf("reported %d refusals", told)
-	}
+	check.Equal(t, 9, told, "reported refusals")
 }
 
 // A search that the cluster refuses in both forms says nothing of akin: one user
@@ -294,9 +277,7 @@ func TestSearchesThatAreRefusedInBothFormsTeachNothing(t *testing.T) {
 			p.post(t, "/a/_search", jsonType, body)
 		}
 	}
-	if n := len(p.all()); n != (2+5)*searches {
-		t.Errorf("%d requests", n)
-	}
+	check.Equal(t, (2+5)*searches, len(p.all()), "requests")
 	p.counted(t, 0, "akin_requests_total", "outcome", report.Unchanged)
 }
 
@@ -308,9 +289,8 @@ func TestShapesOfRefusedShadowsAreRemembered(t *testing.T) {
 		p.awaitShadow(t, report.ShadowRejected, float64(n+1))
 	}
 	p.post(t, "/a/_search", jsonType, original)
-	if got := p.searches(); len(got) != 2*maxFailures+1 {
-		t.Errorf("the node got %q", got)
-	}
+	got := p.searches()
+	check.That(t, len(got) == 2*maxFailures+1, "the node got %q", got)
 	p.counted(t, 1, "akin_requests_total", "reason", reasonRejected)
 }
 

@@ -66,9 +66,7 @@ func TestPiecesOfAnAnswerAreSentWithItsEndWhereThatIsNear(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				got := relayTo(t, func(w http.ResponseWriter, _ *http.Request) { writePieces(w, tt.pieces, tt.pause) })
 				check.Elapse(10 * flushDelay) // nothing may come behind the end
-				if got != tt.want {
-					t.Errorf("%d flushes before the end, want %d", got, tt.want)
-				}
+				check.Equal(t, tt.want, got, "flushes before the end")
 			})
 		})
 	}
@@ -80,9 +78,7 @@ func TestWhatCameOfAnAnswerThatBreaksOffIsSent(t *testing.T) {
 			writePieces(w, 1, 0)
 			panic(http.ErrAbortHandler)
 		})
-		if got != 1 {
-			t.Errorf("%d flushes, want 1", got)
-		}
+		check.Equal(t, 1, got, "flushes")
 	})
 }
 
@@ -106,8 +102,6 @@ func TestErrorsOfAkinAreSentWhole(t *testing.T) {
 			writeError(w, http.StatusBadGateway, "akin_upstream_exception", "no node")
 			time.Sleep(10 * flushDelay) // The handler goes on after its answer.
 		})
-		if flushes != 0 {
-			t.Errorf("%d flushes before the end", flushes)
-		}
+		check.Equal(t, 0, flushes, "flushes before the end")
 	})
 }

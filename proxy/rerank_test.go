@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
@@ -135,9 +136,7 @@ func (p *rig) reranked(t *testing.T, results ...string) {
 // asked checks for what the node was asked.
 func (p *rig) asked(t *testing.T, kinds string) {
 	t.Helper()
-	if got := p.kinds(); got != kinds {
-		t.Errorf("asked for %s, want %s", got, kinds)
-	}
+	check.Equal(t, kinds, p.kinds(), "asked")
 }
 
 // scoresFail fails with an error.
@@ -154,16 +153,11 @@ func TestHitsGoOutInTheRerankersOrder(t *testing.T) {
 		}), cluster(func(int, rawRequest) string { return write(threeHits) }))
 		got := p.post(t, "/t/_search", jsonType+"Accept-Encoding: gzip, br\n", "{}")
 		p.asked(t, "frame page")
-		if sent := p.all()[0]; sent.body != rerankedBody || len(sent.get("Accept-Encoding")) > 0 {
-			t.Errorf("sent %q", sent)
-		}
+		sent := p.all()[0]
+		check.That(t, sent.body == rerankedBody && len(sent.get("Accept-Encoding")) == 0, "sent %q", sent)
 		want := bodyOf(write(cutPages(t, threeHits, []*expand.Rerank{rerankOf(0, 2)}, []float64{0, .25, .5})))
-		if bodyOf(got) != want || !strings.Contains(got, "chunked") && !strings.Contains(got, fmt.Sprintf("Content-Length: %d\r\n", len(want))) {
-			t.Errorf("got %s\nwant %s", got, want)
-		}
-		if len(asked) != 3 || asked[0].Routing != "zz" || asked[1].Version != 7 {
-			t.Errorf("asked for %+v", asked)
-		}
+		check.That(t, bodyOf(got) == want && (strings.Contains(got, "chunked") || strings.Contains(got, fmt.Sprintf("Content-Length: %d\r\n", len(want)))), "got %s\nwant %s", got, want)
+		check.That(t, len(asked) == 3 && asked[0].Routing == "zz" && asked[1].Version == 7, "asked for %+v", asked)
 		p.reranked(t, rerankedHits)
 		p.counted(t, 1, "akin_rerank_duration_seconds")
 	}
@@ -182,12 +176,9 @@ func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
 		return frames(`{"responses":[`+threeHits+`,`+threeHits+`]}`)(n, r)
 	})
 	got := bodyOf(p.post(t, "/_msearch/template", ndjsonType, templateLines))
-	if want := `{"responses":[` + cutPages(t, threeHits, []*expand.Rerank{rerankOf(0, 2)}, []float64{0, .25, .5}) + `,` + threeHits + `]}`; got != want {
-		t.Errorf("got %s\nwant %s", got, want)
-	}
-	if sent := p.searches(); len(sent) != 2 || sent[1].asks() != asksPage || strings.Count(sent[0].body, sealed) != 1 {
-		t.Errorf("sent %q", sent)
-	}
+	check.Equal(t, `{"responses":[`+cutPages(t, threeHits, []*expand.Rerank{rerankOf(0, 2)}, []float64{0, .25, .5})+`,`+threeHits+`]}`, got)
+	sent := p.searches()
+	check.That(t, len(sent) == 2 && sent[1].asks() == asksPage && strings.Count(sent[0].body, sealed) == 1, "sent %q", sent)
 }
 
 // Whatever goes wrong, the client gets the hits of its page in the engine's
@@ -217,9 +208,8 @@ func TestRerankingFailsOpenToTheEnginesOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, Options{Expander: expander(rerankAll), Reranker: c.reranker, RerankBudget: 20 * time.Millisecond}, frames(c.answer))
 			got := p.search(t, "/t/_search")
-			if want := cutPages(t, c.answer, []*expand.Rerank{rerankOf(0, 2)}); got != want || hitIDs(got) != c.ids {
-				t.Errorf("got %s\nwant %s", got, want)
-			}
+			want := cutPages(t, c.answer, []*expand.Rerank{rerankOf(0, 2)})
+			check.That(t, got == want && hitIDs(got) == c.ids, "got %s\nwant %s", got, want)
 			p.asked(t, map[bool]string{true: "frame order", false: "frame"}[c.ids != ""])
 			p.reranked(t, c.result)
 		})
@@ -242,12 +232,10 @@ func TestEachSearchFailsOpenForItself(t *testing.T) {
 				}
 				return backwards(ctx, by, hits)
 			}), frames(c.answer))
-			if got, want := p.search(t, "/_msearch"), cutPages(t, c.answer, firstAndLast(), nil, nil, []float64{0, .25, .5}); got != want {
-				t.Errorf("got %s\nwant %s", got, want)
-			}
-			if kinds := p.kinds(); kinds != "frame order page" && kinds != "frame page order" {
-				t.Errorf("asked for %s", kinds)
-			}
+			got, want := p.search(t, "/_msearch"), cutPages(t, c.answer, firstAndLast(), nil, nil, []float64{0, .25, .5})
+			check.That(t, got == want, "got %s\nwant %s", got, want)
+			kinds := p.kinds()
+			check.That(t, kinds == "frame order page" || kinds == "frame page order", "asked for %s", kinds)
 			p.reranked(t, c.result, rerankedHits)
 		})
 	}
@@ -279,15 +267,9 @@ func TestSearchesOfOneRequestShareTheTime(t *testing.T) {
 		answer := `{"responses":[` + strings.TrimSuffix(strings.Repeat(threeHits+",", searches), ",") + `]}`
 		start := time.Now()
 		_, results, _ := s.reranking.answer(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer), asksNobody)
-		if took := time.Since(start); took != time.Second {
-			t.Errorf("it took %v", took)
-		}
-		if diff := cmp.Diff(want, results); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
-		if n := asked.Load(); n != searches {
-			t.Errorf("asked for the scores of %d searches", n)
-		}
+		check.Equal(t, time.Second, time.Since(start), "it took")
+		check.Equal(t, want, results)
+		check.Equal(t, searches, asked.Load(), "asked for the scores of searches")
 	})
 }
 
@@ -336,13 +318,10 @@ func TestAnswersThatCannotBeCutAreFollowedByTheOriginal(t *testing.T) {
 			})
 			other := map[string]string{one: several, several: one}[c.target]
 			for n, target := range []string{c.target, c.target, c.target + "?akin_profile=p", "/other" + c.target[2:], other} {
-				if got := p.search(t, target); got != originalAnswer {
-					t.Errorf("%s: got %.300s", target, got)
-				}
+				check.Equal(t, originalAnswer, p.search(t, target), target)
 				if n == 0 {
-					if sent := p.all(); sent[0].body != map[string]string{one: rerankedBody, several: rewrittenSearches}[c.target] || sent[len(sent)-1].body != someSearch {
-						t.Errorf("sent %.500q", sent)
-					}
+					sent := p.all()
+					check.That(t, sent[0].body == map[string]string{one: rerankedBody, several: rewrittenSearches}[c.target] && sent[len(sent)-1].body == someSearch, "sent %.500q", sent)
 					p.reranked(t, slices.Repeat([]string{rerankUnreadable}, map[string]int{one: 1, several: 2}[c.target])...)
 				}
 			}
@@ -350,9 +329,7 @@ func TestAnswersThatCannotBeCutAreFollowedByTheOriginal(t *testing.T) {
 			if c.again {
 				want[1] = ""
 			}
-			if diff := cmp.Diff(want, fixed); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
+			check.Equal(t, want, fixed)
 		})
 	}
 }
@@ -401,9 +378,7 @@ func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 	} {
 		p := startRerank(t, c.how, onlyFirst, frames(c.answer))
 		shown := p.explained(t, p.post(t, c.target+"?akin=explain", jsonType, "{}\n{}\n"))
-		if shown["reranked"] != c.reranked || shown["sent"] != c.sent || shown["rejected"] != nil {
-			t.Errorf("%v, want %s, %s", shown, c.reranked, c.sent)
-		}
+		check.That(t, shown["reranked"] == c.reranked && shown["sent"] == c.sent && shown["rejected"] == nil, "%v, want %s, %s", shown, c.reranked, c.sent)
 	}
 }
 
@@ -421,9 +396,7 @@ func TestBudgetBeginsWithTheAnswer(t *testing.T) {
 	})})
 	r := rerankOf(0, 2)
 	out, results, _ := s.reranking.answer(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits), asksNobody)
-	if hitIDs(string(out)) != "1 2" || !slices.Equal(results, []string{"budget"}) {
-		t.Errorf("%s: %s", results, out)
-	}
+	check.That(t, hitIDs(string(out)) == "1 2" && slices.Equal(results, []string{"budget"}), "%s: %s", results, out)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -462,23 +435,15 @@ func TestClientsThatLeaveAreAskedNoMoreFor(t *testing.T) {
 				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: -1, Body: io.NopCloser(body)}, nil
 			})
 			defer func() {
-				if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
-					t.Errorf("recovered %v, want %v", err, http.ErrAbortHandler)
-				}
-				if requests != 1 || node.kinds() != c.kinds {
-					t.Errorf("%d requests were sent, and asked for %s", requests, node.kinds())
-				}
+				err, _ := recover().(error)
+				check.That(t, errors.Is(err, http.ErrAbortHandler), "recovered %v, want %v", err, http.ErrAbortHandler)
+				check.That(t, requests == 1 && node.kinds() == c.kinds, "%d requests were sent, and asked for %s", requests, node.kinds())
 				for _, name := range []string{"akin_reranked_total", "akin_unchecked_responses_total", "akin_rejected_searches_total", "akin_upstream_errors_total"} {
-					if n := counter(t, s.opts.Registry, name); n != 0 {
-						t.Errorf("%s is %v", name, n)
-					}
+					check.Equal(t, 0, counter(t, s.opts.Registry, name), name)
 				}
-				if got := s.explanations.Last(1)[0]; got.Sent != "rewritten" || got.Reranked != "" || got.Refused {
-					t.Errorf("the record says %+v", got)
-				}
-				if s.unrerankable.count.Load() != 0 {
-					t.Error("the next search is left in the engine's order")
-				}
+				got := s.explanations.Last(1)[0]
+				check.That(t, got.Sent == "rewritten" && got.Reranked == "" && !got.Refused, "the record says %+v", got)
+				check.Equal(t, 0, s.unrerankable.count.Load(), "the next search is left in the engine's order")
 			}()
 			req := httptest.NewRequestWithContext(ctx, http.MethodPost, c.path, strings.NewReader("{}\n{}\n"))
 			req.Header.Set("Content-Type", "application/json")
@@ -501,9 +466,7 @@ func TestRefusedSearchesAreNotReranked(t *testing.T) {
 		{"/_msearch", answerOf(`{"responses":[` + threeHits + `,{"error":{}},{"error":{"reason":"from + size"}}]}`), rerankFirstAndLast},
 	} {
 		p := startRerank(t, c.how, rerankerFunc(backwards), inTurn(c.answer, answerOf(originalAnswer)))
-		if got := p.search(t, c.target); got != originalAnswer {
-			t.Errorf("got %s", got)
-		}
+		check.Equal(t, originalAnswer, p.search(t, c.target))
 		p.reranked(t)
 		p.counted(t, 1, "akin_rejected_searches_total", "original", "accepted")
 	}
@@ -518,9 +481,7 @@ func TestHitsOfTheShardsThatAreThereAreReranked(t *testing.T) {
 		}
 		return answerOf(strings.Replace(threeHits, wholeShards, unserved, 1))
 	})
-	if got := hitIDs(p.search(t, "/t/_search")); got != `3\n 2` {
-		t.Errorf("got %s", got)
-	}
+	check.Equal(t, `3\n 2`, hitIDs(p.search(t, "/t/_search")))
 }
 
 func TestTheExpanderKnowsWhichAnswersStayAsTheyAre(t *testing.T) {
@@ -538,9 +499,7 @@ func TestTheExpanderKnowsWhichAnswersStayAsTheyAre(t *testing.T) {
 			t.Errorf("%s: %q, want %q", target, got, want)
 		}
 	}
-	if got := p.server.fixed(searchFor(expand.EndpointMultiSearch, "", "format=yaml", "")); got != reason.Answer {
-		t.Errorf("of several answers in YAML: %q", got)
-	}
+	check.Equal(t, reason.Answer, p.server.fixed(searchFor(expand.EndpointMultiSearch, "", "format=yaml", "")), "of several answers in YAML")
 }
 
 // A shadow is compared as it would have come out: with the hits that the
@@ -560,18 +519,13 @@ func TestShadowsAreReranked(t *testing.T) {
 		}
 		return answerOf(hitsPage("3", "3", "2"))
 	})
-	if got := hitIDs(p.search(t, "/a/_search")); got != "3 x 2 x" {
-		t.Errorf("got %s", got)
-	}
+	check.Equal(t, "3 x 2 x", hitIDs(p.search(t, "/a/_search")))
 	p.awaitShadow(t, report.ShadowCompared, 1)
-	if all := p.all(); all[len(all)-1].get("Accept-Encoding") != nil {
-		t.Error("asked for gzip")
-	}
+	all := p.all()
+	check.That(t, all[len(all)-1].get("Accept-Encoding") == nil, "asked for gzip")
 	p.reranked(t)
 	// All three hits of the window would be an overlap of two thirds.
-	if sum := p.overlap(t); sum != 1 {
-		t.Errorf("overlap %v", sum)
-	}
+	check.Equal(t, 1, p.overlap(t), "overlap")
 }
 
 // Pages are asked for as the client, where and in the way it searches.
@@ -591,12 +545,9 @@ func TestPagesAreAskedForAsTheClient(t *testing.T) {
 		p.post(t, "/t/_search", "Content-Type: "+c.kind+"\nAccept: "+c.accept+"\nAuthorization: Basic x\nX-Opaque-Id: o\nAccept-Encoding: gzip\nX-Akin: explain\n", someSearch)
 		side := p.all()[len(p.all())-1]
 		want := []string{"Accept: " + c.typedAs, "Authorization: Basic x", fmt.Sprintf("Content-Length: %d", len(side.body)), "Content-Type: " + c.typedAs, "Host: " + p.rawNode.addr, "X-Opaque-Id: o"}
-		if diff := cmp.Diff(want, slices.Sorted(slices.Values(side.header))); diff != "" || side.line != "POST /t/_search?"+c.query+" HTTP/1.1" {
-			t.Errorf("sent %s (-want +got)\n%s", side.line, diff)
-		}
-		if side.asks() == asksPage && side.body != page {
-			t.Errorf("sent %s, want %s", side.body, page)
-		}
+		diff := cmp.Diff(want, slices.Sorted(slices.Values(side.header)))
+		check.That(t, diff == "" && side.line == "POST /t/_search?"+c.query+" HTTP/1.1", "sent %s (-want +got)\n%s", side.line, diff)
+		check.That(t, side.asks() != asksPage || side.body == page, "sent %s, want %s", side.body, page)
 	}
 }
 
@@ -608,9 +559,8 @@ func TestPathsOfSideSearches(t *testing.T) {
 		"/_search?filter_path=a&expand_wildcards=all&routing=x":  {RawQuery: "expand_wildcards=all&routing=x"},
 		"/%3Cl-%7Bnow%2Fd%7D%3E/_search?filter_path=a&routing=x": {Index: "<l-{now/d}>", RawQuery: "routing=x"},
 	} {
-		if got := sideCall(s, "filter_path=a"); !strings.EqualFold(got.Path, want) && strings.ReplaceAll(got.Path, "*", "%2A") != want || got.Method != http.MethodPost {
-			t.Errorf("%s %s, want %s", got.Method, got.Path, want)
-		}
+		got := sideCall(s, "filter_path=a")
+		check.That(t, (strings.EqualFold(got.Path, want) || strings.ReplaceAll(got.Path, "*", "%2A") == want) && got.Method == http.MethodPost, "%s %s, want %s", got.Method, got.Path, want)
 	}
 }
 
@@ -635,9 +585,7 @@ func TestEachOfSeveralPagesFailsForItself(t *testing.T) {
 		{refused, originalAnswer, []string{rerankUnreadable, rerankUnreadable}},
 	} {
 		p := startRerank(t, rerankFirstAndLast, rerankerFunc(backwards), sides(threeSearches, gone, c.order))
-		if got := p.search(t, "/_msearch"); got != c.want {
-			t.Errorf("got  %s\nwant %s", got, c.want)
-		}
+		check.Equal(t, c.want, p.search(t, "/_msearch"))
 		p.reranked(t, c.results...)
 	}
 }
@@ -650,9 +598,8 @@ func TestPagesBehindTheLastHitAreEmpty(t *testing.T) {
 		{strings.Replace(threeHits, `"_id":"2",`, "", 1), "frame order", "1.5"}, // the cluster says that there is none
 	} {
 		p := startRerank(t, rerankAs(rerankOf(3, 2)), rerankerFunc(backwards), frames(c.answer))
-		if got, want := p.search(t, "/t/_search"), head+c.best+`,"hits":[]},"profile":{}}`; got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
+		got, want := p.search(t, "/t/_search"), head+c.best+`,"hits":[]},"profile":{}}`
+		check.That(t, got == want, "got  %s\nwant %s", got, want)
 		p.asked(t, c.kinds)
 	}
 }
@@ -668,9 +615,8 @@ func TestLongHitsArePutIn(t *testing.T) {
 		p := start(t, Options{
 			Expander: rerankAs(rerankOf(0, 3)), Reranker: rerankerFunc(backwards), Memory: memory, MaxBody: 8 << 20, RerankBudget: patience,
 		}, sides(threeHits, ofLong, ofLong))
-		if got := p.search(t, "/t/_search"); hitIDs(got) != ids || ids != "original" && strings.Count(got, long) != 3 {
-			t.Errorf("got %d bytes with %s, asked for %s", len(got), hitIDs(got), p.kinds())
-		}
+		got := p.search(t, "/t/_search")
+		check.That(t, hitIDs(got) == ids && (ids == "original" || strings.Count(got, long) == 3), "got %d bytes with %s, asked for %s", len(got), hitIDs(got), p.kinds())
 		waitFor(t, "the memory to be given back", func() bool { return heldBytes(memory) == 0 })
 	}
 }
@@ -686,16 +632,12 @@ func TestPagesMayComeAfterTheTimeForReranking(t *testing.T) {
 	}
 	ctx := context.WithoutCancel(t.Context())
 	_, results, _ := s.reranking.answer(ctx, expand.EndpointSearch, []*expand.Rerank{rerankOf(0, 2)}, []byte(threeHits), ask)
-	if !slices.Equal(results, []string{rerankedHits}) || !slices.Equal(deadlines, []bool{false}) {
-		t.Errorf("%v, bounded %v", results, deadlines)
-	}
+	check.That(t, slices.Equal(results, []string{rerankedHits}) && slices.Equal(deadlines, []bool{false}), "%v, bounded %v", results, deadlines)
 }
 
 func TestPanicWhileAPageIsScoredLeavesTheEnginesOrder(t *testing.T) {
 	p := start(t, Options{Expander: expander(rerankAll), Cause: panicOn, Reranker: rerankerFunc(scoresFail)}, frames(threeHits))
-	if got := hitIDs(p.search(t, "/t/_search")); got != "1 2" {
-		t.Errorf("got the hits %s", got)
-	}
+	check.Equal(t, "1 2", hitIDs(p.search(t, "/t/_search")), "the hits")
 	p.asked(t, "frame order")
 	p.counted(t, 1, "akin_panics_total", "operation", "reranking")
 	p.reranked(t, "panic")

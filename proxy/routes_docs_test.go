@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // documentedTable returns the rows of the table of docs/queries.md with the
@@ -20,13 +20,9 @@ import (
 func documentedTable(t *testing.T, heading string) [][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "docs", "queries.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_, table, found := strings.Cut(string(text), "\n"+heading)
-	if !found {
-		t.Fatalf("docs/queries.md has no table with the heading %s", heading)
-	}
+	check.Must(t, found, "docs/queries.md has no table with the heading %s", heading)
 	var rows [][]string
 	for line := range strings.Lines(table) {
 		if !strings.HasPrefix(line, "|") && len(rows) > 0 {
@@ -53,17 +49,13 @@ func TestDocumentedEndpointsAreThoseOfTheCode(t *testing.T) {
 			got[m[1]] = row[0] + ": " + row[2]
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("proxy.routes and docs/queries.md differ (-code +docs):\n%s", diff)
-	}
+	check.Equal(t, want, got, "proxy.routes and docs/queries.md differ (want the code, got the page)")
 }
 
 func TestDocumentedReasonsOfTheProxyAreThoseOfTheCode(t *testing.T) {
 	want := ownReasons(t)
 	slices.Sort(want)
-	if diff := cmp.Diff(want, slices.Sorted(slices.Values(reasons()))); diff != "" {
-		t.Errorf("the reasons of the proxy and those that metrics begin with differ (-code +metrics):\n%s", diff)
-	}
+	check.Equal(t, want, slices.Sorted(slices.Values(reasons())), "the reasons of the proxy and those that metrics begin with differ (-code +metrics)")
 	var got []string
 	for _, row := range documentedTable(t, "| reason | why the proxy sends a search as it came |\n") {
 		for _, m := range documentedName.FindAllStringSubmatch(row[0], -1) {
@@ -71,9 +63,7 @@ func TestDocumentedReasonsOfTheProxyAreThoseOfTheCode(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the reasons of the proxy and of docs/queries.md differ (-code +docs):\n%s", diff)
-	}
+	check.Equal(t, want, got, "the reasons of the proxy and of docs/queries.md differ (want the code, got the page)")
 }
 
 // ownReasons returns the values of the constants whose names begin with
@@ -81,9 +71,7 @@ func TestDocumentedReasonsOfTheProxyAreThoseOfTheCode(t *testing.T) {
 func ownReasons(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	paths = append(paths, "answer/visible.go")
 	var reasons []string
 	for _, path := range paths {
@@ -91,9 +79,7 @@ func ownReasons(t *testing.T) []string {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)
 			if !ok || !strings.HasPrefix(spec.Names[0].Name, "reason") && !strings.HasPrefix(spec.Names[0].Name, "Hidden") && !strings.HasPrefix(spec.Names[0].Name, "Reason") || len(spec.Values) != 1 {
@@ -101,9 +87,7 @@ func ownReasons(t *testing.T) []string {
 			}
 			if literal, ok := spec.Values[0].(*ast.BasicLit); ok {
 				value, err := strconv.Unquote(literal.Value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				reasons = append(reasons, value)
 			}
 			return true

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // Paths of both engines' REST interfaces, with the methods that they are used
@@ -37,9 +39,8 @@ OPTIONS *
 `), "\n") {
 		fields := strings.Fields(line)
 		for _, path := range fields[1:] {
-			if m, ok := recognize(fields[0], path); ok {
-				t.Errorf("%s %s is recognized as %s", fields[0], path, m.shape)
-			}
+			m, ok := recognize(fields[0], path)
+			check.That(t, !ok, "%s %s is recognized, %+v", fields[0], path, m)
 		}
 	}
 	if _, ok := recognize(http.MethodConnect, ""); ok {
@@ -102,9 +103,7 @@ func FuzzRecognize(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, path string) {
 		m, ok := recognize(method, path)
 		index, want := recognizedPlainly(method, path)
-		if ok != want || m.index != index {
-			t.Errorf("recognize(%q, %q) = %q, %v, want %q, %v", method, path, m.index, ok, index, want)
-		}
+		check.That(t, ok == want && m.index == index, "recognize(%q, %q) = %q, %v, want %q, %v", method, path, m.index, ok, index, want)
 	})
 }
 
@@ -117,9 +116,7 @@ func TestRoutesDoNotOverlap(t *testing.T) {
 			_, fits := b.fit(path)
 			fits = fits && strings.Count(b.shape, "/") == strings.Count(path, "/")
 			both := slices.ContainsFunc(a.methods, func(m string) bool { return slices.Contains(b.methods, m) })
-			if (i == k) != (fits && both) {
-				t.Errorf("%s fits %s: %v", path, b.shape, fits)
-			}
+			check.That(t, (i == k) == (fits && both), "%s fits %s: %v", path, b.shape, fits)
 		}
 	}
 }

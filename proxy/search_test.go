@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/answer"
@@ -114,22 +115,17 @@ func TestSearchIsForwardedAsItCameWhen(t *testing.T) {
 				tt.target = "/help/_search?pretty&q=a;b"
 			}
 			p := start(t, tt.o, nil)
-			if answer := p.post(t, tt.target, tt.header, tt.body); !strings.HasSuffix(answer, "\r\n\r\n{}") {
-				t.Errorf("the client got %q", answer)
-			}
+			answer := p.post(t, tt.target, tt.header, tt.body)
+			check.That(t, strings.HasSuffix(answer, "\r\n\r\n{}"), "the client got %q", answer)
 			got := p.only(t)
-			if got.line != "POST "+tt.target+" HTTP/1.1" || got.body != tt.body {
-				t.Errorf("the node got %q with body %q, want %q", got.line, got.body, tt.body)
-			}
+			check.That(t, got.line == "POST "+tt.target+" HTTP/1.1" && got.body == tt.body, "the node got %q with body %q, want %q", got.line, got.body, tt.body)
 			want := []string{"Host: " + p.rawNode.addr, fmt.Sprintf("Content-Length: %d", len(tt.body))}
 			for line := range strings.Lines(tt.header) {
 				if !strings.HasPrefix(line, "X-Akin") {
 					want = append(want, strings.TrimSuffix(line, "\n"))
 				}
 			}
-			if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got.header))); diff != "" {
-				t.Errorf("header lines (-want +got):\n%s", diff)
-			}
+			check.Equal(t, slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got.header)), "header lines")
 			p.became(t, tt.outcome, tt.reason)
 		})
 	}
@@ -211,12 +207,9 @@ func TestRewrittenSearch(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := start(t, Options{Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
-				if string(r.Body) != tt.sees || r.Index != "a" || r.RawQuery != "x=1" {
-					t.Errorf("the expander got %+v with body %q", r, r.Body)
-				}
-				if until, ok := ctx.Deadline(); !ok || time.Until(until) > 50*time.Millisecond {
-					t.Errorf("the expander has until %v, %v", until, ok)
-				}
+				check.That(t, string(r.Body) == tt.sees && r.Index == "a" && r.RawQuery == "x=1", "the expander got %+v with body %q", r, r.Body)
+				until, ok := ctx.Deadline()
+				check.That(t, ok && time.Until(until) <= 50*time.Millisecond, "the expander has until %v, %v", until, ok)
 				res, err := rewriteTo(rewritten)(ctx, r)
 				res.RawQuery = "y=%zz;"
 				return res, err
@@ -227,9 +220,7 @@ func TestRewrittenSearch(t *testing.T) {
 				t.Errorf("the node got %q with body %q, want %q", got.line, got.body, want)
 			}
 			want := append([]string{"Host: " + p.rawNode.addr, fmt.Sprintf("Content-Length: %d", len(rewritten))}, tt.header...)
-			if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got.header))); diff != "" {
-				t.Errorf("header lines (-want +got):\n%s", diff)
-			}
+			check.Equal(t, slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got.header)), "header lines")
 			p.became(t, report.Rewritten, "")
 			p.counted(t, 3, "akin_added_terms_total")
 			p.counted(t, 1, "akin_search_stage_duration_seconds", "stage", "expand")
@@ -254,9 +245,8 @@ func TestEveryEndpointIsRewrittenInPlace(t *testing.T) {
 					later = reason.Endpoint
 				}
 				p := start(t, Options{Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
-					if want := (expand.Request{Endpoint: route.endpoint, Index: index, RawQuery: "x=1", Body: []byte(original), Fixed: later}); !cmp.Equal(want, *r) {
-						t.Errorf("the expander got %+v with body %q", *r, r.Body)
-					}
+					want := (expand.Request{Endpoint: route.endpoint, Index: index, RawQuery: "x=1", Body: []byte(original), Fixed: later})
+					check.That(t, cmp.Equal(want, *r), "the expander got %+v with body %q", *r, r.Body)
 					return rewriteTo(rewritten)(ctx, r)
 				})}, nil)
 				target := names.Replace(route.shape) + "?x=1"
@@ -302,9 +292,7 @@ func TestQueryTextIsLoggedOnlyWhenAsked(t *testing.T) {
 			}, inTurn(answerWith(400, "", ""), emptyAnswer))
 			p.post(t, "/help/_search?q=secret", jsonType, `{"secret":"car"}`)
 		}
-		if log.Len() == 0 || strings.Contains(log.String(), "secret") != asked {
-			t.Errorf("LogQueries %v: the log is\n%s", asked, log.String())
-		}
+		check.That(t, log.Len() != 0 && strings.Contains(log.String(), "secret") == asked, "LogQueries %v: the log is\n%s", asked, log.String())
 	}
 }
 
@@ -336,9 +324,8 @@ func TestConcurrentSearchesDoNotMix(t *testing.T) {
 				}
 				got, err := io.ReadAll(res.Body)
 				res.Body.Close()
-				if want := strings.TrimPrefix(verbs[id[len(id)-1]%3], "refuse ") + id; err != nil || string(got) != want || res.StatusCode != http.StatusOK {
-					t.Errorf("got %d %q, %v, want %q", res.StatusCode, got, err, want)
-				}
+				want := strings.TrimPrefix(verbs[id[len(id)-1]%3], "refuse ") + id
+				check.That(t, err == nil && string(got) == want && res.StatusCode == http.StatusOK, "got %d %q, %v, want %q", res.StatusCode, got, err, want)
 			}
 		})
 	}
@@ -365,9 +352,8 @@ func TestExpanderSeesTheClient(t *testing.T) {
 		return &expand.Result{}, nil
 	})}, nil)
 	p.search(t, "/i/_search")
-	if got := <-seen; got != "127.0.0.1" || ClientOf(t.Context()) != "" {
-		t.Errorf("got %q", got)
-	}
+	got := <-seen
+	check.That(t, got == "127.0.0.1" && ClientOf(t.Context()) == "", "got %q", got)
 }
 
 // line returns the first line of a text.

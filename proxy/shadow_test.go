@@ -3,7 +3,6 @@ package proxy
 import (
 	stdcmp "cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
@@ -56,9 +56,7 @@ func startShadowFunc(t *testing.T, o Options, answer func(r rawRequest) string) 
 func (p *rig) overlap(t *testing.T) (sum float64) {
 	t.Helper()
 	families, err := p.server.opts.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			if family.GetName() == "akin_shadow_overlap_at_10" {
@@ -85,14 +83,11 @@ func TestShadowComparesAndTheClientGetsTheOriginal(t *testing.T) {
 			want, other, header = pack(t, first), pack(t, second), jsonType+gzipCoding
 		}
 		p := startShadow(t, Options{}, answerWith(200, header, want), answerWith(200, header, other))
-		if got := bodyOf(p.post(t, "/a/_search?pretty", jsonType+"Authorization: Basic YTpi\nX-Akin-Profile: \nAccept-Encoding: gzip\n", original)); got != want {
-			t.Errorf("the client got %q", got)
-		}
+		check.Equal(t, want, bodyOf(p.post(t, "/a/_search?pretty", jsonType+"Authorization: Basic YTpi\nX-Akin-Profile: \nAccept-Encoding: gzip\n", original)), "the client")
 		p.awaitShadow(t, report.ShadowCompared, 1)
 		p.arrived(t, original, rewritten)
-		if shadow := p.all()[1]; !slices.Equal(shadow.get("Authorization"), []string{"Basic YTpi"}) || shadow.get("X-Akin-Profile") != nil {
-			t.Errorf("the shadow is %q", shadow)
-		}
+		shadow := p.all()[1]
+		check.That(t, slices.Equal(shadow.get("Authorization"), []string{"Basic YTpi"}) && shadow.get("X-Akin-Profile") == nil, "the shadow is %q", shadow)
 		if got := p.overlap(t); got != 0.5 { // 1 and 3 of four
 			t.Errorf("overlap %v, want 0.5", got)
 		}
@@ -129,13 +124,10 @@ func TestShadowThatCannotBeComparedIsCounted(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := startShadow(t, Options{}, tt.original, tt.expanded)
-			if got := p.post(t, "/a/_search", jsonType, original); !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", tt.status)) {
-				t.Errorf("the client got %.100q", got)
-			}
+			got := p.post(t, "/a/_search", jsonType, original)
+			check.That(t, strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", tt.status)), "the client got %.100q", got)
 			p.awaitShadow(t, tt.outcome, 1)
-			if got := len(p.searches()); got != tt.runs {
-				t.Errorf("%d requests arrived, want %d", got, tt.runs)
-			}
+			check.Equal(t, tt.runs, len(p.searches()), "requests arrived")
 			for _, name := range []string{"akin_shadow_overlap_at_10", "akin_shadow_duration_seconds", "akin_shadow_hits_total"} {
 				p.counted(t, 0, name)
 			}
@@ -153,9 +145,7 @@ func TestRefusedShadowIsReported(t *testing.T) {
 	} {
 		var told reports
 		p := startShadow(t, Options{OnRefused: told.add}, answerOf(good), refused)
-		if got := bodyOf(p.post(t, "/help/_search", jsonType, original)); got != good {
-			t.Errorf("the client got %q", got)
-		}
+		check.Equal(t, good, bodyOf(p.post(t, "/help/_search", jsonType, original)), "the client")
 		p.awaitShadow(t, report.ShadowRejected, 1)
 		told.check(t, want)
 		p.counted(t, 1, "akin_rejected_searches_total", "original", "accepted")
@@ -194,20 +184,14 @@ func TestClientDoesNotWaitForItsShadow(t *testing.T) {
 		return answerOf(hitsPage("1", "1"))
 	})
 	answer := p.post(t, "/a/_search?pretty", jsonType+gzipCoding, pack(t, original)) // until the connection is closed
-	if bodyOf(answer) != hitsPage("1", "1") {
-		t.Errorf("the client got %q", answer)
-	}
+	check.Equal(t, hitsPage("1", "1"), bodyOf(answer), answer, "the client")
 	want := &expand.Request{Endpoint: expand.EndpointSearch, Index: "a", RawQuery: "pretty", Body: []byte(original)}
-	if diff := cmp.Diff(want, receive(t, "the expansion", looked)); diff != "" {
-		t.Errorf("the expander got (-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, receive(t, "the expansion", looked), "the expander")
 	close(expands)
 	receive(t, "the shadow", reached)
 	close(asks)
 	p.awaitShadow(t, report.ShadowCompared, 1)
-	if got := p.overlap(t); got != 1 {
-		t.Errorf("overlap %v", got)
-	}
+	check.Equal(t, 1, p.overlap(t), "overlap")
 }
 
 func TestShadowEndsWithTheServer(t *testing.T) {
@@ -224,27 +208,20 @@ func TestShadowEndsWithTheServer(t *testing.T) {
 	proxy, _, stop := startServe(t, s)
 	exchangeRaw(t, proxy, searchOf("/a/_search", jsonType, original))
 	receive(t, "the shadow", reached)
-	if err := stop(); err != nil {
-		t.Errorf("Serve = %v", err)
-	}
-	if got := counter(t, s.opts.Registry, "akin_shadow_searches_total"); got != 0 {
-		t.Errorf("%v outcomes of a search that was cut off by the end", got)
-	}
+	err := stop()
+	check.That(t, err == nil, "Serve = %v", err)
+	check.Equal(t, 0, counter(t, s.opts.Registry, "akin_shadow_searches_total"), "outcomes of a search that was cut off by the end")
 	s.shadows.reserve()
 	released := false
 	s.shadows.start(func(context.Context) { t.Error("a shadow runs after the end") }, func() { released = true })
-	if !released {
-		t.Error("its slot is still taken")
-	}
+	check.That(t, released, "its slot is still taken")
 }
 
 func TestShadowIsDroppedWhereAllSlotsAreTaken(t *testing.T) {
 	p := startShadow(t, Options{}, "", "")
 	for p.server.shadows.reserve() { // takes all
 	}
-	if got := bodyOf(p.post(t, "/a/_search", jsonType, original)); got != hitsPage("0") {
-		t.Errorf("the client got %q", got)
-	}
+	check.Equal(t, hitsPage("0"), bodyOf(p.post(t, "/a/_search", jsonType, original)), "the client")
 	p.awaitShadow(t, report.ShadowDropped, 1)
 	p.server.shadows.release()
 	p.post(t, "/a/_search", jsonType, original)
@@ -274,18 +251,15 @@ func TestShadowsAreFewAtATime(t *testing.T) {
 	}
 	close(proceed)
 	p.awaitShadow(t, report.ShadowCompared, maxInBackground)
-	if n := most.Load(); n != backgroundWorkers {
-		t.Errorf("%d at a time, want %d", n, backgroundWorkers)
-	}
+	check.Equal(t, backgroundWorkers, most.Load(), "at a time")
 }
 
 func TestClientThatLeavesIsCounted(t *testing.T) {
 	p := startShadow(t, Options{}, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "")
 	c := dial(t, p.addr)
 	io.WriteString(c, strings.ReplaceAll(searchOf("/a/_search", jsonType, "{}"), "\n", "\r\n"))
-	if _, err := io.ReadFull(c, make([]byte, 12)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.ReadFull(c, make([]byte, 12))
+	check.OK(t, err)
 	c.Close()
 	p.awaitShadow(t, report.ShadowClientGone, 1)
 }
@@ -300,9 +274,8 @@ func TestOnlyPlainSearchesHaveShadows(t *testing.T) {
 			p.arrived(t, original)
 			p.counted(t, 0, "akin_shadow_searches_total")
 			p.counted(t, 0, "akin_search_stage_duration_seconds", "stage", "expand") // it was not looked at
-			if got := p.value(t, "akin_requests_total", "reason", reasonShadow); (got == 1) == strings.Contains(target, "_doc") {
-				t.Errorf("%s: counted %v times", target, got)
-			}
+			got := p.value(t, "akin_requests_total", "reason", reasonShadow)
+			check.That(t, (got == 1) != strings.Contains(target, "_doc"), "%s: counted %v times", target, got)
 		}
 	}
 }
@@ -315,9 +288,7 @@ func TestSampleIsTheShare(t *testing.T) {
 				n++
 			}
 		}
-		if n < bounds[0] || n > bounds[1] {
-			t.Errorf("%d of 10,000 at %v", n, share)
-		}
+		check.That(t, n >= bounds[0] && n <= bounds[1], "%d of 10,000 at %v", n, share)
 	}
 }
 
@@ -342,9 +313,7 @@ func TestShadowsAreHeldWithinTheBudget(t *testing.T) {
 			p := startShadow(t, o, tt.first, tt.second)
 			p.post(t, "/a/_search", jsonType, tt.search)
 			p.awaitShadow(t, report.ShadowDropped, 1)
-			if n := len(p.searches()); n != tt.arrivals {
-				t.Errorf("%d requests arrived", n)
-			}
+			check.Equal(t, tt.arrivals, len(p.searches()), "requests arrived")
 			waitFor(t, "the memory to be given back", func() bool { return heldBytes(o.Memory) == 0 })
 		})
 	}
@@ -358,9 +327,8 @@ func TestForwardedHeadersOfAShadowNameTheClientOnce(t *testing.T) {
 	})}, "", "")
 	p.post(t, "/a/_search", jsonType, original)
 	p.awaitShadow(t, report.ShadowUnchanged, 1)
-	if question := p.all()[1]; !slices.Equal(question.get("X-Forwarded-For"), []string{"127.0.0.1"}) {
-		t.Errorf("the question is %q", question)
-	}
+	question := p.all()[1]
+	check.That(t, slices.Equal(question.get("X-Forwarded-For"), []string{"127.0.0.1"}), "the question is %q", question)
 }
 
 // Each search counts once, as one that was sent as it came, whatever becomes of
@@ -379,20 +347,16 @@ func TestShadowsThatAreNotSentAreCounted(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := startShadow(t, Options{Expander: tt.expander, Budget: 20 * time.Millisecond}, "", "")
-			if got := bodyOf(p.post(t, "/a/_search", jsonType, original)); got != hitsPage("0") {
-				t.Errorf("the client got %q", got)
-			}
+			check.Equal(t, hitsPage("0"), bodyOf(p.post(t, "/a/_search", jsonType, original)), "the client")
 			p.awaitShadow(t, tt.outcome, 1)
 			var list struct{ Explanations []map[string]any }
-			getAdmin(t, p.server, explanationsPath, &list)
-			if len(list.Explanations) != 1 {
-				t.Fatalf("recorded %v", list.Explanations)
-			}
+			waitFor(t, "the record of the search", func() bool { // which comes after the shadow is counted
+				getAdmin(t, p.server, explanationsPath, &list)
+				return len(list.Explanations) == 1
+			})
 			tt.record["sent"] = "original"
 			for name, want := range tt.record {
-				if got := list.Explanations[0][name]; got != want {
-					t.Errorf("%s is %v, want %v", name, got, want)
-				}
+				check.Equal(t, want, list.Explanations[0][name], name)
 			}
 			p.became(t, report.Unchanged, reasonShadow)
 		})
@@ -413,9 +377,8 @@ func TestPanicOfAShadowIsCounted(t *testing.T) {
 func TestSearchThatAsksForAnExplanationHasNoShadow(t *testing.T) {
 	p := startShadow(t, Options{}, "", "")
 	for control, reason := range map[string]string{"explain": reasonShadow, "dry-run": reasonDryRun} {
-		if shown := p.explained(t, p.post(t, "/a/_search?akin="+control, jsonType, original)); shown["outcome"] != "rewritten" || shown["sent"] != "original" {
-			t.Errorf("%s: shown %v", control, shown)
-		}
+		shown := p.explained(t, p.post(t, "/a/_search?akin="+control, jsonType, original))
+		check.That(t, shown["outcome"] == "rewritten" && shown["sent"] == "original", "%s: shown %v", control, shown)
 		p.counted(t, 1, "akin_requests_total", "reason", reason)
 	}
 	p.arrived(t, original, original)
@@ -449,12 +412,8 @@ func TestReadHits(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := readTopHits(http.Header{"Content-Encoding": {tt.encoding}}, []byte(tt.answer), limits.New(128<<20).Hold(limits.Shadow, ""))
-			if (err != nil) != tt.wrong {
-				t.Fatalf("error %v", err)
-			}
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(topHits{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.Must(t, (err != nil) == tt.wrong, "error %v", err)
+			check.Equal(t, tt.want, got, cmp.AllowUnexported(topHits{}))
 		})
 	}
 }
@@ -464,15 +423,9 @@ func TestHitsAreReadWithinTheMemory(t *testing.T) {
 	body := []byte(`{"hits":{"hits":[{}` + strings.Repeat(`,{}`, maxShadowed/3) + `]}}`)
 	memory := limits.New(128 << 20)
 	got, err := readTopHits(nil, body, memory.Hold(limits.Shadow, ""))
-	if err != nil || len(got.first) != overlapDepth || cap(got.first) > 2*overlapDepth {
-		t.Errorf("%d hits with room for %d, %v", len(got.first), cap(got.first), err)
-	}
-	if n := memory.Stats(limits.Shadow).Held; n != int64(len(body)) {
-		t.Errorf("%d bytes are held for %d", n, len(body))
-	}
-	if _, err := readTopHits(nil, body, limits.New(maxShadowed).Hold(limits.Shadow, "")); !errors.Is(err, limits.ErrNoRoom) {
-		t.Errorf("without the memory: %v", err)
-	}
+	check.That(t, err == nil && len(got.first) == overlapDepth && cap(got.first) <= 2*overlapDepth, "%d hits with room for %d, %v", len(got.first), cap(got.first), err)
+	check.Equal(t, int64(len(body)), memory.Stats(limits.Shadow).Held, len(body), "bytes are held")
+	check.Error(t, limits.ErrNoRoom, check.ErrOf(readTopHits(nil, body, limits.New(maxShadowed).Hold(limits.Shadow, ""))), "without the memory")
 }
 
 func TestOverlap(t *testing.T) {
@@ -486,9 +439,8 @@ func TestOverlap(t *testing.T) {
 		a, b string
 		want float64
 	}{{"abc", "abc", 1}, {"abc", "cab", 1}, {"abcd", "xayb", 0.5}, {"a", "abcd", 0.25}, {"", "ab", 0}, {"ab", "", 0}, {"ab", "cd", 0}} {
-		if got, ok := overlap(list(tt.a), list(tt.b)); !ok || got != tt.want {
-			t.Errorf("overlap(%q, %q) = %v, %v, want %v", tt.a, tt.b, got, ok, tt.want)
-		}
+		got, ok := overlap(list(tt.a), list(tt.b))
+		check.That(t, ok && got == tt.want, "overlap(%q, %q) = %v, %v, want %v", tt.a, tt.b, got, ok, tt.want)
 	}
 	if _, ok := overlap(list(""), list("")); ok {
 		t.Error("two empty lists have an overlap")

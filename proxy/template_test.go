@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
@@ -55,9 +56,7 @@ func TestTemplateIsRenderedAndItsSearchRewritten(t *testing.T) {
 				Endpoint: expand.EndpointSearch, Index: "a", RawQuery: "routing=x", Body: []byte(rendered), Fixed: reason.Answer,
 				Discloses: expand.DiscloseProfile | expand.DiscloseExplain,
 			}
-			if diff := cmp.Diff(want, *r); diff != "" {
-				t.Errorf("the expander got (-want +got):\n%s", diff)
-			}
+			check.Equal(t, want, *r, "the expander")
 			return &expand.Result{Rewritten: true, RawQuery: "routing=x&search_type=dfs_query_then_fetch", Body: []byte(rewritten)}, nil
 		})}, nil)
 		body := template
@@ -67,13 +66,10 @@ func TestTemplateIsRenderedAndItsSearchRewritten(t *testing.T) {
 		header := jsonType + coding + "Authorization: Basic YTpi\nX-Opaque-Id: 7\nX-Akin-Profile: \nX-Hop: 1\nConnection: X-Hop\nAccept: application/yaml\nAccept-Encoding: gzip\n"
 		exchangeRaw(t, p.addr, method+strings.TrimPrefix(searchOf("/a/_search/template?akin=explain&routing=x", header, body), "POST"))
 		got := node.all()
-		if len(got) != 2 {
-			t.Fatalf("the node got %q", got)
-		}
+		check.Must(t, len(got) == 2, "the node got %q", got)
 		question := []string{"Accept: application/json", "Authorization: Basic YTpi", fmt.Sprintf("Content-Length: %d", len(template)), "Content-Type: application/json", "Host: " + node.addr, "X-Opaque-Id: 7"}
-		if diff := cmp.Diff(question, slices.Sorted(slices.Values(got[0].header))); diff != "" || got[0].line != "POST /es/_render/template HTTP/1.1" || got[0].body != template {
-			t.Errorf("the question is %q (-want +got):\n%s", got[0], diff)
-		}
+		diff := cmp.Diff(question, slices.Sorted(slices.Values(got[0].header)))
+		check.That(t, diff == "" && got[0].line == "POST /es/_render/template HTTP/1.1" && got[0].body == template, "the question is %q (-want +got):\n%s", got[0], diff)
 		if want := method + " /es/a/_search/template?routing=x&search_type=dfs_query_then_fetch&allow_partial_search_results=false HTTP/1.1"; got[1].line != want || got[1].body != sealedSearch {
 			t.Errorf("the node got %q", got[1])
 		}
@@ -84,9 +80,7 @@ func TestTemplateIsRenderedAndItsSearchRewritten(t *testing.T) {
 func TestTemplatesOfMultiSearchAreRenderedAndTheirSearchesRewritten(t *testing.T) {
 	p := start(t, Options{Templates: true, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
 		const searches = "{}\n{\"query\":{}}\n{\"index\":\"b\"}\n{\"query\":{}}\n"
-		if r.Endpoint != expand.EndpointMultiSearch || string(r.Body) != searches {
-			t.Errorf("the expander got %+v with body %q", r, r.Body)
-		}
+		check.That(t, r.Endpoint == expand.EndpointMultiSearch && string(r.Body) == searches, "the expander got %+v with body %q", r, r.Body)
 		return &expand.Result{
 			Rewritten: true, Body: []byte(strings.Replace(searches, `{"query":{}}`, rewritten, 1)),
 			Clauses: []expand.Explanation{{Path: "[0].query", Form: "linear"}, {Path: "[1].query"}},
@@ -97,9 +91,7 @@ func TestTemplatesOfMultiSearchAreRenderedAndTheirSearchesRewritten(t *testing.T
 	if got := p.searches()[0]; got.line != "POST /_msearch/template HTTP/1.1" || !slices.Equal(got.get("Content-Type"), []string{"application/x-ndjson"}) {
 		t.Errorf("the node got %q", got)
 	}
-	if n := len(p.all()); n != 3 {
-		t.Errorf("the node got %d requests, want a question for each template", n)
-	}
+	check.Equal(t, 3, len(p.all()), "requests, a question for each template")
 }
 
 func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
@@ -154,12 +146,9 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 			})
 			p.post(t, tt.target, jsonType, tt.body)
 			p.arrived(t, tt.body)
-			if got := p.searches()[0].line; got != "POST "+tt.target+" HTTP/1.1" {
-				t.Errorf("the node got %q", got)
-			}
-			if asked := len(p.all()) > 1; asked != (tt.render != "") {
-				t.Errorf("the node was asked: %v", asked)
-			}
+			check.Equal(t, "POST "+tt.target+" HTTP/1.1", p.searches()[0].line, "the node")
+			asked := len(p.all()) > 1
+			check.That(t, asked == (tt.render != ""), "the node was asked: %v", asked)
 			p.became(t, tt.outcome, tt.reason)
 		})
 	}
@@ -198,9 +187,7 @@ func TestRefusedTemplateIsFollowedByTheOriginal(t *testing.T) {
 			return tt.refusal
 		})
 		got, arrived := bodyOf(p.post(t, tt.target, jsonType, tt.body)), p.searches()
-		if got != "{}" || len(arrived) != 2 || arrived[1].body != tt.body || arrived[1].line != "POST "+tt.target+" HTTP/1.1" {
-			t.Errorf("the client got %q, the node %q", got, arrived)
-		}
+		check.That(t, got == "{}" && len(arrived) == 2 && arrived[1].body == tt.body && arrived[1].line == "POST "+tt.target+" HTTP/1.1", "the client got %q, the node %q", got, arrived)
 		p.counted(t, 1, "akin_rejected_searches_total", "original", "accepted")
 	}
 }
@@ -225,18 +212,14 @@ func FuzzSeal(f *testing.F) {
 		if err := json.Unmarshal(body, &got); err != nil {
 			t.Fatalf("%q is no JSON: %v (options %q)", body, err, options)
 		}
-		if got.Source != sealed || got.Params.Akin != search {
-			t.Errorf("%q does not hold %q", body, search)
-		}
+		check.That(t, got.Source == sealed && got.Params.Akin == search, "%q does not hold %q", body, search)
 		// A second decoder for the options; parameters may have any type there.
 		var plain map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(template), &plain); err != nil {
 			return // jsontext allows a little more, such as very deep nesting
 		}
 		want.Explain, want.Profile = plain["explain"], plain["profile"]
-		if !bytes.Equal(got.Explain, want.Explain) || !bytes.Equal(got.Profile, want.Profile) {
-			t.Errorf("%q has other options than %q", body, template)
-		}
+		check.That(t, bytes.Equal(got.Explain, want.Explain) && bytes.Equal(got.Profile, want.Profile), "%q has other options than %q", body, template)
 	})
 }
 
@@ -245,7 +228,5 @@ func TestPanicWhileATemplateIsRenderedIsAnError(t *testing.T) {
 	guard := recovery.New(slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	ask := func(context.Context, esclient.Call) (int, []byte, error) { panic("a mistake") }
 	_, _, err := renderAll(t.Context(), [][]byte{[]byte("{}"), []byte(`{"id":"a"}`)}, guard, ask)
-	if !errors.Is(err, recovery.ErrPanic) {
-		t.Errorf("error %v", err)
-	}
+	check.That(t, errors.Is(err, recovery.ErrPanic), "error %v", err)
 }

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/codes"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/tracing"
 )
 
@@ -51,9 +51,7 @@ func hasAttributes(t *testing.T, s tracetest.SpanStub, want map[string]string) {
 			got[string(a.Key)] = a.Value.String()
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", s.Name, diff)
-	}
+	check.Equal(t, want, got, s.Name)
 }
 
 func TestTraceOfARequestGoesOnInTheCluster(t *testing.T) {
@@ -61,16 +59,11 @@ func TestTraceOfARequestGoesOnInTheCluster(t *testing.T) {
 	exchangeRaw(t, p.addr, "GET /books/_doc/1?realtime=secret HTTP/1.1\nHost: a\nTraceparent: "+clientParent+"\nTracestate: v=1\nConnection: close\n\n")
 	spans := exported.GetSpans()
 	server, call := named(t, spans, "GET", trace.SpanKindServer), named(t, spans, "GET", trace.SpanKindClient)
-	if server.SpanContext.TraceID().String() != clientTrace || server.Parent.SpanID().String() != clientSpan {
-		t.Errorf("the request is in the trace %s below %s", server.SpanContext.TraceID(), server.Parent.SpanID())
-	}
-	if call.Parent.SpanID() != server.SpanContext.SpanID() {
-		t.Errorf("the call is below %s", call.Parent.SpanID())
-	}
+	check.That(t, server.SpanContext.TraceID().String() == clientTrace && server.Parent.SpanID().String() == clientSpan, "the request is in the trace %s below %s", server.SpanContext.TraceID(), server.Parent.SpanID())
+	check.Equal(t, server.SpanContext.SpanID(), call.Parent.SpanID(), "the call is below")
 	want := []string{"00-" + clientTrace + "-" + call.SpanContext.SpanID().String() + "-01"}
-	if got := p.only(t); !slices.Equal(got.get("Traceparent"), want) || !slices.Equal(got.get("Tracestate"), []string{"v=1"}) {
-		t.Errorf("the node got %q and %q, want %q", got.get("Traceparent"), got.get("Tracestate"), want)
-	}
+	got := p.only(t)
+	check.That(t, slices.Equal(got.get("Traceparent"), want) && slices.Equal(got.get("Tracestate"), []string{"v=1"}), "the node got %q and %q, want %q", got.get("Traceparent"), got.get("Tracestate"), want)
 	hasAttributes(t, server, map[string]string{
 		"http.request.method": "GET", "url.path": "/books/_doc/1", "url.scheme": "http", "http.response.status_code": "200",
 		"client.address": "127.0.0.1", "network.protocol.version": "1.1",
@@ -87,13 +80,11 @@ func TestUntracedRequestsKeepTheirBytes(t *testing.T) {
 	for _, parent := range []string{strings.TrimSuffix(clientParent, "1") + "0", "odd"} {
 		exchangeRaw(t, p.addr, "GET /books/_doc/1 HTTP/1.1\nHost: a\nTraceparent: "+parent+"\nTracestate: ,,odd\nConnection: close\n\n")
 		all := p.all()
-		if got := all[len(all)-1]; !slices.Equal(got.get("Traceparent"), []string{parent}) || !slices.Equal(got.get("Tracestate"), []string{",,odd"}) {
-			t.Errorf("the node got %q and %q", got.get("Traceparent"), got.get("Tracestate"))
-		}
+		got := all[len(all)-1]
+		check.That(t, slices.Equal(got.get("Traceparent"), []string{parent}) && slices.Equal(got.get("Tracestate"), []string{",,odd"}), "the node got %q and %q", got.get("Traceparent"), got.get("Tracestate"))
 	}
-	if spans := exported.GetSpans(); len(spans) > 0 {
-		t.Errorf("spans: %v", spans)
-	}
+	spans := exported.GetSpans()
+	check.That(t, len(spans) == 0, "spans: %v", spans)
 }
 
 func TestHostileTraceHeadersFailNoRequest(t *testing.T) {
@@ -107,14 +98,10 @@ func TestHostileTraceHeadersFailNoRequest(t *testing.T) {
 		"odd state":      "Traceparent: " + clientParent + "\nTracestate: =,\xff=\xfe\n",
 	} {
 		got := exchangeRaw(t, p.addr, "GET /a HTTP/1.1\nHost: a\n"+headers+"Connection: close\n\n")
-		if !strings.HasPrefix(got, "HTTP/1.1 200 ") {
-			t.Errorf("%s: %s", name, got)
-		}
+		check.That(t, strings.HasPrefix(got, "HTTP/1.1 200 "), "%s: %s", name, got)
 	}
 	huge := exchangeRaw(t, p.addr, "GET /a HTTP/1.1\nHost: a\nTracestate: "+strings.Repeat("a=b,", 25<<10)+"\nConnection: close\n\n")
-	if !strings.HasPrefix(huge, "HTTP/1.1 431 ") {
-		t.Errorf("100 KB of tracestate: %.60s", huge)
-	}
+	check.That(t, strings.HasPrefix(huge, "HTTP/1.1 431 "), "100 KB of tracestate: %.60s", huge)
 }
 
 func TestTraceOfASearchSaysWhatBecameOfIt(t *testing.T) {
@@ -142,15 +129,12 @@ func TestTraceOfASearchSaysWhatBecameOfIt(t *testing.T) {
 			server := named(t, spans, "POST /{index}/_search", trace.SpanKindServer)
 			hasAttributes(t, server, test.want)
 			for _, part := range test.parts {
-				if s := named(t, spans, part, trace.SpanKindInternal); s.Parent.SpanID() != server.SpanContext.SpanID() {
-					t.Errorf("%s: no part of the search: %v", part, s)
-				}
+				s := named(t, spans, part, trace.SpanKindInternal)
+				check.That(t, s.Parent.SpanID() == server.SpanContext.SpanID(), "%s: no part of the search: %v", part, s)
 			}
 			for _, s := range spans {
 				for _, a := range s.Attributes {
-					if strings.Contains(a.Value.String(), "sec") {
-						t.Errorf("%s: the text of the search is in %s: %s", s.Name, a.Key, a.Value.String())
-					}
+					check.That(t, !strings.Contains(a.Value.String(), "sec"), "%s: the text of the search is in %s: %s", s.Name, a.Key, a.Value.String())
 				}
 			}
 		})
@@ -162,7 +146,5 @@ func TestAnswerThatIsCutOffEndsItsSpan(t *testing.T) {
 	exchangeRaw(t, p.addr, "GET /a HTTP/1.1\nHost: a\nConnection: close\n\n")
 	s := named(t, exported.GetSpans(), "GET", trace.SpanKindServer)
 	hasAttributes(t, s, map[string]string{"error.type": "aborted"})
-	if s.Status.Code != codes.Error {
-		t.Errorf("the status is %v", s.Status)
-	}
+	check.Equal(t, codes.Error, s.Status.Code, s.Status, "the status")
 }

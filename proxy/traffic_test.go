@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestAnswersAreCountedByKindAndStatusAndTimed(t *testing.T) {
@@ -41,9 +43,7 @@ func TestAnswersAreCountedByKindAndStatusAndTimed(t *testing.T) {
 		get("/a/_search")
 	}()
 	waitFor(t, "the search to be under way", func() bool { return counter(t, registry, "akin_requests_in_flight") == 1 })
-	if n := counter(t, registry, "akin_request_duration_seconds"); n != 0 {
-		t.Errorf("%v answers are timed before one is sent", n)
-	}
+	check.Equal(t, 0, counter(t, registry, "akin_request_duration_seconds"), "answers are timed before one is sent")
 	close(release)
 	<-searched
 	get("/a/_doc/1")
@@ -60,15 +60,11 @@ func TestAnswersAreCountedByKindAndStatusAndTimed(t *testing.T) {
 		counter(t, registry, "akin_request_duration_seconds", "kind", "other"); search != 1 || other != 2 {
 		t.Errorf("%v searches and %v others are timed, want 1 and 2", search, other)
 	}
-	if n := counter(t, registry, "akin_requests_in_flight"); n != 0 {
-		t.Errorf("%v requests are under way", n)
-	}
+	check.Equal(t, 0, counter(t, registry, "akin_requests_in_flight"), "requests are under way")
 }
 
 // A pass-through may not pay for being counted.
 func TestCountingAnAnswerAllocatesNothing(t *testing.T) {
 	count := noTraffic()
-	if n := testing.AllocsPerRun(100, func() { count.End(count.Begin(), false, http.StatusOK) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	check.Equal(t, 0, testing.AllocsPerRun(100, func() { count.End(count.Begin(), false, http.StatusOK) }), "allocations")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/proxy/report"
 )
 
@@ -66,14 +67,11 @@ func TestACanaryIsSticky(t *testing.T) {
 		for target, want := range map[string]string{
 			"/t/_search": want, "/u/_search": "a", "/t/_search?akin=off": "a", "/t/_search?akin_profile=old": "a", "/t/_search?akin=feedback": "a", "/t/_search?akin=no-feedback": "a",
 		} {
-			if got := hitIDs(p.searchIn(t, session, target)); got != want {
-				t.Errorf("%s of session %d finds %s, want %s", target, i, got, want)
-			}
+			check.Equal(t, want, hitIDs(p.searchIn(t, session, target)), target, i)
 		}
 	}
-	if got := hitIDs(p.searchIn(t, "", "/t/_search")); got != "a" || second == 0 {
-		t.Errorf("without the header it finds %s; %v sessions have the second arm", got, second)
-	}
+	got := hitIDs(p.searchIn(t, "", "/t/_search"))
+	check.That(t, got == "a" && second != 0, "without the header it finds %s; %v sessions have the second arm", got, second)
 	p.counted(t, second, "akin_trial_searches_total", "trial", "t", "arm", "new")
 	p.counted(t, 21, "akin_trial_searches_total") // with that without the header
 }
@@ -82,13 +80,10 @@ func TestACanaryThatCannotBeExpandedOrIsRefusedFailsOpen(t *testing.T) {
 	good := hitsAnswer(5, 5, "1 2 3")
 	for cause, e := range map[string]expander{causeRejected: rewriteTo(newBody), "panic": panics, "error": fails(errRedis), "budget": outlasts} {
 		p := startTrial(t, func(o *Options) { o.Profiles["new"] = e }, answerOf(good), answerWith(400, jsonType, `{"error":{"type":"parsing_exception"},"status":400}`))
-		if got := bodyOf(p.searchIn(t, "one", "/t/_search")); got != good {
-			t.Errorf("%s: %s", cause, got)
-		}
+		check.Equal(t, good, bodyOf(p.searchIn(t, "one", "/t/_search")), cause)
 		refused := p.value(t, "akin_rejected_searches_total", "original", originalAccepted)
-		if failed := p.value(t, "akin_requests_total", "outcome", report.FailedOpen, "reason", cause); failed+refused != 1 {
-			t.Errorf("%s is not counted", cause)
-		}
+		failed := p.value(t, "akin_requests_total", "outcome", report.FailedOpen, "reason", cause)
+		check.That(t, failed+refused == 1, "%s is not counted", cause)
 		p.arrived(t, []string{newBody, trialBody}[1-int(refused):]...)
 		p.counted(t, 1, "akin_trial_searches_total", "arm", "new")
 	}
@@ -96,9 +91,8 @@ func TestACanaryThatCannotBeExpandedOrIsRefusedFailsOpen(t *testing.T) {
 
 func TestExplanationsNameTheArm(t *testing.T) {
 	p := startTrial(t, nil, answerOf(hitsAnswer(1, 3, "a")), answerOf(hitsAnswer(2, 3, "b")))
-	if e := p.explained(t, p.searchIn(t, "one", "/t/_search?akin=explain")); e["trial"] != "t" || e["arm"] != "new" || e["outcome"] != report.Rewritten {
-		t.Errorf("%+v", e)
-	}
+	e := p.explained(t, p.searchIn(t, "one", "/t/_search?akin=explain"))
+	check.That(t, e["trial"] == "t" && e["arm"] == "new" && e["outcome"] == report.Rewritten, "%+v", e)
 }
 
 func TestAUnitStaysInItsArmAndTheShareIsKept(t *testing.T) {
@@ -109,12 +103,8 @@ func TestAUnitStaysInItsArmAndTheShareIsKept(t *testing.T) {
 	for i := range units {
 		unit := "session " + strconv.Itoa(i)
 		drawn := small.Draws(unit)
-		if drawn != small.Draws(unit) {
-			t.Fatal("another draw for the same unit")
-		}
-		if drawn && !large.Draws(unit) {
-			t.Fatal("a larger share leaves out who was in")
-		}
+		check.Must(t, drawn == small.Draws(unit), "another draw for the same unit")
+		check.Must(t, !drawn || large.Draws(unit), "a larger share leaves out who was in")
 		if drawn {
 			in++
 			if other.Draws(unit) {
@@ -123,13 +113,10 @@ func TestAUnitStaysInItsArmAndTheShareIsKept(t *testing.T) {
 		}
 	}
 	// Five standard deviations of a binomial.
-	if sd := math.Sqrt(units * .1 * .9); math.Abs(float64(in)-units*.1) > 5*sd {
-		t.Errorf("%d of %d are in a tenth", in, units)
-	}
-	if n := float64(in); math.Abs(float64(both)-n*.1) > 5*math.Sqrt(n*.1*.9) {
-		t.Errorf("of %d in a trial %d are in a tenth of another: they depend on each other", in, both)
-	}
-	if none, all := (&Trial{}), (&Trial{Share: 1}); none.Draws("x") || !all.Draws("x") {
-		t.Error("a share of 0 or 1 is not exact")
-	}
+	sd := math.Sqrt(units * .1 * .9)
+	check.That(t, math.Abs(float64(in)-units*.1) <= 5*sd, "%d of %d are in a tenth", in, units)
+	n := float64(in)
+	check.That(t, math.Abs(float64(both)-n*.1) <= 5*math.Sqrt(n*.1*.9), "of %d in a trial %d are in a tenth of another: they depend on each other", in, both)
+	none, all := (&Trial{}), (&Trial{Share: 1})
+	check.That(t, !none.Draws("x") && all.Draws("x"), "a share of 0 or 1 is not exact")
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/limits"
 )
 
@@ -51,11 +52,10 @@ func TestWhatIsSentToAnotherNodeWhereOneBreaksOff(t *testing.T) {
 			p := start(t, tt.o, nil)
 			method, target, _ := strings.Cut(tt.request, " ")
 			got := exchangeRaw(t, p.addr, method+strings.TrimPrefix(searchOf(target, tt.header, strings.Repeat("x", tt.size)), "POST"))
-			if n := arrived.Load(); n != map[bool]int32{false: 1, true: 2}[tt.again] || !strings.HasPrefix(got, "HTTP/1.1 502 ") {
-				t.Errorf("it arrived %d times, the client got %q", n, got)
-			}
-			if tt.o.Memory != nil && heldBytes(tt.o.Memory) != 0 {
-				t.Errorf("%d bytes are held", heldBytes(tt.o.Memory))
+			n := arrived.Load()
+			check.That(t, n == map[bool]int32{false: 1, true: 2}[tt.again] && strings.HasPrefix(got, "HTTP/1.1 502 "), "it arrived %d times, the client got %q", n, got)
+			if tt.o.Memory != nil {
+				check.Equal(t, 0, heldBytes(tt.o.Memory), "bytes are held")
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package simmatrix
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
 )
@@ -29,29 +28,6 @@ func BenchmarkRowAll(b *testing.B) {
 	for b.Loop() {
 		for n := range row.All() {
 			docs += uint64(n.DocFreq)
-		}
-	}
-}
-
-// BenchmarkMatrixRow looks a term up and packs its row of 200 neighbors.
-func BenchmarkMatrixRow(b *testing.B) {
-	m := benchMatrix(b, 10_000)
-	b.ReportAllocs()
-	for b.Loop() {
-		if m.Row("term000500").IsZero() {
-			b.Fatal("no row")
-		}
-	}
-}
-
-// BenchmarkDecode reads a matrix of 10,000 rows of 200 neighbors.
-func BenchmarkDecode(b *testing.B) {
-	file := encoded(b, benchMatrix(b, 10_000))
-	b.SetBytes(int64(len(file)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Decode(bytes.NewReader(file)); err != nil {
-			b.Fatal(err)
 		}
 	}
 }

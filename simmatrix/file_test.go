@@ -61,9 +61,7 @@ func TestFileHasTheDocumentedBytes(t *testing.T) {
 	want = append(want, 255, 255)               // similarity 1
 	want = signed(want)
 	check.Equal(t, want, encoded(t, m))
-	if got := hex.EncodeToString(want[len(want)-32:]); m.Checksum() != got {
-		t.Errorf("Checksum %s, the file ends with %s", m.Checksum(), got)
-	}
+	check.Equal(t, hex.EncodeToString(want[len(want)-32:]), m.Checksum(), "Checksum")
 }
 
 func TestFileOfSeveralOriginsEndsWithThem(t *testing.T) {
@@ -73,13 +71,10 @@ func TestFileOfSeveralOriginsEndsWithThem(t *testing.T) {
 		{Term: "c"},
 	})
 	file := encoded(t, m)
-	if got := file[len(file)-34 : len(file)-32]; !bytes.Equal(got, []byte{3, 2}) {
-		t.Errorf("origins %v before the checksum", got)
-	}
+	got := file[len(file)-34 : len(file)-32]
+	check.That(t, bytes.Equal(got, []byte{3, 2}), "origins %v before the checksum", got)
 	row := neighborsOf(m.Row("a"))
-	if len(row) != 2 || row[0].Origins != 3 || row[1].Origins != 2 {
-		t.Errorf("row %+v", row)
-	}
+	check.That(t, len(row) == 2 && row[0].Origins == 3 && row[1].Origins == 2, "row %+v", row)
 }
 
 // withOrigins gives every neighbor random origins of 1 to highest.
@@ -112,9 +107,8 @@ func TestNewRefusesOriginsThatAreNotNamed(t *testing.T) {
 			check.Error(t, ErrInvalid, check.ErrOf(New(Meta{Origins: tt.names}, rows(tt.origins))))
 		})
 	}
-	if _, err := New(Meta{Origins: strings.Split("abcdefgh", "")}, rows(128)); err != nil {
-		t.Errorf("eight origins: %v", err)
-	}
+	_, err := New(Meta{Origins: strings.Split("abcdefgh", "")}, rows(128))
+	check.That(t, err == nil, "eight origins: %v", err)
 }
 
 func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
@@ -131,14 +125,11 @@ func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 	}
 	for _, m := range matrices {
 		file := encoded(t, m)
-		if again := encoded(t, m); !bytes.Equal(file, again) {
-			t.Fatal("the same matrix gives other bytes")
-		}
-		got, err := Decode(iotest.HalfReader(bytes.NewReader(file)))
-		check.OK(t, err)
-		if diff := same(m, got); diff != "" {
-			t.Fatal(diff)
-		}
+		again := encoded(t, m)
+		check.Must(t, bytes.Equal(file, again), "the same matrix gives other bytes")
+		got := check.Got(Decode(iotest.HalfReader(bytes.NewReader(file))))(t)
+		diff := same(m, got)
+		check.Must(t, diff == "", "%v", diff)
 	}
 }
 
@@ -147,13 +138,10 @@ func TestDecodeRefusesEveryTruncation(t *testing.T) {
 	sections := map[string]bool{}
 	for end := range file {
 		m, err := Decode(bytes.NewReader(file[:end]))
-		if !errors.Is(err, ErrFormat) || m != nil {
-			t.Fatalf("%d of %d bytes: %v", end, len(file), err)
-		}
+		check.Must(t, errors.Is(err, ErrFormat) && m == nil, "%d of %d bytes: %v", end, len(file), err)
 		before, section, _ := strings.Cut(err.Error(), ", inside the ")
-		if want := fmt.Sprintf("ends at byte %d", end); !strings.HasSuffix(before, want) {
-			t.Fatalf("%v, want %s", err, want)
-		}
+		want := fmt.Sprintf("ends at byte %d", end)
+		check.Must(t, strings.HasSuffix(before, want), "%v, want %s", err, want)
 		sections[section] = true
 	}
 	want := map[string]bool{
@@ -171,9 +159,7 @@ func TestDecodeFindsEveryFlippedBit(t *testing.T) {
 			damaged := bytes.Clone(file)
 			damaged[i] ^= 1 << bit
 			_, err := Decode(bytes.NewReader(damaged))
-			if i >= len(file)-checksumSize-5*2 && !strings.Contains(err.Error(), fmt.Sprintf("at byte %d ", len(file)-checksumSize)) {
-				t.Fatal(err)
-			}
+			check.Must(t, i < len(file)-checksumSize-5*2 || strings.Contains(err.Error(), fmt.Sprintf("at byte %d ", len(file)-checksumSize)), "%v", err)
 			found := false
 			for _, want := range []error{ErrFormat, ErrFormatVersion, ErrChecksum} {
 				if errors.Is(err, want) {
@@ -181,9 +167,7 @@ func TestDecodeFindsEveryFlippedBit(t *testing.T) {
 					found = true
 				}
 			}
-			if !found {
-				t.Fatalf("bit %d of byte %d: %v", bit, i, err)
-			}
+			check.Must(t, found, "bit %d of byte %d: %v", bit, i, err)
 		}
 	}
 	if counts[ErrFormatVersion] != 32 { // the bits of the version
@@ -191,9 +175,8 @@ func TestDecodeFindsEveryFlippedBit(t *testing.T) {
 	}
 	// All flips in the terms (27 bytes), frequencies, columns, similarities
 	// and the checksum leave the sections in place.
-	if least := 8 * (27 + 6*4 + 5*4 + 5*2 + 32); counts[ErrChecksum] < least {
-		t.Errorf("%d flips fail the checksum, want at least %d", counts[ErrChecksum], least)
-	}
+	least := 8 * (27 + 6*4 + 5*4 + 5*2 + 32)
+	check.That(t, counts[ErrChecksum] >= least, "%d flips fail the checksum, want at least %d", counts[ErrChecksum], least)
 }
 
 func TestMatrixFilesAreKnownByTheirBeginning(t *testing.T) {
@@ -201,18 +184,8 @@ func TestMatrixFilesAreKnownByTheirBeginning(t *testing.T) {
 	for content, want := range map[string]bool{file: true, fileMagic: true, fileMagic[:7]: false, "": false, "akin\nakin-S\n": false} {
 		r := bufio.NewReader(strings.NewReader(content))
 		check.Equal(t, want, IsEncoded(r), content)
-		if left, err := io.ReadAll(r); err != nil || string(left) != content {
-			t.Errorf("%.20q: left to read is %.20q, %v", content, left, err)
-		}
-	}
-}
-
-func TestDecodeDistinguishesVersions(t *testing.T) {
-	file := encoded(t, mustNew(t, Meta{}, vehicles()))
-	binary.LittleEndian.PutUint32(file[8:], 3)
-	_, err := Decode(bytes.NewReader(file))
-	if !errors.Is(err, ErrFormatVersion) || errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "3") {
-		t.Errorf("error %v", err)
+		left, err := io.ReadAll(r)
+		check.That(t, err == nil && string(left) == content, "%.20q: left to read is %.20q, %v", content, left, err)
 	}
 }
 
@@ -236,9 +209,7 @@ func TestDecodeRefusesWhatNoMatrixHolds(t *testing.T) {
 	u32 := func(v ...uint32) []uint32 { return v }
 	three := u16(1, 1, 1)
 	good := rawFile(header("3", "2", "2"), three, "abc", u32(1, 1, 1), u16(2, 0, 0), u32(1, 2), u16(65535, 7))
-	if _, err := Decode(bytes.NewReader(good)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, check.ErrOf(Decode(bytes.NewReader(good))))
 	abc := func(counts []uint16, cols []uint32, sims []uint16) []byte {
 		return rawFile(header("3", "2", "2"), three, "abc", u32(1, 1, 1), counts, cols, sims)
 	}
@@ -284,12 +255,9 @@ func TestDecodeAllocatesOnlyWhatItReads(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	_, err := Decode(bytes.NewReader(file))
 	runtime.ReadMemStats(&after)
-	if !errors.Is(err, ErrFormat) {
-		t.Fatal(err)
-	}
-	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 {
-		t.Errorf("%d bytes allocated for a file of %d", used, len(file))
-	}
+	check.Must(t, errors.Is(err, ErrFormat), "%v", err)
+	used := after.TotalAlloc - before.TotalAlloc
+	check.That(t, used <= 4<<20, "%d bytes allocated for a file of %d", used, len(file))
 }
 
 func TestErrorsOfReadersAndWritersPassThrough(t *testing.T) {
@@ -326,29 +294,22 @@ func FuzzDecode(f *testing.F) {
 		for _, b := range [][]byte{file, signed(file[:max(0, len(file)-checksumSize)])} {
 			m, err := Decode(bytes.NewReader(b))
 			if err != nil {
-				if m != nil || !errors.Is(err, ErrFormat) && !errors.Is(err, ErrFormatVersion) && !errors.Is(err, ErrChecksum) {
-					t.Fatalf("%v, %v", m, err)
-				}
+				check.Must(t, m == nil && (errors.Is(err, ErrFormat) || errors.Is(err, ErrFormatVersion) || errors.Is(err, ErrChecksum)), "%v, %v", m, err)
 				continue
 			}
 			for term, row := range m.Rows() {
-				if parsed, err := ParseRow(row.Packed()); err != nil || parsed != row || m.Row(term) != row {
-					t.Fatalf("row of %q: %v", term, err)
-				}
+				parsed, err := ParseRow(row.Packed())
+				check.Must(t, err == nil && parsed == row && m.Row(term) == row, "row of %q: %v", term, err)
 			}
 			for term, form := range m.Forms() {
-				if err := CheckForm(form); err != nil || form == term || m.Form(term) != form {
-					t.Fatalf("form of %q: %v", term, err)
-				}
+				err := CheckForm(form)
+				check.Must(t, err == nil && form != term && m.Form(term) == form, "form of %q: %v", term, err)
 			}
 			again, err := Decode(bytes.NewReader(encoded(t, mustNew(t, m.Meta(), termRows(m)))))
-			if err != nil {
-				t.Fatalf("encoded again: %v", err)
-			}
+			check.Must(t, err == nil, "encoded again: %v", err)
 			again.checksum = m.checksum // the header's JSON may have been written otherwise
-			if diff := same(m, again); diff != "" {
-				t.Fatal(diff)
-			}
+			diff := same(m, again)
+			check.Must(t, diff == "", "%v", diff)
 		}
 	})
 }
@@ -365,18 +326,15 @@ func termRows(m *Matrix) []TermRow {
 // A file that was written before rows had origins and words had nearest ones is
 // read as it was: three pairs of words, by akin at 09d4d11.
 func TestFilesOfEarlierVersionsStayReadable(t *testing.T) {
-	file, err := os.Open(filepath.Join("testdata", "before_models.akin"))
-	check.OK(t, err)
+	file := check.Got(os.Open(filepath.Join("testdata", "before_models.akin")))(t)
 	defer file.Close()
-	m, err := Decode(file)
-	check.OK(t, err)
+	m := check.Got(Decode(file))(t)
 	var got []string
 	for _, term := range []string{"car", "gas"} {
 		for n := range m.Row(term).All() {
 			got = append(got, fmt.Sprintf("%s %s %.1f", term, n.Term, n.Similarity))
 		}
 	}
-	if want := []string{"car automobile 0.8", "car vehicle 0.5", "gas petrol 0.9"}; !slices.Equal(got, want) || m.Len() != 5 {
-		t.Errorf("%d terms, %q", m.Len(), got)
-	}
+	want := []string{"car automobile 0.8", "car vehicle 0.5", "gas petrol 0.9"}
+	check.That(t, slices.Equal(got, want) && m.Len() == 5, "%d terms, %q", m.Len(), got)
 }

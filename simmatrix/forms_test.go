@@ -29,15 +29,12 @@ func TestFileWithFormsHasTheDocumentedBytes(t *testing.T) {
 	plain := encoded(t, mustNew(t, Meta{}, []TermRow{{Term: "ga"}, {Term: "oil"}}))
 	header := func(f []byte) int { return len(fileMagic) + 8 + int(binary.LittleEndian.Uint32(f[len(fileMagic)+4:])) }
 	body, plainBody := file[header(file):len(file)-checksumSize], plain[header(plain):len(plain)-checksumSize]
-	if want := append(bytes.Clone(plainBody), "\x03\x00gas"...); !bytes.Equal(body, want) {
-		t.Errorf("sections %q, want %q", body, want)
-	}
+	want := append(bytes.Clone(plainBody), "\x03\x00gas"...)
+	check.That(t, bytes.Equal(body, want), "sections %q, want %q", body, want)
 	if file[len(fileMagic)] != 2 || plain[len(fileMagic)] != 1 {
 		t.Errorf("versions %d with forms and %d without, want 2 and 1", file[len(fileMagic)], plain[len(fileMagic)])
 	}
-	if !bytes.Contains(file, []byte(`"forms":1,`)) || bytes.Contains(plain, []byte("forms")) {
-		t.Error("the headers do not count the forms")
-	}
+	check.That(t, bytes.Contains(file, []byte(`"forms":1,`)) && !bytes.Contains(plain, []byte("forms")), "the headers do not count the forms")
 }
 
 // formFile returns a file of one term with a form of any bytes.
@@ -70,9 +67,7 @@ func TestDecodeRefusesHostileForms(t *testing.T) {
 	} {
 		m, err := Decode(bytes.NewReader(tt.file))
 		damaged := errors.Is(err, ErrFormat) || errors.Is(err, ErrChecksum)
-		if !damaged || m != nil || !strings.Contains(err.Error(), tt.message) {
-			t.Errorf("%s: error %v, want %q", name, err, tt.message)
-		}
+		check.That(t, damaged && m == nil && strings.Contains(err.Error(), tt.message), "%s: error %v, want %q", name, err, tt.message)
 	}
 }
 
@@ -80,12 +75,10 @@ func TestTableTakesTheFormsThatAreSome(t *testing.T) {
 	table := mustNew(t, Meta{}, []TermRow{{Term: "ga"}, {Term: "oil"}, {Term: "pipe"}, {Term: "tank"}, {Term: "valv"}}).Table()
 	forms := map[string]string{"ga": "gas", "oil": "oil", "tank": "tanks", "valv": "\x07", "other": "others"}
 	table.TakeForms(func(i int) string { return forms[table.Terms[i]] })
-	m, err := table.Matrix()
-	check.OK(t, err)
+	m := check.Got(table.Matrix())(t)
 	want := map[string]string{"ga": "gas", "tank": "tanks"}
-	if diff := cmp.Diff(want, maps.Collect(m.Forms())); diff != "" || m.Meta().Forms != 2 {
-		t.Errorf("%d forms are counted (-want +got):\n%s", m.Meta().Forms, diff)
-	}
+	diff := cmp.Diff(want, maps.Collect(m.Forms()))
+	check.That(t, diff == "" && m.Meta().Forms == 2, "%d forms are counted (-want +got):\n%s", m.Meta().Forms, diff)
 	for term, form := range map[string]string{"ga": "gas", "oil": "", "pipe": "", "none": ""} {
 		check.Equal(t, form, m.Form(term), term)
 	}

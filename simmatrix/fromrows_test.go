@@ -23,17 +23,13 @@ func TestFromRowsRestoresTheMatrix(t *testing.T) {
 		"two origins": mustNew(t, two, inForms(withOrigins(random, randomRows(random, 60), 3))),
 	} {
 		got, err := FromRows(m.Meta(), maps.Collect(m.Rows()), maps.Collect(m.Forms()))
-		if err != nil || got.Checksum() != m.Checksum() {
-			t.Errorf("%s: %v, %s", name, err, cmp.Diff(m.Meta(), got.Meta()))
-		}
+		check.That(t, err == nil && got.Checksum() == m.Checksum(), "%s: %v, %s", name, err, cmp.Diff(m.Meta(), got.Meta()))
 	}
 }
 
 func TestFromRowsRefuses(t *testing.T) {
 	row := func(docFreq uint32, neighbors ...Neighbor) Row {
-		r, err := PackRow(docFreq, neighbors)
-		check.OK(t, err)
-		return r
+		return check.Got(PackRow(docFreq, neighbors))(t)
 	}
 	b := Neighbor{Term: "b", Similarity: 0.5, DocFreq: 7}
 	for name, rows := range map[string]map[string]Row{
@@ -46,8 +42,7 @@ func TestFromRowsRefuses(t *testing.T) {
 		"a term that is not UTF-8":           {"\xff": row(1)},
 		"a term that is longer than allowed": {strings.Repeat("a", MaxTermBytes+1): row(1)},
 	} {
-		if m, err := FromRows(Meta{}, rows, nil); !errors.Is(err, ErrInvalid) || m != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		m, err := FromRows(Meta{}, rows, nil)
+		check.That(t, errors.Is(err, ErrInvalid) && m == nil, "%s: %v", name, err)
 	}
 }

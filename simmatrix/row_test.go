@@ -20,29 +20,6 @@ func neighborsOf(r Row) []Neighbor {
 	return out
 }
 
-func TestRowHoldsWhatWasPacked(t *testing.T) {
-	in := []Neighbor{
-		{Term: "automobile", Similarity: 1, DocFreq: 7, Origins: 1},
-		{Term: "höhe", Similarity: 0.5, DocFreq: math.MaxUint32, Origins: 255},
-		{Term: "x", Similarity: 1e-9, DocFreq: 0, Origins: 128},
-	}
-	r, err := PackRow(300, in)
-	check.OK(t, err)
-	want := []Neighbor{
-		{Term: "automobile", Similarity: 1, DocFreq: 7, Origins: 1},
-		{Term: "höhe", Similarity: 32768.0 / 65535, DocFreq: math.MaxUint32, Origins: 255}, // 0.5·65535 = 32767.5, rounded up
-		{Term: "x", Similarity: 1.0 / 65535, DocFreq: 0, Origins: 128},                     // never rounded to nothing
-	}
-	check.Equal(t, want, neighborsOf(r))
-	if r.DocFreq() != 300 || r.Len() != 3 || r.IsZero() {
-		t.Errorf("DocFreq %d, Len %d, IsZero %v", r.DocFreq(), r.Len(), r.IsZero())
-	}
-	parsed, err := ParseRow(r.Packed())
-	if err != nil || parsed != r {
-		t.Errorf("ParseRow(Packed()) = %v, %v", parsed, err)
-	}
-}
-
 func TestPackedRowHasTheDocumentedBytes(t *testing.T) {
 	const long = "abcdefghijklmnopqrst"
 	for _, tt := range []struct {
@@ -80,24 +57,22 @@ func TestPackedRowHasTheDocumentedBytes(t *testing.T) {
 
 func TestZeroRowIsEmpty(t *testing.T) {
 	r, err := ParseRow("")
-	if err != nil || !r.IsZero() || r.Len() != 0 || r.DocFreq() != 0 || neighborsOf(r) != nil {
-		t.Errorf("ParseRow(\"\") = %+v, %v", r, err)
-	}
+	check.That(t, err == nil && r.IsZero() && r.Len() == 0 && r.DocFreq() == 0 && neighborsOf(r) == nil, "ParseRow(\"\") = %+v, %v", r, err)
 	empty, err := PackRow(4, nil)
-	if err != nil || empty.IsZero() || empty.Len() != 0 || empty.DocFreq() != 4 {
-		t.Errorf("a row without neighbors: %+v, %v", empty, err)
-	}
+	check.That(t, err == nil && !empty.IsZero() && empty.Len() == 0 && empty.DocFreq() == 4, "a row without neighbors: %+v, %v", empty, err)
 }
 
-func TestAllStopsWhenAsked(t *testing.T) {
-	r, err := PackRow(1, []Neighbor{{Term: "a", Similarity: 1}, {Term: "b", Similarity: 0.5}})
-	check.OK(t, err)
-	seen := 0
-	for range r.All() {
+func TestIteratorsStopWhenAsked(t *testing.T) {
+	m, seen := mustNew(t, Meta{}, vehicles()), 0
+	for range m.Rows() {
 		seen++
 		break
 	}
-	check.Equal(t, 1, seen)
+	for range m.Row("car").All() {
+		seen++
+		break
+	}
+	check.Equal(t, 2, seen)
 }
 
 func TestPackRowRefuses(t *testing.T) {
@@ -120,14 +95,12 @@ func TestPackRowRefuses(t *testing.T) {
 			check.Error(t, ErrRow, check.ErrOf(PackRow(1, tt.neighbors)))
 		})
 	}
-	if _, err := PackRow(1, []Neighbor{{Term: long[1:], Similarity: 1}}); err != nil {
-		t.Errorf("a term of MaxTermBytes: %v", err)
-	}
+	_, err := PackRow(1, []Neighbor{{Term: long[1:], Similarity: 1}})
+	check.That(t, err == nil, "a term of MaxTermBytes: %v", err)
 }
 
 func TestParseRowRefuses(t *testing.T) {
-	good, err := PackRow(300, []Neighbor{{Term: "ab", Similarity: 1, DocFreq: 300}, {Term: "c", Similarity: 0.5}})
-	check.OK(t, err)
+	good := check.Got(PackRow(300, []Neighbor{{Term: "ab", Similarity: 1, DocFreq: 300}, {Term: "c", Similarity: 0.5}}))(t)
 	tooMany := binary.AppendUvarint([]byte{rowFormat, 0}, 2*(MaxNeighbors+1))
 	tooLong := binary.AppendUvarint([]byte{rowFormat, 0, 2, 5, 0x0f}, MaxTermBytes+1-16)
 	type row struct{ name, packed string }
@@ -153,9 +126,8 @@ func TestParseRowRefuses(t *testing.T) {
 	}
 	for _, tt := range rows {
 		t.Run(tt.name, func(t *testing.T) {
-			if r, err := ParseRow(tt.packed); !errors.Is(err, ErrRow) || !r.IsZero() {
-				t.Errorf("ParseRow(%q) = %v, %v, want ErrRow", tt.packed, neighborsOf(r), err)
-			}
+			r, err := ParseRow(tt.packed)
+			check.That(t, errors.Is(err, ErrRow) && r.IsZero(), "ParseRow(%q) = %v, %v, want ErrRow", tt.packed, neighborsOf(r), err)
 		})
 	}
 }
@@ -174,30 +146,22 @@ func TestQuantizedSimilaritiesAreFixedPoints(t *testing.T) {
 
 func FuzzParseRow(f *testing.F) {
 	for _, neighbors := range [][]Neighbor{nil, {{Term: "ab", Similarity: 1, DocFreq: 9}, {Term: "c", Similarity: 0.1}}, {{Term: "d", Similarity: 0.3, Origins: 3}}} {
-		r, err := PackRow(3, neighbors)
-		check.OK(f, err)
+		r := check.Got(PackRow(3, neighbors))(f)
 		f.Add(r.Packed())
 	}
 	f.Add("")
 	f.Fuzz(func(t *testing.T, packed string) {
 		r, err := ParseRow(packed)
 		if err != nil {
-			if !errors.Is(err, ErrRow) || !r.IsZero() {
-				t.Fatalf("%v, %v", r, err)
-			}
+			check.Must(t, errors.Is(err, ErrRow) && r.IsZero(), "%v, %v", r, err)
 			return
 		}
 		neighbors := neighborsOf(r)
-		if len(neighbors) != r.Len() {
-			t.Fatalf("%d neighbors, Len %d", len(neighbors), r.Len())
-		}
+		check.Must(t, len(neighbors) == r.Len(), "%d neighbors, Len %d", len(neighbors), r.Len())
 		again, err := PackRow(r.DocFreq(), neighbors)
-		if err != nil {
-			t.Fatalf("an accepted row cannot be packed: %v", err)
-		}
-		if diff := cmp.Diff(neighbors, neighborsOf(again)); diff != "" || again.DocFreq() != r.DocFreq() {
-			t.Fatal(diff)
-		}
+		check.Must(t, err == nil, "an accepted row cannot be packed: %v", err)
+		diff := cmp.Diff(neighbors, neighborsOf(again))
+		check.Must(t, diff == "" && again.DocFreq() == r.DocFreq(), "%v", diff)
 	})
 }
 
@@ -208,27 +172,21 @@ func FuzzPackRow(f *testing.F) {
 		in := []Neighbor{{term1, s1, df1, o1}, {term2, s2, df2, o2}}
 		packed, err := PackRow(docFreq, in)
 		if err != nil {
-			if !errors.Is(err, ErrRow) {
-				t.Fatal(err)
-			}
+			check.Must(t, errors.Is(err, ErrRow), "%v", err)
 			return
 		}
 		r, err := ParseRow(packed.Packed())
-		if err != nil {
-			t.Fatalf("a packed row cannot be parsed: %v", err)
-		}
+		check.Must(t, err == nil, "a packed row cannot be parsed: %v", err)
 		for i := range in {
 			in[i].Similarity = QuantizeSimilarity(float64(in[i].Similarity))
 		}
-		if diff := cmp.Diff(in, neighborsOf(r)); diff != "" || r.DocFreq() != docFreq {
-			t.Fatalf("df %d: %s", r.DocFreq(), diff)
-		}
+		diff := cmp.Diff(in, neighborsOf(r))
+		check.Must(t, diff == "" && r.DocFreq() == docFreq, "df %d: %s", r.DocFreq(), diff)
 	})
 }
 
 func TestReadingARowAllocatesNothing(t *testing.T) {
-	r, err := PackRow(1, []Neighbor{{Term: "a", Similarity: 1, DocFreq: 3}, {Term: "b", Similarity: 0.5, DocFreq: 4}})
-	check.OK(t, err)
+	r := check.Got(PackRow(1, []Neighbor{{Term: "a", Similarity: 1, DocFreq: 3}, {Term: "b", Similarity: 0.5, DocFreq: 4}}))(t)
 	var docs uint64
 	check.Equal(t, 0, testing.AllocsPerRun(100, func() {
 		for n := range r.All() {

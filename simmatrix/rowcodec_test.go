@@ -25,28 +25,20 @@ func wordyRow(tb testing.TB, n int) Row {
 			Similarity: QuantizeSimilarity(0.9 / (1 + float64(k)/30)), DocFreq: uint32(k * k),
 		}
 	}
-	r, err := PackRow(77, neighbors)
-	check.OK(tb, err)
-	return r
+	return check.Got(PackRow(77, neighbors))(tb)
 }
 
 func TestEncodedRowIsTheSameRow(t *testing.T) {
 	var c RowCodec
-	empty, err := PackRow(4, nil)
-	check.OK(t, err)
+	empty := check.Got(PackRow(4, nil))(t)
 	for _, r := range []Row{{}, empty, wordyRow(t, 1), wordyRow(t, 5), wordyRow(t, 100), wordyRow(t, 1000)} {
 		encoded := c.Encode(r)
 		got, err := c.Decode(encoded, 1<<20)
-		if err != nil || got != r {
-			t.Errorf("%d neighbors: %v; %q, want %q", r.Len(), err, got.Packed(), r.Packed())
-		}
-		if len(encoded) > len(r.Packed()) {
-			t.Errorf("%d neighbors: %d bytes become %d", r.Len(), len(r.Packed()), len(encoded))
-		}
+		check.That(t, err == nil && got == r, "%d neighbors: %v; %q, want %q", r.Len(), err, got.Packed(), r.Packed())
+		check.That(t, len(encoded) <= len(r.Packed()), "%d neighbors: %d bytes become %d", r.Len(), len(r.Packed()), len(encoded))
 	}
 }
 
-// TestEncodedRowHasTheDocumentedBytes takes the form apart by hand.
 func TestEncodedRowHasTheDocumentedBytes(t *testing.T) {
 	var c RowCodec
 	r := wordyRow(t, 100)
@@ -55,13 +47,9 @@ func TestEncodedRowHasTheDocumentedBytes(t *testing.T) {
 		t.Errorf("%d bytes of %d", len(encoded), len(r.Packed()))
 	}
 	terms := strings.Index(r.Packed(), "the a") // where the first neighbor is
-	if encoded[0] != 0x83 || encoded[1:terms] != r.Packed()[1:terms] {
-		t.Errorf("numbers %q, want 0x83 and those of %q", encoded[:terms], r.Packed()[:terms])
-	}
+	check.That(t, encoded[0] == 0x83 && encoded[1:terms] == r.Packed()[1:terms], "numbers %q, want 0x83 and those of %q", encoded[:terms], r.Packed()[:terms])
 	inflated, err := io.ReadAll(flate.NewReader(strings.NewReader(encoded[terms:])))
-	if err != nil || string(inflated) != r.Packed()[terms:] {
-		t.Errorf("terms %q, %v", inflated, err)
-	}
+	check.That(t, err == nil && string(inflated) == r.Packed()[terms:], "terms %q, %v", inflated, err)
 	short := wordyRow(t, 2)
 	check.Equal(t, short.Packed(), c.Encode(short))
 }
@@ -73,8 +61,7 @@ func TestDecodeRefuses(t *testing.T) {
 	h, _ := readHeader(good)
 	deflate := func(text string) string {
 		var b bytes.Buffer
-		w, err := flate.NewWriter(&b, flate.BestSpeed)
-		check.OK(t, err)
+		w := check.Got(flate.NewWriter(&b, flate.BestSpeed))(t)
 		io.WriteString(w, text)
 		w.Close()
 		return good[:h.terms] + b.String()
@@ -92,18 +79,15 @@ func TestDecodeRefuses(t *testing.T) {
 		"packed and too long":  wordyRow(t, 1000).Packed(),
 		"encoded and too long": c.Encode(wordyRow(t, 1000)),
 	} {
-		if got, err := c.Decode(encoded, len(r.Packed())); !errors.Is(err, ErrRow) || !got.IsZero() {
-			t.Errorf("%s: %v, %v", name, got, err)
-		}
+		got, err := c.Decode(encoded, len(r.Packed()))
+		check.That(t, errors.Is(err, ErrRow) && got.IsZero(), "%s: %v, %v", name, got, err)
 	}
 	for end := 1; end < len(good); end += 7 {
-		if got, err := c.Decode(good[:end], 1<<20); !errors.Is(err, ErrRow) || !got.IsZero() {
-			t.Errorf("cut at %d: %v, %v", end, got, err)
-		}
+		got, err := c.Decode(good[:end], 1<<20)
+		check.That(t, errors.Is(err, ErrRow) && got.IsZero(), "cut at %d: %v, %v", end, got, err)
 	}
-	if got, err := c.Decode(good, len(r.Packed())); err != nil || got != r {
-		t.Errorf("after all that, and just as long as allowed: %v", err)
-	}
+	got, err := c.Decode(good, len(r.Packed()))
+	check.That(t, err == nil && got == r, "after all that, and just as long as allowed: %v", err)
 }
 
 func TestRowCodecIsSharedByGoroutines(t *testing.T) {
@@ -133,14 +117,10 @@ func FuzzDecodeRow(f *testing.F) {
 	f.Fuzz(func(t *testing.T, encoded string) {
 		r, err := c.Decode(encoded, limit)
 		if err != nil {
-			if !errors.Is(err, ErrRow) || !r.IsZero() {
-				t.Fatalf("%v, %v", r, err)
-			}
+			check.Must(t, errors.Is(err, ErrRow) && r.IsZero(), "%v, %v", r, err)
 			return
 		}
-		if len(r.Packed()) > limit {
-			t.Fatalf("%d bytes, over the limit", len(r.Packed()))
-		}
+		check.Must(t, len(r.Packed()) <= limit, "%d bytes, over the limit", len(r.Packed()))
 		if parsed, err := ParseRow(r.Packed()); err != nil || parsed != r {
 			t.Fatalf("a decoded row cannot be parsed: %v", err)
 		}
@@ -162,9 +142,7 @@ func BenchmarkRowCodec(b *testing.B) {
 	b.Run("decode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := c.Decode(encoded, 1<<20); err != nil {
-				b.Fatal(err)
-			}
+			check.OK(b, check.ErrOf(c.Decode(encoded, 1<<20)))
 		}
 	})
 }

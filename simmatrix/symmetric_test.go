@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // slowlySymmetric looks every pair up.
@@ -47,9 +49,8 @@ func TestSymmetricFindsEveryEntryWithoutItsMirror(t *testing.T) {
 				}
 			}
 		}
-		if e := asEntries(rows); !e.symmetric() {
-			t.Fatalf("not symmetric: %v", rows)
-		}
+		e := asEntries(rows)
+		check.Must(t, e.symmetric(), "not symmetric: %v", rows)
 		if n < 2 {
 			continue
 		}
@@ -67,9 +68,8 @@ func TestSymmetricFindsEveryEntryWithoutItsMirror(t *testing.T) {
 			}
 			rows[i][k].Col = free
 		}
-		if e := asEntries(rows); e.symmetric() {
-			t.Fatalf("entry %d of row %d changed: symmetric: %v", k, i, rows)
-		}
+		e = asEntries(rows)
+		check.Must(t, !e.symmetric(), "entry %d of row %d changed: symmetric: %v", k, i, rows)
 	}
 }
 
@@ -95,8 +95,6 @@ func FuzzSymmetric(f *testing.F) {
 			}
 		}
 		e := asEntries(rows)
-		if got, want := e.symmetric(), slowlySymmetric(&e); got != want {
-			t.Errorf("%v, want %v: %v", got, want, rows)
-		}
+		check.Equal(t, slowlySymmetric(&e), e.symmetric(), rows)
 	})
 }

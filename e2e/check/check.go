@@ -21,6 +21,15 @@ func OK(tb testing.TB, err error) {
 	}
 }
 
+// Got returns the value of a call, whose test ends at an error.
+func Got[T any](v T, err error) func(testing.TB) T {
+	return func(tb testing.TB) T {
+		tb.Helper()
+		OK(tb, err)
+		return v
+	}
+}
+
 // Equal reports a difference between what was wanted and what was got, by the
 // options of [cmp] that are among the rest. The other ones say of what it is.
 func Equal[T any](tb testing.TB, want, got T, of ...any) {
@@ -35,6 +44,22 @@ func Equal[T any](tb testing.TB, want, got T, of ...any) {
 	})
 	if diff := cmp.Diff(want, got, options...); diff != "" {
 		tb.Error(append(of, "(-want +got)\n"+diff)...)
+	}
+}
+
+// That reports what the format says, as Errorf does, unless it is so.
+func That(tb testing.TB, so bool, format string, args ...any) {
+	tb.Helper()
+	if !so {
+		tb.Errorf(format, args...)
+	}
+}
+
+// Must is That, and ends the test.
+func Must(tb testing.TB, so bool, format string, args ...any) {
+	tb.Helper()
+	if !so {
+		tb.Fatalf(format, args...)
 	}
 }
 

@@ -74,9 +74,7 @@ func TestRealEngine(t *testing.T) {
 		}
 		_, err := e.Count(t.Context(), e.At("none"), nil)
 		var refusal *esclient.Error
-		if !errors.As(err, &refusal) || refusal.Status != 404 || refusal.Type != "index_not_found_exception" {
-			t.Errorf("Count of no index: %v, want a 404", err)
-		}
+		check.That(t, errors.As(err, &refusal) && refusal.Status == 404 && refusal.Type == "index_not_found_exception", "Count of no index: %v, want a 404", err)
 	})
 	t.Run("names documents", e.testNamed)
 	t.Run("scans", e.testScan)
@@ -110,9 +108,7 @@ func (e *engine) testNamed(t *testing.T) {
 	}
 	check.Equal(t, want, got)
 	terms, err := e.DocVectors(t.Context(), []VectorRequest{{Index: index, ID: "0", Fields: []string{"title"}}})
-	if err != nil || len(terms) != 1 || terms[0].Version != 2 || !(terms[0].MeanLengths["title"] > 1.9) || terms[0].MeanLengths["title"] > 3 {
-		t.Errorf("terms %+v, %v", terms, err)
-	}
+	check.That(t, err == nil && len(terms) == 1 && terms[0].Version == 2 && terms[0].MeanLengths["title"] > 1.9 && terms[0].MeanLengths["title"] <= 3, "terms %+v, %v", terms, err)
 }
 
 func (e *engine) testScan(t *testing.T) {
@@ -170,9 +166,8 @@ func (e *engine) testExactTerms(t *testing.T) {
 			return nil
 		})
 		want := [][]string{{"boats", "and", "boats", "and", "a", "boat"}}
-		if diff := cmp.Diff(want, texts["2"]); diff != "" || err != nil {
-			t.Errorf("%v %s", err, diff)
-		}
+		diff := cmp.Diff(want, texts["2"])
+		check.That(t, diff == "" && err == nil, "%v %s", err, diff)
 	})
 	t.Run("with required routing", func(t *testing.T) {
 		var got [][]string
@@ -211,7 +206,6 @@ func (e *engine) testScrollsEnd(t *testing.T) {
 		return ctx.Err()
 	})
 	check.Error(t, context.Canceled, err)
-	if after := open(); after > before {
-		t.Errorf("%d scrolls open, %d before", after, before)
-	}
+	after := open()
+	check.That(t, after <= before, "%d scrolls open, %d before", after, before)
 }

@@ -42,9 +42,8 @@ func (e *engine) testSlices(t *testing.T) {
 	for _, names := range [][]string{{"one"}, {"three"}, {"one", "three"}} {
 		o := ScanOptions{Index: e.At(names...), Fields: []string{"title"}}
 		all := e.scanned(t, o)
-		if want := map[string]int{"one": 1200, "three": 300}[names[0]] + 300*(len(names)-1); len(all) != want {
-			t.Fatalf("%v: %d documents, want %d", names, len(all), want)
-		}
+		want := map[string]int{"one": 1200, "three": 300}[names[0]] + 300*(len(names)-1)
+		check.Must(t, len(all) == want, "%v: %d documents, want %d", names, len(all), want)
 		for _, n := range []int{2, 3, 5, 8} {
 			var parts []string
 			for o.Slices, o.Slice = n, 0; o.Slice < n; o.Slice++ {
@@ -66,9 +65,7 @@ func (e *engine) testSlices(t *testing.T) {
 			})
 			check.OK(t, err)
 		}
-		if len(got) != 300 || slices.Max(slices.Collect(maps.Values(got))) != 1 {
-			t.Errorf("%d documents, some %d times", len(got), slices.Max(slices.Collect(maps.Values(got))))
-		}
+		check.That(t, len(got) == 300 && slices.Max(slices.Collect(maps.Values(got))) == 1, "%d documents, some %d times", len(got), slices.Max(slices.Collect(maps.Values(got))))
 	})
 }
 
@@ -76,14 +73,12 @@ func (e *engine) testScanOfWhatMatches(t *testing.T) {
 	e.numbered(t, "some", 2, 100)
 	o := ScanOptions{Index: e.At("some"), Fields: []string{"title"}, Query: []byte(`{"range":{"n":{"lt":30}}}`)}
 	n, err := e.Count(t.Context(), o.Index, o.Query)
-	if got := len(e.scanned(t, o)); got != 30 || n != 30 || err != nil {
-		t.Errorf("%d documents, counted %d, %v, want 30", got, n, err)
-	}
+	got := len(e.scanned(t, o))
+	check.That(t, got == 30 && n == 30 && err == nil, "%d documents, counted %d, %v, want 30", got, n, err)
 	o.Query = []byte(`{"nonsense":{}}`)
 	err = e.Scan(t.Context(), o, nil)
-	if refusal, ok := errors.AsType[*esclient.Error](err); !ok || refusal.Status != http.StatusBadRequest || Interrupted(err) {
-		t.Errorf("a query that the engine does not know: %v", err)
-	}
+	refusal, ok := errors.AsType[*esclient.Error](err)
+	check.That(t, ok && refusal.Status == http.StatusBadRequest && !Interrupted(err), "a query that the engine does not know: %v", err)
 }
 
 func (e *engine) testShare(t *testing.T) {
@@ -119,9 +114,7 @@ func (e *engine) testLostScroll(t *testing.T) {
 		return nil
 	})
 	refusal, ok := errors.AsType[*esclient.Error](err)
-	if !ok || refusal.Type != "search_context_missing_exception" || !Interrupted(err) {
-		t.Errorf("error %v, want a lost search context", err)
-	}
+	check.That(t, ok && refusal.Type == "search_context_missing_exception" && Interrupted(err), "error %v, want a lost search context", err)
 }
 
 func (e *engine) testIndices(t *testing.T) {
@@ -131,7 +124,5 @@ func (e *engine) testIndices(t *testing.T) {
 		got[0].UUID == "" || got[0].UUID == got[1].UUID {
 		t.Errorf("indices %+v", got)
 	}
-	if _, err := e.Indices(t.Context(), e.At("none")); err == nil {
-		t.Error("an index that is not there is named")
-	}
+	check.That(t, check.ErrOf(e.Indices(t.Context(), e.At("none"))) != nil, "an index that is not there is named")
 }

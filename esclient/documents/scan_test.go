@@ -47,9 +47,8 @@ func TestRecordedScrollIsScanned(t *testing.T) {
 			check.Equal(t, libraryTitles, textsByID(t, client(t, f), allTitles()))
 			check.Equal(t, 1, f.Asked("DELETE /_search/scroll"))
 			gone := scrolling(t, r).Replay(t, "DELETE /_search/scroll", r, "scroll cleared")
-			if err := client(t, gone).Scan(t.Context(), allTitles(), anyDoc); err != nil {
-				t.Errorf("a scroll that is gone at its end: %v", err)
-			}
+			err := client(t, gone).Scan(t.Context(), allTitles(), anyDoc)
+			check.That(t, err == nil, "a scroll that is gone at its end: %v", err)
 		})
 	}
 }
@@ -57,9 +56,8 @@ func TestRecordedScrollIsScanned(t *testing.T) {
 func TestScrollThatMayNotBeClearedIsNoErrorAtItsEnd(t *testing.T) {
 	f := scrolling(t, clustertest.Engines(t, "../testdata")[0]).Reply("DELETE /_search/scroll", http.StatusForbidden,
 		`{"error":{"type":"security_exception","reason":"no permissions for [indices:data/read/scroll/clear]"},"status":403}`)
-	if err := client(t, f).Scan(t.Context(), allTitles(), anyDoc); err != nil {
-		t.Error(err)
-	}
+	err := client(t, f).Scan(t.Context(), allTitles(), anyDoc)
+	check.Error(t, nil, err)
 }
 
 // answering answers so.
@@ -100,9 +98,7 @@ func TestScrollIsClearedHoweverTheScanEnds(t *testing.T) {
 				}
 				return test.fn(cancel)
 			})
-			if err == nil || test.want != nil && !errors.Is(err, test.want) {
-				t.Errorf("error %v, want %v", err, test.want)
-			}
+			check.That(t, err != nil && (test.want == nil || errors.Is(err, test.want)), "error %v, want %v", err, test.want)
 			check.Equal(t, 1, f.Asked("DELETE /_search/scroll"))
 		})
 	}
@@ -137,9 +133,7 @@ func TestBadScanOptionsAreRefusedBeforeAnyCall(t *testing.T) {
 		err := client(t, f).Scan(t.Context(), o, anyDoc)
 		exact := client(t, f).ExactTerms(t.Context(), o, func(string, [][]string, [][]string) error { return nil })
 		for _, err := range []error{err, exact} {
-			if err == nil || !strings.Contains(err.Error(), test.want) || f.Asked("") != 0 {
-				t.Errorf("%s: error %v, want %q; %d calls", test.name, err, test.want, f.Asked(""))
-			}
+			check.That(t, err != nil && strings.Contains(err.Error(), test.want) && f.Asked("") == 0, "%s: error %v, want %q; %d calls", test.name, err, test.want, f.Asked(""))
 		}
 	}
 }
@@ -165,9 +159,7 @@ func TestScanAsksForWhatTheOptionsSay(t *testing.T) {
 		f := scrolling(t, clustertest.Engines(t, "../testdata")[0])
 		tt.o.Index, tt.o.Fields = "library", []string{"title"}
 		check.OK(t, client(t, f).Scan(t.Context(), tt.o, anyDoc))
-		if f.Asked("/library/_search?scroll=") != 1 || f.Asked(` {"_source":["title"],`+tt.want) != 1 {
-			t.Errorf("%s: asked %q", tt.name, f.Calls())
-		}
+		check.That(t, f.Asked("/library/_search?scroll=") == 1 && f.Asked(` {"_source":["title"],`+tt.want) == 1, "%s: asked %q", tt.name, f.Calls())
 	}
 }
 
@@ -201,9 +193,7 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 			check.OK(t, err)
 			defer c.Close()
 			err = (API{c}).Scan(t.Context(), allTitles(), anyDoc)
-			if err == nil || Interrupted(err) != test.want {
-				t.Errorf("Interrupted(%v) = %v, want %v", err, !test.want, test.want)
-			}
+			check.That(t, err != nil && Interrupted(err) == test.want, "Interrupted(%v) = %v, want %v", err, !test.want, test.want)
 		})
 	}
 	t.Run("nobody listens", func(t *testing.T) {
@@ -227,12 +217,9 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 	t.Run("the caller", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := client(t, scrolling(t, clustertest.Engines(t, "../testdata")[0])).Scan(ctx, allTitles(), nil); err == nil || Interrupted(err) {
-			t.Errorf("error %v", err)
-		}
-		if Interrupted(nil) || Interrupted(errors.New("full disk")) {
-			t.Error("any error counts as an interruption")
-		}
+		err := client(t, scrolling(t, clustertest.Engines(t, "../testdata")[0])).Scan(ctx, allTitles(), nil)
+		check.That(t, err != nil && !Interrupted(err), "error %v", err)
+		check.That(t, !Interrupted(nil) && !Interrupted(errors.New("full disk")), "any error counts as an interruption")
 	})
 }
 
@@ -243,16 +230,11 @@ func TestCountOfWhatMatches(t *testing.T) {
 		if query != "" {
 			q = []byte(query)
 		}
-		if n, err := client(t, f).Count(t.Context(), "i", q); n != want || err != nil {
-			t.Errorf("Count(%s) = %d, %v, want %d", query, n, err, want)
-		}
+		n, err := client(t, f).Count(t.Context(), "i", q)
+		check.That(t, n == want && err == nil, "Count(%s) = %d, %v, want %d", query, n, err, want)
 	}
-	if f.Asked(`POST /i/_count {"query":{"term":{"a":1}}}`) != 1 {
-		t.Errorf("asked %q", f.Calls())
-	}
-	if _, err := client(t, f).Count(t.Context(), "i", []byte(`[]`)); err == nil {
-		t.Error("a query that is an array is counted")
-	}
+	check.Equal(t, 1, f.Asked(`POST /i/_count {"query":{"term":{"a":1}}}`), f.Calls())
+	check.That(t, check.ErrOf(client(t, f).Count(t.Context(), "i", []byte(`[]`))) != nil, "a query that is an array is counted")
 }
 
 func TestIndicesOfAnExpression(t *testing.T) {
@@ -260,9 +242,8 @@ func TestIndicesOfAnExpression(t *testing.T) {
 		"logs-a":{"settings":{"index":{}}}}`)
 
 	got, err := client(t, f).Indices(t.Context(), "logs-*")
-	if diff := cmp.Diff([]ConcreteIndex{{Name: "logs-a", Shards: 1}, {Name: "logs-b", UUID: "u2", Shards: 3}}, got); diff != "" || err != nil {
-		t.Errorf("%v %s", err, diff)
-	}
+	diff := cmp.Diff([]ConcreteIndex{{Name: "logs-a", Shards: 1}, {Name: "logs-b", UUID: "u2", Shards: 3}}, got)
+	check.That(t, diff == "" && err == nil, "%v %s", err, diff)
 }
 
 func TestTextsOfASource(t *testing.T) {
@@ -284,9 +265,8 @@ func TestTextsOfASource(t *testing.T) {
 	}
 	for _, test := range tests {
 		got, err := appendTexts(nil, []byte(test.source), test.path)
-		if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
-			t.Errorf("%s: %v, %s", test.name, err, diff)
-		}
+		diff := cmp.Diff(test.want, got)
+		check.That(t, err == nil && diff == "", "%s: %v, %s", test.name, err, diff)
 	}
 }
 
@@ -306,9 +286,7 @@ func FuzzPage(f *testing.F) {
 			// A text is never longer than what it is written as: half a
 			// surrogate pair, of 6 bytes, becomes 3.
 			texts, err := appendTexts(nil, h.Source, path)
-			if err == nil && len(strings.Join(texts, "")) > 3*len(h.Source) {
-				t.Errorf("texts %q of %q", texts, h.Source)
-			}
+			check.That(t, err != nil || len(strings.Join(texts, "")) <= 3*len(h.Source), "texts %q of %q", texts, h.Source)
 		}
 	})
 }

@@ -43,9 +43,7 @@ func TestRefsOfDocuments(t *testing.T) {
 		`"_source":false`, `"version":true`, `"seq_no_primary_term":true`, `"docvalue_fields":["akin_norm.body"]`,
 		`"query":{"exists":{"field":"body"}}`, "hits.hits._seq_no", "hits.hits.fields",
 	} {
-		if !strings.Contains(f.Calls()[0], want) {
-			t.Errorf("%s is not in %s", want, f.Calls()[0])
-		}
+		check.That(t, strings.Contains(f.Calls()[0], want), "%s is not in %s", want, f.Calls()[0])
 	}
 	check.Equal(t, 1, f.Asked("DELETE /_search/scroll"))
 	o.Query = []byte(`[]`)
@@ -88,12 +86,8 @@ func TestUpdatesOfDocuments(t *testing.T) {
 	check.Equal(t, want, got)
 	_, body, _ := strings.Cut(f.Calls()[0], " {")
 	lines := strings.Split("{"+body, "\n")
-	if len(lines) != 17 || lines[16] != "" {
-		t.Fatalf("%d lines: %q", len(lines), lines)
-	}
-	if want := `{"update":{"_id":"0\n","_index":"t","if_primary_term":1,"if_seq_no":0,"routing":"r\""}}`; lines[0] != want {
-		t.Errorf("%s, want %s", lines[0], want)
-	}
+	check.Must(t, len(lines) == 17 && lines[16] == "", "%d lines: %q", len(lines), lines)
+	check.Equal(t, `{"update":{"_id":"0\n","_index":"t","if_primary_term":1,"if_seq_no":0,"routing":"r\""}}`, lines[0])
 	if want := `{"doc":{"a":1.50}}`; lines[1] != want || strings.Contains(lines[2], "routing") {
 		t.Errorf("%s, want %s, then %s", lines[1], want, lines[2])
 	}
@@ -103,9 +97,7 @@ func TestUpdatesThatCannotBeSaid(t *testing.T) {
 	f := clustertest.New().Reply("POST /_bulk", http.StatusOK, `{"items":[]}`)
 	for _, part := range []string{"", "[]", "{", "{}{}", "1"} {
 		_, err := client(t, f).UpdateDocs(t.Context(), []DocUpdate{{Doc: DocRef{Index: "t", ID: "1"}, Part: []byte(part)}})
-		if err == nil || len(f.Calls()) > 0 {
-			t.Errorf("%q: %v, %d calls", part, err, len(f.Calls()))
-		}
+		check.That(t, err != nil && len(f.Calls()) == 0, "%q: %v, %d calls", part, err, len(f.Calls()))
 	}
 	_, err := client(t, f).UpdateDocs(t.Context(), []DocUpdate{{Doc: DocRef{Index: "t", ID: "1"}, Part: []byte("{}")}})
 	check.Message(t, "0 results", err)
@@ -133,9 +125,7 @@ func TestCopiesAndPartialSourcesAreUncountable(t *testing.T) {
 		var m mapping.Mappings
 		check.OK(t, json.Unmarshal([]byte(text), &m))
 		got := m.Uncountable("body")
-		if (want == "") != (got == "") || !strings.Contains(got, want) {
-			t.Errorf("%s: %q, want %q", text, got, want)
-		}
+		check.That(t, (want == "") == (got == "") && strings.Contains(got, want), "%s: %q, want %q", text, got, want)
 	}
 }
 
@@ -159,12 +149,8 @@ func TestIndicesAreCountableByTheirAnalysisAlone(t *testing.T) {
 			}
 			f := clustertest.New().Reply("GET /x", http.StatusOK, answer(""))
 			got, err := client(t, f).Countable(t.Context(), "x", "body")
-			if !errors.Is(err, test.err) {
-				t.Fatalf("%v, want %v", err, test.err)
-			}
-			if err == nil && (len(got) != 2 || got[0].Index != "i" || got[1].Index != "j") {
-				t.Errorf("%+v", got)
-			}
+			check.Must(t, errors.Is(err, test.err), "%v, want %v", err, test.err)
+			check.That(t, err != nil || len(got) == 2 && got[0].Index == "i" && got[1].Index == "j", "%+v", got)
 			f.Reply("GET /x", http.StatusOK, answer(`"_source":{"mode":"disabled"},`))
 			if _, err := client(t, f).Countable(t.Context(), "x", "body"); test.err == nil && !errors.Is(err, ErrUncountable) {
 				t.Errorf("without _source: %v", err)
@@ -187,9 +173,8 @@ func TestTextFieldsOfAnIndexAreCounted(t *testing.T) {
 	}
 	got, err := all[0].OwnTexts()
 	want := []string{"meta.d.e", "meta.t", "number.text", "title", "title.akin"}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
+	diff := cmp.Diff(want, got)
+	check.That(t, diff == "" && err == nil, "%v (-want +got):\n%s", err, diff)
 }
 
 func TestTermsOfSomeFieldsCannotBeRead(t *testing.T) {
@@ -200,9 +185,8 @@ func TestTermsOfSomeFieldsCannotBeRead(t *testing.T) {
 	f := clustertest.New().Reply("GET /i", http.StatusOK, answer(""))
 	c := client(t, f)
 	for field, want := range map[string]bool{"body": true, "body.akin": true, "all": false, "all.akin": false, "other": false} {
-		if got, err := c.Readable(t.Context(), "i", field); got != want || err != nil {
-			t.Errorf("%s: %v, %v", field, got, err)
-		}
+		got, err := c.Readable(t.Context(), "i", field)
+		check.That(t, got == want && err == nil, "%s: %v, %v", field, got, err)
 	}
 	check.Error(t, mapping.ErrNotText, check.ErrOf(c.Readable(t.Context(), "i", "n")))
 	f.Reply("GET /i", http.StatusOK, answer(`"_source":{"excludes":["body"]},`))
@@ -213,13 +197,10 @@ func TestTermsOfSomeFieldsCannotBeRead(t *testing.T) {
 
 func TestRefreshOfSomeShardsIsNone(t *testing.T) {
 	f := clustertest.New().Reply("POST /i/_refresh", http.StatusOK, `{"_shards":{"total":2,"successful":2,"failed":0}}`)
-	if err := client(t, f).Refresh(t.Context(), "i"); err != nil {
-		t.Error(err)
-	}
+	check.Error(t, nil, client(t, f).Refresh(t.Context(), "i"))
 	f.Reply("POST /i/_refresh", http.StatusOK, `{"_shards":{"total":2,"successful":1,"failed":1}}`)
-	if err := client(t, f).Refresh(t.Context(), "i"); !Interrupted(err) {
-		t.Errorf("a shard failed: %v", err)
-	}
+	err := client(t, f).Refresh(t.Context(), "i")
+	check.That(t, Interrupted(err), "a shard failed: %v", err)
 }
 
 func (e *engine) testNormDocs(t *testing.T) {
@@ -237,38 +218,27 @@ func (e *engine) testNormDocs(t *testing.T) {
 	e.Do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/4"), object{"body": "gone"})
 	check.OK(t, e.Refresh(t.Context(), index))
 	docs := e.refs(t, "norms")
-	if diff := cmp.Diff([]string{"One two", "two"}, docs["1"].Texts); diff != "" || docs["2"].Texts[0] != "" || docs["3"].Texts != nil {
-		t.Errorf("texts %q, %q: %s", docs["2"].Texts, docs["3"].Texts, diff)
-	}
-	if len(docs) != 3 || docs["2"].Version != 70 || !docs["2"].HasValue || docs["1"].HasValue || docs["1"].Routing != "x" {
-		t.Fatalf("documents %+v", docs)
-	}
+	diff := cmp.Diff([]string{"One two", "two"}, docs["1"].Texts)
+	check.That(t, diff == "" && docs["2"].Texts[0] == "" && docs["3"].Texts == nil, "texts %q, %q: %s", docs["2"].Texts, docs["3"].Texts, diff)
+	check.Must(t, len(docs) == 3 && docs["2"].Version == 70 && docs["2"].HasValue && !docs["1"].HasValue && docs["1"].Routing == "x", "documents %+v", docs)
 	e.Do(t, http.MethodDelete, esclient.IndexPath(index, "/_doc/4"), nil)
 	asked := []DocRef{docs["1"], docs["2"], docs["4"]}
 	got, err := e.TermFreqs(t.Context(), []string{"body.akin"}, asked)
 	check.OK(t, err)
-	if diff := cmp.Diff([]TermFreq{{Term: "One", Freq: 1}, {Term: "two", Freq: 2}}, got[0].Fields["body.akin"], anyOrder); diff != "" || got[0].Version != docs["1"].Version {
-		t.Errorf("terms of version %d: %s", got[0].Version, diff)
-	}
-	if !got[1].Found || len(got[1].Fields) > 0 || got[1].Version != 70 || got[2].Found {
-		t.Errorf("an empty text and none: %+v", got[1:])
-	}
+	diff = cmp.Diff([]TermFreq{{Term: "One", Freq: 1}, {Term: "two", Freq: 2}}, got[0].Fields["body.akin"], anyOrder)
+	check.That(t, diff == "" && got[0].Version == docs["1"].Version, "terms of version %d: %s", got[0].Version, diff)
+	check.That(t, got[1].Found && len(got[1].Fields) == 0 && got[1].Version == 70 && !got[2].Found, "an empty text and none: %+v", got[1:])
 	dotted, err := e.TermFreqs(t.Context(), []string{"dotted.name"}, asked[:1])
-	if err != nil || len(dotted[0].Fields["dotted.name"]) != 2 {
-		t.Errorf("a name with dots in the document: %+v, %v", dotted, err)
-	}
+	check.That(t, err == nil && len(dotted[0].Fields["dotted.name"]) == 2, "a name with dots in the document: %+v, %v", dotted, err)
 	e.testUpdateDocs(t, docs)
 	for field, want := range map[string]error{"all": ErrUncountable, "list.text": ErrUncountable, "norm.f": mapping.ErrNotText, "none": mapping.ErrNotText} {
 		check.Error(t, want, check.ErrOf(e.Countable(t.Context(), index, field)), field)
 	}
 	countable, err := e.Countable(t.Context(), index, "body.akin")
-	if err != nil || len(countable) != 1 || countable[0].Index != index {
-		t.Fatalf("%+v, %v", countable, err)
-	}
+	check.Must(t, err == nil && len(countable) == 1 && countable[0].Index == index, "%+v, %v", countable, err)
 	texts, err := countable[0].OwnTexts()
-	if diff := cmp.Diff([]string{"body", "body.akin", "dotted.name", "from"}, texts); diff != "" || err != nil {
-		t.Errorf("%v %s", err, diff)
-	}
+	diff = cmp.Diff([]string{"body", "body.akin", "dotted.name", "from"}, texts)
+	check.That(t, diff == "" && err == nil, "%v %s", err, diff)
 }
 
 // refs returns the documents of an index that have a body, by id.
@@ -303,21 +273,15 @@ func (e *engine) testUpdateDocs(t *testing.T, docs map[string]DocRef) {
 		{docs["1"], Conflict}, // its sequence number is another now
 	} {
 		got, err := e.UpdateDocs(t.Context(), []DocUpdate{{Doc: step.doc, Part: part}})
-		if err != nil || got[0].Status != step.want {
-			t.Errorf("update of %+v: %+v, %v, want %v", step.doc, got, err, step.want)
-		}
+		check.That(t, err == nil && got[0].Status == step.want, "update of %+v: %+v, %v, want %v", step.doc, got, err, step.want)
 	}
 	check.OK(t, e.Refresh(t.Context(), e.At("norms")))
 	now := e.refs(t, "norms")
-	if now["2"].Version != 71 || !now["1"].HasValue {
-		t.Errorf("after the updates %+v", now)
-	}
+	check.That(t, now["2"].Version == 71 && now["1"].HasValue, "after the updates %+v", now)
 	got, err := e.UpdateDocs(t.Context(), []DocUpdate{
 		{Doc: now["1"], Part: []byte(`{"norm":{"f":1.50}}`)}, {Doc: now["2"], Part: []byte(`{"norm":{"f":"no number"}}`)},
 	})
-	if err != nil || got[0].Status != Unchanged || got[1].Status != Refused || got[1].Err == nil {
-		t.Errorf("%+v, %v", got, err)
-	}
+	check.That(t, err == nil && got[0].Status == Unchanged && got[1].Status == Refused && got[1].Err != nil, "%+v, %v", got, err)
 	// Versions that clients give themselves go on from the one that the update made.
 	put := func(version int) error {
 		r := esclient.Call{
@@ -330,7 +294,5 @@ func (e *engine) testUpdateDocs(t *testing.T, docs map[string]DocRef) {
 	if err := put(71); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict {
 		t.Errorf("the version that is there: %v", err)
 	}
-	if err := put(72); err != nil {
-		t.Error(err)
-	}
+	check.Error(t, nil, put(72))
 }

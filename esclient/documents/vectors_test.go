@@ -46,9 +46,7 @@ func TestTermsOfDocuments(t *testing.T) {
 		"realtime=false", "positions=false", "offsets=false", "payloads=false", "term_statistics=false", "field_statistics=true",
 		`{"_index":"t","_id":"1","routing":"zz","fields":["title","title.en"]}`, `{"_index":"t","_id":"2","fields":["title"]}`,
 	} {
-		if f.Asked(part) != 1 {
-			t.Errorf("%q was not asked for: %q", part, f.Calls())
-		}
+		check.Equal(t, 1, f.Asked(part), part, f.Calls(), "was not asked")
 	}
 }
 
@@ -109,12 +107,8 @@ func TestFilterOfTermsDoesNotGoIntoThem(t *testing.T) {
 	_, all := c.allTerms(t.Context(), vectorCall{positions: true})
 	check.OK(t, errors.Join(searched, now, all))
 	filter := url.Values{"filter_path": {"docs._index,docs._id,docs.found,docs._version,docs.error,docs.term_vectors"}}.Encode()
-	if f.Asked("field_statistics=true") != 1 || f.Asked("field_statistics=false") != 2 || !strings.Contains(f.Calls()[0], "field_statistics=true") {
-		t.Errorf("statistics are for the searched documents: %q", f.Calls())
-	}
-	if f.Asked(filter) != 3 || f.Asked("realtime=false") != 1 || f.Asked("positions=false") != 2 || f.Asked("positions=true") != 1 {
-		t.Errorf("asked %q", f.Calls())
-	}
+	check.That(t, f.Asked("field_statistics=true") == 1 && f.Asked("field_statistics=false") == 2 && strings.Contains(f.Calls()[0], "field_statistics=true"), "statistics are for the searched documents: %q", f.Calls())
+	check.That(t, f.Asked(filter) == 3 && f.Asked("realtime=false") == 1 && f.Asked("positions=false") == 2 && f.Asked("positions=true") == 1, "asked %q", f.Calls())
 }
 
 // manyTermsAnswer is the answer for documents of 40,000 terms each.
@@ -136,9 +130,7 @@ func TestTermsAreBoundedByTheirBytes(t *testing.T) {
 	for n, want := range map[int]error{1: nil, 10: nil, 20: esclient.ErrTooLarge} {
 		f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, manyTermsAnswer(n))
 		got, err := client(t, f).TermFreqs(t.Context(), []string{"body"}, docs[:n])
-		if !errors.Is(err, want) || err == nil && len(got[n-1].Fields["body"]) != 40_000 {
-			t.Errorf("%d documents: %v, want %v", n, err, want)
-		}
+		check.That(t, errors.Is(err, want) && (err != nil || len(got[n-1].Fields["body"]) == 40_000), "%d documents: %v, want %v", n, err, want)
 	}
 }
 
@@ -160,12 +152,8 @@ func TestTermFreqsOfDocuments(t *testing.T) {
 		{Err: &esclient.Error{Status: http.StatusNotFound, Type: "index_not_found_exception", Reason: "no such index [nope]"}},
 	}
 	check.Equal(t, want, got)
-	if f.Asked(`"routing":"x"`) != 1 || strings.Count(f.Calls()[0], "routing") != 1 || f.Asked(`"fields":["body.akin"]`) != 1 {
-		t.Errorf("asked %q", f.Calls())
-	}
-	if _, err := client(t, f).TermFreqs(t.Context(), []string{"body.akin"}, docs[:1]); err == nil {
-		t.Error("an answer of four documents for one")
-	}
+	check.That(t, f.Asked(`"routing":"x"`) == 1 && strings.Count(f.Calls()[0], "routing") == 1 && f.Asked(`"fields":["body.akin"]`) == 1, "asked %q", f.Calls())
+	check.That(t, check.ErrOf(client(t, f).TermFreqs(t.Context(), []string{"body.akin"}, docs[:1])) != nil, "an answer of four documents for one")
 }
 
 func TestOddAnswersAreNoTerms(t *testing.T) {
@@ -176,9 +164,8 @@ func TestOddAnswersAreNoTerms(t *testing.T) {
 		"no frequency":  strings.Replace(vectorsAnswer, `{"term_freq":2}`, `{}`, 1),
 		"odd frequency": strings.Replace(vectorsAnswer, `{"term_freq":2}`, `{"term_freq":0}`, 1),
 	} {
-		if got, err := client(t, clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, answer)).DocVectors(t.Context(), vectorRequests); err == nil {
-			t.Errorf("%s: got %+v", name, got)
-		}
+		got, err := client(t, clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, answer)).DocVectors(t.Context(), vectorRequests)
+		check.That(t, err != nil, "%s: got %+v", name, got)
 	}
 }
 
@@ -197,15 +184,11 @@ func FuzzTermsOfDocuments(f *testing.F) {
 			n++
 			for field, terms := range d.Fields {
 				for k, term := range terms {
-					if term.Freq < 1 || positions && len(d.positions[field][k]) != int(term.Freq) {
-						t.Errorf("%q is there %d times", term.Term, term.Freq)
-					}
+					check.That(t, term.Freq >= 1 && (!positions || len(d.positions[field][k]) == int(term.Freq)), "%q is there %d times", term.Term, term.Freq)
 				}
 			}
 			return nil
 		})
-		if err == nil && n != len(vectorRequests) {
-			t.Errorf("%d documents", n)
-		}
+		check.That(t, err != nil || n == len(vectorRequests), "%d documents", n)
 	})
 }

@@ -24,12 +24,8 @@ func TestAnIndexThatIsThereAlreadyIsKept(t *testing.T) {
 		f := clustertest.New().Reply("PUT /docs", tt.status, tt.answer)
 		created, err := client(t, f).CreateIndex(t.Context(), "docs", []byte(`{"mappings":{}}`))
 		var refused *esclient.Error
-		if errors.As(err, &refused) != tt.refused || (err == nil) == tt.refused || created != (tt.status == 200) {
-			t.Errorf("%s: created %t, error %v", name, created, err)
-		}
-		if f.Asked(`PUT /docs {"mappings":{}}`) != 1 {
-			t.Errorf("%s: sent %q", name, f.Calls())
-		}
+		check.That(t, errors.As(err, &refused) == tt.refused && (err == nil) != tt.refused && created == (tt.status == 200), "%s: created %t, error %v", name, created, err)
+		check.Equal(t, 1, f.Asked(`PUT /docs {"mappings":{}}`), name, f.Calls())
 	}
 }
 
@@ -39,17 +35,12 @@ func TestDocumentsAreIndexedInBulk(t *testing.T) {
 	docs := []Document{{"1", map[string]string{"body": "a car"}}, {"2", map[string]string{"body": "line\nbreak"}}}
 	check.OK(t, c.Index(t.Context(), "docs", docs))
 	want := `{"index":{"_id":"1"}}` + "\n" + `{"body":"a car"}` + "\n" + `{"index":{"_id":"2"}}` + "\n" + `{"body":"line\nbreak"}` + "\n"
-	if _, sent, _ := strings.Cut(f.Calls()[0], " {"); "{"+sent != want {
-		t.Errorf("sent\n%s\nwant\n%s", f.Calls()[0], want)
-	}
+	_, sent, _ := strings.Cut(f.Calls()[0], " {")
+	check.That(t, "{"+sent == want, "sent\n%s\nwant\n%s", f.Calls()[0], want)
 	f.Reply("POST /docs/_bulk", http.StatusOK,
 		`{"errors":true,"items":[{"index":{"_id":"1","status":201}},{"index":{"_id":"2","status":400,"error":{"type":"mapper_parsing_exception","reason":"failed to parse"}}}]}`)
 	err := c.Index(t.Context(), "docs", docs)
 	var refused *esclient.Error
-	if !errors.As(err, &refused) || refused.Status != 400 || !strings.Contains(err.Error(), `document "2"`) {
-		t.Errorf("error %v, want the refusal of document 2", err)
-	}
-	if err := c.Index(t.Context(), "docs", []Document{{"1", func() {}}}); err == nil {
-		t.Error("a source that is not JSON was taken")
-	}
+	check.That(t, errors.As(err, &refused) && refused.Status == 400 && strings.Contains(err.Error(), `document "2"`), "error %v, want the refusal of document 2", err)
+	check.That(t, c.Index(t.Context(), "docs", []Document{{"1", func() {}}}) != nil, "a source that is not JSON was taken")
 }

@@ -12,8 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand/reason"
 )
 
@@ -22,9 +21,7 @@ import (
 func documentedRows(t *testing.T, heading string) [][][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "queries.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var rows [][][]string
 	inside := false
 	for line := range strings.Lines(string(text)) {
@@ -41,9 +38,7 @@ func documentedRows(t *testing.T, heading string) [][][]string {
 			rows = append(rows, row)
 		}
 	}
-	if len(rows) == 0 {
-		t.Fatalf("docs/queries.md has no table with the heading %s", heading)
-	}
+	check.Must(t, len(rows) != 0, "docs/queries.md has no table with the heading %s", heading)
 	return rows
 }
 
@@ -83,9 +78,7 @@ func TestDocumentedQueriesAreThoseOfTheCode(t *testing.T) {
 			got[name] = treatment{Reason: row[1][0]}
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("kinds and docs/queries.md differ (-code +docs):\n%s", diff)
-	}
+	check.Equal(t, want, got, "kinds and docs/queries.md differ (want the code, got the page)")
 }
 
 func TestDocumentedRetrieversAreThoseOfTheCode(t *testing.T) {
@@ -95,9 +88,7 @@ func TestDocumentedRetrieversAreThoseOfTheCode(t *testing.T) {
 			got[name] = row[1][0]
 		}
 	}
-	if diff := cmp.Diff(retrievers, got); diff != "" {
-		t.Errorf("retrievers and docs/queries.md differ (-code +docs):\n%s", diff)
-	}
+	check.Equal(t, retrievers, got, "retrievers and docs/queries.md differ (want the code, got the page)")
 }
 
 // reasonsOfProxy is the heading of the reasons that are the proxy's own.
@@ -105,17 +96,13 @@ const reasonsOfProxy = "| reason | why the proxy "
 
 func TestDocumentedReasonsAreThoseOfTheCode(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "reason", "reason.go"), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var want []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		if spec, ok := n.(*ast.ValueSpec); ok {
 			literal, _ := spec.Values[0].(*ast.BasicLit)
 			value, err := strconv.Unquote(literal.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			want = append(want, value)
 		}
 		return true
@@ -134,10 +121,6 @@ func TestDocumentedReasonsAreThoseOfTheCode(t *testing.T) {
 		all = append(all, string(r))
 	}
 	slices.Sort(all)
-	if diff := cmp.Diff(want, all); diff != "" {
-		t.Errorf("the reasons of reason.go and reason.All differ (-code +All):\n%s", diff)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the reasons of reason.go and of docs/queries.md differ (-code +docs):\n%s", diff)
-	}
+	check.Equal(t, want, all, "the reasons of reason.go and reason.All differ (-code +All)")
+	check.Equal(t, want, got, "the reasons of reason.go and of docs/queries.md differ (want the code, got the page)")
 }

@@ -3,6 +3,8 @@ package dsl
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func FuzzParameters(f *testing.F) {
@@ -14,29 +16,20 @@ func FuzzParameters(f *testing.F) {
 		if why != "" {
 			return
 		}
-		if p.Get("q") == "" && p.Get("source") == "" && p.Rewritten(raw, false, false) != raw {
-			t.Errorf("%q became %q without need", raw, p.Rewritten(raw, false, false))
-		}
-		if !json.Valid(p.query()) {
-			t.Errorf("%q: the body %q is not JSON", raw, p.query())
-		}
-		if again, _ := ReadParameters(p.Rewritten(raw, true, false)); again.Get("q") != "" || again.Get("search_type") == "" {
-			t.Errorf("%q became %q", raw, p.Rewritten(raw, true, false))
-		}
+		check.That(t, p.Get("q") != "" || p.Get("source") != "" || p.Rewritten(raw, false, false) == raw, "%q became %q without need", raw, p.Rewritten(raw, false, false))
+		check.That(t, json.Valid(p.query()), "%q: the body %q is not JSON", raw, p.query())
+		again, _ := ReadParameters(p.Rewritten(raw, true, false))
+		check.That(t, again.Get("q") == "" && again.Get("search_type") != "", "%q became %q", raw, p.Rewritten(raw, true, false))
 	})
 }
 
 func TestHeadersOfMultiSearchSayWhereASearchGoes(t *testing.T) {
 	read := func(header string) Part {
 		parts := MultiSearch([]byte(header+"\n{}\n"), "path", "ignore_unavailable=true&max_concurrent_searches=2")
-		if len(parts) != 1 {
-			t.Fatalf("%s: %d parts", header, len(parts))
-		}
+		check.Must(t, len(parts) == 1, "%s: %d parts", header, len(parts))
 		return parts[0]
 	}
-	if MultiSearch([]byte("\n{}\n"), "", "") != nil {
-		t.Error("an empty first line is read")
-	}
+	check.That(t, MultiSearch([]byte("\n{}\n"), "", "") == nil, "an empty first line is read")
 	for header, want := range map[string]Part{
 		` `:                     {Index: "path", RawQuery: "ignore_unavailable=true"},
 		`{}`:                    {Index: "path", RawQuery: "ignore_unavailable=true"},
@@ -55,14 +48,11 @@ func TestHeadersOfMultiSearchSayWhereASearchGoes(t *testing.T) {
 		},
 	} {
 		got := read(header)
-		if got.Odd || got.Index != want.Index || got.RawQuery != want.RawQuery {
-			t.Errorf("%s: index %q, query %q, odd %t; want %q, %q", header, got.Index, got.RawQuery, got.Odd, want.Index, want.RawQuery)
-		}
+		check.That(t, !got.Odd && got.Index == want.Index && got.RawQuery == want.RawQuery, "%s: index %q, query %q, odd %t; want %q, %q", header, got.Index, got.RawQuery, got.Odd, want.Index, want.RawQuery)
 	}
 	for _, header := range []string{`{"index":1}`, `{"index":[1]}`, `{"index":"a"`, `"a"`, `{"index":"a","index":"b"}`} {
-		if got := read(header); !got.Odd {
-			t.Errorf("%s: %+v, want an error", header, got)
-		}
+		got := read(header)
+		check.That(t, got.Odd, "%s: %+v, want an error", header, got)
 	}
 }
 
@@ -72,8 +62,6 @@ func TestHitsThatAreKeptByFilterPath(t *testing.T) {
 		"hits.hits._source": false, "took": false, "-hits.max_score": false, "hits,-hits.hits._id": false,
 		"hits,-*._id": false, "hits.hits._*": false, "-**": false,
 	} {
-		if got := Keeps(filter, "hits", hitsAlone...); got != want {
-			t.Errorf("%q: %v", filter, got)
-		}
+		check.Equal(t, want, Keeps(filter, "hits", hitsAlone...), filter)
 	}
 }

@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand/reason"
 )
 
@@ -14,9 +13,7 @@ import (
 func parse(tb testing.TB, body string) *Search {
 	tb.Helper()
 	s, why := (&Parser{Rescores: true, Hybrid: true}).Parse([]byte(body), new(Parameters))
-	if why != "" {
-		tb.Fatalf("%s: %s", body, why)
-	}
+	check.Must(tb, why == "", "%s: %s", body, why)
 	return s
 }
 
@@ -112,9 +109,7 @@ func TestEveryPlaceOfQueriesIsSearched(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, found(parse(t, tt.body))); diff != "" {
-				t.Errorf("clauses (-want +got):\n%s", diff)
-			}
+			check.Equal(t, tt.want, found(parse(t, tt.body)), "clauses")
 		})
 	}
 }
@@ -131,9 +126,7 @@ func TestScoresOfSeveralMatchesDecideWhatMayMatch(t *testing.T) {
 		`"has_parent":{"parent_type":"c","score":true,`: false,
 	} {
 		s := parse(t, `{"query":{`+kind+`"query":{"match":{"body":"car"}}}}}`)
-		if got := s.Clauses[0].SameMatches; got != same {
-			t.Errorf("%s: same = %t, want %t", kind, got, same)
-		}
+		check.Equal(t, same, s.Clauses[0].SameMatches, kind)
 	}
 }
 
@@ -149,9 +142,7 @@ func TestScanSaysWhetherHitsCanBeRescored(t *testing.T) {
 		`"knn":{}`:                 reason.Vectors,
 		`"rank":{"rrf":{}}`:        reason.Vectors,
 	} {
-		if got := parse(t, `{"query":{"match":{"body":"car"}},`+member+`}`).NoRescore; got != want {
-			t.Errorf("%s: reason %q, want %q", member, got, want)
-		}
+		check.Equal(t, want, parse(t, `{"query":{"match":{"body":"car"}},`+member+`}`).NoRescore, member)
 	}
 }
 
@@ -165,20 +156,14 @@ func TestUnscoredSearchesAreKnown(t *testing.T) {
 		`"size":0,"aggs":{"a":{"diversified_sampler":{}}}`:                                                                   false,
 	} {
 		s := parse(t, `{"query":{"match":{"body":"car"}},`+body+`}`)
-		if got := s.Hits.None && !s.Scores.Aggregated; got != want {
-			t.Errorf("%s: unscored %t, want %t", body, got, want)
-		}
+		check.Equal(t, want, s.Hits.None && !s.Scores.Aggregated, body)
 	}
 }
 
 func TestNotesAreBounded(t *testing.T) {
 	s := parse(t, `{"query":{"bool":{"should":[`+strings.Repeat(`{"term":{"a":"b"}},`, 1000)+`{"match":{"body":"car"}}]}}}`)
-	if len(s.Clauses) != maxNotes+1 || s.Clauses[maxNotes].Path != "query.bool.should[1000].match" {
-		t.Errorf("%d clauses, the last one %q", len(s.Clauses), s.Clauses[len(s.Clauses)-1].Path)
-	}
-	if s.ClauseCount < 1000 {
-		t.Errorf("%d clauses, want at least the 1000 terms", s.ClauseCount)
-	}
+	check.That(t, len(s.Clauses) == maxNotes+1 && s.Clauses[maxNotes].Path == "query.bool.should[1000].match", "%d clauses, the last one %q", len(s.Clauses), s.Clauses[len(s.Clauses)-1].Path)
+	check.That(t, s.ClauseCount >= 1000, "%d clauses, want at least the 1000 terms", s.ClauseCount)
 }
 
 // TestClausesAreReadOnce compares what is read of a clause with how it is shown.
@@ -204,9 +189,8 @@ func TestClausesAreReadOnce(t *testing.T) {
 		`{"term":{"a":"b"}}`: `query.term, (term_level)`,
 		`{"nested":{"path":"n","query":{"match":{"n.a":"car"}}}}`: `query.nested.query.match "car" n.a, same matches`,
 	} {
-		if got := strings.TrimSuffix(parse(t, `{"query":`+query+`}`).shown(), "\nother scores\n"); strings.TrimSpace(got) != want {
-			t.Errorf("%s:\ngot  %s\nwant %s", query, got, want)
-		}
+		got := strings.TrimSuffix(parse(t, `{"query":`+query+`}`).shown(), "\nother scores\n")
+		check.That(t, strings.TrimSpace(got) == want, "%s:\ngot  %s\nwant %s", query, got, want)
 	}
 	const body = `{"query":{"match":{"a":"car"}},"size":0,"min_score":1,"sort":["b"],"track_scores":true,"pit":{"id":"x"},"terminate_after":3,"ext":{},"rescore":[]}`
 	const want = `query.match "car" a, same matches
@@ -220,9 +204,7 @@ bare hits
 own rescore
 no rescore: rescore
 `
-	if diff := cmp.Diff(want, parse(t, body).shown()); diff != "" {
-		t.Errorf("search (-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, parse(t, body).shown(), "search")
 }
 
 // shown returns a search as a line for each clause, and what else it says.

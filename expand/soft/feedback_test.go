@@ -46,9 +46,8 @@ func TestFeedbackAddsTheTermsOfTheBestHits(t *testing.T) {
 			c.ofTails / (1 + 1.2),
 		}
 		for k := range hits {
-			if want := plain[k].Sum + added[k]; math.Abs(got[k].Sum-want) > 1e-9 || got[k].Soft != plain[k].Soft {
-				t.Errorf("%s: hit %d has %+v, want the sum %v", name, k, got[k], want)
-			}
+			want := plain[k].Sum + added[k]
+			check.That(t, math.Abs(got[k].Sum-want) <= 1e-9 && got[k].Soft == plain[k].Soft, "%s: hit %d has %+v, want the sum %v", name, k, got[k], want)
 		}
 	}
 }

@@ -37,8 +37,6 @@ func TestAnotherSearchMayMeetNewTermsMeanwhile(t *testing.T) {
 		met = scored(t, r, fields, []expand.Hit{wolf}) == nil
 	}}
 	got, err := w.scores(ctx, new(scratch), new(expand.Rerank))
-	if err != nil || !met {
-		t.Fatalf("%v; the other search was made: %t", err, met)
-	}
+	check.Must(t, err == nil && met, "%v; the other search was made: %t", err, met)
 	checkScores(t, got, softs(want)...)
 }

@@ -62,9 +62,7 @@ func matrixIn(fields []expand.RerankField) *fakeMatrix {
 func checkScores(t *testing.T, scores []expand.HitScore, want ...float64) {
 	t.Helper()
 	got := softs(scores)
-	if len(got) != len(want) {
-		t.Fatalf("got %v, want %v", got, want)
-	}
+	check.Must(t, len(got) == len(want), "got %v, want %v", got, want)
 	for k := range want {
 		if !(math.Abs(got[k]-want[k]) <= 1e-4) { // NaN is none
 			t.Fatalf("got %v, want %v", got, want)
@@ -106,12 +104,10 @@ func TestOneCallAsksForAllHitsOnce(t *testing.T) {
 		{Index: "i", ID: "3", Fields: []string{"body"}},
 	}}
 	check.Equal(t, want, v.calls)
-	if s := r.Stats(); s.Hits != 6 || s.Misses != 3 || s.Bytes == 0 {
-		t.Errorf("counted %+v", s)
-	}
-	if m := matrixIn(fields); m.calls != 1 || m.asked != 3 {
-		t.Errorf("%d calls for %d rows, want 1 for 3", m.calls, m.asked)
-	}
+	s := r.Stats()
+	check.That(t, s.Hits == 6 && s.Misses == 3 && s.Bytes != 0, "counted %+v", s)
+	m := matrixIn(fields)
+	check.That(t, m.calls == 1 && m.asked == 3, "%d calls for %d rows, want 1 for 3", m.calls, m.asked)
 }
 
 func TestChangedDocumentsAreAskedForAnew(t *testing.T) {
@@ -122,9 +118,7 @@ func TestChangedDocumentsAreAskedForAnew(t *testing.T) {
 	v.versions[docName{"i", "3"}] = 2
 	hits[2].SeqNo, hits[2].Version = 9, 2
 	wantScores(t, r, fields, hits, .5, 1, 1)
-	if len(v.calls) != 2 || len(v.calls[1]) != 1 {
-		t.Errorf("asked for %v", v.calls)
-	}
+	check.That(t, len(v.calls) == 2 && len(v.calls[1]) == 1, "asked for %v", v.calls)
 }
 
 // A search may have seen another state than the one whose terms come back:
@@ -139,9 +133,8 @@ func TestTermsOfAnotherStateAreNotUsed(t *testing.T) {
 			doc := v.docs[docName{"i", "2"}]
 			change(v)
 			r := newReranker(t, v)
-			if err := scored(t, r, fields, hits); !errors.Is(err, ErrMissing) {
-				t.Fatalf("got %v", err)
-			}
+			err := scored(t, r, fields, hits)
+			check.Must(t, errors.Is(err, ErrMissing), "got %v", err)
 			v.docs[docName{"i", "2"}], v.versions[docName{"i", "2"}] = doc, 1 // as the search has seen it
 			wantScores(t, r, fields, hits, .5, 1, 0)
 			check.Equal(t, 1, len(v.calls[1]))
@@ -230,9 +223,8 @@ func TestNeitherAClientNorAnIndexTakesAllFetches(t *testing.T) {
 				check.Error(t, cache.ErrBusy, search(greedy(-1)))
 				for range maxFetches / 4 {
 					searches.Go(func() {
-						if err := search("modest", "other"); errors.Is(err, cache.ErrBusy) {
-							t.Errorf("another one: %v", err)
-						}
+						err := search("modest", "other")
+						check.That(t, !errors.Is(err, cache.ErrBusy), "another one: %v", err)
 					})
 				}
 				synctest.Wait()
@@ -264,9 +256,8 @@ func TestFailuresAreToldAndNotRemembered(t *testing.T) {
 			v, fields, hits := pets(t)
 			r := newReranker(t, v)
 			change(v, matrixIn(fields), false)
-			if err := scored(t, r, fields, hits); !errors.Is(err, failure) && (name != "panic" || !errors.Is(err, recovery.ErrPanic)) {
-				t.Errorf("got %v", err)
-			}
+			err := scored(t, r, fields, hits)
+			check.That(t, errors.Is(err, failure) || name == "panic" && errors.Is(err, recovery.ErrPanic), "got %v", err)
 			change(v, matrixIn(fields), true)
 			wantScores(t, r, fields, hits, .5, 1, 0)
 		})
@@ -303,9 +294,8 @@ func TestReadableFieldsMayBeEmpty(t *testing.T) {
 		for range 3 {
 			wantScores(t, r, with, hits, .5/math.Sqrt2, 1/math.Sqrt2, 0)
 		}
-		if n := len(v.askedFields); ttl == 0 && n != 3 || ttl > 0 && n != 1 {
-			t.Errorf("TTL %v: asked %d times", ttl, n)
-		}
+		n := len(v.askedFields)
+		check.That(t, (ttl != 0 || n == 3) && (ttl <= 0 || n == 1), "TTL %v: asked %d times", ttl, n)
 	}
 }
 
@@ -359,9 +349,7 @@ func TestVectorsThatAreUsedStay(t *testing.T) {
 				t.Errorf("asked again after %v", spent)
 			}
 		}
-		if all < 50 || most > 25 {
-			t.Errorf("asked for %d again, %d at once", all, most)
-		}
+		check.That(t, all >= 50 && most <= 25, "asked for %d again, %d at once", all, most)
 		check.Elapse(vectorLife*3/2 + time.Second)
 		check.Equal(t, 50, search())
 	})
@@ -406,9 +394,8 @@ func TestManyDocumentsAreAskedForInSeveralCalls(t *testing.T) {
 	for _, call := range v.calls {
 		asked = append(asked, len(call))
 	}
-	if diff := cmp.Diff([]int{docsAtOnce, docsAtOnce, 1}, asked); diff != "" || slices.Min(softs(got)) < .999 {
-		t.Errorf("scores %v, calls (-want +got)\n%s", got, diff)
-	}
+	diff := cmp.Diff([]int{docsAtOnce, docsAtOnce, 1}, asked)
+	check.That(t, diff == "" && slices.Min(softs(got)) >= .999, "scores %v, calls (-want +got)\n%s", got, diff)
 }
 
 func TestVersionsOfSAreToldApart(t *testing.T) {
@@ -444,17 +431,13 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 		got, err := r.Scores(t.Context(), by(fields), hits)
 		check.OK(t, err)
-		if all := softs(got); slices.Max(all) != slices.Min(all) || all[0] <= 0 {
-			t.Fatalf("got %v", got)
-		}
+		all := softs(got)
+		check.Must(t, slices.Max(all) == slices.Min(all) && all[0] > 0, "got %v", got)
 		// A memory ends with the next search.
-		if b := r.Stats().Bytes; b > 2*limit {
-			t.Fatalf("%d bytes after %d searches, at most about %d", b, n, limit)
-		}
+		b := r.Stats().Bytes
+		check.Must(t, b <= 2*limit, "%d bytes after %d searches, at most about %d", b, n, limit)
 	}
-	if r.Stats().Forgotten == 0 {
-		t.Error("not counted")
-	}
+	check.That(t, r.Stats().Forgotten != 0, "not counted")
 }
 
 func TestNothingIsRememberedWithoutMemory(t *testing.T) {
@@ -506,9 +489,7 @@ func TestAPanicSpoilsNoOtherSearch(t *testing.T) {
 	for range 20 { // a pool may forget
 		func() {
 			defer func() {
-				if recover() == nil {
-					t.Fatal("no panic")
-				}
+				check.Must(t, recover() != nil, "no panic")
 			}()
 			_, _ = r.Scores(t.Context(), by(bad), hits)
 		}()
@@ -543,14 +524,10 @@ func TestAComparisonThatEndsEarlyLeavesNoTrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, dense := range [][]float64{s.x, s.e, s.y} {
-			if slices.ContainsFunc(dense, func(value float64) bool { return value != 0 }) {
-				t.Errorf("asked %d times: left %v", asked, *s)
-			}
+			check.That(t, !slices.ContainsFunc(dense, func(value float64) bool { return value != 0 }), "asked %d times: left %v", asked, *s)
 		}
 	}
-	if asked <= len(hits) {
-		t.Errorf("it ended early %d times, want once before each hit", asked-1)
-	}
+	check.That(t, asked > len(hits), "it ended early %d times, want once before each hit", asked-1)
 }
 
 // Hits whose terms are not to be had, or would be too many, are left out.
@@ -565,8 +542,6 @@ func TestTermsLeavesOutHits(t *testing.T) {
 	got, err := newReranker(t, v).Terms(t.Context(), []string{"body"}, hits)
 	check.OK(t, err)
 	for k, fields := range got {
-		if (fields == nil) != (k < 2) {
-			t.Errorf("hit %d: %d terms", k, len(fields["body"].Terms))
-		}
+		check.That(t, (fields == nil) == (k < 2), "hit %d: %d terms", k, len(fields["body"].Terms))
 	}
 }

@@ -72,9 +72,8 @@ func TestHitsAreNamedByTheirNumbersOnce(t *testing.T) {
 	hits[1].SeqNo = 9 // it was written again
 	v.seqNos[docName{"i", "2"}], v.versions[docName{"i", "2"}] = 9, 6
 	wantBy(t, r, by, hits, .5, 1, 0)
-	if diff := cmp.Diff([][]int64{{0, 1, 2}, {9}}, v.named); diff != "" || len(v.calls) != 2 || len(v.calls[1]) != 1 {
-		t.Errorf("asked for %v, named (-want +got)\n%s", v.asked(), diff)
-	}
+	diff := cmp.Diff([][]int64{{0, 1, 2}, {9}}, v.named)
+	check.That(t, diff == "" && len(v.calls) == 2 && len(v.calls[1]) == 1, "asked for %v, named (-want +got)\n%s", v.asked(), diff)
 }
 
 func TestNumbersOfDocumentsThatAreGoneAreMissing(t *testing.T) {
@@ -86,9 +85,8 @@ func TestNumbersOfDocumentsThatAreGoneAreMissing(t *testing.T) {
 	wantBy(t, r, by, hits, .5, 1, 0)
 	check.Equal(t, [][]string{{"1", "3"}, {"2"}}, v.asked())
 	clear(v.seqNos)
-	if _, err := newReranker(t, v).Scores(t.Context(), by, hits); !errors.Is(err, ErrMissing) || len(v.calls) != 2 {
-		t.Errorf("all are gone: got %v, asked for %v", err, v.asked())
-	}
+	_, err := newReranker(t, v).Scores(t.Context(), by, hits)
+	check.That(t, errors.Is(err, ErrMissing) && len(v.calls) == 2, "all are gone: got %v, asked for %v", err, v.asked())
 }
 
 // staleNames name documents as they were before.
@@ -110,9 +108,8 @@ func TestTermsOfAnotherStateThanTheNamedAreNotUsed(t *testing.T) {
 	v.versions[docName{"i", "3"}] = 4
 	r := newReranker(t, staleNames{v})
 	check.Error(t, ErrMissing, check.ErrOf(r.Scores(t.Context(), by, hits)))
-	if _, err := r.Scores(t.Context(), by, hits[:2]); err != nil || len(v.calls) != 1 {
-		t.Errorf("the others: %v, %v", err, v.asked())
-	}
+	_, err := r.Scores(t.Context(), by, hits[:2])
+	check.That(t, err == nil && len(v.calls) == 1, "the others: %v, %v", err, v.asked())
 }
 
 func TestFailuresOfNamingAreToldAndNotRemembered(t *testing.T) {
@@ -131,9 +128,8 @@ func TestNumbersAreOfOneIndex(t *testing.T) {
 		v.uuids = map[string]string{"i": "first"}
 		r := New(Options{Vectors: v, Bytes: 1 << 20, TTL: time.Minute})
 		defer r.Close()
-		if _, err := r.Scores(t.Context(), by, hits); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.Scores(t.Context(), by, hits)
+		check.OK(t, err)
 		v.uuids["i"] = "second"
 		v.seqNos[docName{"i", "1"}], v.seqNos[docName{"i", "3"}] = 2, 0
 		check.Elapse(time.Minute)
@@ -174,9 +170,8 @@ func TestTooLargeAnswersAreHalvedWithSomeDocumentsMissing(t *testing.T) {
 		}
 		got, err := r.Scores(t.Context(), by, there)
 		check.OK(t, err)
-		if diff := cmp.Diff([]string{"d1", "d2", "d5", "d6", "d7"}, ids(got)); diff != "" || len(v.calls) > 0 {
-			t.Errorf("asked again for %v (-want +got)\n%s", v.asked(), diff)
-		}
+		diff := cmp.Diff([]string{"d1", "d2", "d5", "d6", "d7"}, ids(got))
+		check.That(t, diff == "" && len(v.calls) == 0, "asked again for %v (-want +got)\n%s", v.asked(), diff)
 		for k := range gone {
 			v.seqNos[docName{"i", fmt.Sprint("d", k)}] = 100 + k
 		}
@@ -185,9 +180,8 @@ func TestTooLargeAnswersAreHalvedWithSomeDocumentsMissing(t *testing.T) {
 		}
 		for k := range hits {
 			v := r.memory.vectors.one(r.memory.docKey(vectorKey{hits[k], "", "body"}))
-			if id := fmt.Sprint("d", k); got[k].ID != id || v == nil || v.freqs[0] != float64(1+k) {
-				t.Errorf("hit %d is %+v with %+v", k, got[k], v)
-			}
+			id := fmt.Sprint("d", k)
+			check.That(t, got[k].ID == id && v != nil && v.freqs[0] == float64(1+k), "hit %d is %+v with %+v", k, got[k], v)
 		}
 		v.err = esclient.ErrTooLarge
 		check.Error(t, ErrTooLarge, check.ErrOf(newReranker(t, v).Scores(t.Context(), by, hits)))
@@ -215,16 +209,12 @@ func TestMemoryHoldsOnToNoRequest(t *testing.T) {
 	}
 	by.Fields[0].Field = field
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), by, hits); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.Scores(t.Context(), by, hits)
+	check.OK(t, err)
 	foreign := []*byte{unsafe.StringData(index), unsafe.StringData(field)}
 	for key := range r.memory.fields.known {
-		if slices.Contains(foreign, unsafe.StringData(key.index)) || slices.Contains(foreign, unsafe.StringData(key.field)) {
-			t.Errorf("%+v is the request's", key)
-		}
+		check.That(t, !slices.Contains(foreign, unsafe.StringData(key.index)) && !slices.Contains(foreign, unsafe.StringData(key.field)), "%+v is the request's", key)
 	}
-	if n := r.memory.calls.Stats().Entries; n > 0 || len(r.memory.fields.known) != 1 {
-		t.Errorf("%d calls are remembered, %d fields", n, len(r.memory.fields.known))
-	}
+	n := r.memory.calls.Stats().Entries
+	check.That(t, n <= 0 && len(r.memory.fields.known) == 1, "%d calls are remembered, %d fields", n, len(r.memory.fields.known))
 }

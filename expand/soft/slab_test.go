@@ -104,12 +104,10 @@ func TestSlabsReturnWhatWasPutIn(t *testing.T) {
 						}
 					}
 				}
-				if b := s.bytes(); b > bound {
-					t.Fatalf("%d bytes, at most %d", b, bound)
-				}
-				if n := s.allocated(); n > int(bound)+2*pageBytes {
-					t.Fatalf("%d bytes allocated, at most about %d", n, bound)
-				}
+				b := s.bytes()
+				check.Must(t, b <= bound, "%d bytes, at most %d", b, bound)
+				n := s.allocated()
+				check.Must(t, n <= int(bound)+2*pageBytes, "%d bytes allocated, at most about %d", n, bound)
 			}
 		})
 	}
@@ -132,15 +130,12 @@ func TestSlabsKeepWhatIsRead(t *testing.T) {
 			continue
 		}
 		for i, got := range s.get(always) { // all at once, while generations change
-			if got == nil || !sameVector(got, vectors[int64(i)]) {
-				t.Fatalf("after %d vectors: got %+v, want %+v", n, got, vectors[int64(i)])
-			}
+			check.Must(t, got != nil && sameVector(got, vectors[int64(i)]), "after %d vectors: got %+v, want %+v", n, got, vectors[int64(i)])
 		}
 	}
 	for n := range int64(5_000) {
-		if got := s.one(docKey{field: 1, seqNo: n + 20}); got != nil {
-			t.Fatalf("%d is still there, which nobody has read: %+v", n+20, got)
-		}
+		got := s.one(docKey{field: 1, seqNo: n + 20})
+		check.Must(t, got == nil, "%d is still there, which nobody has read: %+v", n+20, got)
 	}
 }
 
@@ -158,9 +153,8 @@ func TestSquaresStayWithTheirVectors(t *testing.T) {
 	}
 	s.settle(key, 8, 0.5)
 	for range 2 { // old, then young again
-		if got := s.one(key); got == nil || got.space != 7 || got.square != 0.25 {
-			t.Errorf("got %+v", got)
-		}
+		got := s.one(key)
+		check.That(t, got != nil && got.space == 7 && got.square == 0.25, "got %+v", got)
 	}
 }
 
@@ -176,9 +170,8 @@ func TestEntriesLargerThanAGenerationAreNotKept(t *testing.T) {
 		}
 		key := docKey{seqNo: int64(n)}
 		s.put(key, large, until)
-		if got := s.one(key); (got != nil) != kept || kept && !sameVector(got, large) {
-			t.Errorf("%d terms: kept is %t", n, got != nil)
-		}
+		got := s.one(key)
+		check.That(t, (got != nil) == kept && (!kept || sameVector(got, large)), "%d terms: kept is %t", n, got != nil)
 	}
 	if got := s.one(docKey{seqNo: 1}); got == nil || !sameVector(got, small) {
 		t.Errorf("the small one is %+v", got)
@@ -200,9 +193,8 @@ func TestEmptyRestsOfPagesCount(t *testing.T) {
 		for i, v := range []*vector{large, larger, small} {
 			s.put(docKey{field: uint32(i), seqNo: n}, v, time.Now().Add(time.Hour))
 		}
-		if got := s.allocated(); got > bound+2*pageBytes || s.bytes() > bound {
-			t.Fatalf("%d bytes allocated, counted %d, at most %d", got, s.bytes(), bound)
-		}
+		got := s.allocated()
+		check.Must(t, got <= bound+2*pageBytes && s.bytes() <= bound, "%d bytes allocated, counted %d, at most %d", got, s.bytes(), bound)
 	}
 }
 
@@ -226,9 +218,7 @@ func TestSlabsMayBeUsedAtTheSameTime(t *testing.T) {
 					s.put(key, vectors[i], until)
 					continue
 				}
-				if v.id != vectors[i].id || !slices.Equal(v.terms, vectors[i].terms) || v.space != 0 && v.square != float64(i)+float64(v.space) {
-					t.Errorf("got %+v, want %+v", v, vectors[i])
-				}
+				check.That(t, v.id == vectors[i].id && slices.Equal(v.terms, vectors[i].terms) && (v.space == 0 || v.square == float64(i)+float64(v.space)), "got %+v, want %+v", v, vectors[i])
 				space := 1 + rng.Uint32N(3)
 				s.settle(key, space, float64(i)+float64(space))
 				_ = s.bytes()
@@ -283,18 +273,14 @@ func TestAMillionDocumentsTake400MB(t *testing.T) {
 	}
 	took := heapInUse() - before
 	t.Logf("%d MB in use, %d MB counted", took>>20, s.bytes()>>20)
-	if took > 400e6 {
-		t.Errorf("%d MB in use, want at most 400", took/1e6)
-	}
+	check.That(t, took <= 400e6, "%d MB in use, want at most 400", took/1e6)
 	keys := make([]docKey, 100)
 	for n := 0; n < docs; n += len(keys) {
 		for i := range keys {
 			keys[i] = docKey{field: 1, seqNo: int64(n + i)}
 		}
 		for i, got := range s.get(keys) {
-			if got == nil || !sameVector(got, doc(n+i)) {
-				t.Fatalf("document %d is %+v", n+i, got)
-			}
+			check.Must(t, got != nil && sameVector(got, doc(n+i)), "document %d is %+v", n+i, got)
 		}
 	}
 	runtime.KeepAlive(s)
@@ -305,9 +291,8 @@ func TestWeightsGrowWithTheTermsOnly(t *testing.T) {
 	w := weights{of: map[uint32][]float64{}}
 	for n := 10; n < 5000; n += 10 {
 		w.learn(1, w.in(1, n), n, []int32{int32(n - 1)}, []*row{{w: float64(n)}})
-		if got := len(w.of[1]); got < n || got > 2*n {
-			t.Fatalf("room for %d weights of %d terms", got, n)
-		}
+		got := len(w.of[1])
+		check.Must(t, got >= n && got <= 2*n, "room for %d weights of %d terms", got, n)
 	}
 	if of := w.in(1, 10); of[9] != 10 || of[4989] != 4990 {
 		t.Errorf("%v and %v, want 10 and 4990", of[9], of[4989])

@@ -106,12 +106,8 @@ func TestSumsAreThoseOfTheFormula(t *testing.T) {
 			check.OK(t, err)
 			for k, hit := range hits {
 				want := c.sum(sums, hit, hits)
-				if math.Abs(got[k].Sum-want) > 1e-9*(1+want) || math.IsNaN(got[k].Sum) {
-					t.Fatalf("case %d, turn %d: hit %s has %v, want %v", n, turn, hit.ID, got[k].Sum, want)
-				}
-				if plain[k] != (expand.HitScore{ID: hit.ID, Soft: got[k].Soft}) {
-					t.Fatalf("case %d, turn %d: without sums %+v, with %+v", n, turn, plain[k], got[k])
-				}
+				check.Must(t, math.Abs(got[k].Sum-want) <= 1e-9*(1+want) && !math.IsNaN(got[k].Sum), "case %d, turn %d: hit %s has %v, want %v", n, turn, hit.ID, got[k].Sum, want)
+				check.Must(t, plain[k] == (expand.HitScore{ID: hit.ID, Soft: got[k].Soft}), "case %d, turn %d: without sums %+v, with %+v", n, turn, plain[k], got[k])
 				if want > 0 {
 					positive++
 				}
@@ -119,9 +115,7 @@ func TestSumsAreThoseOfTheFormula(t *testing.T) {
 		}
 		r.Close()
 	}
-	if positive < 1000 {
-		t.Errorf("only %d sums above 0", positive)
-	}
+	check.That(t, positive >= 1000, "only %d sums above 0", positive)
 }
 
 // Of a field whose text has only stop words there are no terms to sum.
@@ -143,9 +137,8 @@ func TestMeanLengthsAreRemembered(t *testing.T) {
 		got, err := r.Scores(t.Context(), &expand.Rerank{Fields: fields, Sums: petSums}, hits)
 		check.OK(t, err)
 		for k, y := range []float64{.5 / (1.2 * (.25 + .75/4)), 2 / (1.2 * (.25 + .75*2/4)), 0} {
-			if want := 2 * y / (1 + y); math.Abs(got[k].Sum-want) > 1e-12 {
-				t.Errorf("turn %d: hit %d has %v, want %v", turn, k, got[k].Sum, want)
-			}
+			want := 2 * y / (1 + y)
+			check.That(t, math.Abs(got[k].Sum-want) <= 1e-12, "turn %d: hit %d has %v, want %v", turn, k, got[k].Sum, want)
 		}
 		v.means = nil
 	}
@@ -187,16 +180,13 @@ func TestFieldsMayHaveTheirOwnSpaces(t *testing.T) {
 				got, err := r.Scores(t.Context(), by(some), hits)
 				check.OK(t, err)
 				for k := range want {
-					if !(math.Abs(got[k].Soft-want[k].Soft) <= 1e-12) || !(want[k].Soft > 0) {
-						t.Fatalf("%d fields of %d, turn %d: got %v, want %v", len(some), n, turn, softs(got), softs(want))
-					}
+					check.Must(t, math.Abs(got[k].Soft-want[k].Soft) <= 1e-12 && want[k].Soft > 0, "%d fields of %d, turn %d: got %v, want %v", len(some), n, turn, softs(got), softs(want))
 				}
 			}
 		}
 	}
-	if known := len(r.memory.weights.of); known > maxSpaces {
-		t.Errorf("weights of %d spaces", known)
-	}
+	known := len(r.memory.weights.of)
+	check.That(t, known <= maxSpaces, "weights of %d spaces", known)
 }
 
 // Weights that another search replaces between the looking up and the computing
@@ -241,9 +231,7 @@ func TestSearchesAtTheSameTimeDoNotDisturbEachOther(t *testing.T) {
 						return
 					}
 					for k := range want {
-						if !(math.Abs(got[k].Soft-want[k].Soft) <= 1e-9) || !(math.Abs(got[k].Sum-want[k].Sum) <= 1e-9*(1+want[k].Sum)) || got[k].ID != want[k].ID {
-							t.Errorf("got %+v, want %+v", got[k], want[k])
-						}
+						check.That(t, math.Abs(got[k].Soft-want[k].Soft) <= 1e-9 && math.Abs(got[k].Sum-want[k].Sum) <= 1e-9*(1+want[k].Sum) && got[k].ID == want[k].ID, "got %+v, want %+v", got[k], want[k])
 					}
 				}
 			})

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -35,9 +36,7 @@ func TestDenseVectorsAreTheAnalysisInAnOrthonormalBasis(t *testing.T) {
 	}
 	matrix, err := simmatrix.New(simmatrix.Meta{Docs: total}, rows)
 	var cholesky mat.Cholesky
-	if err != nil || !cholesky.Factorize(s) {
-		t.Fatalf("%v, or the matrix is not positive definite", err)
-	}
+	check.Must(t, err == nil && cholesky.Factorize(s), "%v, or the matrix is not positive definite", err)
 	var e mat.TriDense
 	cholesky.LTo(&e)
 	// A text is WY in the space, and EᵀWY in the orthonormal basis.
@@ -88,9 +87,7 @@ func TestDenseVectorsAreTheAnalysisInAnOrthonormalBasis(t *testing.T) {
 				dims++ // for the last coordinate
 			}
 			m, err := Learn(t.Context(), Meta{Store: DenseVector, Normalization: n, Strength: 1, Dims: dims}, matrix, matrix, frequencies, nil)
-			if err != nil || m.meta.rank() != rank {
-				t.Fatalf("%s: %v, or not of rank %d", n, err, rank)
-			}
+			check.Must(t, err == nil && m.meta.rank() == rank, "%s: %v, or not of rank %d", n, err, rank)
 			reduce := func(x *text) *mat.VecDense {
 				var z mat.VecDense
 				z.MulVec(v.Slice(0, terms, 0, rank).T(), &x.inE)
@@ -107,17 +104,13 @@ func TestDenseVectorsAreTheAnalysisInAnOrthonormalBasis(t *testing.T) {
 					}
 					vector, share := m.Documents().Dense(y.y)
 					got := dot(q, toFloat(vector))
-					if math.Abs(got-want/by) > 2e-6*max(1, math.Abs(want/by)) {
-						t.Fatalf("%s, rank %d: the score is %v, want %v", n, rank, got, want/by)
-					}
+					check.Must(t, math.Abs(got-want/by) <= 2e-6*max(1, math.Abs(want/by)), "%s, rank %d: the score is %v, want %v", n, rank, got, want/by)
 					if n == Soft { // a store by cosine has the same score
-						if cosine := got / math.Sqrt(dot(q, q)*dot(toFloat(vector), toFloat(vector))); math.Abs(cosine-got) > 1e-6 {
-							t.Fatalf("rank %d: the cosine is %v, the product %v", rank, cosine, got)
-						}
+						cosine := got / math.Sqrt(dot(q, q)*dot(toFloat(vector), toFloat(vector)))
+						check.Must(t, math.Abs(cosine-got) <= 1e-6, "rank %d: the cosine is %v, the product %v", rank, cosine, got)
 					}
-					if of := math.Pow(mat.Norm(zy, 2)/mat.Norm(&y.inE, 2), 2); math.Abs(share-of) > 1e-5 {
-						t.Fatalf("%s, rank %d: the share is %v, want %v", n, rank, share, of)
-					}
+					of := math.Pow(mat.Norm(zy, 2)/mat.Norm(&y.inE, 2), 2)
+					check.Must(t, math.Abs(share-of) <= 1e-5, "%s, rank %d: the share is %v, want %v", n, rank, share, of)
 				}
 			}
 		}

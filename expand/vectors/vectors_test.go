@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/softcosine"
@@ -81,9 +82,7 @@ func newWorld(t *testing.T, seed uint64, terms int, mass float64, strength float
 	w.queries = append(w.queries, []Coordinate{{unknown, 1}}, []Coordinate{{termOf(1), 1}, {termOf(1), 2}})
 	// What the papers' definition says of the similarities that the model has.
 	model, err := New(Meta{Store: SparseVector, Normalization: None, Strength: strength}, w.s, w.weights)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	extra := []string{unknown}
 	for i := range terms {
 		extra = append(extra, termOf(i))
@@ -118,9 +117,7 @@ func (w *world) score(t *testing.T, n Normalization, x, y []Coordinate) float64 
 		return w.space.Hard(w.vector(x), w.vector(y))
 	case Soft:
 		s, err := w.space.Soft(w.vector(x), w.vector(y))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return s
 	default:
 		return w.space.InnerProduct(w.vector(x), w.vector(y))
@@ -145,20 +142,14 @@ func TestSparseVectorsScoreAsTheSpace(t *testing.T) {
 		w := newWorld(t, 1, 40, 3, 0.7, options)
 		for _, n := range normalizations {
 			m, err := New(Meta{Store: RankFeatures, Normalization: n, Strength: 0.7}, w.s, w.weights)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			documents := m.Documents()
 			for _, y := range w.docs {
 				vector, cut := documents.Sparse(y)
-				if cut != (Cut{}) {
-					t.Fatalf("%s: %+v is cut", n, cut)
-				}
+				check.Must(t, cut == (Cut{}), "%s: %+v is cut", n, cut)
 				for _, x := range w.queries {
 					got, want := sparseDot(m.SparseQuery(x), vector), w.score(t, n, x, y)
-					if math.Abs(got-want) > 1e-9*max(1, want) {
-						t.Fatalf("%s: %v · %v = %v, want %v", n, x, y, got, want)
-					}
+					check.Must(t, math.Abs(got-want) <= 1e-9*max(1, want), "%s: %v · %v = %v, want %v", n, x, y, got, want)
 				}
 			}
 		}
@@ -171,21 +162,15 @@ func TestCutSparseVectorsStateTheirError(t *testing.T) {
 	for _, n := range normalizations {
 		for _, c := range []int{1, 5, 20} {
 			m, err := New(Meta{Store: SparseVector, Normalization: n, Strength: 1, Terms: c}, w.s, w.weights)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			for _, y := range w.docs {
 				vector, cut := m.Documents().Sparse(y)
-				if len(vector) != c || !(cut.Share > 0 && cut.Share < 1) || cut.Coordinates == 0 {
-					t.Fatalf("%d coordinates, want %d; %+v", len(vector), c, cut)
-				}
+				check.Must(t, len(vector) == c && cut.Share > 0 && cut.Share < 1 && cut.Coordinates != 0, "%d coordinates, want %d; %+v", len(vector), c, cut)
 				for _, x := range w.queries {
 					q := m.SparseQuery(x)
 					bound := total(q) * cut.Largest
 					missing := w.score(t, n, x, y) - sparseDot(q, vector)
-					if missing < -1e-9 || missing > bound+1e-9 {
-						t.Fatalf("%s cut to %d: the score is too low by %v, at most %v", n, c, missing, bound)
-					}
+					check.Must(t, missing >= -1e-9 && missing <= bound+1e-9, "%s cut to %d: the score is too low by %v, at most %v", n, c, missing, bound)
 					if missing > bound/2 {
 						lost++
 					}
@@ -193,9 +178,7 @@ func TestCutSparseVectorsStateTheirError(t *testing.T) {
 			}
 		}
 	}
-	if lost == 0 {
-		t.Error("no score comes near to the bound")
-	}
+	check.That(t, lost != 0, "no score comes near to the bound")
 }
 
 // toFloat returns v as float64.
@@ -222,27 +205,18 @@ func TestDenseVectorsOfFullRankScoreAsTheSpace(t *testing.T) {
 		}
 		for _, n := range normalizations {
 			m, err := Learn(t.Context(), Meta{Store: DenseVector, Normalization: n, Strength: strength, Dims: 64}, w.s, w.weights, w.docs, nil)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if m.Meta().Dims > 41 {
-				t.Errorf("%s: %d dimensions of 40 documents", name, m.Meta().Dims)
-			}
+			check.Must(t, err == nil, "%s: %v", name, err)
+			check.That(t, m.Meta().Dims <= 41, "%s: %d dimensions of 40 documents", name, m.Meta().Dims)
 			documents := m.Documents()
 			for i, y := range w.docs {
 				vector, share := documents.Dense(y)
-				if len(vector) != m.Meta().Dims || math.Abs(share-1) > 1e-5 {
-					t.Fatalf("%s: %d dimensions, want %d; share %v", name, len(vector), m.Meta().Dims, share)
-				}
+				check.Must(t, len(vector) == m.Meta().Dims && math.Abs(share-1) <= 1e-5, "%s: %d dimensions, want %d; share %v", name, len(vector), m.Meta().Dims, share)
 				x := w.docs[(i+7)%len(w.docs)] // in their span
 				q := m.DenseQuery(x)
-				if length := math.Sqrt(dot(toFloat(vector), toFloat(vector))); n == Soft && math.Abs(length-1) > 1e-6 {
-					t.Errorf("%s: a document of length %v", name, length)
-				}
+				length := math.Sqrt(dot(toFloat(vector), toFloat(vector)))
+				check.That(t, n != Soft || math.Abs(length-1) <= 1e-6, "%s: a document of length %v", name, length)
 				got, want := dot(toFloat(q), toFloat(vector)), w.score(t, n, x, y)
-				if math.Abs(got-want) > 1e-5*max(1, want) {
-					t.Fatalf("%s %s: %v, want %v", name, n, got, want)
-				}
+				check.Must(t, math.Abs(got-want) <= 1e-5*max(1, want), "%s %s: %v, want %v", name, n, got, want)
 			}
 		}
 	}
@@ -253,18 +227,12 @@ func TestTruncatedDenseVectorsStateTheirError(t *testing.T) {
 	shares := map[int]float64{}
 	for _, dims := range []int{3, 9, 21} {
 		m, err := Learn(t.Context(), Meta{Store: KNNVector, Normalization: Soft, Strength: 0.2, Dims: dims}, w.s, w.weights, w.docs, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m.Meta().Dims != dims {
-			t.Fatalf("%d dimensions, want %d", m.Meta().Dims, dims)
-		}
+		check.OK(t, err)
+		check.Must(t, m.Meta().Dims == dims, "%d dimensions, want %d", m.Meta().Dims, dims)
 		for _, y := range w.docs {
 			vector, share := m.Documents().Dense(y)
 			shares[dims] += share
-			if share <= 0 || share > 1 {
-				t.Fatalf("share %v", share)
-			}
+			check.Must(t, share > 0 && share <= 1, "share %v", share)
 			for _, x := range w.queries {
 				q := m.DenseQuery(x)
 				if q == nil {
@@ -273,32 +241,25 @@ func TestTruncatedDenseVectorsStateTheirError(t *testing.T) {
 				_, queryShare := m.Documents().Dense(x)
 				// The query has unit length in the store, and √share of it in the space.
 				got, want := dot(toFloat(q), toFloat(vector))*math.Sqrt(queryShare), w.score(t, Soft, x, y)
-				if bound := math.Sqrt((1 - share) * (1 - queryShare)); math.Abs(got-want) > bound+1e-6 {
-					t.Fatalf("%d dimensions: %v, want %v within %v", dims, got, want, bound)
-				}
+				bound := math.Sqrt((1 - share) * (1 - queryShare))
+				check.Must(t, math.Abs(got-want) <= bound+1e-6, "%d dimensions: %v, want %v within %v", dims, got, want, bound)
 			}
 		}
 	}
-	if !(shares[3] < shares[9] && shares[9] < shares[21]) {
-		t.Errorf("more dimensions do not have more: %v", shares)
-	}
+	check.That(t, shares[3] < shares[9] && shares[9] < shares[21], "more dimensions do not have more: %v", shares)
 }
 
 func TestDenseVectorsNeedAPositiveDefiniteMatrix(t *testing.T) {
 	meta := Meta{Store: DenseVector, Normalization: Soft, Strength: 1, Dims: 8}
 	w := newWorld(t, 7, 40, 3, 1, combine.SparsifyOptions{})
-	if _, err := Learn(t.Context(), meta, w.s, w.weights, w.docs, nil); !errors.Is(err, ErrNotSymmetric) {
-		t.Errorf("a matrix that is not symmetric: %v", err)
-	}
+	check.Error(t, ErrNotSymmetric, check.ErrOf(Learn(t.Context(), meta, w.s, w.weights, w.docs, nil)), "a matrix that is not symmetric")
 	// a and b are like c, and not like each other: √2 times their similarity is more than 1.
 	s, err := simmatrix.New(simmatrix.Meta{}, []simmatrix.TermRow{
 		{Term: "a", Neighbors: []simmatrix.Neighbor{{Term: "c", Similarity: 0.9}}},
 		{Term: "b", Neighbors: []simmatrix.Neighbor{{Term: "c", Similarity: 0.9}}},
 		{Term: "c", Neighbors: []simmatrix.Neighbor{{Term: "a", Similarity: 0.9}, {Term: "b", Similarity: 0.9}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	docs := [][]Coordinate{{{"a", 1}, {"b", 2}}, {{"c", 1}}}
 	_, err = Learn(t.Context(), meta, s, w.weights, docs, nil)
 	// The eigenvalues are 1 and 1 ± 0.9·√2.
@@ -306,9 +267,7 @@ func TestDenseVectorsNeedAPositiveDefiniteMatrix(t *testing.T) {
 		t.Errorf("a matrix that is not positive definite: %v", err)
 	}
 	meta.Strength = 0.78
-	if _, err := Learn(t.Context(), meta, s, w.weights, docs, nil); err != nil {
-		t.Errorf("with the strength that the error names: %v", err)
-	}
+	check.Error(t, nil, check.ErrOf(Learn(t.Context(), meta, s, w.weights, docs, nil)), "with the strength that the error names")
 	// One term is like 400 others: the eigenvalues are 1 and 1 ± 20·0.9.
 	hub := simmatrix.TermRow{Term: "hub"}
 	var star []simmatrix.TermRow
@@ -318,9 +277,7 @@ func TestDenseVectorsNeedAPositiveDefiniteMatrix(t *testing.T) {
 		star = append(star, simmatrix.TermRow{Term: term, Neighbors: []simmatrix.Neighbor{{Term: "hub", Similarity: 0.9}}})
 	}
 	wide, err := simmatrix.New(simmatrix.Meta{}, append(star, hub))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	meta.Strength = 0.1 // 0.1·20·0.9 = 1.8
 	docs = append(docs, []Coordinate{{"hub", 1}})
 	for meta.Strength > 0.001 {
@@ -331,12 +288,8 @@ func TestDenseVectorsNeedAPositiveDefiniteMatrix(t *testing.T) {
 		}
 		meta.Strength = no.Enough
 	}
-	if err != nil || meta.Strength < 0.053 || meta.Strength > 0.056 {
-		t.Errorf("a wide matrix with a strength of %v: %v", meta.Strength, err)
-	}
-	if _, err := Learn(t.Context(), meta, s, w.weights, [][]Coordinate{{{unknown, 1}}}, nil); !errors.Is(err, ErrNoDocuments) {
-		t.Errorf("without documents: %v", err)
-	}
+	check.That(t, err == nil && meta.Strength >= 0.053 && meta.Strength <= 0.056, "a wide matrix with a strength of %v: %v", meta.Strength, err)
+	check.Error(t, ErrNoDocuments, check.ErrOf(Learn(t.Context(), meta, s, w.weights, [][]Coordinate{{{unknown, 1}}}, nil)), "without documents")
 }
 
 func TestModelsCheckTheirSettings(t *testing.T) {
@@ -355,86 +308,56 @@ func TestModelsCheckTheirSettings(t *testing.T) {
 	} {
 		meta := good
 		change(&meta)
-		if _, err := New(meta, w.s, w.weights); !errors.Is(err, ErrModel) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := New(meta, w.s, w.weights)
+		check.That(t, errors.Is(err, ErrModel), "%s: %v", name, err)
 	}
 	unweighted, err := simmatrix.New(simmatrix.Meta{}, []simmatrix.TermRow{{Term: "a", DocFreq: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := New(good, w.s, unweighted); !errors.Is(err, ErrModel) {
-		t.Errorf("weights of no documents: %v", err)
-	}
+	check.OK(t, err)
+	check.Error(t, ErrModel, check.ErrOf(New(good, w.s, unweighted)), "weights of no documents")
 }
 
 // encoded returns a model's file, and the model.
 func encoded(tb testing.TB, m *Model) []byte {
 	tb.Helper()
 	var b bytes.Buffer
-	if err := m.Write(&b); err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, m.Write(&b))
 	return b.Bytes()
 }
 
 func TestModelFileKeepsTheModel(t *testing.T) {
 	w := newWorld(t, 9, 30, 1, 1, combine.SparsifyOptions{Symmetric: true, Dominant: true})
 	sparse, err := New(Meta{Store: SparseVector, Normalization: Hard, Strength: 1, Field: "body", Terms: 10}, w.s, w.weights)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	dense, err := Learn(t.Context(), Meta{Store: DenseVector, Normalization: Soft, Strength: 1, Dims: 9}, w.s, w.weights, w.docs, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	line, err := Learn(t.Context(), Meta{Store: DenseVector, Normalization: Hard, Strength: 1, Dims: 9}, w.s, w.weights, w.docs[:1], nil)
-	if err != nil || line.Meta().Dims != 1 {
-		t.Fatalf("%v: %d dimensions of one document", err, line.Meta().Dims)
-	}
+	check.Must(t, err == nil && line.Meta().Dims == 1, "%v: %d dimensions of one document", err, line.Meta().Dims)
 	for _, m := range []*Model{sparse, dense, line} {
 		file := encoded(t, m)
 		got, err := Read(bytes.NewReader(file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.ID() != m.ID() || len(m.ID()) != idDigits || got.Meta() != m.Meta() {
-			t.Errorf("%s %+v, want %s %+v", got.ID(), got.Meta(), m.ID(), m.Meta())
-		}
-		if !bytes.Equal(encoded(t, got), file) {
-			t.Error("another file")
-		}
+		check.OK(t, err)
+		check.That(t, got.ID() == m.ID() && len(m.ID()) == idDigits && got.Meta() == m.Meta(), "%s %+v, want %s %+v", got.ID(), got.Meta(), m.ID(), m.Meta())
+		check.That(t, bytes.Equal(encoded(t, got), file), "another file")
 		for _, x := range w.queries {
 			if m == sparse {
-				if diff := cmp.Diff(m.SparseQuery(x), got.SparseQuery(x)); diff != "" {
-					t.Error(diff)
-				}
+				check.Equal(t, m.SparseQuery(x), got.SparseQuery(x))
 			} else if diff := cmp.Diff(m.DenseQuery(x), got.DenseQuery(x)); diff != "" {
 				t.Error(diff)
 			}
 		}
 		for cut := 0; cut < len(file); cut += 1 + cut/200 {
-			if _, err := Read(bytes.NewReader(file[:cut])); !errors.Is(err, ErrFormat) {
-				t.Fatalf("cut to %d bytes: %v", cut, err)
-			}
+			_, err := Read(bytes.NewReader(file[:cut]))
+			check.Must(t, errors.Is(err, ErrFormat), "cut to %d bytes: %v", cut, err)
 			broken := bytes.Clone(file)
 			broken[cut] ^= 4
-			if _, err := Read(bytes.NewReader(broken)); err == nil {
-				t.Fatalf("byte %d changed: no error", cut)
-			}
+			check.Must(t, check.ErrOf(Read(bytes.NewReader(broken))) != nil, "byte %d changed: no error", cut)
 		}
-		if _, err := Read(bytes.NewReader(append(file, 0))); !errors.Is(err, ErrFormat) {
-			t.Errorf("with a byte more: %v", err)
-		}
+		check.Error(t, ErrFormat, check.ErrOf(Read(bytes.NewReader(append(file, 0)))), "with a byte more")
 	}
 	dense.vectors[3] = float32(math.NaN())
-	if _, err := Read(bytes.NewReader(encoded(t, dense))); !errors.Is(err, ErrFormat) {
-		t.Errorf("a coordinate that is no number: %v", err)
-	}
+	check.Error(t, ErrFormat, check.ErrOf(Read(bytes.NewReader(encoded(t, dense)))), "a coordinate that is no number")
 	other, err := New(Meta{Store: SparseVector, Normalization: Hard, Strength: 0.9, Field: "body", Terms: 10}, w.s, w.weights)
-	if err != nil || other.ID() == sparse.ID() {
-		t.Errorf("another strength has the same id, %v", err)
-	}
+	check.That(t, err == nil && other.ID() != sparse.ID(), "another strength has the same id, %v", err)
 }
 
 func TestFeaturesKeepNineBits(t *testing.T) {
@@ -445,35 +368,26 @@ func TestFeaturesKeepNineBits(t *testing.T) {
 		if math.Float32bits(f)&(1<<15-1) != 0 { // Lucene cuts these off
 			t.Fatalf("%v has more bits", f)
 		}
-		if e := math.Abs(float64(f)-v) / v; e > 1.0/512 {
-			t.Fatalf("%v becomes %v: an error of %v", v, f, e)
-		}
+		e := math.Abs(float64(f)-v) / v
+		check.Must(t, e <= 1.0/512, "%v becomes %v: an error of %v", v, f, e)
 	}
 }
 
 func TestFeatureNamesHaveNoDots(t *testing.T) {
 	for term, want := range map[string]string{"car": "car", "e.g.": "e%2Eg%2E", "100%2E": "100%252E", "": ""} {
-		if got := FeatureName(term); got != want {
-			t.Errorf("%q becomes %q, want %q", term, got, want)
-		}
+		check.Equal(t, want, FeatureName(term), term)
 	}
 }
 
 func FuzzRead(f *testing.F) {
 	w, err := simmatrix.New(simmatrix.Meta{Docs: 5}, []simmatrix.TermRow{{Term: "a", DocFreq: 1}, {Term: "b", DocFreq: 2}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.OK(f, err)
 	m, err := Learn(f.Context(), Meta{Store: DenseVector, Normalization: Soft, Strength: 1, Dims: 3}, w, w, [][]Coordinate{{{"a", 1}}, {{"b", 2}}}, nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.OK(f, err)
 	f.Add(encoded(f, m))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		m, err := Read(bytes.NewReader(file))
-		if err == nil && !bytes.Equal(encoded(t, m), file) {
-			t.Error("it is not what is written")
-		}
+		check.That(t, err != nil || bytes.Equal(encoded(t, m), file), "it is not what is written")
 	})
 }
 
@@ -482,19 +396,13 @@ func TestMembersReplaceWhatADocumentHas(t *testing.T) {
 		{Term: "a", DocFreq: 1, Neighbors: []simmatrix.Neighbor{{Term: "b.c", Similarity: 0.5}}},
 		{Term: "b.c", DocFreq: 1, Neighbors: []simmatrix.Neighbor{{Term: "a", Similarity: 0.5}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	meta := Meta{Store: RankFeatures, Normalization: Hard, Strength: 1, Field: "x.y"}
 	sparse, err := New(meta, s, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	meta.Store, meta.Dims, meta.Normalization = DenseVector, 3, Soft
 	dense, err := Learn(t.Context(), meta, s, s, [][]Coordinate{{{"a", 1}}, {{"b.c", 1}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	a := []Coordinate{{"a", 1}}
 	for _, tt := range []struct {
 		name  string
@@ -511,12 +419,8 @@ func TestMembersReplaceWhatADocumentHas(t *testing.T) {
 		{"dense that had terms", dense, nil, true, `"akin_vector":{"x__y":null},`},
 	} {
 		got, loss := tt.m.Documents().Members(tt.y, tt.stale)
-		if want := "{" + tt.want + `"akin_vector_model":{"x__y":"` + tt.m.ID() + `"}}`; string(got) != want {
-			t.Errorf("%s: %s, want %s", tt.name, got, want)
-		}
-		if loss.Empty != (tt.y == nil) {
-			t.Errorf("%s: empty %v", tt.name, loss.Empty)
-		}
+		check.Equal(t, "{"+tt.want+`"akin_vector_model":{"x__y":"`+tt.m.ID()+`"}}`, string(got), tt.name, got)
+		check.That(t, loss.Empty == (tt.y == nil), "%s: empty %v", tt.name, loss.Empty)
 	}
 	var stored struct {
 		Vector map[string][]float64 `json:"akin_vector"`
@@ -526,9 +430,8 @@ func TestMembersReplaceWhatADocumentHas(t *testing.T) {
 		t.Errorf("dense: %s, %v", got, err)
 	}
 	for _, m := range []Meta{sparse.Meta(), dense.Meta(), {Store: KNNVector, Field: "x.y", Dims: 3, Normalization: None}} {
-		if mapping := m.Mapping(); !json.Valid(mapping) || !strings.Contains(string(mapping), `{"x__y":{"type":"`+string(m.Store)+`"`) {
-			t.Errorf("mapping %s", mapping)
-		}
+		mapping := m.Mapping()
+		check.That(t, json.Valid(mapping) && strings.Contains(string(mapping), `{"x__y":{"type":"`+string(m.Store)+`"`), "mapping %s", mapping)
 		if m.Store == DenseVector && !strings.Contains(string(m.Mapping()), `"m":16,"ef_construction":100`) { // which not all versions have defaults for
 			t.Errorf("%s", m.Mapping())
 		}
@@ -538,20 +441,13 @@ func TestMembersReplaceWhatADocumentHas(t *testing.T) {
 // Names of features may have 32,766 bytes, and a dot takes three.
 func TestTermsThatAreTooLongForTheEnginesAreLeftOut(t *testing.T) {
 	weights, err := simmatrix.New(simmatrix.Meta{Docs: 9}, []simmatrix.TermRow{{Term: "a", DocFreq: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	m, err := New(Meta{Store: RankFeatures, Normalization: None, Field: "body", Strength: 1}, weights, weights)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	fits, dots, long := strings.Repeat("x", maxName), strings.Repeat(".", maxName/3+1), strings.Repeat("x", maxName+1)
 	all, _ := m.Documents().Sparse([]Coordinate{{"a", 1}, {"b", 1}})
 	vector, cut := m.Documents().Sparse([]Coordinate{{"a", 1}, {fits, 1}, {dots, 3}, {long, 2}})
-	if len(vector) != 2 || vector[0] != all[0] || vector[1].Term != fits {
-		t.Errorf("%.100v", vector)
-	}
-	if w := all[0].Value; cut.Coordinates != 2 || math.Abs(cut.Largest-3*w) > 1e-9 || math.Abs(cut.Share-5.0/7) > 1e-9 {
-		t.Errorf("%+v, of coordinates that are a multiple of %v", cut, w)
-	}
+	check.That(t, len(vector) == 2 && vector[0] == all[0] && vector[1].Term == fits, "%.100v", vector)
+	w := all[0].Value
+	check.That(t, cut.Coordinates == 2 && math.Abs(cut.Largest-3*w) <= 1e-9 && math.Abs(cut.Share-5.0/7) <= 1e-9, "%+v, of coordinates that are a multiple of %v", cut, w)
 }

@@ -33,9 +33,7 @@ func TestALoadWithinALoadTakesNoPlace(t *testing.T) {
 		}
 		return cache.Get(ctx, c, 3, time.Minute, inner)
 	})
-	if got != "inner" || err != nil {
-		t.Errorf("got %q, %v", got, err)
-	}
+	check.That(t, got == "inner" && err == nil, "got %q, %v", got, err)
 }
 
 func TestAnswersAreRememberedForAsLongAsTheyAreAskedFor(t *testing.T) {
@@ -47,27 +45,21 @@ func TestAnswersAreRememberedForAsLongAsTheyAreAskedFor(t *testing.T) {
 				loads++
 				return 0, failure
 			})
-			if !errors.Is(err, failure) {
-				t.Errorf("got %v", err)
-			}
+			check.Error(t, failure, err)
 		}
 		for _, want := range []int{1, 2} { // nothing is remembered
-			if ask(0); loads != want {
-				t.Errorf("%d loads, want %d", loads, want)
-			}
+			ask(0)
+			check.Equal(t, want, loads)
 		}
 		ask(time.Minute)
 		check.Elapse(59 * time.Second)
-		if ask(time.Minute); loads != 3 {
-			t.Errorf("%d loads within the time, want 3", loads)
-		}
+		ask(time.Minute)
+		check.Equal(t, 3, loads)
 		check.Elapse(2 * time.Second)
-		if ask(time.Minute); loads != 4 {
-			t.Errorf("%d loads after the time, want 4", loads)
-		}
-		if s := c.Stats(); s.Loads != 4 || s.Failures != 4 {
-			t.Errorf("stats %+v", s)
-		}
+		ask(time.Minute)
+		check.Equal(t, 4, loads)
+		s := c.Stats()
+		check.That(t, s.Loads == 4 && s.Failures == 4, "stats %+v", s)
 	})
 }
 
@@ -100,14 +92,10 @@ func TestLoadsOfSeveralQuestionsAreShared(t *testing.T) {
 		go cache.GetAll(t.Context(), c, []int{4}, load(nil, failed))
 		synctest.Wait()
 		got, err := cache.GetAll(t.Context(), c, []int{1, 2, 3}, func(_ context.Context, missing []int) (map[int]string, error) {
-			if !slices.Equal(missing, []int{3}) {
-				t.Errorf("asked for %v, which another caller loads", missing)
-			}
+			check.Equal(t, []int{3}, missing, "asked for")
 			return map[int]string{3: "three"}, nil
 		})
-		if err != nil || !maps.Equal(got, map[int]string{1: "one", 3: "three"}) {
-			t.Errorf("got %v, %v", got, err)
-		}
+		check.That(t, err == nil && maps.Equal(got, map[int]string{1: "one", 3: "three"}), "got %v, %v", got, err)
 		check.Elapse(time.Second)
 		if _, err := cache.Get(t.Context(), c, 4, 0, func(context.Context) (string, error) { return "", nil }); err != nil {
 			t.Errorf("a failure is remembered: %v", err)
@@ -121,9 +109,7 @@ func TestLoadsOfSeveralQuestionsAreShared(t *testing.T) {
 		defer cancel()
 		go cache.GetAll(t.Context(), c, []int{6}, load(nil, nil))
 		synctest.Wait()
-		if _, err := cache.GetAll(ctx, c, []int{6}, load(nil, nil)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v after the caller's time", err)
-		}
+		check.Error(t, context.DeadlineExceeded, check.ErrOf(cache.GetAll(ctx, c, []int{6}, load(nil, nil))))
 		check.Elapse(time.Minute) // until all calls have ended
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/simmatrix/store"
@@ -53,9 +54,7 @@ func TestErrorsSayWhatToDoNext(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Next(fmt.Errorf("doing: %w", c.err))
-			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-				t.Errorf("%q, want %q", got, c.want)
-			}
+			check.That(t, (got == "") == (c.want == "") && strings.Contains(got, c.want), "%q, want %q", got, c.want)
 		})
 	}
 }

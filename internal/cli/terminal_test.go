@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestProgressOnATerminalIsABar(t *testing.T) {
@@ -11,16 +13,13 @@ func TestProgressOnATerminalIsABar(t *testing.T) {
 	p.Step("searching", 1, 4)
 	p.Step("searching", 4, 4)
 	p.Tell("2 lines are left out")
-	if first := out.String(); !strings.HasPrefix(first, "\rsearching  25% |██████████  ") {
-		t.Errorf("%q does not begin with a quarter of a bar", first)
-	}
+	first := out.String()
+	check.That(t, strings.HasPrefix(first, "\rsearching  25% |██████████  "), "%q does not begin with a quarter of a bar", first)
 	var shown []string // a line is what follows the last return to its begin
 	for line := range strings.Lines(out.String()) {
 		shown = append(shown, line[strings.LastIndex(line, "\r")+1:])
 	}
-	if want := "searching 100% |" + strings.Repeat("█", 40) + "| (4/4)\n2 lines are left out\n"; strings.Join(shown, "") != want {
-		t.Errorf("%q, want %q", strings.Join(shown, ""), want)
-	}
+	check.Equal(t, "searching 100% |"+strings.Repeat("█", 40)+"| (4/4)\n2 lines are left out\n", strings.Join(shown, ""))
 }
 
 func TestProgressElsewhereIsLines(t *testing.T) {
@@ -33,7 +32,5 @@ func TestProgressElsewhereIsLines(t *testing.T) {
 	p.Step("writing", 0, 0)
 	p.Tell("%d lines are left out", 2)
 	want := "searching: 1 of 4\nsearching: 4 of 4\nreading: 7\nwriting\n2 lines are left out\n"
-	if out.String() != want {
-		t.Errorf("%q, want %q", out.String(), want)
-	}
+	check.Equal(t, want, out.String())
 }

@@ -59,14 +59,10 @@ func (c *client) do(tb testing.TB, method, path string, body any) (int, any) {
 		request.Header.Set("Content-Type", contentType)
 	}
 	response, err := c.http.Do(request)
-	if err != nil {
-		tb.Fatalf("%s %s: %v", method, path, err)
-	}
+	check.Must(tb, err == nil, "%s %s: %v", method, path, err)
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
-	if err != nil {
-		tb.Fatalf("%s %s: %v", method, path, err)
-	}
+	check.Must(tb, err == nil, "%s %s: %v", method, path, err)
 	if len(answer) == 0 || !strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
 		return response.StatusCode, string(answer)
 	}
@@ -81,9 +77,7 @@ func (c *client) do(tb testing.TB, method, path string, body any) (int, any) {
 func (c *client) ok(tb testing.TB, method, path string, body any) any {
 	tb.Helper()
 	status, answer := c.do(tb, method, path, body)
-	if status < 200 || status > 299 {
-		tb.Fatalf("%s %s %v: status %d, %v", method, path, body, status, answer)
-	}
+	check.Must(tb, status >= 200 && status <= 299, "%s %s %v: status %d, %v", method, path, body, status, answer)
 	return answer
 }
 
@@ -96,19 +90,15 @@ func (c *client) load(tb testing.TB, index string, properties map[string]any, do
 	})
 	var bulk strings.Builder
 	for _, d := range docs {
-		action, err := json.Marshal(map[string]any{"index": map[string]any{"_id": d.id}})
-		check.OK(tb, err)
-		source, err := json.Marshal(d.source)
-		check.OK(tb, err)
+		action := check.Got(json.Marshal(map[string]any{"index": map[string]any{"_id": d.id}}))(tb)
+		source := check.Got(json.Marshal(d.source))(tb)
 		bulk.Write(append(append(append(action, '\n'), source...), '\n'))
 	}
 	if len(docs) == 0 {
 		return
 	}
 	answer := c.ok(tb, "POST", "/"+index+"/_bulk?refresh=true", bulk.String())
-	if at(answer, "errors") != false {
-		tb.Fatalf("bulk: %v", answer)
-	}
+	check.Must(tb, at(answer, "errors") == false, "bulk: %v", answer)
 }
 
 // loaded is a document to load.
@@ -175,7 +165,6 @@ func corpus(index string) (docs []loaded) {
 // normalized returns v as it looks once it went through JSON.
 func normalized(tb testing.TB, v any) any {
 	tb.Helper()
-	data, err := json.Marshal(v)
-	check.OK(tb, err)
+	data := check.Got(json.Marshal(v))(tb)
 	return decodeJSON(data)
 }

@@ -87,8 +87,7 @@ func (c *comparison) load(t *testing.T, index string, properties map[string]any,
 	c.real.do(t, "DELETE", "/"+name, nil)
 	c.real.load(t, name, properties, docs...)
 	t.Cleanup(func() {
-		request, err := http.NewRequest(http.MethodDelete, c.real.base+"/"+name, http.NoBody)
-		check.OK(t, err)
+		request := check.Got(http.NewRequest(http.MethodDelete, c.real.base+"/"+name, http.NoBody))(t)
 		response, err := c.real.http.Do(request)
 		check.OK(t, err)
 		response.Body.Close()
@@ -135,9 +134,7 @@ func (c *comparison) search(t *testing.T, index string, query map[string]any, re
 // report logs how much was compared, and fails if nothing was.
 func (c *comparison) report(t *testing.T) {
 	t.Helper()
-	if c.compared == 0 {
-		t.Error("no score above 0 was compared")
-	}
+	check.That(t, c.compared != 0, "no score above 0 was compared")
 	t.Logf("%d scores compared, the largest relative difference is %.2g", c.compared, c.worst)
 }
 
@@ -251,9 +248,8 @@ func TestScriptedScoresAreThoseOfARealEngine(t *testing.T) {
 	c := newComparison(t)
 	probe := map[string]any{"query": saturated(1)}
 	if status, answer := c.real.do(t, "POST", "/"+c.prefix+"help/_search", probe); status != http.StatusOK {
-		if text := fmt.Sprint(answer); !strings.Contains(text, "script") {
-			t.Fatalf("status %d: %v", status, answer)
-		}
+		text := fmt.Sprint(answer)
+		check.Must(t, strings.Contains(text, "script"), "status %d: %v", status, answer)
 		t.Skip("the real engine runs no scripts")
 	}
 	for _, index := range Indices() {
@@ -346,9 +342,7 @@ func TestStatisticsAreThoseOfARealEngine(t *testing.T) {
 	c := newComparison(t)
 	terms := []string{"order", "parcel", "refund", "light", "nowhere", "w1", "order"}
 	for _, index := range []string{"help", "catalogue", "knowledge", "odd"} {
-		for _, o := range []map[string]any{
-			{"payloads": false}, {"fields": []string{"body"}},
-		} {
+		for _, o := range []map[string]any{{"payloads": false}, {"fields": []string{"body"}}} {
 			body := map[string]any{"doc": map[string]any{"body": terms, "title": terms}, "per_field_analyzer": map[string]any{"body": "keyword", "title": "keyword"}, "term_statistics": true, "positions": false, "offsets": false}
 			maps.Copy(body, o)
 			theirs, ours := c.both(t, "/"+c.prefix+index+"/_termvectors", body)

@@ -19,8 +19,7 @@ func isObject(answer any) bool {
 // refusal, and its hits come in descending order of finite scores.
 func FuzzSearchBody(f *testing.F) {
 	for _, q := range append(queriesOf("car hire park"), saturated(2)) {
-		body, err := json.Marshal(map[string]any{"query": q, "explain": true})
-		check.OK(f, err)
+		body := check.Got(json.Marshal(map[string]any{"query": q, "explain": true}))(f)
 		f.Add(body)
 	}
 	for _, body := range []string{
@@ -36,22 +35,17 @@ func FuzzSearchBody(f *testing.F) {
 		put("1", []byte(`{"body":"car hire. Cars park!","title":"one","tag":["a",2]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		status, answer := clientOf(e).do(t, "POST", "/toy/_search", string(body))
-		if !isObject(answer) || status != 200 && status != 400 && status != 413 {
-			t.Fatalf("status %d: %v", status, answer)
-		}
+		check.Must(t, isObject(answer) && (status == 200 || status == 400 || status == 413), "status %d: %v", status, answer)
 		last := math.Inf(1)
 		hits, _ := at(answer, "hits", "hits").([]any)
 		for _, h := range hits {
 			score, scored := at(h, "_score").(float64)
-			if scored && (score > last || score < 0) {
-				t.Fatalf("score %v after %v", score, last)
-			}
+			check.Must(t, !scored || score <= last && score >= 0, "score %v after %v", score, last)
 			if scored {
 				last = score
 			}
-			if explained, ok := at(h, "_explanation", "value").(float64); scored && ok && explained != score {
-				t.Fatalf("score %v is explained as %v", score, explained)
-			}
+			explained, ok := at(h, "_explanation", "value").(float64)
+			check.Must(t, !scored || !ok || explained == score, "score %v is explained as %v", score, explained)
 		}
 	})
 }
@@ -65,25 +59,20 @@ func FuzzBulkBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		e := NewEngine()
 		ix := e.create("toy", map[string]any{"properties": map[string]any{"body": text()}})
-		if _, answer := clientOf(e).do(t, "POST", "/toy/_bulk", body); !isObject(answer) {
-			t.Fatalf("answer %v", answer)
-		}
+		_, answer := clientOf(e).do(t, "POST", "/toy/_bulk", body)
+		check.Must(t, isObject(answer), "answer %v", answer)
 		for name, field := range ix.fields {
 			occurrences, pairs := 0, 0
 			for term, known := range field.terms {
 				n := len(known.list)
 				occurrences, pairs = occurrences+known.totalFreq, pairs+n
-				if n < 1 || n > len(ix.docs) {
-					t.Fatalf("%s:%s is counted in %d of %d documents", name, term, n, len(ix.docs))
-				}
+				check.Must(t, n >= 1 && n <= len(ix.docs), "%s:%s is counted in %d of %d documents", name, term, n, len(ix.docs))
 			}
 			if occurrences != field.tokens || pairs != field.sumDocFreq || field.docCount > len(ix.docs) {
 				t.Fatalf("%s: %d occurrences, %d pairs, %d documents, counted %+v", name, occurrences, pairs, len(ix.docs), field)
 			}
 		}
-		if len(ix.docs) != len(ix.known) {
-			t.Fatalf("%d documents, %d ids", len(ix.docs), len(ix.known))
-		}
+		check.Must(t, len(ix.docs) == len(ix.known), "%d documents, %d ids", len(ix.docs), len(ix.known))
 	})
 }
 
@@ -105,9 +94,7 @@ func FuzzAnalyze(f *testing.F) {
 				if token.Start < start || token.End < token.Start || token.End > utf16Len(text) || token.Position <= position || token.Position >= positions {
 					t.Fatalf("%s %q: token %+v after offset %d, position %d", name, text, token, start, position)
 				}
-				if token.Term == "" && name != "keyword" || !utf8.ValidString(token.Term) {
-					t.Fatalf("%s %q: term %q", name, text, token.Term)
-				}
+				check.Must(t, (token.Term != "" || name == "keyword") && utf8.ValidString(token.Term), "%s %q: term %q", name, text, token.Term)
 				start, position = token.End, token.Position
 			}
 		}
@@ -121,8 +108,7 @@ func FuzzMinimumShouldMatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, spec string, n int) {
 		n &= 1023
 		var got int
-		if refusal := caught(func() { got = minimumShouldMatch(spec, n) }); refusal == nil && got < 0 {
-			t.Fatalf("minimumShouldMatch(%q, %d) = %d", spec, n, got)
-		}
+		refusal := caught(func() { got = minimumShouldMatch(spec, n) })
+		check.Must(t, refusal != nil || got >= 0, "minimumShouldMatch(%q, %d) = %d", spec, n, got)
 	})
 }

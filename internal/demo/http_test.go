@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,7 +86,6 @@ func TestRefusalsNameTheCause(t *testing.T) {
 	check.Equal(t, 3.0, at(c.ok(t, "GET", "/toy/_count", nil), "count"))
 }
 
-// Only searches run at the same time.
 func TestADocumentIsNotStoredDuringSearches(t *testing.T) {
 	e := NewEngine()
 	c := clientOf(e)
@@ -113,9 +111,7 @@ func TestWeightsMultiplyScores(t *testing.T) {
 	car := scores(c.ok(t, "POST", "/toy/_search", `{"query":{"match":{"body":"car"}}}`))
 	got := scores(c.ok(t, "POST", "/toy/_search",
 		`{"query":{"function_score":{"query":{"match":{"body":"car"}},"functions":[{"filter":{"match":{"body":"hire"}},"weight":4}],"weight":2}}}`))
-	if len(got) != 2 || !near(got["1"], 8*car["1"]) || !near(got["2"], 2*car["2"]) {
-		t.Errorf("%v, without weights %v", got, car)
-	}
+	check.That(t, len(got) == 2 && near(got["1"], 8*car["1"]) && near(got["2"], 2*car["2"]), "%v, without weights %v", got, car)
 }
 
 func TestBodyHasToSayThatItIsJSON(t *testing.T) {
@@ -162,13 +158,11 @@ func TestBulkReportsEachItem(t *testing.T) {
 		"index 201 created <nil>", "index 409 <nil> version_conflict_engine_exception", "index 400 <nil> mapper_parsing_exception",
 		"index 400 <nil> strict_dynamic_mapping_exception", "index 400 <nil> mapper_parsing_exception", "index 201 created <nil>",
 	}
-	if diff := cmp.Diff(want, got); diff != "" || at(answer, "errors") != true {
-		t.Errorf("errors %v, items (-want +got):\n%s", at(answer, "errors"), diff)
-	}
+	diff := cmp.Diff(want, got)
+	check.That(t, diff == "" && at(answer, "errors") == true, "errors %v, items (-want +got):\n%s", at(answer, "errors"), diff)
 	for value, want := range map[string]float64{"x": 1, "3": 1, "true": 1, "y": 0} {
-		if n := at(c.ok(t, "POST", "/b/_count", `{"query":{"term":{"tag":"`+value+`"}}}`), "count"); n != want {
-			t.Errorf("%v documents with %q, want %v", n, value, want)
-		}
+		n := at(c.ok(t, "POST", "/b/_count", `{"query":{"term":{"tag":"`+value+`"}}}`), "count")
+		check.That(t, n == want, "%v documents with %q, want %v", n, value, want)
 	}
 	check.Equal(t, 2.0, at(c.ok(t, "GET", "/b/_count", nil), "count"))
 }
@@ -230,9 +224,8 @@ func TestSearchOptions(t *testing.T) {
 						steps = append(steps, part)
 					}
 				}
-				if got := at(answer, steps...); got != want {
-					t.Errorf("%s is %v, want %v", path, got, want)
-				}
+				got := at(answer, steps...)
+				check.That(t, got == want, "%s is %v, want %v", path, got, want)
 			}
 		})
 	}
@@ -260,15 +253,13 @@ func scrollDocuments(t *testing.T) {
 	}
 	check.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6"}, got)
 	check.Elapse(2 * time.Minute)
-	if status, _ := c.do(t, "POST", "/_search/scroll", map[string]any{"scroll_id": id}); status != http.StatusNotFound {
-		t.Errorf("an expired scroll answers with status %d, want 404", status)
-	}
+	status, _ := c.do(t, "POST", "/_search/scroll", map[string]any{"scroll_id": id})
+	check.That(t, status == http.StatusNotFound, "an expired scroll answers with status %d, want 404", status)
 	second := at(c.ok(t, "POST", "/s/_search?scroll=1m", nil), "_scroll_id")
 	freed := c.ok(t, "DELETE", "/_search/scroll", map[string]any{"scroll_id": []any{second}})
 	check.Equal(t, 1.0, at(freed, "num_freed"), freed)
-	if status, _ := c.do(t, "DELETE", "/_search/scroll", map[string]any{"scroll_id": second}); status != http.StatusNotFound {
-		t.Errorf("freeing twice: status %d, want 404", status)
-	}
+	status, _ = c.do(t, "DELETE", "/_search/scroll", map[string]any{"scroll_id": second})
+	check.That(t, status == http.StatusNotFound, "freeing twice: status %d, want 404", status)
 }
 
 func TestOpenScrollsAreBounded(t *testing.T) {
@@ -276,9 +267,8 @@ func TestOpenScrollsAreBounded(t *testing.T) {
 	for range maxScrolls {
 		c.ok(t, "POST", "/toy/_search?scroll=1m&size=1", nil)
 	}
-	if status, _ := c.do(t, "POST", "/toy/_search?scroll=1m&size=1", nil); status != http.StatusTooManyRequests {
-		t.Errorf("status %d, want 429", status)
-	}
+	status, _ := c.do(t, "POST", "/toy/_search?scroll=1m&size=1", nil)
+	check.That(t, status == http.StatusTooManyRequests, "status %d, want 429", status)
 }
 
 func TestEngineDescribesItsIndices(t *testing.T) {
@@ -289,38 +279,11 @@ func TestEngineDescribesItsIndices(t *testing.T) {
 		t.Errorf("GET /toy: %v", answer)
 	}
 	check.Equal(t, "1", at(c.ok(t, "GET", "/toy?flat_settings=true", nil), "toy", "settings", "index.number_of_shards"))
-	if v, _ := at(c.ok(t, "GET", "/", nil), "version", "number").(string); !strings.HasPrefix(v, "8.") {
-		t.Errorf("version %q", v)
-	}
+	v, _ := at(c.ok(t, "GET", "/", nil), "version", "number").(string)
+	check.That(t, strings.HasPrefix(v, "8."), "version %q", v)
 	for index, want := range map[string]int{"toy": 200, "elsewhere": 404} {
-		if status, _ := c.do(t, "HEAD", "/"+index, nil); status != want {
-			t.Errorf("HEAD /%s: status %d, want %d", index, status, want)
-		}
-	}
-}
-
-// A search sees a bulk request completely or not at all.
-func TestSearchesDuringWritesSeeWholeBulks(t *testing.T) {
-	c := newClient()
-	c.load(t, "w", map[string]any{"v": text()})
-	const pairs = 40
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for i := range pairs {
-			c.ok(t, "POST", "/w/_bulk", fmt.Sprintf("{\"index\":{\"_id\":\"a%d\"}}\n{\"v\":\"car\"}\n{\"index\":{\"_id\":\"b%d\"}}\n{\"v\":\"car\"}\n", i, i))
-		}
-	})
-	for range 3 {
-		wg.Go(func() {
-			for range pairs {
-				n, _ := at(c.ok(t, "POST", "/w/_search", `{"query":{"match":{"v":"car"}},"size":100}`), "hits", "total", "value").(float64)
-				check.Equal(t, 0, int(n)%2, n)
-			}
-		})
-	}
-	wg.Wait()
-	if n := at(c.ok(t, "GET", "/w/_count", nil), "count"); n != 2.0*pairs {
-		t.Errorf("%v documents, want %d", n, 2*pairs)
+		status, _ := c.do(t, "HEAD", "/"+index, nil)
+		check.That(t, status == want, "HEAD /%s: status %d, want %d", index, status, want)
 	}
 }
 
@@ -330,13 +293,11 @@ func TestTermVectorsOfDocumentsAreThoseOfTheirTexts(t *testing.T) {
 	answer := c.ok(t, "POST", "/_mtermvectors"+without,
 		`{"docs":[{"_index":"toy","_id":"1","fields":["body"]},{"_index":"toy","_id":"nobody","fields":["body"]}]}`)
 	check.Equal(t, 2., at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "term_freq"))
-	if got := at(answer, "docs", 0, "term_vectors", "title"); got != nil {
-		t.Errorf("a field that was not asked for: %v", got)
-	}
+	got := at(answer, "docs", 0, "term_vectors", "title")
+	check.That(t, got == nil, "a field that was not asked for: %v", got)
 	check.Equal(t, false, at(answer, "docs", 1, "found"))
-	if got := at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "tokens"); got != nil {
-		t.Errorf("positions that were not asked for: %v", got)
-	}
+	got = at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "tokens")
+	check.That(t, got == nil, "positions that were not asked for: %v", got)
 	answer = c.ok(t, "POST", "/_mtermvectors"+strings.Replace(without, "positions=false", "positions=true", 1),
 		`{"docs":[{"_index":"toy","_id":"1","fields":["body"]}]}`)
 	want := any([]any{map[string]any{"position": 0.}, map[string]any{"position": 2.}})
@@ -348,17 +309,14 @@ func TestHitsAreNamedByNumbers(t *testing.T) {
 	names := `{"query":{"match":{"body":"car"}},"_source":false,"stored_fields":"_none_","docvalue_fields":["_seq_no"]}`
 	answer := c.ok(t, "POST", "/toy/_search", names)
 	number := best(answer, "fields", "_seq_no", 0)
-	if id := best(answer, "_id"); id != nil || number == nil {
-		t.Fatalf("named by the id %v and the number %v", id, number)
-	}
+	id := best(answer, "_id")
+	check.Must(t, id == nil && number != nil, "named by the id %v and the number %v", id, number)
 	want := best(c.ok(t, "POST", "/toy/_search", `{"query":{"match":{"body":"car"}}}`), "_id")
 	page := fmt.Sprintf(`{"query":{"bool":{"filter":[{"terms":{"_seq_no":[%v]}},{"term":{"_index":"toy"}}]}}}`, number)
-	if got := at(c.ok(t, "POST", "/toy/_search", page), "hits", "hits"); len(got.([]any)) != 1 || at(got, 0, "_id") != want {
-		t.Errorf("number %v is of %v, want %v", number, got, want)
-	}
+	got := at(c.ok(t, "POST", "/toy/_search", page), "hits", "hits")
+	check.That(t, len(got.([]any)) == 1 && at(got, 0, "_id") == want, "number %v is of %v, want %v", number, got, want)
 	vectors := c.ok(t, "POST", "/_mtermvectors?positions=false&offsets=false&payloads=false&term_statistics=false&field_statistics=true",
 		`{"docs":[{"_index":"toy","_id":"1","fields":["body"]}]}`)
-	if n := at(vectors, "docs", 0, "term_vectors", "body", "field_statistics", "sum_ttf"); n == nil {
-		t.Error("no statistics of the field")
-	}
+	n := at(vectors, "docs", 0, "term_vectors", "body", "field_statistics", "sum_ttf")
+	check.That(t, n != nil, "no statistics of the field")
 }

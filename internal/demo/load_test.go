@@ -13,7 +13,7 @@ import (
 // loadHelp loads the help center as terms into an index of that name.
 func loadHelp(tb testing.TB, e *Engine, name string, f Field) {
 	tb.Helper()
-	if err := e.Load(name, map[string]Field{"body": f}, func(yield func(string, map[string]map[string]int) bool) {
+	check.OK(tb, e.Load(name, map[string]Field{"body": f}, func(yield func(string, map[string]map[string]int) bool) {
 		for _, d := range Docs("help") {
 			freqs := map[string]int{}
 			tokens, _ := analyzers()["english"](d.Body)
@@ -24,9 +24,7 @@ func loadHelp(tb testing.TB, e *Engine, name string, f Field) {
 				return
 			}
 		}
-	}); err != nil {
-		tb.Fatal(err)
-	}
+	}))
 }
 
 func englishTerms(text string) ([]Token, error) {
@@ -47,9 +45,7 @@ func TestDocumentsThatComeAsTermsScoreAsTheirTexts(t *testing.T) {
 		got, want := loadedClient.ok(t, "POST", "/help/_search", body), c.ok(t, "POST", "/help/_search", body)
 		check.Equal(t, ids(want), ids(got), q.Text)
 		for id, score := range scores(got) {
-			if !near(scores(want)[id], score) {
-				t.Errorf("%s: %s has %v, want %v", q.Text, id, score, scores(want)[id])
-			}
+			check.That(t, near(scores(want)[id], score), "%s: %s has %v, want %v", q.Text, id, score, scores(want)[id])
 		}
 	}
 	for path, body := range map[string]any{
@@ -72,9 +68,8 @@ func TestLoadedFieldsHaveTheirOwnParameters(t *testing.T) {
 	e := NewEngine()
 	loadHelp(t, e, "flat", Field{englishTerms, 0, 0.75, 1})
 	found := scores(clientOf(e).ok(t, "POST", "/flat/_search", `{"query":{"term":{"body":"card"}}}`))
-	if of := slices.Collect(maps.Values(found)); len(of) < 2 || slices.Min(of) != slices.Max(of) {
-		t.Errorf("k1 = 0: %v", found)
-	}
+	of := slices.Collect(maps.Values(found))
+	check.That(t, len(of) >= 2 && slices.Min(of) == slices.Max(of), "k1 = 0: %v", found)
 }
 
 func TestSearchReportsWhatItCannotRun(t *testing.T) {
@@ -89,13 +84,11 @@ func TestSearchReportsWhatItCannotRun(t *testing.T) {
 	} {
 		check.Message(t, want, e.Check(fields, []byte(body)), body)
 	}
-	if err := e.Check(fields, []byte(`{"query":{"term":{"body":"card"}}}`)); err != nil {
-		t.Error(err)
-	}
+	err := e.Check(fields, []byte(`{"query":{"term":{"body":"card"}}}`))
+	check.OK(t, err)
 	loadHelp(t, e, "help", fields["body"])
-	if err := e.Load("help", nil, func(func(string, map[string]map[string]int) bool) {}); err == nil {
-		t.Error("an index of that name was there before")
-	}
+	err = e.Load("help", nil, func(func(string, map[string]map[string]int) bool) {})
+	check.That(t, err != nil, "an index of that name was there before")
 }
 
 // Who asks for the state of a document has to be told it, as the mode soft and
@@ -104,11 +97,7 @@ func TestHitsSayTheirStateWhereItIsWanted(t *testing.T) {
 	c := newClient()
 	c.load(t, "toy", map[string]any{"body": text()}, loaded{"a", map[string]any{"body": "car"}}, loaded{"b", map[string]any{"body": "car park"}})
 	asked := c.ok(t, "POST", "/toy/_search", `{"query":{"match":{"body":"park"}},"version":true,"seq_no_primary_term":true}`)
-	if best(asked, "_seq_no") != 1. || best(asked, "_primary_term") != 1. || best(asked, "_version") != 1. {
-		t.Errorf("%v", asked)
-	}
+	check.That(t, best(asked, "_seq_no") == 1. && best(asked, "_primary_term") == 1. && best(asked, "_version") == 1., "%v", asked)
 	asked = c.ok(t, "POST", "/toy/_search", `{"query":{"match":{"body":"park"}}}`)
-	if best(asked, "_seq_no") != nil || best(asked, "_version") != nil {
-		t.Errorf("not asked for: %v", asked)
-	}
+	check.That(t, best(asked, "_seq_no") == nil && best(asked, "_version") == nil, "not asked for: %v", asked)
 }

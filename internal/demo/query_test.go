@@ -2,7 +2,6 @@ package demo
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -82,9 +81,7 @@ func TestPositionsCountRemovedWords(t *testing.T) {
 				got = append(got, n)
 			}
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", body, got, want)
-		}
+		check.Equal(t, want, got, body)
 	}
 }
 
@@ -95,8 +92,7 @@ func TestScriptsAreRefusedAsClustersMay(t *testing.T) {
 		`{"query":{"match_all":{}}}`: http.StatusOK,
 		`{"query":{"script_score":{"query":{"match_all":{}},"script":{"source":"` + ScriptProbe + `","params":{"a":1}}}}}`: http.StatusBadRequest,
 	} {
-		if status, answer := clientOf(e).do(t, "POST", "/_search", body); status != want {
-			t.Errorf("%s: status %d, want %d: %v", body, status, want, answer)
-		}
+		status, answer := clientOf(e).do(t, "POST", "/_search", body)
+		check.That(t, status == want, "%s: status %d, want %d: %v", body, status, want, answer)
 	}
 }

@@ -45,9 +45,7 @@ func TestSlicesHoldEachDocumentOnce(t *testing.T) {
 	var got []string
 	for id := range 3 {
 		part := scrolled(t, c, "n", map[string]any{"slice": map[string]any{"id": id, "max": 3}})
-		if len(part) == 0 || len(part) == 500 {
-			t.Errorf("%d documents in slice %d", len(part), id)
-		}
+		check.That(t, len(part) != 0 && len(part) != 500, "%d documents in slice %d", len(part), id)
 		got = append(got, part...)
 	}
 	slices.Sort(got)
@@ -75,14 +73,11 @@ func TestRandomScoresFindAShare(t *testing.T) {
 		}
 		check.Equal(t, got, found(least, 1))
 	}
-	if slices.Equal(found(0.5, 1), found(0.5, 2)) {
-		t.Error("another seed finds the same")
-	}
+	check.That(t, !slices.Equal(found(0.5, 1), found(0.5, 2)), "another seed finds the same")
 	answer := c.ok(t, "POST", "/n/_search", map[string]any{"query": share(0.9, 3), "explain": true})
 	score, explained := best(answer, "_score"), best(answer, "_explanation", "value")
-	if s, ok := score.(float64); !ok || s < 0.9 || s >= 1 || explained != score {
-		t.Errorf("score %v, explained as %v", score, explained)
-	}
+	s, ok := score.(float64)
+	check.That(t, ok && s >= 0.9 && s < 1 && explained == score, "score %v, explained as %v", score, explained)
 }
 
 func TestOtherRandomScoresAreRefused(t *testing.T) {
@@ -96,8 +91,7 @@ func TestOtherRandomScoresAreRefused(t *testing.T) {
 		"no object":        `"random_score":1,"boost_mode":"replace"`,
 		"a malformed seed": `"random_score":{"seed":-1,"field":"_seq_no"},"boost_mode":"replace"`,
 	} {
-		if status, answer := c.do(t, "POST", "/toy/_search", `{"query":{"function_score":{"query":{"match_all":{}},`+query+`}}}`); status != http.StatusBadRequest {
-			t.Errorf("%s: status %d, %v", name, status, answer)
-		}
+		status, answer := c.do(t, "POST", "/toy/_search", `{"query":{"function_score":{"query":{"match_all":{}},`+query+`}}}`)
+		check.That(t, status == http.StatusBadRequest, "%s: status %d, %v", name, status, answer)
 	}
 }

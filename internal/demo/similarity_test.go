@@ -22,9 +22,7 @@ func TestLengthsRoundDownByLessThanAnEighthAndKeepTheirOrder(t *testing.T) {
 	last := 0
 	for n := range 100_000 {
 		q := quantizedLength(n)
-		if q > n || 8*(n-q) > n || q < last || quantizedLength(q) != q {
-			t.Fatalf("quantizedLength(%d) = %d after %d", n, q, last)
-		}
+		check.Must(t, q <= n && 8*(n-q) <= n && q >= last && quantizedLength(q) == q, "quantizedLength(%d) = %d after %d", n, q, last)
 		last = q
 	}
 }
@@ -78,9 +76,7 @@ func TestScoresFollowBM25ByHand(t *testing.T) {
 		got := scores(c.ok(t, "POST", "/toy/_search", `{"query":`+tt.query+`}`))
 		check.Equal(t, len(tt.want), len(got), name, got, tt.want)
 		for id, want := range tt.want {
-			if !near(got[id], want) {
-				t.Errorf("%s: document %s scores %v, want %v", name, id, got[id], want)
-			}
+			check.That(t, near(got[id], want), "%s: document %s scores %v, want %v", name, id, got[id], want)
 		}
 	}
 }
@@ -101,14 +97,10 @@ func TestExplanationLeadsToTheScore(t *testing.T) {
 		"b":           {at(term, "details", 2, "details", 2, "value"), .75},
 		"dl":          {at(term, "details", 2, "details", 3, "value"), 4.},
 	} {
-		if values[0] != values[1] {
-			t.Errorf("%s = %v, want %v", name, values[0], values[1])
-		}
+		check.That(t, values[0] == values[1], "%s = %v, want %v", name, values[0], values[1])
 	}
 }
 
-// Every query has to explain each hit with exactly its score, and no other
-// document.
 func TestExplanationsAgreeWithScores(t *testing.T) {
 	e := NewEngine()
 	ix := e.create("help", map[string]any{"properties": map[string]any{"title": text(), "body": text()}})
@@ -122,9 +114,7 @@ func TestExplanationsAgreeWithScores(t *testing.T) {
 		found := map[int]float32{}
 		last := -1
 		for _, h := range q.hits(ix) {
-			if h.doc <= last {
-				t.Fatalf("%v: document %d after %d", body, h.doc, last)
-			}
+			check.Must(t, h.doc > last, "%v: document %d after %d", body, h.doc, last)
 			found[h.doc], last = h.score, h.doc
 		}
 		for doc := range ix.docs {

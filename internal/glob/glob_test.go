@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestPatternMatchesTheWholeName(t *testing.T) {
@@ -33,9 +35,7 @@ func TestPatternMatchesTheWholeName(t *testing.T) {
 		{"a?c", "abc", false}, // only * is a wildcard
 		{"t*", "über", false},
 	} {
-		if got := Match(tt.pattern, tt.name); got != tt.want {
-			t.Errorf("%q matches %q: %v, want %v", tt.pattern, tt.name, got, tt.want)
-		}
+		check.Equal(t, tt.want, Match(tt.pattern, tt.name), tt.pattern, tt.name)
 	}
 }
 
@@ -55,12 +55,10 @@ func FuzzMatchAgreesWithRegexp(f *testing.F) {
 		if len(pattern) > 100 || !utf8.ValidString(pattern) || !utf8.ValidString(name) || !utf8.ValidString(filler) {
 			t.Skip("regexp reads invalid bytes in its own way")
 		}
-		if got, want := Match(pattern, name), oracle(pattern).MatchString(name); got != want {
-			t.Fatalf("%q matches %q: %v, want %v", pattern, name, got, want)
-		}
+		got, want := Match(pattern, name), oracle(pattern).MatchString(name)
+		check.Must(t, got == want, "%q matches %q: %v, want %v", pattern, name, got, want)
 		// What a matching pattern stands for matches too.
-		if instance := strings.ReplaceAll(name, "*", filler); Match(pattern, name) && !Match(pattern, instance) {
-			t.Fatalf("%q covers %q but not its instance %q", pattern, name, instance)
-		}
+		instance := strings.ReplaceAll(name, "*", filler)
+		check.Must(t, !Match(pattern, name) || Match(pattern, instance), "%q covers %q but not its instance %q", pattern, name, instance)
 	})
 }

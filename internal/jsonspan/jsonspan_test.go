@@ -3,11 +3,11 @@ package jsonspan_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
@@ -41,33 +41,24 @@ func TestPlacesOfMembersAndElements(t *testing.T) {
 		return err
 	})
 	want := `a="a" 0=1 bc="b\u0063" value=[1, {"b\u0063":null}] d="d" value="e"`
-	if joined := strings.Join(got, " "); err != nil || joined != want || !r.End() {
-		t.Errorf("%s, %v; want %s", joined, err, want)
-	}
+	joined := strings.Join(got, " ")
+	check.That(t, err == nil && joined == want && r.End(), "%s, %v; want %s", joined, err, want)
 }
 
 func TestOtherKindsAndBrokenTextsAreErrors(t *testing.T) {
 	ignore := func(_, _ []byte) error { return nil }
 	for _, text := range []string{`[]`, `"a"`, `1`} {
-		if err := jsonspan.Members([]byte(text), ignore); !errors.Is(err, jsonspan.ErrKind) {
-			t.Errorf("%s: %v", text, err)
-		}
+		check.Error(t, jsonspan.ErrKind, jsonspan.Members([]byte(text), ignore), text)
 	}
-	if err := jsonspan.Elements([]byte(`{}`), func([]byte) error { return nil }); !errors.Is(err, jsonspan.ErrKind) {
-		t.Errorf("an object as a list: %v", err)
-	}
+	check.Error(t, jsonspan.ErrKind, jsonspan.Elements([]byte(`{}`), func([]byte) error { return nil }), "an object as a list")
 	for _, text := range []string{``, `{"a":`, `{"a":1,"a":2}`, `{"a"}`, `{"a":01}`} {
-		if jsonspan.Members([]byte(text), ignore) == nil {
-			t.Errorf("%q is read", text)
-		}
+		check.That(t, jsonspan.Members([]byte(text), ignore) != nil, "%q is read", text)
 	}
 }
 
 func TestSpans(t *testing.T) {
 	outer, inner := jsonspan.Span{Start: 2, End: 9}, jsonspan.Span{Start: 2, End: 5}
-	if !outer.Holds(inner) || inner.Holds(outer) || outer.Len() != 7 || outer.IsZero() || !(jsonspan.Span{}).IsZero() {
-		t.Error("spans hold others, or not")
-	}
+	check.That(t, outer.Holds(inner) && !inner.Holds(outer) && outer.Len() == 7 && !outer.IsZero() && (jsonspan.Span{}).IsZero(), "spans hold others, or not")
 }
 
 // FuzzMembers holds what is read against encoding/json, and an edit of nothing
@@ -95,17 +86,12 @@ func FuzzMembers(f *testing.F) {
 		if err := json.Unmarshal(text, &want); err != nil {
 			t.Fatalf("%q is read, but encoding/json says %v", text, err)
 		}
-		if len(want) != len(got) {
-			t.Fatalf("%q: %d members, want %d", text, len(got), len(want))
-		}
+		check.Must(t, len(want) == len(got), "%q: %d members, want %d", text, len(got), len(want))
 		for name, value := range want {
-			if got[name] != string(value) {
-				t.Errorf("%q: member %q is %q, want %q", text, name, got[name], value)
-			}
+			check.Equal(t, string(value), got[name], text, name, value)
 		}
-		if same := jsonspan.AppendEdited(nil, text, 0, len(text), edits); !bytes.Equal(same, text) || !bytes.Equal(text, before) {
-			t.Errorf("%q became %q", text, same)
-		}
+		same := jsonspan.AppendEdited(nil, text, 0, len(text), edits)
+		check.That(t, bytes.Equal(same, text) && bytes.Equal(text, before), "%q became %q", text, same)
 	})
 }
 

@@ -7,12 +7,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // whole is an answer.
 const wholeOf = `{"responses":[]}`
 
-// What is held of all answers together is bounded, and given back.
 func TestAnswersAreHeldWithinTheMemory(t *testing.T) {
 	const limit = 4 * MaxAnswer
 	sizes := []int{0, 1, firstRead - 1, firstRead, firstRead + 1, MaxAnswer, MaxAnswer + 1, MaxAnswer + firstRead, 3 * MaxAnswer}
@@ -24,9 +25,7 @@ func TestAnswersAreHeldWithinTheMemory(t *testing.T) {
 			body := bytes.Repeat([]byte("x"), size)
 			res := &http.Response{ContentLength: -1, Body: io.NopCloser(bytes.NewReader(body))}
 			answer, err := (&Recipient{Name: "one"}).Whole(memory, res)
-			if held() > min(limit/2-taken, MaxAnswer+1) {
-				t.Errorf("%d bytes, %d taken: %d are held", size, taken, held())
-			}
+			check.That(t, held() <= min(limit/2-taken, MaxAnswer+1), "%d bytes, %d taken: %d are held", size, taken, held())
 			var want error
 			switch {
 			case taken == limit/2, taken > 0 && size >= leastRead:
@@ -34,27 +33,18 @@ func TestAnswersAreHeldWithinTheMemory(t *testing.T) {
 			case size > MaxAnswer:
 				want = ErrTooLarge
 			}
-			if !errors.Is(err, want) || err != nil && want == nil {
-				t.Errorf("%d bytes, %d taken: error %v, want %v", size, taken, err, want)
-			}
-			if err == nil && !bytes.Equal(answer, body) {
-				t.Errorf("%d bytes: held %d", size, len(answer))
-			}
+			check.That(t, errors.Is(err, want) && (err == nil || want != nil), "%d bytes, %d taken: error %v, want %v", size, taken, err, want)
+			check.That(t, err != nil || bytes.Equal(answer, body), "%d bytes: held %d", size, len(answer))
 			got, err := io.ReadAll(res.Body)
-			if err != nil || !bytes.Equal(got, body) {
-				t.Errorf("%d bytes: %d are left, %v", size, len(got), err)
-			}
+			check.That(t, err == nil && bytes.Equal(got, body), "%d bytes: %d are left, %v", size, len(got), err)
 			for range 2 { // a body may be closed twice
-				if err := res.Body.Close(); err != nil || held() != 0 {
-					t.Errorf("%d bytes: %d are held behind the end, %v", size, held(), err)
-				}
+				err := res.Body.Close()
+				check.That(t, err == nil && held() == 0, "%d bytes: %d are held behind the end, %v", size, held(), err)
 			}
 		}
 	}
 }
 
-// An answer that was looked at for failures is held once, also where it was too
-// long for that.
 func TestAnAnswerIsNotHeldTwice(t *testing.T) {
 	for _, c := range []struct {
 		answer string
@@ -72,12 +62,8 @@ func TestAnAnswerIsNotHeldTwice(t *testing.T) {
 		if !errors.Is(err, c.want) || err != nil && c.want == nil || !errors.Is(errAgain, err) || len(first) != len(again) {
 			t.Errorf("held %d bytes, %v, then %d, %v", len(first), err, len(again), errAgain)
 		}
-		if err == nil && (string(again) != c.answer || &first[0] != &again[0]) {
-			t.Errorf("held %s", again)
-		}
-		if held() != c.held {
-			t.Errorf("%d bytes are counted, want %d", held(), c.held)
-		}
+		check.That(t, err != nil || string(again) == c.answer && &first[0] == &again[0], "held %s", again)
+		check.Equal(t, c.held, held())
 		if got, err := io.ReadAll(res.Body); err != nil || string(got) != c.answer {
 			t.Errorf("%d bytes are left, %v", len(got), err)
 		}
@@ -87,7 +73,6 @@ func TestAnAnswerIsNotHeldTwice(t *testing.T) {
 	}
 }
 
-// What goes out in the place of an answer counts until the client has it.
 func TestWhatIsWrittenOfAnAnswerIsHeld(t *testing.T) {
 	memory, client := New(128<<20), new(Recipient)
 	held := func() int64 { return memory.Stats(Answer).Held }
@@ -96,20 +81,14 @@ func TestWhatIsWrittenOfAnAnswerIsHeld(t *testing.T) {
 		io.Reader
 		io.Closer
 	}{strings.NewReader(wholeOf), closerFunc(func() error { closed = true; return nil })}}
-	if _, err := client.Whole(memory, res); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, check.ErrOf(client.Whole(memory, res)))
 	out := append(make([]byte, 0, 100), "{}"...)
 	client.Replace(memory, res, out)
-	if held() != 100 {
-		t.Errorf("%d bytes are counted", held())
-	}
-	if got, err := io.ReadAll(res.Body); err != nil || string(got) != "{}" {
-		t.Errorf("read %q, %v", got, err)
-	}
-	if err := res.Body.Close(); err != nil || !closed || held() != 0 {
-		t.Errorf("%v, closed %v, %d bytes are counted", err, closed, held())
-	}
+	check.Equal(t, 100, held())
+	got, err := io.ReadAll(res.Body)
+	check.That(t, err == nil && string(got) == "{}", "read %q, %v", got, err)
+	err = res.Body.Close()
+	check.That(t, err == nil && closed && held() == 0, "%v, closed %v, %d bytes are counted", err, closed, held())
 }
 
 type closerFunc func() error

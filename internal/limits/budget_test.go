@@ -34,13 +34,10 @@ func TestNoClientTakesMoreThanItLeaves(t *testing.T) {
 				}
 			}
 			for i, h := range holds {
-				if h.bytes != want {
-					t.Errorf("client %d holds %d of 120, want %d", i, h.bytes, want)
-				}
+				check.Equal(t, want, h.bytes, "client", i)
 			}
-			if n := most(b, "another"); n < want/2 {
-				t.Errorf("another one gets %d", n)
-			}
+			n := most(b, "another")
+			check.That(t, n >= want/2, "another one gets %d", n)
 		})
 	}
 }
@@ -49,31 +46,20 @@ func TestBytesAreGivenBack(t *testing.T) {
 	b := New(100)
 	h := b.Hold(SearchBody, "a")
 	other := b.Hold(Answer, "a")
-	if !h.Take(20) || !other.Take(30) {
-		t.Fatal("half of the budget is not to be had")
-	}
-	if other.Take(1) {
-		t.Error("a client got more than half through two holds")
-	}
+	check.Must(t, h.Take(20) && other.Take(30), "half of the budget is not to be had")
+	check.That(t, !other.Take(1), "a client got more than half through two holds")
 	other.Add(60) // in memory, allowed or not
-	if held := b.Stats(Answer); held != (Stats{Held: 90, Refused: 1}) {
-		t.Errorf("answers: %+v", held)
-	}
+	held := b.Stats(Answer)
+	check.That(t, held == (Stats{Held: 90, Refused: 1}), "answers: %+v", held)
 	other.Give(60)
 	other.Release()
 	h.Release()
 	h.Release()
 	for _, k := range Kinds() {
-		if held := b.Stats(k).Held; held != 0 {
-			t.Errorf("%d bytes of %s are held at the end", held, k)
-		}
+		check.Equal(t, 0, b.Stats(k).Held, k)
 	}
-	if len(b.clients) != 0 {
-		t.Errorf("clients are remembered: %v", b.clients)
-	}
-	if n := most(b, "a"); n != 50 {
-		t.Errorf("then a client gets %d, want 50", n)
-	}
+	check.Equal(t, 0, len(b.clients), "clients are remembered", b.clients)
+	check.Equal(t, 50, most(b, "a"), "then a client gets")
 }
 
 func TestMemoryIsTrimmedAfterPeaksOnceAMinute(t *testing.T) {
@@ -104,22 +90,16 @@ func TestMemoryIsTrimmedAfterPeaksOnceAMinute(t *testing.T) {
 		cancel()
 		<-ended
 		want := []time.Duration{time.Second, time.Second + trimPause, 10*time.Minute + 2*time.Second}
-		if fmt.Sprint(trims) != fmt.Sprint(want) {
-			t.Errorf("trimmed at %v, want %v", trims, want)
-		}
+		check.Equal(t, fmt.Sprint(want), fmt.Sprint(trims), "trimmed at", trims, want)
 	})
 }
 
 func TestResizedBudgetKeepsWhatIsHeld(t *testing.T) {
 	b := New(100)
 	h := b.Hold(SearchBody, "a")
-	if !h.Take(50) {
-		t.Fatal("half of the limit is refused")
-	}
-	if b.Resize(60); h.Take(1) || b.Stats(SearchBody).Held != 50 {
-		t.Errorf("more is taken, or %d bytes are held", b.Stats(SearchBody).Held)
-	}
-	if b.Resize(200); !h.Take(50) {
-		t.Error("half of the new limit is refused")
-	}
+	check.Must(t, h.Take(50), "half of the limit is refused")
+	b.Resize(60)
+	check.That(t, !h.Take(1) && b.Stats(SearchBody).Held == 50, "more is taken, or %d bytes are held", b.Stats(SearchBody).Held)
+	b.Resize(200)
+	check.That(t, h.Take(50), "half of the new limit is refused")
 }

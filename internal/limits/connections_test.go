@@ -70,9 +70,7 @@ func served(t *testing.T, limit int, h http.HandlerFunc) (p pipes, log *bytes.Bu
 	go func() { ended <- server.Serve(l) }()
 	t.Cleanup(func() {
 		_ = server.Close()
-		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
+		check.Error(t, http.ErrServerClosed, <-ended)
 	})
 	return p, log
 }
@@ -104,18 +102,13 @@ func TestConnectionThatIsSilentForLongestMakesRoom(t *testing.T) {
 			idle[i] = p.connect("10.0.0.1")
 		}
 		for _, i := range []int{0, 1, 2, 0} {
-			if !send(idle[i], whole) || !answered(idle[i]) {
-				t.Fatalf("connection %d got no answer", i)
-			}
+			check.Must(t, send(idle[i], whole) && answered(idle[i]), "connection %d got no answer", i)
 			synctest.Wait() // until the server takes it as idle
 		}
-		if other := p.connect("10.0.0.2"); !send(other, whole) || !answered(other) {
-			t.Error("a new client got no answer")
-		}
+		other := p.connect("10.0.0.2")
+		check.That(t, send(other, whole) && answered(other), "a new client got no answer")
 		for i, c := range idle {
-			if open := send(c, whole) && answered(c); open != (i != 1) {
-				t.Errorf("connection %d is open: %t", i, open)
-			}
+			check.Equal(t, i != 1, send(c, whole) && answered(c), "connection", i)
 		}
 	})
 }
@@ -173,24 +166,18 @@ func TestConnectionsThatOneClientHoldsMakeRoomForAnother(t *testing.T) {
 				go func() { send(other, whole); got <- answered(other) }()
 				check.Elapse(length / 2)
 				served := len(got) > 0
-				if served != (tt.greedy != "") {
-					t.Errorf("another client is served: %t", served)
-				}
+				check.Equal(t, tt.greedy != "", served, "another client is served")
 				for i, c := range held {
 					_ = c.SetDeadline(time.Now())
-					if _, err := c.Read(make([]byte, 1)); errors.Is(err, io.EOF) != (tt.greedy != "" && i == 0) {
-						t.Errorf("connection %d: %v", i, err)
-					}
+					_, err := c.Read(make([]byte, 1))
+					check.That(t, errors.Is(err, io.EOF) == (tt.greedy != "" && i == 0), "connection %d: %v", i, err)
 					_ = c.Close()
 				}
-				if !<-got {
-					t.Error("another client got no answer in the end")
-				}
+				check.That(t, <-got, "another client got no answer in the end")
 				holding.Wait()
 				check.Elapse(length) // which handlers may still take
-				if text := log.String(); strings.Contains(text, "client=") != (tt.greedy != "") || !strings.Contains(text, tt.greedy) {
-					t.Errorf("the log says %s", text)
-				}
+				text := log.String()
+				check.That(t, strings.Contains(text, "client=") == (tt.greedy != "") && strings.Contains(text, tt.greedy), "the log says %s", text)
 			})
 		})
 	}
@@ -205,9 +192,7 @@ func TestClientsAreToldApartByTheirAddresses(t *testing.T) {
 		"[fe80::1%eth0]:1":         "fe80::/64",
 		"@":                        "@", // a Unix socket
 	} {
-		if got := Client(remote); got != want {
-			t.Errorf("%s: got %s, want %s", remote, got, want)
-		}
+		check.Equal(t, want, Client(remote), remote)
 	}
 }
 
@@ -226,17 +211,12 @@ func TestBusyConnectionsAreNotLookedAtForEachRequest(t *testing.T) {
 			victim, _, _ := l.takePlace()
 			return victim == nil
 		}
-		if !isFair() {
-			t.Fatal("a connection on which nothing is late is closed")
-		}
+		check.Must(t, isFair(), "a connection on which nothing is late is closed")
 		for _, c := range all {
 			c.arriving.Store(time.Now().Add(-2 * LateAfter).UnixNano())
 		}
-		if !isFair() {
-			t.Error("they are looked at again at once")
-		}
-		if check.Elapse(rebalanceEvery); isFair() {
-			t.Error("they are not looked at again")
-		}
+		check.That(t, isFair(), "they are looked at again at once")
+		check.Elapse(rebalanceEvery)
+		check.That(t, !isFair(), "they are not looked at again")
 	})
 }

@@ -7,9 +7,10 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
-// A gzip reader that waits for its next stream keeps nothing of the last one.
 func TestPooledGzipReaderKeepsNoBody(t *testing.T) {
 	var pool Gunzip
 	hold := New(128<<20).Hold(SearchBody, "")
@@ -19,9 +20,7 @@ func TestPooledGzipReaderKeepsNoBody(t *testing.T) {
 		n := copy(raw[:], gzipped(t, "{}"))
 		runtime.AddCleanup(raw, func(c chan struct{}) { close(c) }, freed)
 		body, err := pool.Read(raw[:n], hold, 100)
-		if string(body) != "{}" || err != nil {
-			t.Fatalf("got %q, %v", body, err)
-		}
+		check.Must(t, string(body) == "{}" && err == nil, "got %q, %v", body, err)
 	}()
 	gz, _ := pool.readers.Get().(*gzip.Reader) // keeps the pool from dropping it
 	runtime.GC()
@@ -33,9 +32,8 @@ func TestPooledGzipReaderKeepsNoBody(t *testing.T) {
 	if gz != nil { // with the race detector a pool drops some
 		pool.readers.Put(gz)
 	}
-	if got, err := pool.Read([]byte(gzipped(t, "x")), hold, 100); err != nil || string(got) != "x" {
-		t.Errorf("then it reads %q, %v", got, err)
-	}
+	got, err := pool.Read([]byte(gzipped(t, "x")), hold, 100)
+	check.That(t, err == nil && string(got) == "x", "then it reads %q, %v", got, err)
 }
 
 func gzipped(t *testing.T, text string) string {

@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // A node may answer early; then the transport reads the body on while the
@@ -16,15 +18,13 @@ func TestABodyIsReadOnAfterItsHandlerHasEnded(t *testing.T) {
 	hold := New(1<<20).Hold(SearchBody, "a")
 	r := httptest.NewRequest(http.MethodPost, "/", out)
 	a := NewArriving(httptest.NewRecorder(), r, time.Millisecond, time.Minute, nil, hold)
-	if _, err := a.Take(r, hold, 1<<10); !errors.Is(err, ErrSlow) {
-		t.Fatal(err)
-	}
+	_, err := a.Take(r, hold, 1<<10)
+	check.Must(t, errors.Is(err, ErrSlow), "%v", err)
 	a.Free()
 	go func() { _, _ = in.Write([]byte("late")) }()
 	p := make([]byte, 8)
-	if n, err := r.Body.Read(p); string(p[:n]) != "late" || err != nil {
-		t.Errorf("%q, %v", p[:n], err)
-	}
+	n, err := r.Body.Read(p)
+	check.That(t, string(p[:n]) == "late" && err == nil, "%q, %v", p[:n], err)
 }
 
 // Who keeps to the pace may go on for ever; what came early does not count
@@ -39,8 +39,7 @@ func TestPace(t *testing.T) {
 		until float64
 	}{{0.5, 199, 2}, {1, 1, 3}, {2.5, 100_000, 4.5}, {4, 150, 4.5}, {4.5, 50, 6.5}} {
 		p.note(step.bytes, at(step.at))
-		if got := p.until(); !got.Equal(at(step.until)) {
-			t.Errorf("%d bytes at %v s: the stretch ends after %v", step.bytes, step.at, got.Sub(began))
-		}
+		got := p.until()
+		check.That(t, got.Equal(at(step.until)), "%d bytes at %v s: the stretch ends after %v", step.bytes, step.at, got.Sub(began))
 	}
 }

@@ -17,9 +17,7 @@ func TestRetryBudgetAllowsAShareOfTheRequests(t *testing.T) {
 			allowed++
 		}
 	}
-	if want := 10 + 1000; allowed != want {
-		t.Errorf("%d repetitions of 10,000 requests, want %d", allowed, want)
-	}
+	check.Equal(t, 10+1000, allowed)
 }
 
 func TestRetryBudgetSavesUpNoMoreThanItsLimit(t *testing.T) {
@@ -64,8 +62,6 @@ func TestRetryBudgetOfAnOverloadIsTheShareFromTheStart(t *testing.T) {
 	}
 	check.Equal(t, 7, allowed)
 	for range 9 {
-		if !b.allow(0) {
-			t.Error("nothing is left for requests that were not answered")
-		}
+		check.That(t, b.allow(0), "nothing is left for requests that were not answered")
 	}
 }

@@ -147,23 +147,18 @@ func TestUnreachableNodeIsDownTwiceAsLongEachTime(t *testing.T) {
 			load(t, p, time.Duration(seconds)*11*time.Second/10+time.Second/2)
 			at := <-pings
 			rest := at.Sub(last)
-			if want := time.Duration(seconds) * time.Second; rest < want || rest > want*11/10 {
-				t.Errorf("the node was down for %v, want %v and up to a tenth more", rest, want)
-			}
-			if last = at; len(pings) > 0 {
-				t.Fatal("the node was asked while it was down")
-			}
+			want := time.Duration(seconds) * time.Second
+			check.That(t, rest >= want && rest <= want*11/10, "the node was down for %v, want %v and up to a tenth more", rest, want)
+			last = at
+			check.Must(t, len(pings) == 0, "the node was asked while it was down")
 		}
 		c.set("a", well)
 		load(t, p, 40*time.Second)
-		if c.count("a"); stateOf(p, 0) != up || p.nodes[0].backoff != 0 {
-			t.Error("the node is still down after an answer")
-		}
+		c.count("a")
+		check.That(t, stateOf(p, 0) == up && p.nodes[0].backoff == 0, "the node is still down after an answer")
 	})
 }
 
-// Where all nodes are down one of them is asked all the same, so that a cluster
-// that is back is noticed at once.
 func TestOneNodeIsAskedWhereAllAreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)
@@ -175,15 +170,13 @@ func TestOneNodeIsAskedWhereAllAreDown(t *testing.T) {
 		}
 		c.count("a")
 		c.count("b")
-		if _, err := do(p, write(t.Context(), "")); err == nil {
-			t.Fatal("a dead node answered")
-		}
+		_, err := do(p, write(t.Context(), ""))
+		check.Must(t, err != nil, "a dead node answered")
 		check.Equal(t, 1, c.count("a")+c.count("b"))
 		c.set("a", well)
 		c.set("b", well)
-		if _, err := do(p, write(t.Context(), "")); err != nil {
-			t.Errorf("a cluster that is back is not noticed: %v", err)
-		}
+		_, err = do(p, write(t.Context(), ""))
+		check.That(t, err == nil, "a cluster that is back is not noticed: %v", err)
 	})
 }
 
@@ -199,14 +192,12 @@ func TestHungNodeGetsNoRequests(t *testing.T) {
 			waiting.Go(func() {
 				start := time.Now()
 				got, err := do(p, read(ctx, ""))
-				if took := time.Since(start); got != "b" || err != nil || took > maxSilence+pingTimeout+time.Millisecond {
-					t.Errorf("got %q, %v after %v", got, err, took)
-				}
+				took := time.Since(start)
+				check.That(t, got == "b" && err == nil && took <= maxSilence+pingTimeout+time.Millisecond, "got %q, %v after %v", got, err, took)
 			})
 			waiting.Go(func() {
-				if got, err := do(p, write(ctx, "")); err == nil && got != "b" {
-					t.Errorf("got %q", got)
-				}
+				got, err := do(p, write(ctx, ""))
+				check.That(t, err != nil || got == "b", "got %q", got)
 			})
 		}
 		for c.count("a") == 0 {
@@ -214,28 +205,20 @@ func TestHungNodeGetsNoRequests(t *testing.T) {
 			synctest.Wait()
 		}
 		check.Elapse(maxSilence + pingTimeout + time.Second/2)
-		if stateOf(p, 0) != down {
-			t.Fatal("the hung node is not down")
-		}
+		check.Must(t, stateOf(p, 0) == down, "the hung node is not down")
 		toB := c.count("b")
 		c.count("a")
 		load(t, p, time.Minute) // would not end if a request hung
 		check.Equal(t, 0, c.count("a"))
-		if toB == 0 {
-			t.Error("the other node got nothing")
-		}
+		check.That(t, toB != 0, "the other node got nothing")
 		cancel()
 		waiting.Wait()
 		c.set("a", well)
 		load(t, p, maxBackoff*11/10+time.Second)
-		if c.count("a") == 0 {
-			t.Error("the node gets no requests after it is back")
-		}
+		check.That(t, c.count("a") != 0, "the node gets no requests after it is back")
 	})
 }
 
-// Clients that give up soon, one after the other, do not hide that a node
-// hangs.
 func TestHungNodeIsNoticedWhereClientsGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)
@@ -270,7 +253,6 @@ func TestHungSearchesAreRepeatedWithinTheBudget(t *testing.T) {
 	})
 }
 
-// A long search is no sign that its node hangs.
 func TestNodeWithALongSearchStaysUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)
@@ -278,13 +260,11 @@ func TestNodeWithALongSearchStaysUp(t *testing.T) {
 		c.set("a", slow(time.Minute))
 		c.set("b", slow(time.Minute))
 		for range 3 {
-			if _, err := do(p, read(t.Context(), "")); err != nil {
-				t.Error(err)
-			}
+			_, err := do(p, read(t.Context(), ""))
+			check.OK(t, err)
 		}
-		if n := c.count("a") + c.count("b"); n != 3 || logged.Len() > 0 {
-			t.Errorf("3 searches were sent %d times; log: %s", n, logged.String())
-		}
+		n := c.count("a") + c.count("b")
+		check.That(t, n == 3 && logged.Len() == 0, "3 searches were sent %d times; log: %s", n, logged.String())
 	})
 }
 
@@ -303,9 +283,8 @@ func TestNodeThatAnswers503ToAllIsDown(t *testing.T) {
 				c.count("a")
 				load(t, p, 58*time.Second)
 				// The one request of each trial, after 1, 2, 4, 8, 16 and 30 s.
-				if n := c.count("a"); n < 4 || n > 6 {
-					t.Errorf("the node got %d requests of 5,800", n)
-				}
+				n := c.count("a")
+				check.That(t, n >= 4 && n <= 6, "the node got %d requests of 5,800", n)
 				c.set("a", well)
 				load(t, p, maxBackoff*11/10+time.Second)
 				check.Equal(t, up, stateOf(p, 0))
@@ -334,9 +313,7 @@ func TestNodeThatAnswersOthersStaysUp(t *testing.T) {
 					})
 				}
 				load(t, p, 10*time.Second)
-				if logged.Len() > 0 {
-					t.Error(logged.String())
-				}
+				check.That(t, logged.Len() == 0, "%v", logged.String())
 			})
 		})
 	}
@@ -413,13 +390,10 @@ func TestBrokenConnectionsAmong503PutANodeDownOnlyWithItsPing(t *testing.T) {
 					}
 					c.set("a", sick)
 					loadEach(t, p, 10*time.Second, pause)
-					if got := strings.Contains(logged.String(), "node is down"); got != tt.down {
-						t.Errorf("the node was down: %t; log: %s", got, logged.String())
-					}
+					check.Equal(t, tt.down, strings.Contains(logged.String(), "node is down"), "the node was down", logged.String())
 					c.count("a")
-					if loadEach(t, p, 10*time.Second, pause); !tt.down && c.count("a") < int(2*time.Second/pause) {
-						t.Error("the node gets few requests, though its ping is answered")
-					}
+					loadEach(t, p, 10*time.Second, pause)
+					check.That(t, tt.down || c.count("a") >= int(2*time.Second/pause), "the node gets few requests, though its ping is answered")
 					// The request that tries it gets a 503, or breaks off.
 					c.set("a", func(req *http.Request) (int, error) {
 						if req.Method == http.MethodHead {
@@ -431,17 +405,14 @@ func TestBrokenConnectionsAmong503PutANodeDownOnlyWithItsPing(t *testing.T) {
 					c.set("a", well)
 					load(t, p, maxBackoff*11/10+time.Second)
 					c.count("a")
-					if load(t, p, time.Second); c.count("a") == 0 {
-						t.Errorf("the node gets no requests after it is well; log: %s", logged.String())
-					}
+					load(t, p, time.Second)
+					check.That(t, c.count("a") != 0, "the node gets no requests after it is well; log: %s", logged.String())
 				})
 			})
 		}
 	}
 }
 
-// Of the requests that come when a node answers again, one is sent there, until
-// that one has its answer.
 func TestNodeOnTrialGetsOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)
@@ -462,7 +433,6 @@ func TestNodeOnTrialGetsOneRequest(t *testing.T) {
 	})
 }
 
-// A client that leaves during the trial leaves the trial to the next one.
 func TestTrialGoesOnWhenItsClientLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)
@@ -474,9 +444,8 @@ func TestTrialGoesOnWhenItsClientLeaves(t *testing.T) {
 		defer cancel()
 		do(p, write(ctx, ""))
 		c.set("a", well)
-		if got, err := do(p, write(t.Context(), "")); got != "a" || err != nil || stateOf(p, 0) != up {
-			t.Errorf("got %q, %v, state %d", got, err, stateOf(p, 0))
-		}
+		got, err := do(p, write(t.Context(), ""))
+		check.That(t, got == "a" && err == nil && stateOf(p, 0) == up, "got %q, %v, state %d", got, err, stateOf(p, 0))
 	})
 }
 
@@ -529,7 +498,6 @@ func TestNodeThatFailsFastIsDownBeforeTheSecondIsOver(t *testing.T) {
 	})
 }
 
-// A mistake in a ping ends neither the process nor the pings.
 func TestPanicWhileNodesArePingedIsCountedAndTheyComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
@@ -552,11 +520,9 @@ func TestPanicWhileNodesArePingedIsCountedAndTheyComeBack(t *testing.T) {
 		c.set("b", well)
 		check.Elapse(3 * maxBackoff)
 		c.count("a")
-		if load(t, p, time.Second); c.count("a") == 0 {
-			t.Error("the node is still down")
-		}
-		if text := metricsOf(t, registry); !strings.Contains(text, `akin_panics_total{operation="checking nodes"} 4`) {
-			t.Errorf("counted\n%s", text)
-		}
+		load(t, p, time.Second)
+		check.That(t, c.count("a") != 0, "the node is still down")
+		text := metricsOf(t, registry)
+		check.That(t, strings.Contains(text, `akin_panics_total{operation="checking nodes"} 4`), "counted\n%s", text)
 	})
 }

@@ -65,8 +65,7 @@ func testPool(t *testing.T, urls ...string) *Pool { t.Helper(); return poolOf(t,
 
 func poolOf(t *testing.T, o Options) *Pool {
 	t.Helper()
-	p, err := New(o)
-	check.OK(t, err)
+	p := check.Got(New(o))(t)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -103,9 +102,8 @@ func counted(t *testing.T, p *Pool, line string) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(p.metrics.failures, p.metrics.retries)
-	if text := metricsOf(t, registry); !strings.Contains(text, line+"\n") {
-		t.Errorf("no %s in\n%s", line, text)
-	}
+	text := metricsOf(t, registry)
+	check.That(t, strings.Contains(text, line+"\n"), "no %s in\n%s", line, text)
 }
 
 // do sends req through p and returns the answer.
@@ -141,8 +139,7 @@ func TestNodesShareTheRequests(t *testing.T) {
 	p := testPool(t, named(t, "a").URL, named(t, "b").URL, named(t, "c").URL)
 	got := map[string]int{}
 	for range 300 {
-		answer, err := do(p, write(t.Context(), ""))
-		check.OK(t, err)
+		answer := check.Got(do(p, write(t.Context(), "")))(t)
 		got[answer]++
 	}
 	for _, name := range []string{"a", "b", "c"} {
@@ -167,12 +164,10 @@ func wantPassedOver(t *testing.T, a string) *Pool {
 
 // A SYN that is not answered costs a second, once.
 func TestNodeThatDropsConnectionsIsPassedOver(t *testing.T) {
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	check.OK(t, err)
+	fd := check.Got(syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0))(t)
 	defer syscall.Close(fd)
 	check.OK(t, errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0)))
-	name, err := syscall.Getsockname(fd)
-	check.OK(t, err)
+	name := check.Got(syscall.Getsockname(fd))(t)
 	addr := (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: name.(*syscall.SockaddrInet4).Port}).String()
 	full := false
 	for range 10 { // fills the queue of connections that nobody accepts
@@ -225,15 +220,13 @@ func TestWhatIsRepeatedAfterANodeBrokeOff(t *testing.T) {
 			b, toB := breaking(t)
 			c, toC := breaking(t)
 			p := testPool(t, a.URL, b.URL, c.URL)
-			if got, err := do(p, tt.req(t.Context())); err == nil {
-				t.Fatalf("got %q, want an error", got)
-			}
+			got, err := do(p, tt.req(t.Context()))
+			check.Must(t, err != nil, "got %q, want an error", got)
 			check.Equal(t, tt.want, toA.Load()+toB.Load()+toC.Load())
 		})
 	}
 }
 
-// A node dies with searches in flight: all are answered by the other one.
 func TestSearchesOfANodeThatDiesAreAnsweredByAnother(t *testing.T) {
 	const searches = 8
 	arrived, kill := make(chan struct{}, searches), make(chan struct{})
@@ -248,9 +241,8 @@ func TestSearchesOfANodeThatDiesAreAnsweredByAnother(t *testing.T) {
 	var under sync.WaitGroup
 	for range searches {
 		under.Go(func() {
-			if got, err := do(p, read(t.Context(), "{}")); got != "b{}" || err != nil {
-				t.Errorf("got %q, %v", got, err)
-			}
+			got, err := do(p, read(t.Context(), "{}"))
+			check.That(t, got == "b{}" && err == nil, "got %q, %v", got, err)
 		})
 	}
 	for range searches {
@@ -274,27 +266,22 @@ func TestRepetitionsKeepToTheBudget(t *testing.T) {
 		}
 	}
 	counted(t, p, `akin_node_retries_total{reason="unanswered"} 10`)
-	if failed == 0 {
-		t.Error("the 10 of the start sufficed for all")
-	}
+	check.That(t, failed != 0, "the 10 of the start sufficed for all")
 }
 
 func TestClientThatLeavesSaysNothingOfTheNode(t *testing.T) {
 	p := testPool(t, deadURL())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := do(p, write(ctx, "")); !errors.Is(err, context.Canceled) || stateOf(p, 0) != up {
-		t.Errorf("error %v, state %v", err, stateOf(p, 0))
-	}
+	_, err := do(p, write(ctx, ""))
+	check.That(t, errors.Is(err, context.Canceled) && stateOf(p, 0) == up, "error %v, state %v", err, stateOf(p, 0))
 }
 
-// A node that sends headers without an end takes little memory.
 func TestHeadersOfAnAnswerAreBounded(t *testing.T) {
 	for size, want := range map[int]bool{maxAnswerHead / 2: true, 2 * maxAnswerHead: false} {
 		node := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Warning", strings.Repeat("w", size)) })
-		if _, err := do(testPool(t, node.URL), read(t.Context(), "")); (err == nil) != want {
-			t.Errorf("%d bytes: %v", size, err)
-		}
+		_, err := do(testPool(t, node.URL), read(t.Context(), ""))
+		check.That(t, (err == nil) == want, "%d bytes: %v", size, err)
 	}
 }
 
@@ -302,8 +289,7 @@ func TestHeadersOfAnAnswerAreBounded(t *testing.T) {
 // closes it.
 func startNode(t *testing.T, serve func(conn net.Conn)) (url string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check.OK(t, err)
+	l := check.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -342,7 +328,6 @@ func serveHeads(conn net.Conn, limit, status int) {
 	}
 }
 
-// The connection on which a node refused a head is not used again.
 func TestConnectionThatTheNodeIgnoresIsNotReused(t *testing.T) {
 	for name, tt := range map[string]struct{ limit, status, header, query int }{
 		"headers larger than OpenSearch takes": {8 << 10, http.StatusBadRequest, 9 << 10, 0},
@@ -362,21 +347,16 @@ func TestConnectionThatTheNodeIgnoresIsNotReused(t *testing.T) {
 					req.URL.RawQuery = strings.Repeat("q", tt.query)
 				}
 				res, err := p.RoundTrip(req)
-				if err != nil {
-					t.Fatalf("request %d: %v", i, err)
-				}
+				check.Must(t, err == nil, "request %d: %v", i, err)
 				io.Copy(io.Discard, res.Body)
 				res.Body.Close()
 				cancel()
-				if res.StatusCode != want {
-					t.Fatalf("request %d: status %d, want %d", i, res.StatusCode, want)
-				}
+				check.Must(t, res.StatusCode == want, "request %d: status %d, want %d", i, res.StatusCode, want)
 			}
 		})
 	}
 }
 
-// Heads of common sizes keep their connection, with and without TLS.
 func TestConnectionsAreReused(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		var connections atomic.Int32
@@ -398,13 +378,9 @@ func TestConnectionsAreReused(t *testing.T) {
 		for _, size := range []int{0, 0, 3 << 10, 3 << 10, 0} {
 			req := write(t.Context(), "{}")
 			req.Header.Set("Authorization", strings.Repeat("x", size))
-			if _, err := do(p, req); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, check.ErrOf(do(p, req)))
 		}
-		if n := connections.Load(); n != 1 {
-			t.Errorf("TLS %t: %d connections, want 1", encrypted, n)
-		}
+		check.Equal(t, 1, connections.Load(), encrypted)
 	}
 }
 
@@ -419,9 +395,7 @@ func TestMetricsTellOfTheNodes(t *testing.T) {
 		`akin_node_requests_in_flight{node="` + dead + `"} 0`,
 		`akin_node_up{node="` + dead + `"} 0`,
 	} {
-		if !strings.Contains(text, want+"\n") {
-			t.Errorf("no %s in\n%s", want, text)
-		}
+		check.That(t, strings.Contains(text, want+"\n"), "no %s in\n%s", want, text)
 	}
 }
 
@@ -439,48 +413,6 @@ func TestReachIsContentWithOneAnswer(t *testing.T) {
 	if err := testPool(t, hanging).Reach(soon); err == nil {
 		t.Error("nobody answers: no error")
 	}
-}
-
-// A 400 to a large head ends its connection, and no request but its own.
-func TestRefusedLargeHeadsEndNoOtherRequest(t *testing.T) {
-	node := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/bad" {
-			w.WriteHeader(http.StatusBadRequest)
-		}
-		_, _ = io.Copy(io.Discard, r.Body)
-		_, _ = io.WriteString(w, "{}")
-	})
-	p := poolOf(t, Options{URLs: []string{node.URL}})
-	send := func(path string, status int) error {
-		req := httptest.NewRequest(http.MethodPost, path, strings.NewReader("{}"))
-		req.Header.Set("Authorization", strings.Repeat("x", 1500))
-		res, err := p.RoundTrip(req)
-		if err != nil {
-			return err
-		}
-		defer res.Body.Close()
-		if res.StatusCode != status {
-			return fmt.Errorf("status %d", res.StatusCode)
-		}
-		_, err = io.Copy(io.Discard, res.Body)
-		return err
-	}
-	var all sync.WaitGroup
-	for i := range 16 {
-		path, status := "/good", http.StatusOK
-		if i%2 == 1 {
-			path, status = "/bad", http.StatusBadRequest
-		}
-		all.Go(func() {
-			for range 200 {
-				if err := send(path, status); err != nil {
-					t.Errorf("%s: %v", path, err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
 }
 
 // trickle gives out a piece at each Read.
@@ -518,9 +450,8 @@ func TestRefusalsOfLargeHeadsSayThatTheyAreTheLastAnswer(t *testing.T) {
 	} {
 		conn := newNodeConn(&trickle{pieces: c.pieces})
 		conn.large.Store(true)
-		if got, err := io.ReadAll(conn); err != nil || string(got) != c.want {
-			t.Errorf("%s: got %q, %v, want %q", name, got, err, c.want)
-		}
+		got, err := io.ReadAll(conn)
+		check.That(t, err == nil && string(got) == c.want, "%s: got %q, %v, want %q", name, got, err, c.want)
 	}
 }
 
@@ -541,9 +472,7 @@ func TestAnswersThatComeBeforeTheBodyIsSentCount(t *testing.T) {
 		check.OK(t, err)
 		got, err := io.ReadAll(res.Body)
 		res.Body.Close()
-		if res.StatusCode != http.StatusRequestEntityTooLarge || string(got) != reason || err != nil {
-			t.Fatalf("got %s %q, %v", res.Status, got, err)
-		}
+		check.Must(t, res.StatusCode == http.StatusRequestEntityTooLarge && string(got) == reason && err == nil, "got %s %q, %v", res.Status, got, err)
 	}
 	check.Equal(t, 0, p.nodes[0].failed)
 }
@@ -563,8 +492,7 @@ func TestNewRefusesUnusableURLs(t *testing.T) {
 		"query":       {[]string{"http://a/?b"}, first},
 	}
 	for name, tt := range tests {
-		if _, err := New(Options{URLs: tt.urls}); err == nil || err.Error() != tt.want {
-			t.Errorf("%s: New = %v, want %s", name, err, tt.want)
-		}
+		_, err := New(Options{URLs: tt.urls})
+		check.That(t, err != nil && err.Error() == tt.want, "%s: New = %v, want %s", name, err, tt.want)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -25,9 +26,7 @@ func newGuard(t *testing.T) (guard *recovery.Guard, log *bytes.Buffer, counted f
 	log, registry := &bytes.Buffer{}, prometheus.NewRegistry()
 	return recovery.New(slog.New(slog.NewTextHandler(log, nil)), registry), log, func() map[string]float64 {
 		families, err := registry.Gather()
-		if err != nil || len(families) != 1 || families[0].GetName() != "akin_panics_total" {
-			t.Fatalf("%v %v", families, err)
-		}
+		check.Must(t, err == nil && len(families) == 1 && families[0].GetName() == "akin_panics_total", "%v %v", families, err)
 		counted := map[string]float64{}
 		for _, m := range families[0].GetMetric() {
 			counted[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
@@ -45,23 +44,16 @@ func TestPanicIsAnErrorThatIsCountedAndLoggedWithoutItsText(t *testing.T) {
 		"of runtime": func() error { return []error{}[len(os.Args)] },
 	} {
 		log.Reset()
-		if err := guard.Do("work", f); !errors.Is(err, recovery.ErrPanic) {
-			t.Errorf("%s: error %v", name, err)
-		}
+		check.Error(t, recovery.ErrPanic, guard.Do("work", f), name)
 		if line := log.String(); strings.Contains(line, "secret car") || !strings.Contains(line, "level=ERROR") || !strings.Contains(line, "operation=work") {
 			t.Errorf("%s: logged %s", name, line)
 		}
 	}
-	if err := guard.Do("work", func() error { return io.EOF }); !errors.Is(err, io.EOF) {
-		t.Errorf("error %v, want that of the work", err)
-	}
+	check.Error(t, io.EOF, guard.Do("work", func() error { return io.EOF }))
 	var none *recovery.Guard
-	if err := none.Do("work", func() error { panic(1) }); !errors.Is(err, recovery.ErrPanic) {
-		t.Errorf("no guard: error %v", err)
-	}
-	if n := counted(); n["work"] != 2 || n["expanding"] != 0 {
-		t.Errorf("panics are counted as %v, want 2 of work", n)
-	}
+	check.Error(t, recovery.ErrPanic, none.Do("work", func() error { panic(1) }), "no guard: error")
+	n := counted()
+	check.That(t, n["work"] == 2 && n["expanding"] == 0, "panics are counted as %v, want 2 of work", n)
 }
 
 func TestOperationsOfTheCodeHaveTheirSeriesFromTheStart(t *testing.T) {
@@ -78,15 +70,12 @@ func TestOperationsOfTheCodeHaveTheirSeriesFromTheStart(t *testing.T) {
 		for _, found := range literal.FindAllSubmatch(text, -1) {
 			what := string(found[1])
 			delete(unused, what)
-			if _, isKnown := known[what]; !isKnown && !strings.Contains(string(found[0]), "=") {
-				t.Errorf("%s: no series for %q", path, what)
-			}
+			_, isKnown := known[what]
+			check.That(t, isKnown || strings.Contains(string(found[0]), "="), "%s: no series for %q", path, what)
 		}
 		return err
 	})
-	if err != nil || len(unused) > 0 {
-		t.Errorf("error %v, series of nothing: %v", err, unused)
-	}
+	check.That(t, err == nil && len(unused) == 0, "error %v, series of nothing: %v", err, unused)
 }
 
 func TestInParallel(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/redisurl"
 )
 
@@ -51,9 +52,8 @@ func TestTLSOfURLs(t *testing.T) {
 		"rediss://h?skip_verify=true": true, "rediss+cluster://a?skip_verify=true": true, "rediss+sentinel://a/m?skip_verify=true": true,
 		"rediss://h?skip_verify=false": false,
 	} {
-		if u, err := redisurl.Parse(url); err != nil || u.TLSConfig == nil || u.TLSConfig.InsecureSkipVerify != skip {
-			t.Errorf("%s: %+v, %v", url, u, err)
-		}
+		u, err := redisurl.Parse(url)
+		check.That(t, err == nil && u.TLSConfig != nil && u.TLSConfig.InsecureSkipVerify == skip, "%s: %+v, %v", url, u, err)
 	}
 }
 
@@ -75,9 +75,7 @@ var badURLs = []string{
 func TestErrorsKeepTheSecret(t *testing.T) {
 	for _, url := range badURLs {
 		u, err := redisurl.Parse(url)
-		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.HasPrefix(err.Error(), "must ") {
-			t.Errorf("%s: %+v, error %v", url, u, err)
-		}
+		check.That(t, err != nil && !strings.Contains(err.Error(), "hunter2") && strings.HasPrefix(err.Error(), "must "), "%s: %+v, error %v", url, u, err)
 	}
 }
 
@@ -91,11 +89,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(u.Addrs) == 0 || u.IsClusterMode && u.MasterName != "" {
-			t.Errorf("%q: %+v", url, u)
-		}
-		if tls := u.TLSConfig != nil; tls != strings.HasPrefix(strings.ToLower(url), "rediss") {
-			t.Errorf("%q: TLS %t", url, tls)
-		}
+		check.That(t, len(u.Addrs) != 0 && (!u.IsClusterMode || u.MasterName == ""), "%q: %+v", url, u)
+		check.Equal(t, strings.HasPrefix(strings.ToLower(url), "rediss"), u.TLSConfig != nil, url)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/esclient/mapping"
@@ -25,13 +26,9 @@ func newCluster(t *testing.T) *esclient.Cached {
 	api := documents.API{Client: clientOf(t, url)}
 	const mappings = `{"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},` +
 		`"body":{"type":"text"}}}}`
-	if _, err := api.CreateIndex(t.Context(), "help", []byte(mappings)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, check.ErrOf(api.CreateIndex(t.Context(), "help", []byte(mappings))))
 	docs := []documents.Document{{ID: "1", Source: map[string]string{"title": "running cars"}}}
-	if err := api.Index(t.Context(), "help", docs); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, api.Index(t.Context(), "help", docs))
 	return cachedOf(t, url)
 }
 
@@ -43,18 +40,14 @@ func TestClusterAnswersExpandOfTheEmbeddedEngine(t *testing.T) {
 		{},
 	} {
 		names, err := c.Fields(t.Context(), indices, "t*")
-		if err != nil || !slices.Equal(names, []string{"title"}) {
-			t.Errorf("%+v: fields %q, error %v", indices, names, err)
-		}
+		check.That(t, err == nil && slices.Equal(names, []string{"title"}), "%+v: fields %q, error %v", indices, names, err)
 		a, err := c.Analyze(t.Context(), indices, "title", "", "the running cars")
 		if err != nil || !slices.Equal(a.Terms, []string{"run", "car"}) || !slices.Equal(a.Positions, []int{1, 2}) || a.Graph || a.Shards != 1 {
 			t.Errorf("%+v: analysis %+v, error %v", indices, a, err)
 		}
 		docFreqs := make([]int64, 2)
 		s, err := c.Statistics(t.Context(), indices, "title", []string{"car", "boat"}, docFreqs)
-		if err != nil || s.DocCount != 1 || !slices.Equal(docFreqs, []int64{1, 0}) {
-			t.Errorf("%+v: %+v, df %v, error %v", indices, s, docFreqs, err)
-		}
+		check.That(t, err == nil && s.DocCount == 1 && slices.Equal(docFreqs, []int64{1, 0}), "%+v: %+v, df %v, error %v", indices, s, docFreqs, err)
 	}
 }
 
@@ -80,14 +73,11 @@ func TestWhatIsNoFailureOfTheClusterIsToldToExpand(t *testing.T) {
 	} {
 		e := expand.New(tt.cluster, oneRow{}, expand.DefaultProfile())
 		r, err := e.Expand(t.Context(), &expand.Request{Index: tt.index, Body: []byte(`{"query":` + tt.query + `}`)})
-		if err != nil || r.Reason != tt.want {
-			t.Errorf("%s: %+v, error %v, want %s", tt.name, r, err, tt.want)
-		}
+		check.That(t, err == nil && r.Reason == tt.want, "%s: %+v, error %v, want %s", tt.name, r, err, tt.want)
 	}
 	options := esclient.Indices{Expression: "help", Options: "pretty=true"}
-	if _, err := c.Fields(t.Context(), options, "t*"); err == nil || errors.Is(err, mapping.ErrNotText) || !strings.Contains(err.Error(), "pretty") {
-		t.Errorf("error %v for what is no option", err)
-	}
+	_, err := c.Fields(t.Context(), options, "t*")
+	check.That(t, err != nil && !errors.Is(err, mapping.ErrNotText) && strings.Contains(err.Error(), "pretty"), "error %v for what is no option", err)
 }
 
 // An index that the cluster tells nothing of is bound by its name or not at all;
@@ -103,13 +93,10 @@ func TestExpressionsThatTheClusterDoesNotResolve(t *testing.T) {
 		}
 		_, _ = w.Write([]byte(`{"docs1":{"mappings":{"properties":{"body":{"type":"text"}}}}}`))
 	})))
-	store, err := store.Open(t.Context(), store.Options{
+	store := check.Got(store.Open(t.Context(), store.Options{
 		Bindings: []store.Binding{{Name: "m", Indices: []string{"docs*"}, Fields: []string{"body"}}},
 		Files:    map[string]store.Loader{"m": store.InMemory(matrixOf(t, simmatrix.TermRow{Term: "car"}))}, CacheBytes: 1 << 20,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	for _, tt := range []struct {
 		index               string
@@ -131,9 +118,7 @@ func TestExpressionsThatTheClusterDoesNotResolve(t *testing.T) {
 				t.Errorf("%+v, %v", got, err)
 			}
 			w, err := weightSource{store, cached}.Pin().Weights(t.Context(), indices, "body")
-			if (w != nil) != tt.bound || (err != nil) != tt.fails {
-				t.Errorf("weights %v, %v", w, err)
-			}
+			check.That(t, (w != nil) == tt.bound && (err != nil) == tt.fails, "weights %v, %v", w, err)
 		})
 	}
 }

@@ -8,13 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 )
 
-// Requests of clients and calls of akin's own pass over a node that is dead, and
-// the cluster learns of the client where that is configured.
 func TestNodesAndForwardedHeadersAreWired(t *testing.T) {
 	var forwardedFor string
 	node := startNode(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { forwardedFor = r.Header.Get("X-Forwarded-For") }))
@@ -26,26 +23,19 @@ func TestNodesAndForwardedHeadersAreWired(t *testing.T) {
 			cfg.Listen.ForwardedHeaders = on
 		})
 		for range 8 {
-			if err := a.client.Ping(t.Context()); err != nil {
-				t.Errorf("a call of akin's own: %v", err)
-			}
+			check.OK(t, a.client.Ping(t.Context()))
 		}
-		if w := call(a.server.Handler(), http.MethodPost, "/i/_doc", ""); w.Code != http.StatusOK || forwardedFor != want {
-			t.Errorf("status %d, X-Forwarded-For %q, want %q", w.Code, forwardedFor, want)
-		}
+		w := call(a.server.Handler(), http.MethodPost, "/i/_doc", "")
+		check.That(t, w.Code == http.StatusOK && forwardedFor == want, "status %d, X-Forwarded-For %q, want %q", w.Code, forwardedFor, want)
 	}
 }
 
 func TestNoListenerIsLeftWhereTheOtherCannotBeOpened(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer taken.Close()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	free.Close()
 	cfg := configs.Default()
 	cfg.Listen.Address, cfg.Admin.Address = free.Addr().String(), taken.Addr().String()
@@ -53,9 +43,7 @@ func TestNoListenerIsLeftWhereTheOtherCannotBeOpened(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	again, err := net.Listen("tcp", cfg.Listen.Address)
-	if err != nil {
-		t.Fatalf("the first one is open still: %v", err)
-	}
+	check.Must(t, err == nil, "the first one is open still: %v", err)
 	again.Close()
 }
 
@@ -67,7 +55,5 @@ func TestLimitsOfTheListenersReachTheServer(t *testing.T) {
 	})
 	o := a.proxyOptions()
 	got := []any{o.ShutdownDelay, o.IdleTimeout, o.BodyTimeout, o.MaxConnections}
-	if diff := cmp.Diff([]any{1 * time.Second, 3 * time.Second, 4 * time.Second, 5}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, []any{1 * time.Second, 3 * time.Second, 4 * time.Second, 5}, got)
 }

@@ -20,24 +20,16 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // newPair returns a certificate with this serial number, and its key, in PEM.
 func newPair(t *testing.T, serial int64) (cert, key []byte) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := check.Got(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := check.Got(x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private))(t)
+	encoded := check.Got(x509.MarshalPKCS8PrivateKey(private))(t)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }
 
@@ -48,33 +40,22 @@ func writtenPair(t *testing.T, serial int64) configs.ServerTLS {
 	paths := configs.ServerTLS{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
 	cert, key := newPair(t, serial)
 	for path, content := range map[string][]byte{paths.CertFile: cert, paths.KeyFile: key} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(path, content, 0o600))
 	}
 	return paths
 }
 
-// While a new pair is being written, a file at a time, clients are shown the old
-// one; the log says once that it cannot be used.
 func TestRenewedCertificateIsTakenUp(t *testing.T) {
 	files, others := writtenPair(t, 1), writtenPair(t, 3)
 	modified := time.Now()
 	put := func(name string, content []byte) {
 		t.Helper()
 		modified = modified.Add(time.Second) // however coarse the clock of the file system is
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(name, modified, modified); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(name, content, 0o600))
+		check.OK(t, os.Chtimes(name, modified, modified))
 	}
 	var log lockedBuffer
-	c, err := newCertificate(files, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Got(newCertificate(files, slog.New(slog.NewTextHandler(&log, nil))))(t)
 	shown := func() int64 {
 		t.Helper()
 		c.mu.Lock()
@@ -84,9 +65,7 @@ func TestRenewedCertificateIsTakenUp(t *testing.T) {
 		defer near.Close()
 		go func() { _ = tls.Server(far, c.config()).HandshakeContext(t.Context()) }()
 		conn := tls.Client(near, &tls.Config{InsecureSkipVerify: true})
-		if err := conn.HandshakeContext(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, conn.HandshakeContext(t.Context()))
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 	}
 	cert, key := newPair(t, 2)
@@ -104,17 +83,11 @@ func TestRenewedCertificateIsTakenUp(t *testing.T) {
 		{"and is there again", func() { put(files.CertFile, cert) }, 2},
 	} {
 		step.do()
-		if got := shown(); got != step.want {
-			t.Errorf("%s: certificate %d is shown, want %d", step.name, got, step.want)
-		}
+		check.Equal(t, step.want, shown(), step.name)
 	}
-	next, err := newCertificate(others, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.replace(next); shown() != 3 {
-		t.Error("the certificate of other files is not shown")
-	}
+	next := check.Got(newCertificate(others, slog.New(slog.DiscardHandler)))(t)
+	c.replace(next)
+	check.Equal(t, 3, shown(), "the certificate of other files is not shown")
 	if n := strings.Count(log.String(), "cannot be used"); n != 3 { // the certificate alone, half a key, a file gone
 		t.Errorf("the log tells of %d changes that cannot be used:\n%s", n, log.String())
 	}
@@ -124,22 +97,16 @@ func TestReloadShowsTheCertificateOfTheFilesThatItNames(t *testing.T) {
 	node := refusingCluster(t, http.StatusOK)
 	first, second, broken := writtenPair(t, 1), writtenPair(t, 2), writtenPair(t, 3)
 	broken.KeyFile = first.KeyFile // of another certificate
-	shown, err := newCertificate(first, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	shown := check.Got(newCertificate(first, slog.New(slog.DiscardHandler)))(t)
 	a, log := startApp(t, node, func(cfg *configs.Config) { cfg.Listen.TLS = first })
 	r := reloaderOf(t, a, log, "")
 	r.shown = shown
 	for _, paths := range []configs.ServerTLS{second, broken} {
 		config := fmt.Sprintf("listen: {tls: {cert_file: '%s', key_file: '%s'}}\ncluster: {urls: ['%s']}\n", paths.CertFile, paths.KeyFile, node)
-		if err := os.WriteFile(r.file, []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(r.file, []byte(config), 0o600))
 		r.reload(t.Context())
-		if pair, err := shown.get(nil); err != nil || pair.Leaf.SerialNumber.Int64() != 2 {
-			t.Errorf("another one is shown, %v, and the log says\n%s", err, log.String())
-		}
+		pair, err := shown.get(nil)
+		check.That(t, err == nil && pair.Leaf.SerialNumber.Int64() == 2, "another one is shown, %v, and the log says\n%s", err, log.String())
 	}
 	if r.app == a || !r.app.process.reloadFailed.Load() {
 		t.Error("the files of a pair that does not fit together are no failure, or those of one that does are")
@@ -163,9 +130,7 @@ func TestConnectionsLeaveFilesForAllElse(t *testing.T) {
 		{"not known", 0, 0, 10000},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := connections(tt.configured, tt.files); got != tt.want {
-				t.Errorf("got %d, want %d", got, tt.want)
-			}
+			check.Equal(t, tt.want, connections(tt.configured, tt.files))
 		})
 	}
 }

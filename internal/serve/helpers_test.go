@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy"
@@ -43,9 +44,8 @@ func (l *lockedBuffer) String() string {
 func (l *lockedBuffer) has(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if all := l.String(); !strings.Contains(all, text) {
-			t.Errorf("no %s in\n%s", text, all)
-		}
+		all := l.String()
+		check.That(t, strings.Contains(all, text), "no %s in\n%s", text, all)
 	}
 }
 
@@ -65,10 +65,7 @@ func refusingCluster(t *testing.T, status int) string {
 
 func clientOf(t *testing.T, url string) *esclient.Client {
 	t.Helper()
-	client, err := esclient.New(esclient.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := check.Got(esclient.New(esclient.Options{URL: url}))(t)
 	t.Cleanup(client.Close)
 	return client
 }
@@ -83,20 +80,14 @@ func cachedOf(t *testing.T, url string) *esclient.Cached {
 
 func matrixOf(t *testing.T, rows ...simmatrix.TermRow) *simmatrix.Matrix {
 	t.Helper()
-	m, err := simmatrix.New(simmatrix.Meta{Source: "test", Docs: 10}, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return check.Got(simmatrix.New(simmatrix.Meta{Source: "test", Docs: 10}, rows))(t)
 }
 
 // written returns the path of a new file.
 func written(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -135,12 +126,9 @@ func startAppOf(t *testing.T, url string, m *simmatrix.Matrix, change func(cfg *
 	if change != nil {
 		change(cfg)
 	}
-	a, err := New(t.Context(), Options{
+	a := check.Got(New(t.Context(), Options{
 		Config: cfg, Files: map[string]store.Loader{"main": store.InMemory(m)}, Log: slog.New(slog.NewJSONHandler(log, nil)), Build: Build{Version: "v1"}, Stdout: &lockedBuffer{},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(a.Close)
 	return a, log
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -26,9 +26,7 @@ func startFully(t *testing.T) *App {
 	t.Helper()
 	cluster := startNode(t, demo.NewEngine())
 	var weights strings.Builder
-	if err := simmatrix.Encode(&weights, matrixOf(t, simmatrix.TermRow{Term: "car", DocFreq: 1})); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, simmatrix.Encode(&weights, matrixOf(t, simmatrix.TermRow{Term: "car", DocFreq: 1})))
 	all := []string{"*"}
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", cluster)
 	a, _ := startApp(t, cluster, func(cfg *configs.Config) {
@@ -48,13 +46,9 @@ func startFully(t *testing.T) *App {
 func gathered(t *testing.T, a *App) (found map[string]described, values map[string][]string) {
 	t.Helper()
 	families, err := a.process.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
-	if err != nil || len(problems) > 0 {
-		t.Errorf("names of metrics: %v, %v", problems, err)
-	}
+	check.That(t, err == nil && len(problems) == 0, "names of metrics: %v, %v", problems, err)
 	found, values = map[string]described{}, map[string][]string{}
 	for _, f := range families {
 		if !strings.HasPrefix(f.GetName(), "akin_") {
@@ -89,8 +83,6 @@ func typeByName(name string) string {
 	return "gauge"
 }
 
-// The page has every metric of a process that has everything switched on, and
-// no other: also before the first request.
 func TestThePageOfMetricsHasThoseOfTheProcess(t *testing.T) {
 	found, values := gathered(t, startFully(t))
 	for _, want := range [][2]string{
@@ -100,17 +92,11 @@ func TestThePageOfMetricsHasThoseOfTheProcess(t *testing.T) {
 		{"akin_matrix_terms matrix", "main"},
 		{"akin_weights_terms weights", "main"}, // which may have the same names
 	} {
-		if v := values[want[0]]; !slices.Contains(v, want[1]) {
-			t.Errorf("%s is %q, want %s", want[0], v, want[1])
-		}
+		v := values[want[0]]
+		check.That(t, slices.Contains(v, want[1]), "%s is %q, want %s", want[0], v, want[1])
 	}
-	page, err := os.ReadFile("../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(page), typesByName) {
-		t.Errorf("docs/metrics.md does not say %q", typesByName)
-	}
+	page := check.Got(os.ReadFile("../../docs/metrics.md"))(t)
+	check.That(t, strings.Contains(string(page), typesByName), "docs/metrics.md does not say %q", typesByName)
 	documented := map[string]described{}
 	for line := range strings.Lines(string(page)) {
 		cells := strings.Split(line, "|")
@@ -126,11 +112,7 @@ func TestThePageOfMetricsHasThoseOfTheProcess(t *testing.T) {
 		}
 		slices.Sort(d.Labels)
 		documented[name] = d
-		if len(strings.TrimSpace(cells[3])) < 10 {
-			t.Errorf("no meaning: %s", line)
-		}
+		check.That(t, len(strings.TrimSpace(cells[3])) >= 10, "no meaning: %s", line)
 	}
-	if diff := cmp.Diff(found, documented); diff != "" {
-		t.Errorf("the process and docs/metrics.md differ (-process +page):\n%s", diff)
-	}
+	check.Equal(t, found, documented, "the process (want) and docs/metrics.md (got) differ")
 }

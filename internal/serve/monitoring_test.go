@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // expressions adds those of alerts and panels, and the queries of variables, to
@@ -38,28 +40,20 @@ var (
 	grouping = regexp.MustCompile(`\bby \(([^)]*)\)`)
 )
 
-// What dashboard and alerts ask for is there in a process that just started:
-// each metric, each of its labels, and each value that a label must have.
 func TestDashboardAndAlertsAskForWhatTheProcessHas(t *testing.T) {
 	found, values := gathered(t, startFully(t))
 	asked := map[string]bool{}
 	for _, path := range []string{"grafana/akin.json", "prometheus/alerts.yml"} {
-		text, err := os.ReadFile(filepath.Join("../../deploy", path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := check.Got(os.ReadFile(filepath.Join("../../deploy", path)))(t)
 		read := json.Unmarshal
 		if strings.HasSuffix(path, ".yml") {
 			read = yaml.Unmarshal
 		}
 		var content any
-		if err := read(text, &content); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, read(text, &content))
 		var all []string
-		if expressions(&all, content); len(all) < 9 {
-			t.Errorf("%s has %d expressions", path, len(all))
-		}
+		expressions(&all, content)
+		check.That(t, len(all) >= 9, "%s has %d expressions", path, len(all))
 		for _, e := range all {
 			known := []string{"instance", "job"}
 			for _, s := range selector.FindAllStringSubmatch(e, -1) {
@@ -69,16 +63,12 @@ func TestDashboardAndAlertsAskForWhatTheProcessHas(t *testing.T) {
 					known = append(known, "le")
 				}
 				metric, is := found[name]
-				if !is || (name != s[1]) != (metric.Type == "histogram") {
-					t.Errorf("%s: the process has no %s: %s", path, s[1], e)
-				}
+				check.That(t, is && (name != s[1]) == (metric.Type == "histogram"), "%s: the process has no %s: %s", path, s[1], e)
 				asked[name] = true
 				known = append(known, metric.Labels...)
 				for _, m := range matcher.FindAllStringSubmatch(s[2], -1) {
 					label, wanted := m[1], strings.Split(m[3], "|")
-					if label != "instance" && !slices.Contains(metric.Labels, label) {
-						t.Errorf("%s: %s has no label %s: %s", path, name, label, e)
-					}
+					check.That(t, label == "instance" || slices.Contains(metric.Labels, label), "%s: %s has no label %s: %s", path, name, label, e)
 					for _, value := range wanted {
 						if label != "instance" && !slices.Contains(values[name+" "+label], value) {
 							t.Errorf("%s: %s has no series with %s=%q: %s", path, name, label, value, e)
@@ -88,14 +78,10 @@ func TestDashboardAndAlertsAskForWhatTheProcessHas(t *testing.T) {
 			}
 			for _, g := range grouping.FindAllStringSubmatch(e, -1) {
 				for label := range strings.SplitSeq(g[1], ", ") {
-					if !slices.Contains(known, label) {
-						t.Errorf("%s: nothing has the label %s: %s", path, label, e)
-					}
+					check.That(t, slices.Contains(known, label), "%s: nothing has the label %s: %s", path, label, e)
 				}
 			}
 		}
 	}
-	if len(asked) < 30 {
-		t.Errorf("only %d metrics are asked for: %v", len(asked), asked)
-	}
+	check.That(t, len(asked) >= 30, "only %d metrics are asked for: %v", len(asked), asked)
 }

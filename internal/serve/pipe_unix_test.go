@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // A named pipe would stop the handshake that finds it, and with it all later
@@ -16,16 +18,9 @@ import (
 func TestACertificateThatBecomesAPipeIsNotRead(t *testing.T) {
 	paths := writtenPair(t, 1)
 	var log lockedBuffer
-	c, err := newCertificate(paths, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(paths.CertFile); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(paths.CertFile, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	c := check.Got(newCertificate(paths, slog.New(slog.NewTextHandler(&log, nil))))(t)
+	check.OK(t, os.Remove(paths.CertFile))
+	check.OK(t, syscall.Mkfifo(paths.CertFile, 0o600))
 	c.checked = time.Time{}
 	got := make(chan error, 1)
 	go func() {
@@ -34,13 +29,9 @@ func TestACertificateThatBecomesAPipeIsNotRead(t *testing.T) {
 	}()
 	select {
 	case err := <-got:
-		if err != nil || !strings.Contains(log.String(), "not a regular file") {
-			t.Errorf("%v; the log: %s", err, log.String())
-		}
+		check.That(t, err == nil && strings.Contains(log.String(), "not a regular file"), "%v; the log: %s", err, log.String())
 	case <-time.After(20 * time.Second):
 		t.Fatal("it waits for a writer")
 	}
-	if _, err := newCertificate(paths, slog.Default()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
-		t.Errorf("at the start: %v", err)
-	}
+	check.Message(t, "not a regular file", check.ErrOf(newCertificate(paths, slog.Default())), "at the start")
 }

@@ -5,8 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -27,15 +26,11 @@ func TestThePlaygroundLooksWordsUpAsPeopleWriteThem(t *testing.T) {
 		w := call(a.server.AdminHandler(), http.MethodPost, "/_akin/playground/neighbors", `{"matrix":"main","term":"`+word+`"}`,
 			func(r *http.Request) { r.Host = "localhost" })
 		var got playground.Row
-		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK {
-			t.Fatalf("%s: %d %s", word, w.Code, w.Body)
-		}
-		if neighbors := len(got.Neighbors); (neighbors > 0) != (got.Term == "kidnei") {
-			t.Errorf("%s: %d neighbors", word, neighbors)
-		}
+		err := json.Unmarshal(w.Body.Bytes(), &got)
+		check.Must(t, err == nil && w.Code == http.StatusOK, "%s: %d %s", word, w.Code, w.Body)
+		neighbors := len(got.Neighbors)
+		check.That(t, (neighbors > 0) == (got.Term == "kidnei"), "%s: %d neighbors", word, neighbors)
 		got.Version, got.Neighbors = "", nil
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", word, diff)
-		}
+		check.Equal(t, want, got, word)
 	}
 }

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -14,12 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/soft"
 )
 
-// A hit without an id is named first, by its sequence number.
 func TestHitsAreScoredByTheTermsOfTheCluster(t *testing.T) {
 	const (
 		named = `/i/_search {"_source":false,"query":{"terms":{"_seq_no":[1,7]}},"seq_no_primary_term":true,"size":2,"track_total_hits":false,"version":true}`
@@ -58,15 +57,10 @@ func TestHitsAreScoredByTheTermsOfTheCluster(t *testing.T) {
 				Sums:   []expand.Sum{{Fields: []expand.SumField{{Boost: 1, Words: []expand.SumWord{{Weight: 2, Terms: []string{"car"}, Boosts: []float64{1}}}}}}},
 			}
 			for _, by.Fields[0].Weights = range []expand.Weights{nil, oneRow{}} {
-				scores, err := r.Scores(t.Context(), by, tt.hits)
-				if err != nil {
-					t.Fatal(err)
-				}
+				scores := check.Got(r.Scores(t.Context(), by, tt.hits))(t)
 				// The mean length is 2.5 words: 2·3/(3+1.2(0.25+0.75·3/2.5)) and 2·1/(1+1.2(0.25+0.75·2/2.5)).
 				want := []expand.HitScore{{ID: "1", Sum: 6 / 4.38, Soft: 1}, {ID: "2", Sum: 2 / 2.02, Soft: math.Sqrt(0.5)}}
-				if diff := cmp.Diff(want, scores, cmpopts.EquateApprox(0, 1e-6)); diff != "" {
-					t.Errorf("(-want +got)\n%s", diff)
-				}
+				check.Equal(t, want, scores, cmpopts.EquateApprox(0, 1e-6))
 			}
 			if diff := cmp.Diff(tt.asked, asked); diff != "" { // once: the second search remembers
 				t.Errorf("(-want +got)\n%s", diff)
@@ -91,13 +85,11 @@ func TestVectorsOfTheCluster(t *testing.T) {
 	})))
 	v := termVectors{documents.API{Client: client}}
 	ids := make([]string, 2)
-	if err := v.UUIDs(t.Context(), []string{"i", "j"}, ids); err != nil || ids[0] != "ui" || ids[1] != "uj" {
-		t.Errorf("%q, %v", ids, err)
-	}
+	err := v.UUIDs(t.Context(), []string{"i", "j"}, ids)
+	check.That(t, err == nil && ids[0] == "ui" && ids[1] == "uj", "%q, %v", ids, err)
 	for field, want := range map[string]bool{"body": true, "all": false} {
-		if got, err := v.Readable(t.Context(), "i", field); got != want || err != nil {
-			t.Errorf("%s: %v, %v", field, got, err)
-		}
+		got, err := v.Readable(t.Context(), "i", field)
+		check.That(t, got == want && err == nil, "%s: %v, %v", field, got, err)
 	}
 	r := soft.New(soft.Options{Vectors: v, TTL: time.Minute})
 	defer r.Close()
@@ -108,18 +100,14 @@ func TestVectorsOfTheCluster(t *testing.T) {
 		return err
 	}
 	answer = `{"docs":[{"_index":"i","_id":"1","error":{"type":"index_not_found_exception"}}]}`
-	if err := scores(); cause(err) != "unknown_to_cluster" {
-		t.Errorf("an index that is gone: %v", err)
-	}
+	err = scores()
+	check.That(t, cause(err) == "unknown_to_cluster", "an index that is gone: %v", err)
 	answer = `{"docs":[` + strings.Repeat(" ", 33<<20) + `]}`
-	if err := scores(); !errors.Is(err, soft.ErrTooLarge) {
-		t.Errorf("a large answer: %v", err)
-	}
+	check.Error(t, soft.ErrTooLarge, scores(), "a large answer")
 	hit = expand.Hit{Index: "i", SeqNo: 3}
 	answer = `{"hits":{"hits":[]}}`
-	if err := scores(); cause(err) != "missing" {
-		t.Errorf("a number that no document has any more: %v", err)
-	}
+	err = scores()
+	check.That(t, cause(err) == "missing", "a number that no document has any more: %v", err)
 }
 
 // A request line has its bounds.
@@ -138,15 +126,9 @@ func TestManyIndicesAreAskedForInParts(t *testing.T) {
 		names[i] = fmt.Sprintf("%03d%s", i, strings.Repeat("ü", 20))
 	}
 	ids := make([]string, len(names))
-	if err := (termVectors{documents.API{Client: client}}).UUIDs(t.Context(), names, ids); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, (termVectors{documents.API{Client: client}}).UUIDs(t.Context(), names, ids))
 	for i := range names {
-		if ids[i] != "of "+names[i] {
-			t.Errorf("%s has %q", names[i], ids[i])
-		}
+		check.That(t, ids[i] == "of "+names[i], "%s has %q", names[i], ids[i])
 	}
-	if longest > 3500 || asked < 2 || asked > 10 {
-		t.Errorf("%d requests, the longest of %d bytes", asked, longest)
-	}
+	check.That(t, longest <= 3500 && asked >= 2 && asked <= 10, "%d requests, the longest of %d bytes", asked, longest)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/soft"
@@ -73,15 +74,12 @@ func TestStartUpLineTellsWhatIsServedAndWhatIsMissing(t *testing.T) {
 			if line.Msg != "started" || line.Level != c.level || line.Akin != "v1" || line.Scoring != "auto" || line.Matching != "widen" {
 				t.Errorf("got %+v in\n%s", line, log.String())
 			}
-			if known := strings.HasPrefix(line.Cluster, "akin-demo "); known != (c.url == engine) {
-				t.Errorf("cluster %q", line.Cluster)
-			}
+			check.Equal(t, c.url == engine, strings.HasPrefix(line.Cluster, "akin-demo "), "cluster", line.Cluster)
 			if len(line.Missing) != len(c.missing) || len(c.missing) > 0 && !strings.Contains(line.Missing[0], c.missing[0]) {
 				t.Errorf("missing %q, want %q", line.Missing, c.missing)
 			}
-			if b := line.Matrices; c.name != "no matrices" && (len(b) == 0 || b[0].Source != "file" || b[0].Version == "" || b[0].Terms != 2) {
-				t.Errorf("matrices %+v", b)
-			}
+			b := line.Matrices
+			check.That(t, c.name == "no matrices" || len(b) != 0 && b[0].Source == "file" && b[0].Version != "" && b[0].Terms == 2, "matrices %+v", b)
 		})
 	}
 }
@@ -104,9 +102,7 @@ func TestReadyWhereAnyAnswerComesFromTheCluster(t *testing.T) {
 
 func TestReadyzIsRedWithinItsBoundWhileTheClusterHangs(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	a, _ := startApp(t, "http://"+l.Addr().String(), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -115,34 +111,12 @@ func TestReadyzIsRedWithinItsBoundWhileTheClusterHangs(t *testing.T) {
 	go func() { answered <- a.check(ctx) }()
 	select {
 	case c := <-answered:
-		if len(c.NotReady) == 0 || !strings.Contains(c.NotReady[0], "no node") {
-			t.Errorf("not ready: %q", c.NotReady)
-		}
+		check.That(t, len(c.NotReady) != 0 && strings.Contains(c.NotReady[0], "no node"), "not ready: %q", c.NotReady)
 	case <-time.After(20 * time.Second):
 		t.Error("the check waits for the cluster")
 	}
 }
 
-func TestOneNodeOfSeveralIsEnough(t *testing.T) {
-	hangs, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { hangs.Close() })
-	url := refusingCluster(t, 200)
-	a, _ := startApp(t, url, func(cfg *configs.Config) { cfg.Cluster.URLs = []string{"http://" + hangs.Addr().String(), url} })
-	for range 4 { // calls go round among the nodes
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		began := time.Now()
-		if c := a.check(ctx); len(c.NotReady) > 0 && strings.Contains(c.NotReady[0], "no node") || time.Since(began) > 10*time.Second {
-			t.Errorf("after %v: %v", time.Since(began), c)
-		}
-		cancel()
-	}
-}
-
-// Requests are forwarded from the start; /readyz is red until a node answers
-// and the warm-up is over.
 func TestReadyOnceAClusterThatWasAwayAnswers(t *testing.T) {
 	var logged atomic.Pointer[lockedBuffer]
 	a, log := startApp(t, startNode(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -160,9 +134,8 @@ func TestReadyOnceAClusterThatWasAwayAnswers(t *testing.T) {
 		t.Errorf("away: %d %s", code, answer)
 	}
 	a.start(t.Context())
-	if code, answer := readyz(a); code != http.StatusOK {
-		t.Errorf("there: %d %s", code, answer)
-	}
+	code, answer := readyz(a)
+	check.That(t, code == http.StatusOK, "there: %d %s", code, answer)
 	log.has(t, `"msg":"started"`, `"cluster":"unknown"`, `"msg":"the cluster answers","cluster":"elasticsearch 8.1.2"`, `"msg":"warmed up"`)
 }
 
@@ -178,8 +151,6 @@ func TestWarmUpEndsWithItsTimeAndSaysSo(t *testing.T) {
 	log.has(t, `"level":"WARN","msg":"warm-up is not complete`, `"cause":"budget"`)
 }
 
-// The fields that are warmed up are those that have a matrix, one of each index
-// in turn.
 func TestWarmUpTakesTheBoundFieldsOfIndicesAndAliases(t *testing.T) {
 	var many strings.Builder
 	for k := range 2 * maxWarm {
@@ -203,30 +174,21 @@ func TestWarmUpTakesTheBoundFieldsOfIndicesAndAliases(t *testing.T) {
 	answer, asked = indices+"}", ""
 	got, err := a.boundFields(t.Context(), maxWarm)
 	want := []boundField{{"docs", "a"}, {"live", "a"}, {"docs", "b"}, {"live", "b"}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(boundField{})); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	if asked != "/docs,live,many-*" {
-		t.Errorf("asked for %s", asked)
-	}
+	diff := cmp.Diff(want, got, cmp.AllowUnexported(boundField{}))
+	check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
+	check.Equal(t, "/docs,live,many-*", asked, "asked for")
 	answer = indices + many.String() + "}"
-	if got, err = a.boundFields(t.Context(), maxWarm); err != nil || len(got) != maxWarm {
-		t.Errorf("%d fields, %v, want %d", len(got), err, maxWarm)
-	}
+	got, err = a.boundFields(t.Context(), maxWarm)
+	check.That(t, err == nil && len(got) == maxWarm, "%d fields, %v, want %d", len(got), err, maxWarm)
 }
 
 func TestOperationsTellOfEachCauseAndDegradation(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := check.Got(os.ReadFile(filepath.Join("..", "..", "docs", "operations.md")))(t)
 	text := string(data)
 	names := slices.Collect(maps.Keys(causes()))
 	for _, name := range append(names, report.Credentials, report.Throttled, report.Calls, report.Matrix,
 		report.Weights, report.Reload, report.FailingOpen) {
-		if !strings.Contains(text, "`"+name+"`") {
-			t.Errorf("docs/operations.md does not name %s", name)
-		}
+		check.That(t, strings.Contains(text, "`"+name+"`"), "docs/operations.md does not name %s", name)
 	}
 }
 
@@ -264,30 +226,22 @@ func TestEachCauseHasAHint(t *testing.T) {
 		{"weights", stage(expand.StageWeights, io.EOF), "weights"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := cause(c.err); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
-			if causes()[c.want] == "" {
-				t.Errorf("no hint for %s", c.want)
-			}
+			check.Equal(t, c.want, cause(c.err))
+			check.That(t, causes()[c.want] != "", "no hint for %s", c.want)
 		})
 	}
 }
 
-// A panic in the work for /readyz, or in the warm-up, is said and ends nothing.
 func TestPanicsOfTheStartAreCounted(t *testing.T) {
 	a, log := startApp(t, refusingCluster(t, http.StatusOK), nil)
 	a.warm.Store(true)
 	a.client = nil
-	if code, answer := readyz(a); code != http.StatusOK || !strings.Contains(answer, report.Calls) {
-		t.Errorf("%d %s", code, answer)
-	}
+	code, answer := readyz(a)
+	check.That(t, code == http.StatusOK && strings.Contains(answer, report.Calls), "%d %s", code, answer)
 	a.warmUp(t.Context())
 	log.has(t, `"cause":"panic"`, `"operation":"asking for the state"`)
 }
 
-// Clients that the cluster does not let search say nothing of akin's own
-// credentials.
 func TestCredentialsOfClientsDoNotDegradeAkin(t *testing.T) {
 	cluster := startNode(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -308,9 +262,7 @@ func TestCredentialsOfClientsDoNotDegradeAkin(t *testing.T) {
 		}
 		for i := range 40 {
 			w := call(a.server.Handler(), http.MethodPost, path, body, func(r *http.Request) { r.SetBasicAuth("client", strconv.Itoa(i%2)) })
-			if w.Code != http.StatusUnauthorized {
-				t.Fatalf("%s: status %d", name, w.Code)
-			}
+			check.Must(t, w.Code == http.StatusUnauthorized, "%s: status %d", name, w.Code)
 		}
 		if code, answer := readyz(a); code != http.StatusOK || strings.Contains(answer, report.Credentials) || strings.Contains(answer, report.FailingOpen) {
 			t.Errorf("%s: %d %s", name, code, answer)
@@ -323,9 +275,8 @@ func TestNewConfigurationHasToReachTheCluster(t *testing.T) {
 	r := reloaderOf(t, a, log, "cluster: {urls: ['http://127.0.0.1:1']}")
 	ctx, cancel := context.WithTimeout(t.Context(), askAgain/2) // else it takes readyWithin
 	defer cancel()
-	if _, err := r.replace(ctx); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || r.app != a {
-		t.Errorf("%v, and the new configuration is in use: %t", err, r.app != a)
-	}
+	_, err := r.replace(ctx)
+	check.That(t, err != nil && strings.Contains(err.Error(), "127.0.0.1:1") && r.app == a, "%v, and the new configuration is in use: %t", err, r.app != a)
 }
 
 func TestWhatAReloadReplacesIsClosedBehindItsLastRequest(t *testing.T) {
@@ -342,9 +293,7 @@ func TestWhatAReloadReplacesIsClosedBehindItsLastRequest(t *testing.T) {
 	closed := make(chan struct{})
 	a.onClose(sync.OnceFunc(func() { close(closed) }))
 	clients, admin, err := Listen(t.Context(), a.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	r := reloaderOf(t, a, log, "shutdown: {delay: 0s}\ncluster: {urls: ['"+node+"']}")
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -359,9 +308,8 @@ func TestWhatAReloadReplacesIsClosedBehindItsLastRequest(t *testing.T) {
 		}
 	})
 	<-reached
-	if r.reload(ctx); r.app == a {
-		t.Fatalf("nothing is replaced:\n%s", log)
-	}
+	r.reload(ctx)
+	check.Must(t, r.app != a, "nothing is replaced:\n%s", log)
 	select {
 	case <-closed:
 		t.Error("it is closed while a request is under way")
@@ -372,15 +320,13 @@ func TestWhatAReloadReplacesIsClosedBehindItsLastRequest(t *testing.T) {
 	r.close()
 }
 
-// A panic in a reload leaves the old configuration in use.
 func TestAPanicInAReloadEndsNothing(t *testing.T) {
 	node := refusingCluster(t, http.StatusOK)
 	a, log := startApp(t, node, nil)
 	r := reloaderOf(t, a, log, "cluster: {urls: ['"+node+"']}")
 	r.front = nil
-	if r.reload(t.Context()); r.app != a || !a.process.reloadFailed.Load() {
-		t.Error("the new configuration is in use")
-	}
+	r.reload(t.Context())
+	check.That(t, r.app == a && a.process.reloadFailed.Load(), "the new configuration is in use")
 	log.has(t, `"operation":"reloading"`)
 }
 
@@ -392,15 +338,11 @@ func TestReloadGoesOnWithTheMemoryBudgetAndTheGuard(t *testing.T) {
 	r := reloaderOf(t, a, log, "cluster: {urls: ['"+node+"']}\nmemory: {in_flight: 32MiB}")
 	defer r.close()
 	held := a.process.memory.Hold(limits.SearchBody, "client")
-	if !held.Take(8 << 20) {
-		t.Fatal("half of the budget is refused")
-	}
-	if r.reload(t.Context()); r.app == a || r.app.process.memory != a.process.memory {
-		t.Fatalf("another budget, or no reload:\n%s", log)
-	}
-	if again := a.process.memory.Hold(limits.SearchBody, "client"); again.Take(8<<20+1) || !again.Take(8<<20) {
-		t.Error("what is held, or the new limit, does not count")
-	}
+	check.Must(t, held.Take(8<<20), "half of the budget is refused")
+	r.reload(t.Context())
+	check.Must(t, r.app != a && r.app.process.memory == a.process.memory, "another budget, or no reload:\n%s", log)
+	again := a.process.memory.Hold(limits.SearchBody, "client")
+	check.That(t, !again.Take(8<<20+1) && again.Take(8<<20), "what is held, or the new limit, does not count")
 	_ = r.app.process.guard.Do("work", func() error { panic(1) })
 	log.has(t, `"operation":"work"`)
 }

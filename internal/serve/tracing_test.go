@@ -13,11 +13,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/demo"
 )
 
-// TestTraceOfASearchHasItsStages expands a search on the engine of the demo,
-// whose answers are not remembered yet.
 func TestTraceOfASearchHasItsStages(t *testing.T) {
 	var carried atomic.Int64 // what akin asks at start may still be on its way
 	engine := demo.NewEngine()
@@ -56,9 +55,7 @@ func TestTraceOfASearchHasItsStages(t *testing.T) {
 {"title":"a car"}
 `)
 	w := call(a.server.Handler(), http.MethodPost, "/books/_search", `{"query":{"match":{"title":"car"}}}`)
-	if !strings.Contains(w.Body.String(), "automobile") {
-		t.Fatalf("not expanded: %s", w.Body)
-	}
+	check.Must(t, strings.Contains(w.Body.String(), "automobile"), "not expanded: %s", w.Body)
 	a.Close()
 
 	byID, server := map[string]*tracepb.Span{}, (*tracepb.Span)(nil)
@@ -86,16 +83,10 @@ func TestTraceOfASearchHasItsStages(t *testing.T) {
 		root + " > expand > parse", root + " > expand > fields", root + " > expand > analyze > POST",
 		root + " > expand > analyze", root + " > expand > rows", root + " > expand > select", root + " > expand > write",
 	} {
-		if parts[path] == 0 {
-			t.Errorf("no span %q in %v", path, parts)
-		}
+		check.That(t, parts[path] != 0, "no span %q in %v", path, parts)
 	}
-	if carried.Load() < 4 {
-		t.Errorf("%d calls with a traceparent", carried.Load())
-	}
-	if got := <-credentials; got != "ApiKey secret" {
-		t.Errorf("the collector got the credentials %q", got)
-	}
+	check.That(t, carried.Load() >= 4, "%d calls with a traceparent", carried.Load())
+	check.Equal(t, "ApiKey secret", <-credentials, "the collector got the credentials")
 }
 
 func TestAccessLogGoesToStandardOutput(t *testing.T) {
@@ -103,7 +94,6 @@ func TestAccessLogGoesToStandardOutput(t *testing.T) {
 	call(a.server.Handler(), http.MethodGet, "/books?q=secret", "")
 	a.Close() // which writes what waits
 	got := a.process.stdout.(*lockedBuffer)
-	if got.has(t, `"path":"/books","protocol":"HTTP/1.1","status":418,`); strings.Count(got.String(), "\n") != 1 {
-		t.Errorf("standard output has %s", got)
-	}
+	got.has(t, `"path":"/books","protocol":"HTTP/1.1","status":418,`)
+	check.Equal(t, 1, strings.Count(got.String(), "\n"), "standard output has", got)
 }

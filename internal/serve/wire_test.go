@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 )
 
@@ -25,8 +26,6 @@ func TestWordsAreReadForModesThatAskForThem(t *testing.T) {
 		cfg := &configs.Config{}
 		cfg.Expansion.Profile = tt.all
 		cfg.Profiles = map[string]configs.Profile{"some": {Enabled: tt.enabled, Profile: tt.some}}
-		if got := wantsWords(cfg); got != tt.wantsAny {
-			t.Errorf("%s: words are read: %v", tt.about, got)
-		}
+		check.Equal(t, tt.wantsAny, wantsWords(cfg), tt.about)
 	}
 }

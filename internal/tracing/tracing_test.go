@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/tracing"
 )
 
@@ -20,36 +21,26 @@ func TestBodyThatIsNotReadIsNotTheNextRequest(t *testing.T) {
 	for name, expect := range map[string]string{"plain": "", "a 100 is expected": "Expect: 100-continue\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(tracing.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path != "/outer" {
-					t.Errorf("%s is served", r.URL.Path)
-				}
+				check.Equal(t, "/outer", r.URL.Path)
 				_ = r.Body.Close() // as a transport does
 				w.WriteHeader(http.StatusRequestEntityTooLarge)
 				_ = http.NewResponseController(w).Flush()
 			}), tracing.NewProvider(1)))
 			defer server.Close()
-			conn, err := net.Dial("tcp", server.Listener.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := check.Got(net.Dial("tcp", server.Listener.Addr().String()))(t)
 			defer conn.Close()
 			_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
-			if _, err := io.WriteString(conn, "POST /outer HTTP/1.1\r\nHost: akin\r\n"+expect+"Content-Length: 300000\r\n\r\n"+
-				"GET /inner HTTP/1.1\r\nHost: akin\r\n\r\n"); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, check.ErrOf(io.WriteString(conn, "POST /outer HTTP/1.1\r\nHost: akin\r\n"+expect+"Content-Length: 300000\r\n\r\n"+
+				"GET /inner HTTP/1.1\r\nHost: akin\r\n\r\n")))
 			from := bufio.NewReader(conn)
 			answer, err := http.ReadResponse(from, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			defer answer.Body.Close()
 			if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusRequestEntityTooLarge || !answer.Close {
 				t.Errorf("answered with %d, the last one: %t, %v", answer.StatusCode, answer.Close, err)
 			}
-			if rest, err := io.ReadAll(from); err != nil || len(rest) > 0 {
-				t.Errorf("after the answer comes %q, %v", rest, err)
-			}
+			rest, err := io.ReadAll(from)
+			check.That(t, err == nil && len(rest) == 0, "after the answer comes %q, %v", rest, err)
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 )
 
@@ -27,9 +28,7 @@ func scored(t *testing.T, answer string) (best float32, scores []float32) {
 	for i, part := range strings.Split(answer, `score":`)[1:] {
 		number, _, _ := strings.Cut(part[:strings.IndexAny(part, "},")], " ")
 		s, err := strconv.ParseFloat(number, 32)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if i == 0 {
 			best = float32(s)
 		} else {
@@ -79,9 +78,7 @@ func TestScoresAreBlended(t *testing.T) {
 			}
 			got := blendedAnswer(t, c.engine, scores, r)
 			best, written := scored(t, got)
-			if hitIDs(got) != c.ids || !slices.Equal(written, c.scores) || best != c.scores[0] {
-				t.Errorf("got %s, want the hits %s with %v", got, c.ids, c.scores)
-			}
+			check.That(t, hitIDs(got) == c.ids && slices.Equal(written, c.scores) && best == c.scores[0], "got %s, want the hits %s with %v", got, c.ids, c.scores)
 		})
 	}
 }
@@ -113,12 +110,8 @@ func TestBlendedScoresFall(t *testing.T) {
 		}
 		got := blendedAnswer(t, engine, scores, r)
 		best, written := scored(t, got)
-		if len(written) != len(engine) || best != written[0] || best > engine[0] {
-			t.Fatalf("case %d: the best score of %v is %v, the engine's is %v", n, written, best, engine[0])
-		}
-		if !slices.IsSortedFunc(written, func(a, b float32) int { return cmp.Compare(b, a) }) {
-			t.Fatalf("case %d, w %v: engine %v and %v give %v", n, w, engine, scores, written)
-		}
+		check.Must(t, len(written) == len(engine) && best == written[0] && best <= engine[0], "case %d: the best score of %v is %v, the engine's is %v", n, written, best, engine[0])
+		check.Must(t, slices.IsSortedFunc(written, func(a, b float32) int { return cmp.Compare(b, a) }), "case %d, w %v: engine %v and %v give %v", n, w, engine, scores, written)
 		share := func(of []float64, i int) float64 {
 			if best := slices.Max(of); best > 0 {
 				return of[i] / best
@@ -127,20 +120,14 @@ func TestBlendedScoresFall(t *testing.T) {
 		}
 		blend := func(id string) float64 {
 			i, err := strconv.Atoi(id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			return (1-w)*share(sums, i) + w*share(soft, i)
 		}
 		// What differs by rounding only may be in either order.
 		ids := strings.Fields(hitIDs(got))[:len(scores)]
 		for i := range ids[1:] {
-			if blend(ids[i]) < blend(ids[i+1])-1e-12 {
-				t.Fatalf("case %d, w %v: engine %v and %v give the order %v", n, w, engine, scores, ids)
-			}
+			check.Must(t, blend(ids[i]) >= blend(ids[i+1])-1e-12, "case %d, w %v: engine %v and %v give the order %v", n, w, engine, scores, ids)
 		}
-		if w == 0 && r.Sums == nil && !slices.Equal(written, engine) {
-			t.Fatalf("case %d: the engine's %v became %v", n, engine, written)
-		}
+		check.Must(t, w != 0 || r.Sums != nil || slices.Equal(written, engine), "case %d: the engine's %v became %v", n, engine, written)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 )
 
@@ -87,9 +88,7 @@ func TestFailuresOfShardsAreRead(t *testing.T) {
 		{"broken in the failures", `{"took":3,"_shards":{"failed":1,"failures":[{`, "failed", false},
 	} {
 		got, scroll, err := ReadSearch(strings.NewReader(tt.answer))
-		if told(got) != tt.want || (err != nil) != tt.unread || (scroll == "xyz") != strings.Contains(tt.answer, "_scroll_id") {
-			t.Errorf("%s: %q, %v, scroll %q, want %q", tt.name, told(got), err, scroll, tt.want)
-		}
+		check.That(t, told(got) == tt.want && (err != nil) == tt.unread && (scroll == "xyz") == strings.Contains(tt.answer, "_scroll_id"), "%s: %q, %v, scroll %q, want %q", tt.name, told(got), err, scroll, tt.want)
 	}
 }
 
@@ -136,9 +135,7 @@ func TestFailuresOfSeveralSearchesAreRead(t *testing.T) {
 	} {
 		firstAndLast := func(k int) bool { return k == 0 || k == 2 }
 		got, err := ReadSeveral(strings.NewReader(tt.answer), tt.endpoint, firstAndLast)
-		if told(got) != tt.want || (err != nil) != tt.unread {
-			t.Errorf("%s: %q, %v, want %q", tt.name, told(got), err, tt.want)
-		}
+		check.That(t, told(got) == tt.want && (err != nil) == tt.unread, "%s: %q, %v, want %q", tt.name, told(got), err, tt.want)
 	}
 	// Where filter_path removes items, any that failed may be a rewritten one.
 	if got, err := ReadSeveral(strings.NewReader(responses(`{"error":{"type":"x"}}`)), multi, nil); told(got) != "failed whole; x: " || err != nil {
@@ -165,9 +162,8 @@ func TestRefusalsAreRead(t *testing.T) {
 		{"what was asked for", `{"error":{"type":"x","reason":"Partial shards failure"}}`, 503, true, "failed; x: Partial shards failure"},
 		{"what was not asked for", `{"error":{"type":"x","reason":"Partial shards failure"}}`, 503, false, "failed busy whole; x: Partial shards failure"},
 	} {
-		if got := ReadRefusal(strings.NewReader(tt.answer), tt.status, tt.strict); told(got) != tt.want || got.Status != tt.status {
-			t.Errorf("%s: %q, want %q", tt.name, told(got), tt.want)
-		}
+		got := ReadRefusal(strings.NewReader(tt.answer), tt.status, tt.strict)
+		check.That(t, told(got) == tt.want && got.Status == tt.status, "%s: %q, want %q", tt.name, told(got), tt.want)
 	}
 }
 
@@ -181,8 +177,6 @@ func TestCausesOfARefusalAreBounded(t *testing.T) {
 		"long": {`{"type":"` + strings.Repeat("x", 10_000) + `"}`, 1}, "wide": {`{"type":"x","failed_shards":[` + strings.Repeat(`{"reason":`+deep[:120], 1000), 7},
 	} {
 		r := ReadRefusal(strings.NewReader(`{"error":`+tt.error+`}`), http.StatusBadRequest, false)
-		if len(r.Causes) != tt.causes || len(r.Causes[0].Type) > maxReasonBytes {
-			t.Errorf("%s: %d causes, want %d", name, len(r.Causes), tt.causes)
-		}
+		check.That(t, len(r.Causes) == tt.causes && len(r.Causes[0].Type) <= maxReasonBytes, "%s: %d causes, want %d", name, len(r.Causes), tt.causes)
 	}
 }

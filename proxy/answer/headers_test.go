@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // The types are those that OpenSearch 2.19, Elasticsearch 7.10 and 8.19 answer
@@ -35,9 +37,7 @@ func TestAnswersJSON(t *testing.T) {
 		{"format=json&format=yaml", nil, false},
 		{"format=xyz", nil, false},
 	} {
-		if got := AnswersJSON(tt.query, http.Header{"Accept": tt.accept}); got != tt.want {
-			t.Errorf("AnswersJSON(%q, %q) = %v", tt.query, tt.accept, got)
-		}
+		check.Equal(t, tt.want, AnswersJSON(tt.query, http.Header{"Accept": tt.accept}), tt.query, tt.accept)
 	}
 }
 

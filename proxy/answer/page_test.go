@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/jsonspan"
 )
@@ -55,9 +56,7 @@ var allThree = pageWith(two("0.0"), three("0.0"), one("0.0"))
 func frameOf(t *testing.T, answer string, r *expand.Rerank) *Frame {
 	t.Helper()
 	frames, err := ReadFrames([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r})
-	if err != nil {
-		t.Fatalf("%v: %s", err, answer)
-	}
+	check.Must(t, err == nil, "%v: %s", err, answer)
 	return frames[0]
 }
 
@@ -75,9 +74,7 @@ func softOf(soft ...float64) []expand.HitScore {
 func order(t *testing.T, f *Frame, page string, scores []expand.HitScore) {
 	t.Helper()
 	hits, ok := f.Order(scores)
-	if !ok || !f.SetPage(hits, []byte(page)) {
-		t.Fatalf("ordered %v, without the hits in %s", ok, page)
-	}
+	check.Must(t, ok && f.SetPage(hits, []byte(page)), "ordered %v, without the hits in %s", ok, page)
 }
 
 // written returns the answer to one search with its page.
@@ -90,14 +87,12 @@ func TestHitsAreRead(t *testing.T) {
 		{Index: "t", ID: "2", SeqNo: 4, PrimaryTerm: 2, Version: 7},
 		{Index: "t", ID: "3\n", SeqNo: 3, PrimaryTerm: 1, Version: 2},
 	}
-	if diff := cmp.Diff(want, f.Window()); diff != "" || !f.Named {
-		t.Errorf("%v (-want +got)\n%s", f.Named, diff)
-	}
+	diff := cmp.Diff(want, f.Window())
+	check.That(t, diff == "" && f.Named, "%v (-want +got)\n%s", f.Named, diff)
 	f = frameOf(t, numberedHits, &expand.Rerank{Window: 3, BySeqNo: true})
 	want = []expand.Hit{{Index: "t", SeqNo: 0}, {Index: "t", SeqNo: 4}, {Index: "t", SeqNo: 3}}
-	if diff := cmp.Diff(want, f.Window()); diff != "" || !f.Named {
-		t.Errorf("by number: %v (-want +got)\n%s", f.Named, diff)
-	}
+	diff = cmp.Diff(want, f.Window())
+	check.That(t, diff == "" && f.Named, "by number: %v (-want +got)\n%s", f.Named, diff)
 }
 
 // The page is in the reranker's order, with its scores, and all other bytes of
@@ -130,9 +125,7 @@ func TestHitsAreOrderedAndCut(t *testing.T) {
 			} else if !f.SetInOrder([]byte(c.page)) {
 				t.Fatal("refused")
 			}
-			if got := written(threeHits, f); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			check.Equal(t, c.want, written(threeHits, f))
 		})
 	}
 }
@@ -142,12 +135,9 @@ func TestHitsWithNumbersGetTheirIDsFromTheScores(t *testing.T) {
 	scores := []expand.HitScore{{ID: "1", Soft: .25}, {ID: "2"}, {ID: "3\n", Soft: 1}}
 	page, ok := f.Order(scores)
 	want := []expand.Hit{{Index: "t", ID: "3\n", SeqNo: 3}, {Index: "t", ID: "1", SeqNo: 0}}
-	if diff := cmp.Diff(want, page); diff != "" || !ok {
-		t.Errorf("%v (-want +got)\n%s", ok, diff)
-	}
-	if !f.SetPage(page, []byte(pageWith(one("0.0"), three("0.0")))) {
-		t.Fatal("the hits are not found")
-	}
+	diff := cmp.Diff(want, page)
+	check.That(t, diff == "" && ok, "%v (-want +got)\n%s", ok, diff)
+	check.Must(t, f.SetPage(page, []byte(pageWith(one("0.0"), three("0.0")))), "the hits are not found")
 	head, _, _ := strings.Cut(numberedHits, "1.5")
 	if got, want := written(numberedHits, f), head+`1.0,"hits":[`+three("1.0")+","+one("0.25")+`]},"profile":{}}`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -163,18 +153,12 @@ func TestHitsBehindTheWindowKeepTheirPlaces(t *testing.T) {
 		{0, 3, `2 1 3\n`}, {1, 2, `1 3\n`}, {1, 1, `1`}, {0, 2, `2 1`},
 	} {
 		f := frameOf(t, threeHits, &expand.Rerank{Window: 2, Size: 3, SoftWeight: 1})
-		if !f.Named || len(f.Window()) != 2 {
-			t.Fatalf("named %v", f.Window())
-		}
+		check.Must(t, f.Named && len(f.Window()) == 2, "named %v", f.Window())
 		f.Rerank = &expand.Rerank{Window: 2, From: c.from, Size: c.size, SoftWeight: 1}
 		order(t, f, allThree, softOf(.25, .5))
 		got := written(threeHits, f)
-		if hitIDs(got) != c.want || !strings.Contains(got, `"max_score":0.5`) {
-			t.Errorf("%d hits behind %d: %s", c.size, c.from, got)
-		}
-		if strings.Contains(c.want, "3") && !strings.Contains(got, `"_id":"3\n","_score":1.0,"_source"`) {
-			t.Errorf("the third hit has changed: %s", got)
-		}
+		check.That(t, hitIDs(got) == c.want && strings.Contains(got, `"max_score":0.5`), "%d hits behind %d: %s", c.size, c.from, got)
+		check.That(t, !strings.Contains(c.want, "3") || strings.Contains(got, `"_id":"3\n","_score":1.0,"_source"`), "the third hit has changed: %s", got)
 	}
 }
 
@@ -188,9 +172,7 @@ func TestBestScoresAreReplacedWhereverTheyStand(t *testing.T) {
 	} {
 		f := frameOf(t, c.answer, r)
 		order(t, f, pageWith(two("0.0")), softOf(0, 4, 1))
-		if got := written(c.answer, f); got != c.want {
-			t.Errorf("%s: got  %s\nwant %s", name, got, c.want)
-		}
+		check.Equal(t, c.want, written(c.answer, f), name)
 	}
 }
 
@@ -207,12 +189,9 @@ func TestPagesThatLackSomethingAreRefused(t *testing.T) {
 	} {
 		f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 2, SoftWeight: 1})
 		wanted, _ := f.Order(softOf(2, 1, 0))
-		if f.SetPage(wanted, []byte(page)) || f.SetInOrder([]byte(page)) {
-			t.Errorf("%s: %s is taken", name, page)
-		}
-		if got := WriteFrames([]byte(threeHits), []*Frame{f}); got != nil {
-			t.Errorf("%s: written %s", name, got)
-		}
+		check.That(t, !f.SetPage(wanted, []byte(page)) && !f.SetInOrder([]byte(page)), "%s: %s is taken", name, page)
+		got := WriteFrames([]byte(threeHits), []*Frame{f})
+		check.That(t, got == nil, "%s: written %s", name, got)
 	}
 	for name, page := range map[string]string{
 		"one missing": pageWith(one("0.0")), "none": pageWith(), "another index": pageWith(one("0.0"), strings.Replace(two("0.0"), `"t"`, `"u"`, 1)),
@@ -222,15 +201,10 @@ func TestPagesThatLackSomethingAreRefused(t *testing.T) {
 	} {
 		f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 2, SoftWeight: 1})
 		wanted, _ := f.Order(softOf(2, 1, 0))
-		if f.SetPage(wanted, []byte(page)) || WriteFrames([]byte(threeHits), []*Frame{f}) != nil {
-			t.Errorf("%s: %s is taken", name, page)
-		}
-		if !f.SetInOrder([]byte(pageWith(one("1.5"), two("1.25")))) {
-			t.Fatalf("%s: the engine's order is refused", name)
-		}
-		if got := written(threeHits, f); hitIDs(got) != "1 2" || !strings.Contains(got, `"max_score":1.5`) {
-			t.Errorf("%s: in the engine's order %s", name, got)
-		}
+		check.That(t, !f.SetPage(wanted, []byte(page)) && WriteFrames([]byte(threeHits), []*Frame{f}) == nil, "%s: %s is taken", name, page)
+		check.Must(t, f.SetInOrder([]byte(pageWith(one("1.5"), two("1.25")))), "%s: the engine's order is refused", name)
+		got := written(threeHits, f)
+		check.That(t, hitIDs(got) == "1 2" && strings.Contains(got, `"max_score":1.5`), "%s: in the engine's order %s", name, got)
 	}
 }
 
@@ -242,12 +216,8 @@ func TestPagesOfTheShardsThatAreThereAreTaken(t *testing.T) {
 	unserved := strings.Replace(allThree, `{"failed":0}`, failedShard(`{"shard":1,"index":"r","node":null,"reason":{"type":"no_shard_available_action_exception","reason":null}}`), 1)
 	f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 2, SoftWeight: 1})
 	order(t, f, unserved, softOf(0, 1, 2))
-	if got := hitIDs(written(threeHits, f)); got != `3\n 2` {
-		t.Errorf("got %s", got)
-	}
-	if !f.SetInOrder([]byte(unserved)) {
-		t.Error("the engine's order is refused")
-	}
+	check.Equal(t, `3\n 2`, hitIDs(written(threeHits, f)))
+	check.That(t, f.SetInOrder([]byte(unserved)), "the engine's order is refused")
 }
 
 // Documents of two routings may have the same id.
@@ -259,9 +229,8 @@ func TestHitsWithTheSameIDAreEachPutInOnce(t *testing.T) {
 	for _, page := range []string{pageWith(one("0.0"), yy("0.0")), pageWith(yy("0.0"), one("0.0"))} {
 		f := frameOf(t, same, &expand.Rerank{Window: 3, Size: 2, SoftWeight: 1})
 		order(t, f, page, softOf(1, 2, 0))
-		if got := written(same, f); !strings.Contains(got, `"hits":[`+yy("2.0")+`,`+one("1.0")+`]`) {
-			t.Errorf("got %s", got)
-		}
+		got := written(same, f)
+		check.That(t, strings.Contains(got, `"hits":[`+yy("2.0")+`,`+one("1.0")+`]`), "got %s", got)
 	}
 }
 
@@ -271,9 +240,8 @@ func TestOddDocumentsStayAsTheyAre(t *testing.T) {
 	odd := strings.Replace(two("0.0"), `{"a":"}"}`, "{\"a\":1,\"a\":2,\"_score\":7,\"\xff\":\"\xff\"}", 1)
 	f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 1, SoftWeight: 1})
 	order(t, f, pageWith(odd), softOf(0, .5, 0))
-	if got := written(threeHits, f); !strings.Contains(got, `"hits":[`+strings.Replace(odd, "0.0", "0.5", 1)+`]`) {
-		t.Errorf("got %q", got)
-	}
+	got := written(threeHits, f)
+	check.That(t, strings.Contains(got, `"hits":[`+strings.Replace(odd, "0.0", "0.5", 1)+`]`), "got %q", got)
 }
 
 func TestAnswersThatCannotBeReadAreRefused(t *testing.T) {
@@ -286,13 +254,9 @@ func TestAnswersThatCannotBeReadAreRefused(t *testing.T) {
 		"odd shards": strings.Replace(threeHits, `"total":2`, `"total":"2"`, 1),
 	} {
 		r := &expand.Rerank{Window: 3}
-		if _, err := ReadFrames([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r}); err == nil {
-			t.Errorf("%s: %s is read", name, answer)
-		}
+		check.That(t, check.ErrOf(ReadFrames([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r})) != nil, "%s: %s is read", name, answer)
 		several := `{"responses":[{},` + answer + `]}`
-		if _, err := ReadFrames([]byte(several), expand.EndpointMultiSearch, []*expand.Rerank{nil, r}); err == nil {
-			t.Errorf("%s: %s is read", name, several)
-		}
+		check.That(t, check.ErrOf(ReadFrames([]byte(several), expand.EndpointMultiSearch, []*expand.Rerank{nil, r})) != nil, "%s: %s is read", name, several)
 	}
 }
 
@@ -303,25 +267,19 @@ const threeSearches = `{"took":9,"responses":[` + threeHits + `,{"error":{"type"
 func readSeveral(t *testing.T, answer string, reranks ...*expand.Rerank) []*Frame {
 	t.Helper()
 	frames, err := ReadFrames([]byte(answer), expand.EndpointMultiSearch, reranks)
-	if err != nil {
-		t.Fatalf("%v: %s", err, answer)
-	}
+	check.Must(t, err == nil, "%v: %s", err, answer)
 	return frames
 }
 
 func TestHitsOfSeveralSearchesAreOrderedEachForItself(t *testing.T) {
 	first, third := &expand.Rerank{Window: 3, Size: 2, SoftWeight: 1}, &expand.Rerank{Window: 3, From: 1, Size: 9, SoftWeight: 1}
 	frames := readSeveral(t, threeSearches, first, nil, third)
-	if frames[1] != nil {
-		t.Errorf("the second is %+v", frames[1])
-	}
+	check.That(t, frames[1] == nil, "the second is %+v", frames[1])
 	order(t, frames[0], allThree, softOf(0, 2, 1))
 	if got := WriteFrames([]byte(threeSearches), frames); got != nil {
 		t.Errorf("written without the page of the third: %s", got)
 	}
-	if !frames[2].SetInOrder([]byte(pageWith(two("1.25"), three("1.0")))) {
-		t.Fatal("refused")
-	}
+	check.Must(t, frames[2].SetInOrder([]byte(pageWith(two("1.25"), three("1.0")))), "refused")
 	single := func(r *expand.Rerank, of *Frame) string {
 		f := frameOf(t, threeHits, r)
 		f.scores, f.best, f.text, f.page, f.ordered = of.scores, of.best, of.text, of.page, of.ordered
@@ -331,38 +289,29 @@ func TestHitsOfSeveralSearchesAreOrderedEachForItself(t *testing.T) {
 	at := strings.LastIndex(want, threeHits)
 	want = want[:at] + single(third, frames[2]) + want[at+len(threeHits):]
 	got := string(WriteFrames([]byte(threeSearches), frames))
-	if got != want || hitIDs(got) != `2 3\n 2 3\n` {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	check.That(t, got == want && hitIDs(got) == `2 3\n 2 3\n`, "got  %s\nwant %s", got, want)
 }
 
 // With the hits that are there anyway an answer does not change, however it is
 // indented.
 func TestTheSameHitsAreTheSameAnswer(t *testing.T) {
 	pretty := jsontext.Value(threeSearches)
-	if err := pretty.Indent(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, pretty.Indent())
 	all := &expand.Rerank{Window: 3, Size: 3}
 	for _, answer := range []string{threeSearches, string(pretty)} {
 		frames := readSeveral(t, answer, all, nil, all)
 		for _, f := range []*Frame{frames[0], frames[2]} {
-			if !f.SetInOrder([]byte(`{"hits":{"hits":` + string(f.list.Of([]byte(answer))) + `}}`)) {
-				t.Fatal("refused")
-			}
+			check.Must(t, f.SetInOrder([]byte(`{"hits":{"hits":`+string(f.list.Of([]byte(answer)))+`}}`)), "refused")
 		}
-		if got := string(WriteFrames([]byte(answer), frames)); got != answer {
-			t.Errorf("got  %s\nwant %s", got, answer)
-		}
+		check.Equal(t, answer, string(WriteFrames([]byte(answer), frames)))
 	}
 }
 
 func TestAnswersWithoutHitsStayAsTheyAre(t *testing.T) {
 	empty := `{"took":1,"hits":{"total":{"value":0},"max_score":null,"hits":[ ]},"x":[]} `
 	f := frameOf(t, empty, &expand.Rerank{Window: 3, Size: 3})
-	if got := written(empty, f); len(f.Hits) > 0 || got != empty {
-		t.Errorf("got %s", got)
-	}
+	got := written(empty, f)
+	check.That(t, len(f.Hits) == 0 && got == empty, "got %s", got)
 }
 
 func TestAnswersToSeveralSearchesThatDoNotFitAreRefused(t *testing.T) {
@@ -374,35 +323,26 @@ func TestAnswersToSeveralSearchesThatDoNotFitAreRefused(t *testing.T) {
 		"broken": `{"responses":[` + threeHits + `,{}]`, "more behind": `{"responses":[` + threeHits + `,{}]}1`,
 		"a broken item that stays": `{"responses":[` + threeHits + `,{"a"}]}`,
 	} {
-		if _, err := ReadFrames([]byte(answer), expand.EndpointMultiSearch, []*expand.Rerank{{Window: 3, Size: 3}, nil}); err == nil {
-			t.Errorf("%s: %s is read", name, answer)
-		}
+		_, err := ReadFrames([]byte(answer), expand.EndpointMultiSearch, []*expand.Rerank{{Window: 3, Size: 3}, nil})
+		check.That(t, err != nil, "%s: %s is read", name, answer)
 	}
 }
 
 func TestHitsWithoutNamesAreNotScored(t *testing.T) {
 	for _, member := range []string{`"_index":"t",`, `"_id":"2",`, `"_version":7,`, `"_seq_no":4,`, `"_score":1.25,`} {
 		answer := strings.Replace(threeHits, member, "", 1)
-		if frameOf(t, answer, &expand.Rerank{Window: 3, Size: 3}).Named {
-			t.Errorf("named without %s", member)
-		}
+		check.That(t, !frameOf(t, answer, &expand.Rerank{Window: 3, Size: 3}).Named, "named without %s", member)
 	}
 	null := strings.Replace(threeHits, `"_score":1.25`, `"_score":null`, 1)
-	if frameOf(t, null, &expand.Rerank{Window: 3}).Named {
-		t.Error("named with the score null")
-	}
-	if frameOf(t, numberedHits, &expand.Rerank{Window: 3}).Named {
-		t.Error("named by numbers that were not asked for")
-	}
+	check.That(t, !frameOf(t, null, &expand.Rerank{Window: 3}).Named, "named with the score null")
+	check.That(t, !frameOf(t, numberedHits, &expand.Rerank{Window: 3}).Named, "named by numbers that were not asked for")
 	for name, answer := range map[string]string{
 		"no number": strings.Replace(numberedHits, `[4]`, `[]`, 1), "two numbers": strings.Replace(numberedHits, `[4]`, `[4,5]`, 1),
 		"no fields": strings.Replace(numberedHits, `,"fields":{"_seq_no":[4]}`, ``, 1), "no index": strings.Replace(numberedHits, `"_index":"t",`, ``, 1),
 		"no score": strings.Replace(numberedHits, `1.25`, `null`, 1), "several shards": strings.Replace(numberedHits, `"total":1`, `"total":2`, 1),
 		"no shard": strings.Replace(numberedHits, `"total":1`, `"total":0`, 1), "shards not shown": strings.Replace(numberedHits, `"_shards"`, `"shards"`, 1),
 	} {
-		if frameOf(t, answer, &expand.Rerank{Window: 3, BySeqNo: true}).Named {
-			t.Errorf("%s: named by numbers", name)
-		}
+		check.That(t, !frameOf(t, answer, &expand.Rerank{Window: 3, BySeqNo: true}).Named, "%s: named by numbers", name)
 	}
 }
 
@@ -411,16 +351,14 @@ func TestScoresThatAreNoneAreRefused(t *testing.T) {
 		for _, s := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			for _, scores := range [][]expand.HitScore{softOf(0, s, 1), {{Sum: 1}, {Sum: s}, {Sum: 1}}} {
 				f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 3, SoftWeight: w, Sums: []expand.Sum{{}}})
-				if page, ok := f.Order(scores); ok || page != nil || f.scores != nil {
-					t.Errorf("%v is written", s)
-				}
+				page, ok := f.Order(scores)
+				check.That(t, !ok && page == nil && f.scores == nil, "%v is written", s)
 			}
 		}
 		for _, soft := range [][]float64{nil, {1, 2}, {1, 2, 3, 4}} {
 			f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 3, SoftWeight: w})
-			if page, ok := f.Order(softOf(soft...)); ok || page != nil || f.scores != nil {
-				t.Errorf("%d scores for three hits are written", len(soft))
-			}
+			page, ok := f.Order(softOf(soft...))
+			check.That(t, !ok && page == nil && f.scores == nil, "%d scores for three hits are written", len(soft))
 		}
 	}
 	// JSON has no name for what is too large for a float32.
@@ -431,9 +369,8 @@ func TestScoresThatAreNoneAreRefused(t *testing.T) {
 	huge := strings.ReplaceAll(threeHits, "1.5,", "1e300,")
 	for _, soft := range [][]float64{{1, 1}, {0, 1}} {
 		f = frameOf(t, huge, &expand.Rerank{Window: 2, Size: 3, SoftWeight: .5})
-		if page, ok := f.Order(softOf(soft...)); ok {
-			t.Errorf("%v, with %v", page, f.scores)
-		}
+		page, ok := f.Order(softOf(soft...))
+		check.That(t, !ok, "%v, with %v", page, f.scores)
 	}
 }
 
@@ -517,12 +454,8 @@ func checkFrames(t *testing.T, answer []byte, endpoint expand.Endpoint, ordered 
 	}
 	out := WriteFrames(answer, frames)
 	again, err := ReadFrames(out, endpoint, reranks)
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	if outside(answer, frames) != outside(out, again) {
-		t.Errorf("%s\nbecame %s", answer, out)
-	}
+	check.Must(t, err == nil, "%v: %s", err, out)
+	check.Equal(t, outside(out, again), outside(answer, frames), string(answer), string(out))
 	for k, f := range frames {
 		if f == nil {
 			continue
@@ -531,12 +464,8 @@ func checkFrames(t *testing.T, answer []byte, endpoint expand.Endpoint, ordered 
 		if f.ordered == nil { // the whole list
 			want = len(f.Hits)
 		}
-		if len(again[k].Hits) != want {
-			t.Errorf("%d hits became %d, not %d", len(f.Hits), len(again[k].Hits), want)
-		}
-		if f.ordered != nil && !slices.IsSortedFunc(again[k].engine, func(a, b float64) int { return int(math.Ceil(b - a)) }) {
-			t.Errorf("%s is not in order", out)
-		}
+		check.Equal(t, want, len(again[k].Hits), len(f.Hits))
+		check.That(t, f.ordered == nil || slices.IsSortedFunc(again[k].engine, func(a, b float64) int { return int(math.Ceil(b - a)) }), "%s is not in order", out)
 	}
 }
 
@@ -556,16 +485,12 @@ func checkOrdered(t *testing.T, f *Frame) {
 				id, _ := jsontext.AppendQuote(nil, h.ID)
 				hits[len(hits)-1-k] = fmt.Sprintf(`{"_index":%s,"_score":0,"_id":%s,"_seq_no":%d,"_primary_term":1,"_version":1,"fields":{"_seq_no":[1]}}`, index, id, h.SeqNo)
 			}
-			if !f.SetPage(page, []byte(pageWith(hits...))) {
-				t.Errorf("%v are not found in %s", page, hits)
-			}
+			check.That(t, f.SetPage(page, []byte(pageWith(hits...))), "%v are not found in %s", page, hits)
 			return
 		}
 	}
 	hits := slices.Repeat([]string{"{}"}, len(f.Hits))
-	if !f.SetInOrder([]byte(pageWith(hits...))) {
-		t.Errorf("%s are refused", hits)
-	}
+	check.That(t, f.SetInOrder([]byte(pageWith(hits...))), "%s are refused", hits)
 }
 
 // Whatever the answer to a search for a page is, what is made of it is an answer
@@ -584,12 +509,8 @@ func FuzzPages(f *testing.F) {
 			inOrder = frame.SetInOrder(text)
 		}
 		out := WriteFrames([]byte(threeHits), []*Frame{frame})
-		if (out != nil) != (complete || inOrder) {
-			t.Fatalf("%v, %v: written %s", complete, inOrder, out)
-		}
-		if !bytes.Equal(text, before) {
-			t.Error("the answer has changed")
-		}
+		check.Must(t, (out != nil) == (complete || inOrder), "%v, %v: written %s", complete, inOrder, out)
+		check.That(t, bytes.Equal(text, before), "the answer has changed")
 		if out == nil {
 			return
 		}
@@ -598,12 +519,9 @@ func FuzzPages(f *testing.F) {
 				Hits []jsontext.Value `json:"hits"`
 			} `json:"hits"`
 		}
-		if err := json.Unmarshal(out, &got, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		if complete && (len(got.Hits.Hits) != 3 || !strings.Contains(string(out), `"max_score":1.0`)) {
-			t.Errorf("got %s", out)
-		}
+		err := json.Unmarshal(out, &got, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+		check.Must(t, err == nil, "%v: %s", err, out)
+		check.That(t, !complete || len(got.Hits.Hits) == 3 && strings.Contains(string(out), `"max_score":1.0`), "got %s", out)
 	})
 }
 

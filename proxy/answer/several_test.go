@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 )
 
@@ -56,8 +57,6 @@ func FuzzFailedItem(f *testing.F) {
 				return // what the cluster is the reason of, or no failure, does not go first
 			}
 		}
-		if err == nil && ((first != nil) != (at >= 0) || first != nil && first.Search != at) {
-			t.Errorf("%q: got %+v, want that of %d", text, first, at)
-		}
+		check.That(t, err != nil || (first != nil) == (at >= 0) && (first == nil || first.Search == at), "%q: got %+v, want that of %d", text, first, at)
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 )
 
@@ -17,9 +18,8 @@ func TestReadTotalsOfSeveralSearches(t *testing.T) {
 		{"_shards":{"total":3,"failed":1},"hits":{"total":{"value":2}}}, {"timed_out":true,"hits":{"total":{"value":2}}}]}`
 	got, err := ReadTotals(strings.NewReader(answer), expand.EndpointMultiSearch)
 	want := []Total{{10000, false}, {4, false}, {-1, false}, {-1, true}, {2, true}, {2, true}}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
+	diff := cmp.Diff(want, got)
+	check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
 }
 
 // Whatever comes as an answer, the total is the one that is in it, or none.
@@ -42,9 +42,7 @@ func FuzzReadTotals(f *testing.F) {
 		if object, ok := answer.Hits.Total.(map[string]any); ok {
 			n, _ = object["value"].(float64)
 		}
-		if int64(n) != totals[0].Hits {
-			t.Errorf("%q: %d hits, want %v", text, totals[0].Hits, n)
-		}
+		check.Equal(t, totals[0].Hits, int64(n), text, n)
 	})
 }
 
@@ -62,8 +60,6 @@ func TestReplaceSearchesLeavesOddAnswersAlone(t *testing.T) {
 		"no answer":       {three, `{"error":{}}`, []int{0}, ""},
 		"one that breaks": {`{"responses":[{}`, `{"responses":[{"x":1}]}`, []int{0}, ""},
 	} {
-		if got := string(ReplaceSearches([]byte(tt.answer), []byte(tt.others), tt.some)); got != tt.want {
-			t.Errorf("%s: %s, want %s", name, got, tt.want)
-		}
+		check.Equal(t, tt.want, string(ReplaceSearches([]byte(tt.answer), []byte(tt.others), tt.some)), name)
 	}
 }

@@ -1,6 +1,10 @@
 package answer
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
+)
 
 func TestUnknownParametersAreKeptAsTheyCame(t *testing.T) {
 	for _, tt := range []struct{ query, want string }{
@@ -13,11 +17,7 @@ func TestUnknownParametersAreKeptAsTheyCame(t *testing.T) {
 		{"&&=x&jwt_token", "jwt_token"},
 		{"filter_path=x&terminate_after=9&allow_partial_search_results=false", ""}, // the check has its own
 	} {
-		if got := Unknown(tt.query); got != tt.want {
-			t.Errorf("Unknown(%q) = %q, want %q", tt.query, got, tt.want)
-		}
-		if got := Unknown(Known(tt.query)); got != "" {
-			t.Errorf("Known(%q) has %q", tt.query, got)
-		}
+		check.Equal(t, tt.want, Unknown(tt.query), tt.query)
+		check.Equal(t, "", Unknown(Known(tt.query)), tt.query)
 	}
 }

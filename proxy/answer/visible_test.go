@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 )
 
@@ -17,9 +18,7 @@ func TestShowsShards(t *testing.T) {
 		"-_shards": false, "-_shards.failures": false, "-*": false, "-**._id": false, "-_s*": false, "_shards,-**.reason": false, "hits,-took": false,
 		"_shards,-took": true,
 	} {
-		if got := showsShards(filter); got != want {
-			t.Errorf("showsShards(%q) = %v", filter, got)
-		}
+		check.Equal(t, want, showsShards(filter), filter)
 	}
 }
 
@@ -47,19 +46,15 @@ func TestSearchWhoseFailuresAreHiddenIsStrict(t *testing.T) {
 		{expand.EndpointMultiSearch, "filter_path=x", "", "filter_path=x"},
 	} {
 		out, err := http.NewRequest(http.MethodPost, "http://a/_search?"+tt.query, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		out.Header.Set("Accept-Encoding", "deflate, gzip;q=0.5")
 		if tt.accept != "" {
 			out.Header.Set("Accept", tt.accept)
 		}
-		if is := MakeVisible(tt.endpoint, out); out.URL.RawQuery != tt.want || is != (tt.query != tt.want) {
-			t.Errorf("%q becomes %q, strict %v, want %q", tt.query, out.URL.RawQuery, is, tt.want)
-		}
-		if whole := out.Header.Get("Accept-Encoding") != "gzip"; whole != (tt.endpoint == expand.EndpointExplain) {
-			t.Errorf("%q accepts %s", tt.query, out.Header["Accept-Encoding"])
-		}
+		is := MakeVisible(tt.endpoint, out)
+		check.That(t, out.URL.RawQuery == tt.want && is == (tt.query != tt.want), "%q becomes %q, strict %v, want %q", tt.query, out.URL.RawQuery, is, tt.want)
+		whole := out.Header.Get("Accept-Encoding") != "gzip"
+		check.That(t, whole == (tt.endpoint == expand.EndpointExplain), "%q accepts %s", tt.query, out.Header["Accept-Encoding"])
 	}
 }
 
@@ -78,9 +73,8 @@ func TestFilteredAnswersShowFailures(t *testing.T) {
 		{expand.EndpointSearch, "filter_path=hits", ""},
 		{expand.EndpointCount, "filter_path=-_shards", ""},
 	} {
-		if got, changed := ShowFailures(tt.endpoint, tt.query); got != tt.query+tt.added || changed != (tt.added != "") {
-			t.Errorf("%q becomes %q, %v", tt.query, got, changed)
-		}
+		got, changed := ShowFailures(tt.endpoint, tt.query)
+		check.That(t, got == tt.query+tt.added && changed == (tt.added != ""), "%q becomes %q, %v", tt.query, got, changed)
 	}
 }
 
@@ -115,9 +109,8 @@ func TestWhatHidesFailures(t *testing.T) {
 		if tt.accept != "" {
 			h.Set("Accept", tt.accept)
 		}
-		if got := Hidden(tt.endpoint, tt.async, tt.query, h); got != tt.reason {
-			t.Errorf("%d?%s, %s: %q, want %q", tt.endpoint, tt.query, tt.accept, got, tt.reason)
-		}
+		got := Hidden(tt.endpoint, tt.async, tt.query, h)
+		check.That(t, got == tt.reason, "%d?%s, %s: %q, want %q", tt.endpoint, tt.query, tt.accept, got, tt.reason)
 	}
 }
 
@@ -130,9 +123,7 @@ func FuzzAskForFailures(f *testing.F) {
 	f.Add("&", "0", "")
 	f.Fuzz(func(t *testing.T, query, accept, encoding string) {
 		out, err := http.NewRequest(http.MethodPost, "http://a/_search", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		out.URL.RawQuery = query
 		out.Header = http.Header{"Accept": {accept}, "Accept-Encoding": {encoding}}
 		strict := MakeVisible(expand.EndpointSearch, out)
@@ -140,9 +131,7 @@ func FuzzAskForFailures(f *testing.F) {
 		if !strict {
 			rest, added = out.URL.RawQuery, false
 		}
-		if added != strict || strings.TrimSuffix(rest, "&") != strings.TrimSuffix(query, "&") || !strict && rest != query {
-			t.Errorf("%q becomes %q", query, out.URL.RawQuery)
-		}
+		check.That(t, added == strict && strings.TrimSuffix(rest, "&") == strings.TrimSuffix(query, "&") && (strict || rest == query), "%q becomes %q", query, out.URL.RawQuery)
 		switch hidden := !AnswersJSON(query, out.Header) || !showsShards(FilterPath(query)); {
 		case strict && !hidden:
 			t.Errorf("%q, %q: nothing is hidden", query, accept)

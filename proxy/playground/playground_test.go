@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/proxy/report"
 )
 
@@ -69,35 +70,26 @@ func TestSearchGoesTheWayOfClientsWithoutAndWithAkin(t *testing.T) {
 	})
 	w := postJSON(mux, "search", `{"index":"docs,<logs-{now/d}>","body":{"query":{}},"profile":"a b","adjusted":[{"term":"car","factor":0.5}],"authorization":"Basic typed"}`)
 	var got Compared
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK {
-		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
-	}
-	if got.Akin.Status != http.StatusAccepted || string(got.Direct.Answer) != `{"hits":"<b>"}` || got.Explanation == nil || got.Explanation.ID != "known" {
-		t.Errorf("got %s", w.Body)
-	}
+	err := json.Unmarshal(w.Body.Bytes(), &got)
+	check.Must(t, err == nil && w.Code == http.StatusOK, "%d %s: %v", w.Code, w.Body, err)
+	check.That(t, got.Akin.Status == http.StatusAccepted && string(got.Direct.Answer) == `{"hits":"<b>"}` && got.Explanation != nil && got.Explanation.ID == "known", "got %s", w.Body)
 	const header = " map[Authorization:[Basic typed] Content-Type:[application/json] User-Agent:[akin-playground]]"
 	for k, want := range []string{
 		`POST /docs,%3Clogs-%7Bnow%2Fd%7D%3E/_search?akin=off {"query":{}} [{car 0.5}] true` + header,
 		`POST /docs,%3Clogs-%7Bnow%2Fd%7D%3E/_search?akin=explain&akin_profile=a+b {"query":{}} [{car 0.5}] true` + header,
 	} {
-		if len(sent) != 2 || sent[k] != want {
-			t.Errorf("sent %q, want %q", sent, want)
-		}
+		check.That(t, len(sent) == 2 && sent[k] == want, "sent %q, want %q", sent, want)
 	}
 }
 
 func TestNoCredentialsAreSentWhereNoneAreTyped(t *testing.T) {
 	mux := server(t, func(_ http.ResponseWriter, r *http.Request) {
-		if len(r.Header) != 2 || r.Header.Get("Authorization")+r.Header.Get("Cookie") != "" {
-			t.Errorf("sent %v", r.Header)
-		}
+		check.That(t, len(r.Header) == 2 && r.Header.Get("Authorization")+r.Header.Get("Cookie") == "", "sent %v", r.Header)
 	})
-	if w := postJSON(mux, "search", `{"index":"docs","body":{}}`); w.Code != http.StatusOK {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
-	if w := postJSON(mux, "analysis", `{"index":"docs","field":"a","text":"b"}`); w.Code != http.StatusOK {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
+	w := postJSON(mux, "search", `{"index":"docs","body":{}}`)
+	check.That(t, w.Code == http.StatusOK, "%d %s", w.Code, w.Body)
+	w = postJSON(mux, "analysis", `{"index":"docs","field":"a","text":"b"}`)
+	check.That(t, w.Code == http.StatusOK, "%d %s", w.Code, w.Body)
 }
 
 func TestWhatIsNotAskedProperlyIsRefused(t *testing.T) {
@@ -129,9 +121,8 @@ func TestWhatIsNotAskedProperlyIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := postJSON(mux, tt.path, tt.body)
 			var answer struct{ Error string }
-			if err := json.Unmarshal(w.Body.Bytes(), &answer); w.Code != tt.status || err != nil || answer.Error == "" {
-				t.Errorf("got %d %s, want %d", w.Code, w.Body, tt.status)
-			}
+			err := json.Unmarshal(w.Body.Bytes(), &answer)
+			check.That(t, w.Code == tt.status && err == nil && answer.Error != "", "got %d %s, want %d", w.Code, w.Body, tt.status)
 		})
 	}
 }
@@ -162,9 +153,8 @@ func TestAnswersThatBreakOffOrAreTooLong(t *testing.T) {
 			}
 		},
 	} {
-		if w := postJSON(server(t, search), "search", `{"index":"a","body":{}}`); w.Code != http.StatusBadGateway {
-			t.Errorf("%s: got %d %s", name, w.Code, w.Body)
-		}
+		w := postJSON(server(t, search), "search", `{"index":"a","body":{}}`)
+		check.That(t, w.Code == http.StatusBadGateway, "%s: got %d %s", name, w.Code, w.Body)
 	}
 }
 
@@ -183,21 +173,16 @@ func TestFewSearchesRunAtATime(t *testing.T) {
 	for range maxSearches {
 		<-arrived
 	}
-	if w := postJSON(mux, "search", `{"index":"a","body":{}}`); w.Code != http.StatusServiceUnavailable {
-		t.Errorf("one more: %d", w.Code)
-	}
-	if w := postJSON(mux, "analysis", `{"index":"a","field":"b","text":"c"}`); w.Code != http.StatusServiceUnavailable {
-		t.Errorf("an analysis more: %d", w.Code)
-	}
+	w := postJSON(mux, "search", `{"index":"a","body":{}}`)
+	check.That(t, w.Code == http.StatusServiceUnavailable, "one more: %d", w.Code)
+	w = postJSON(mux, "analysis", `{"index":"a","field":"b","text":"c"}`)
+	check.That(t, w.Code == http.StatusServiceUnavailable, "an analysis more: %d", w.Code)
 	close(release)
 	for range maxSearches {
-		if code := <-done; code != http.StatusOK {
-			t.Errorf("got %d", code)
-		}
+		check.Equal(t, http.StatusOK, <-done)
 	}
-	if w := postJSON(mux, "search", `{"index":"a","body":{}}`); w.Code != http.StatusOK {
-		t.Errorf("after them: %d", w.Code)
-	}
+	w = postJSON(mux, "search", `{"index":"a","body":{}}`)
+	check.That(t, w.Code == http.StatusOK, "after them: %d", w.Code)
 }
 
 func TestPageAllowsNothingButItsOwnFiles(t *testing.T) {
@@ -206,14 +191,11 @@ func TestPageAllowsNothingButItsOwnFiles(t *testing.T) {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		h := w.Header()
-		if w.Code != http.StatusOK || h.Get("Content-Security-Policy") != contentPolicy || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %d %v", path, w.Code, h)
-		}
+		check.That(t, w.Code == http.StatusOK && h.Get("Content-Security-Policy") == contentPolicy && h.Get("X-Content-Type-Options") == "nosniff" && h.Get("Cache-Control") == "no-store", "%s: %d %v", path, w.Code, h)
 		if page := w.Body.String(); path == Page && (strings.Contains(page, "<style") || strings.Contains(page, "style=") || strings.Contains(page, "http://") || strings.Contains(page, "https://") || strings.Contains(page, "onclick")) {
 			t.Error("something stands in the page that its policy forbids")
 		}
-		if script := w.Body.String(); strings.HasSuffix(path, ".js") && (strings.Contains(script, "innerHTML") || strings.Contains(script, "insertAdjacent") || strings.Contains(script, "eval(")) {
-			t.Error("the script can make markup of texts")
-		}
+		script := w.Body.String()
+		check.That(t, !strings.HasSuffix(path, ".js") || !strings.Contains(script, "innerHTML") && !strings.Contains(script, "insertAdjacent") && !strings.Contains(script, "eval("), "the script can make markup of texts")
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestRequestThatIsNotFollowedCostsNothing(t *testing.T) {
@@ -14,9 +16,7 @@ func TestRequestThatIsNotFollowedCostsNothing(t *testing.T) {
 		x.Name(http.MethodGet, "/_search")
 		x.Note(Rewritten, "", time.Second)
 		x.End(r, http.StatusOK, 0, true)
-		if x != nil {
-			t.Error("it is followed")
-		}
+		check.That(t, x == nil, "it is followed")
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

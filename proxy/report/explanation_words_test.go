@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 )
 
@@ -42,17 +42,11 @@ func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 	want[0].Feedback = []expand.AddedFeedback{{Term: "pin", Word: "pins"}}
 	want[2].Words = map[string]string{"ga": "gas"}
 	want[3].Words = map[string]string{"diaper": "diapers"}
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("shown (-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, got, cmpopts.EquateEmpty(), "shown")
 	wantAsked := map[string][]string{"main@1": {"cheap", "diaper", "ga", "gift", "nappi", "pin"}, "other@2": {"ga", "oil"}}
-	if diff := cmp.Diff(wantAsked, asked); diff != "" {
-		t.Errorf("asked once for each matrix (-want +got):\n%s", diff)
-	}
+	check.Equal(t, wantAsked, asked, "asked once for each matrix")
 	for _, c := range Show(t.Context(), clauses, nil) {
-		if c.Words["nappi"] != "" || slices.ContainsFunc(c.Added, func(a expand.Added) bool { return a.Word != "" }) {
-			t.Errorf("words without forms: %+v", c)
-		}
+		check.That(t, c.Words["nappi"] == "" && !slices.ContainsFunc(c.Added, func(a expand.Added) bool { return a.Word != "" }), "words without forms: %+v", c)
 	}
 }
 
@@ -66,7 +60,5 @@ func TestListedSearchesHaveTheirText(t *testing.T) {
 		x.Add(&Record{Result: &expand.Result{Clauses: clauses}})
 	}
 	listed := x.Last(3)
-	if listed[1].Text != "Nappies cheap" || listed[2].Text != "" || len(listed[0].Text) != maxText {
-		t.Errorf("listed: %+v", listed)
-	}
+	check.That(t, listed[1].Text == "Nappies cheap" && listed[2].Text == "" && len(listed[0].Text) == maxText, "listed: %+v", listed)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 )
@@ -30,9 +31,7 @@ func TestSizesOfWhatIsKeptAreNotTooSmall(t *testing.T) {
 		"feedback": {feedbackBytes, unsafe.Sizeof(expand.AddedFeedback{})},
 		"text":     {textBytes, unsafe.Sizeof("")},
 	} {
-		if sizes[0] < sizes[1] {
-			t.Errorf("%s: %d bytes are counted, it has %d", name, sizes[0], sizes[1])
-		}
+		check.That(t, sizes[0] >= sizes[1], "%s: %d bytes are counted, it has %d", name, sizes[0], sizes[1])
 	}
 }
 
@@ -101,9 +100,8 @@ func TestClausesThatDoNotFitAreCut(t *testing.T) {
 		{"one is too large", []expand.Explanation{small, large, small}, []expand.Explanation{small, without, small}, 1},
 	} {
 		got, _, cut := keepClauses(tt.clauses)
-		if diff := cmp.Diff(tt.want, got); diff != "" || cut != tt.cut {
-			t.Errorf("%s: %d are cut, want %d (-want +got):\n%s", tt.name, cut, tt.cut, diff)
-		}
+		diff := cmp.Diff(tt.want, got)
+		check.That(t, diff == "" && cut == tt.cut, "%s: %d are cut, want %d (-want +got):\n%s", tt.name, cut, tt.cut, diff)
 	}
 	got, size, cut := keepClauses(many)
 	if n := len(got); n < 90 || len(many)-n > cut || cut > len(many)-n+1 || size > maxClauseBytes {
@@ -115,9 +113,7 @@ func TestClippedTextsAreSoundAndShort(t *testing.T) {
 	for _, s := range []string{"", "car", strings.Repeat("x", 256), strings.Repeat("x", 257), strings.Repeat("€", 300), "a" + strings.Repeat("€", 300)} {
 		got := clipped(s)
 		body, wasCut := strings.CutSuffix(got, cutMark)
-		if len(got) > maxText || !utf8.ValidString(got) || !strings.HasPrefix(s, body) || wasCut != (len(s) > maxText) {
-			t.Errorf("clipped(%.20q, %d bytes) = %.20q, %d bytes", s, len(s), got, len(got))
-		}
+		check.That(t, len(got) <= maxText && utf8.ValidString(got) && strings.HasPrefix(s, body) && wasCut == (len(s) > maxText), "clipped(%.20q, %d bytes) = %.20q, %d bytes", s, len(s), got, len(got))
 	}
 }
 
@@ -141,25 +137,19 @@ func TestLongTextsDoNotGetAroundTheBoundOfExplanations(t *testing.T) {
 		}}, Parts: []expand.Part{{Err: errors.New(long)}}}
 		line := long[:60<<10] // the path and the query string are a part of it
 		x.Add(&Record{Index: line[:1+i%100], Profile: line[:3], Original: Message{line[200:300], []byte("{}")}, Result: res, Reason: long})
-		if x.size > maxBytes {
-			t.Fatalf("%d bytes are held", x.size)
-		}
+		check.Must(t, x.size <= maxBytes, "%d bytes are held", x.size)
 	}
-	if grown := heap() - before; grown > 2*maxBytes {
-		t.Errorf("the heap grew by %d bytes", grown)
-	}
-	if len(x.kept) != MaxKept {
-		t.Errorf("%d are kept, want all: they are short", len(x.kept))
-	}
+	grown := heap() - before
+	check.That(t, grown <= 2*maxBytes, "the heap grew by %d bytes", grown)
+	check.Equal(t, MaxKept, len(x.kept), "are kept all: they are short")
 }
 
 func TestExplanationTooLargeForAllMemoryIsNotKept(t *testing.T) {
 	var x Ring
 	id := note(&x, "a", nil)
 	large := x.Add(&Record{Original: Message{RawQuery: strings.Repeat("q", maxBytes)}})
-	if _, ok := x.Find(id, nil); !ok || len(x.kept) != 1 || large != "" {
-		t.Errorf("%d are kept, the last named %q", len(x.kept), large)
-	}
+	_, ok := x.Find(id, nil)
+	check.That(t, ok && len(x.kept) == 1 && large == "", "%d are kept, the last named %q", len(x.kept), large)
 }
 
 func TestExplanationsAreBoundedByBytes(t *testing.T) {
@@ -167,13 +157,10 @@ func TestExplanationsAreBoundedByBytes(t *testing.T) {
 	first := note(&x, "first", nil)
 	for range 3 * maxBytes / maxBody {
 		note(&x, "large", make([]byte, maxBody))
-		if x.size > maxBytes || x.size < 0 {
-			t.Fatalf("%d bytes are held", x.size)
-		}
+		check.Must(t, x.size <= maxBytes && x.size >= 0, "%d bytes are held", x.size)
 	}
-	if _, ok := x.Find(first, nil); ok {
-		t.Error("the oldest is still there")
-	}
+	_, ok := x.Find(first, nil)
+	check.That(t, !ok, "the oldest is still there")
 	held := 0
 	for _, e := range x.kept {
 		held += cap(e.Original.Body)
@@ -184,18 +171,16 @@ func TestExplanationsAreBoundedByBytes(t *testing.T) {
 	for range MaxKept {
 		note(&x, "small", nil)
 	}
-	if n := len(x.kept); n != MaxKept || x.size > 2*MaxKept*entryBytes {
-		t.Errorf("then %d, with %d bytes", n, x.size)
-	}
+	n := len(x.kept)
+	check.That(t, n == MaxKept && x.size <= 2*MaxKept*entryBytes, "then %d, with %d bytes", n, x.size)
 }
 
 // A body of which a part is used keeps all of its memory.
 func TestBodyWithMuchRoomBehindItIsNotKept(t *testing.T) {
 	var x Ring
 	id := note(&x, "a", make([]byte, 10, maxBody+1))
-	if e, _ := x.Find(id, nil); e.Original.Body != nil || e.Original.Size != 10 {
-		t.Errorf("kept %d bytes", cap(e.Original.Body))
-	}
+	e, _ := x.Find(id, nil)
+	check.That(t, e.Original.Body == nil && e.Original.Size == 10, "kept %d bytes", cap(e.Original.Body))
 }
 
 // A text can have any number of words that the matrix does not know.
@@ -206,7 +191,5 @@ func TestWordsWithoutARowAreKeptWithinTheBounds(t *testing.T) {
 		t.Errorf("%d clauses are cut, kept %v", cut, kept)
 	}
 	kept, size, cut := keepClauses([]expand.Explanation{{NoRow: make([]string, maxClauseBytes)}})
-	if cut != 1 || kept[0].NoRow != nil || size > maxClauseBytes {
-		t.Errorf("%d clauses are cut, %d words are kept in %d bytes", cut, len(kept[0].NoRow), size)
-	}
+	check.That(t, cut == 1 && kept[0].NoRow == nil && size <= maxClauseBytes, "%d clauses are cut, %d words are kept in %d bytes", cut, len(kept[0].NoRow), size)
 }

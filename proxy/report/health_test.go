@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/e2e/check"
 )
 
@@ -56,9 +54,7 @@ func TestFailingOpenIsToldAtOnceThenOnceAMinuteAndAtItsEnd(t *testing.T) {
 		fail := func() { h.FailedOpen(t.Context(), "search", "rows", "i") }
 		expect := func(when string, want ...map[string]any) {
 			t.Helper()
-			if diff := cmp.Diff(want, book.lines(t)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", when, diff)
-			}
+			check.Equal(t, want, book.lines(t), when)
 		}
 		fail()
 		expect("the first", map[string]any{
@@ -123,12 +119,8 @@ func TestManyFailingSearchesAreADegradationForAMinute(t *testing.T) {
 				}
 				check.Elapse(failWindow - time.Second)
 				got := h.degraded()
-				if len(got) > 0 != c.degraded {
-					t.Errorf("%d of %d: %v", c.open, c.searches, got)
-				}
-				if c.degraded && (got[0].Reason != FailingOpen || !strings.Contains(got[0].Detail, "rows")) {
-					t.Errorf("got %v", got)
-				}
+				check.That(t, len(got) > 0 == c.degraded, "%d of %d: %v", c.open, c.searches, got)
+				check.That(t, !c.degraded || got[0].Reason == FailingOpen && strings.Contains(got[0].Detail, "rows"), "got %v", got)
 				check.Elapse(time.Second)
 				if got := h.degraded(); got != nil {
 					t.Errorf("a minute later: %v", got)
@@ -142,12 +134,10 @@ func TestACauseNamedLikeADegradationIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHealth(nil, slog.New(slog.DiscardHandler), nil)
 		h.FailedOpen(t.Context(), "search", Credentials, "i")
-		if got := h.degraded(); len(got) != 1 || got[0].Reason != Credentials {
-			t.Errorf("got %v", got)
-		}
+		got := h.degraded()
+		check.That(t, len(got) == 1 && got[0].Reason == Credentials, "got %v", got)
 		check.Elapse(failWindow)
-		if got := h.degraded(); got != nil {
-			t.Errorf("a minute later: %v", got)
-		}
+		got = h.degraded()
+		check.That(t, got == nil, "a minute later: %v", got)
 	})
 }

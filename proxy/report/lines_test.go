@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 const line = `{"query_id":"1"}` + "\n"
@@ -50,14 +52,10 @@ func TestASlowDiskDropsLinesAndHoldsNobodyUp(t *testing.T) {
 	for range 2*maxWaiting + 10 {
 		io.WriteString(l, line)
 	}
-	if c.get(Dropped) < maxWaiting {
-		t.Errorf("%v", c.of)
-	}
+	check.That(t, c.get(Dropped) >= maxWaiting, "%v", c.of)
 	close(d.release)
 	l.Close()
-	if c.get(Written)+c.get(Dropped) != 2*maxWaiting+10 {
-		t.Errorf("counted %v", c.of)
-	}
+	check.Equal(t, 2*maxWaiting+10, c.get(Written)+c.get(Dropped), c.of)
 }
 
 func TestAHangingDiskDoesNotHoldTheEndUp(t *testing.T) {
@@ -84,7 +82,5 @@ func TestAFullDiskLosesLinesOnly(t *testing.T) {
 		io.WriteString(l, line)
 	}
 	l.Close()
-	if len(d.lines) != 2 || !strings.HasPrefix(d.lines[1], "\n{") || c.get(Failed) != 1 || c.get(Written) != 1 {
-		t.Errorf("%v, %q", c.of, d.lines)
-	}
+	check.That(t, len(d.lines) == 2 && strings.HasPrefix(d.lines[1], "\n{") && c.get(Failed) == 1 && c.get(Written) == 1, "%v, %q", c.of, d.lines)
 }

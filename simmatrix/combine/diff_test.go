@@ -65,22 +65,17 @@ func TestDiffRanksFrequentTermsFirstAmongEquals(t *testing.T) {
 	for _, c := range d.Top {
 		terms = append(terms, c.Term)
 	}
-	if !slices.Equal(terms, []string{"b", "c", "a", "x"}) || d.RowsChanged != 4 {
-		t.Errorf("%q of %d", terms, d.RowsChanged)
-	}
-	if few := Diff(parse(t, rows), parse(t, changed), -1); len(few.Top) != 0 || few.RowsChanged != 4 {
-		t.Errorf("top -1: %+v", few)
-	}
+	check.That(t, slices.Equal(terms, []string{"b", "c", "a", "x"}) && d.RowsChanged == 4, "%q of %d", terms, d.RowsChanged)
+	few := Diff(parse(t, rows), parse(t, changed), -1)
+	check.That(t, len(few.Top) == 0 && few.RowsChanged == 4, "top -1: %+v", few)
 }
 
 func TestDiffOfMatricesWithNothingInCommon(t *testing.T) {
 	a, none := matrixtest.New(t, simmatrix.Meta{}, vehicles()), matrixtest.New(t, simmatrix.Meta{}, nil)
-	if d := Diff(a, none, 3); len(d.Removed) != 6 || d.Common != 0 || d.MeanDistance != 0 || len(d.Top) != 0 {
-		t.Errorf("%+v", d)
-	}
-	if d := Diff(none, a, 3); len(d.Added) != 6 || len(d.Removed) != 0 {
-		t.Errorf("%+v", d)
-	}
+	d := Diff(a, none, 3)
+	check.That(t, len(d.Removed) == 6 && d.Common == 0 && d.MeanDistance == 0 && len(d.Top) == 0, "%+v", d)
+	d = Diff(none, a, 3)
+	check.That(t, len(d.Added) == 6 && len(d.Removed) == 0, "%+v", d)
 }
 
 // mutate returns m with some terms dropped, some added and some entries
@@ -177,16 +172,12 @@ func checkRowChange(t *testing.T, before, after []simmatrix.Neighbor, c RowChang
 	if larger > 0 {
 		distance = 1 - smaller/larger
 	}
-	if math.Abs(distance-c.Distance) > 1e-6 {
-		t.Fatalf("%+v\n→ %+v: distance %v, want %v", before, after, c.Distance, distance)
-	}
+	check.Must(t, math.Abs(distance-c.Distance) <= 1e-6, "%+v\n→ %+v: distance %v, want %v", before, after, c.Distance, distance)
 	for _, n := range c.Lost {
 		delete(was, n.Term)
 	}
 	for _, n := range c.Gained {
-		if was[n.Term] != 0 {
-			t.Fatalf("%q was there before", n.Term)
-		}
+		check.Must(t, was[n.Term] == 0, "%q was there before", n.Term)
 		was[n.Term] = n.Similarity
 	}
 	for _, n := range c.Changed {
@@ -195,8 +186,6 @@ func checkRowChange(t *testing.T, before, after []simmatrix.Neighbor, c RowChang
 		}
 		was[n.Term] = n.To
 	}
-	if diff := cmp.Diff(is, was); diff != "" {
-		t.Fatal(diff)
-	}
+	check.Equal(t, is, was)
 	return c.Distance
 }

@@ -24,9 +24,7 @@ func mustCombine(t *testing.T, rule Rule, inputs ...Input) *simmatrix.Matrix {
 	t.Helper()
 	opts := DefaultOptions()
 	opts.Rule = rule
-	m, err := Combine(t.Context(), inputs, opts, nil)
-	check.OK(t, err)
-	return m
+	return check.Got(Combine(t.Context(), inputs, opts, nil))(t)
 }
 
 // newInput is an input with the rows of a few lines as parse reads them.
@@ -42,8 +40,7 @@ func TestCombinedAndOverriddenMatricesKeepTheFirstForms(t *testing.T) {
 		for term, form := range forms {
 			rows = append(rows, simmatrix.TermRow{Term: term, Form: form})
 		}
-		m, err := simmatrix.New(simmatrix.Meta{}, rows)
-		check.OK(t, err)
+		m := check.Got(simmatrix.New(simmatrix.Meta{}, rows))(t)
 		return Input{Name: name, Matrix: m, Weight: 1}
 	}
 	m := mustCombine(t, RuleMaximum,
@@ -52,71 +49,24 @@ func TestCombinedAndOverriddenMatricesKeepTheFirstForms(t *testing.T) {
 	check.Equal(t, want, maps.Collect(m.Forms()))
 	m, _, err := mustParseOverrides(t, "set ga petrol 0.5\n").Apply(m)
 	check.OK(t, err)
-	if diff := gocmp.Diff(want, maps.Collect(m.Forms())); diff != "" || m.Row("petrol").IsZero() {
-		t.Errorf("overridden (-want +got):\n%s", diff)
-	}
-}
-
-// Worked out by hand: of "a", b has 0.8 and 0.4, c has 0.6 and nothing, d is
-// known only to the second input.
-func TestEnsembleRules(t *testing.T) {
-	x := newInput(t, "x", "a: b 0.8 c 0.6", "b:", "c:")
-	y := newInput(t, "y", "a: d 0.9 b 0.4", "b:", "c:", "d: a 1")
-	x.Weight, y.Weight = 3, 1
-	for rule, want := range map[Rule][]string{
-		RuleAverage:  {"a/0: b=0.600(11) d=0.450(10) c=0.300(1)", "b/0:", "c/0:", "d/0: a=0.500(10)"},
-		RuleMinimum:  {"a/0: b=0.400(11)", "b/0:", "c/0:", "d/0:"},
-		RuleMaximum:  {"a/0: d=0.900(10) b=0.800(11) c=0.600(1)", "b/0:", "c/0:", "d/0: a=1.000(10)"},
-		RuleWeighted: {"a/0: b=0.700(11) c=0.450(1) d=0.225(10)", "b/0:", "c/0:", "d/0: a=0.250(10)"},
-	} {
-		t.Run(string(rule), func(t *testing.T) {
-			m := mustCombine(t, rule, x, y)
-			check.Equal(t, want, shown(m))
-			if origins := m.Meta().Origins; !slices.Equal(origins, []string{"x", "y"}) {
-				t.Errorf("origins %v", origins)
-			}
-		})
-	}
-}
-
-func TestEnsembleKeepsTheBestRanks(t *testing.T) {
-	others := []string{"b:", "c:", "d:", "e:"}
-	for _, tt := range []struct {
-		name, x, y string
-		rule       Rule
-		neighbors  int
-		want       string
-	}{
-		// An input is heard where its neighbors are nearest: c would have 0.45.
-		{"the first of each input", "a: b 0.9 c 0.8 d 0.1", "a: e 0.2 c 0.1 d 0.05", RuleAverage, 2, "a/0: b=0.450(1) e=0.100(10)"},
-		{"more than the first", "a: b 0.9 c 0.8 d 0.1", "a: e 0.2 c 0.1 d 0.05", RuleAverage, 3, "a/0: b=0.450(1) c=0.450(11) e=0.100(10)"},
-		// As in a thesaurus: the place in the alphabet must not matter.
-		{"equals share a rank", "a: b 1 c 1 d 1 e 1", "a: e 0.5 d 0.4", RuleAverage, 2, "a/0: e=0.750(11) d=0.700(11)"},
-		{"what a rule drops takes no place", "a: b 0.9 d 0.1", "a: c 0.9 d 0.2", RuleMinimum, 1, "a/0: d=0.100(11)"},
-	} {
-		x, y := newInput(t, "x", append(others, tt.x)...), newInput(t, "y", append(others, tt.y)...)
-		m, err := Combine(t.Context(), []Input{x, y}, Options{Rule: tt.rule, Neighbors: tt.neighbors}, nil)
-		check.OK(t, err)
-		check.Equal(t, tt.want, shown(m)[0], tt.name)
-	}
+	diff := gocmp.Diff(want, maps.Collect(m.Forms()))
+	check.That(t, diff == "" && !m.Row("petrol").IsZero(), "overridden (-want +got):\n%s", diff)
 }
 
 func TestProtectedPairsHaveAPlaceInAnEnsemble(t *testing.T) {
 	a, opts := parse(t, "x: a 0.9 b 0.8 c 0.7\na:\nb:\nc:"), DefaultOptions()
 	opts.Neighbors, opts.Protect = 2, protecting("x c")
-	m, err := Combine(t.Context(), []Input{{Name: "a", Matrix: a}, {Name: "b", Matrix: a}}, opts, nil)
-	check.OK(t, err)
+	m := check.Got(Combine(t.Context(), []Input{{Name: "a", Matrix: a}, {Name: "b", Matrix: a}}, opts, nil))(t)
 	check.Equal(t, "x/0: a=0.900(11) c=0.700(11)", shown(m)[3])
 }
 
 func TestEnsembleRecordsItsInputs(t *testing.T) {
 	x := carMatrix(t, simmatrix.Meta{Source: "vectors", Docs: 10, Params: map[string]string{"power": "3", "model": "minilm"}}, 0)
-	y, err := simmatrix.New(simmatrix.Meta{Source: "thesaurus", Docs: 12, Origins: []string{"p", "q"}}, []simmatrix.TermRow{
+	y := check.Got(simmatrix.New(simmatrix.Meta{Source: "thesaurus", Docs: 12, Origins: []string{"p", "q"}}, []simmatrix.TermRow{
 		{Term: "car", DocFreq: 11, Neighbors: []simmatrix.Neighbor{{Term: "auto", Similarity: 1, Origins: 2}}},
 		{Term: "auto", DocFreq: 3},
 		{Term: "van"},
-	})
-	check.OK(t, err)
+	}))(t)
 	m := mustCombine(t, RuleWeighted, Input{"w2v", x, 2}, Input{"oewn", y, 0.5})
 	want := simmatrix.Meta{
 		Source: "ensemble", Docs: 12, Origins: []string{"w2v", "oewn"},
@@ -266,9 +216,7 @@ func FuzzCombine(f *testing.F) {
 			inputs = append(inputs, Input{fmt.Sprint("m", k), randomMatrix(t, r, r.IntN(n+1), 12, seed%2 == 0), 1})
 		}
 		combine := func(inputs []Input, rule Rule, neighbors int) *simmatrix.Matrix {
-			m, err := Combine(t.Context(), inputs, Options{Rule: rule, Neighbors: neighbors}, nil)
-			check.OK(t, err)
-			return m
+			return check.Got(Combine(t.Context(), inputs, Options{Rule: rule, Neighbors: neighbors}, nil))(t)
 		}
 		for _, rule := range []Rule{RuleAverage, RuleMinimum, RuleMaximum} {
 			check.Equal(t, combinedSlowly(inputs, rule, c), withoutDocFreqs(combine(inputs, rule, c)), rule)

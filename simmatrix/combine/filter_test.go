@@ -44,9 +44,7 @@ func TestFilterDropsRowsAndColumns(t *testing.T) {
 	check.OK(t, err)
 	// rental is too rare, car and bus are left out by their first letters.
 	want := "automobile:\nhire:\nlorry:\n"
-	if describeRows(got) != want || dropped != 3 {
-		t.Errorf("%d dropped, left\n%s", dropped, describeRows(got))
-	}
+	check.That(t, describeRows(got) == want && dropped == 3, "%d dropped, left\n%s", dropped, describeRows(got))
 	wantMeta := simmatrix.Meta{
 		Source: "by hand", Docs: 20, Terms: 3, Symmetric: true, Dominant: true,
 		Params: map[string]string{
@@ -63,12 +61,10 @@ func TestFilterDropsRowsAndColumns(t *testing.T) {
 
 func TestFilterThatMatchesNothingIsAnError(t *testing.T) {
 	nothing := TermFilter{Drop: regexp.MustCompile(`.`)}
-	if _, _, err := nothing.Apply(matrixtest.New(t, simmatrix.Meta{}, vehicles())); !errors.Is(err, simmatrix.ErrNoVocabulary) {
-		t.Errorf("%v", err)
-	}
-	if m, dropped, err := nothing.Apply(matrixtest.New(t, simmatrix.Meta{}, nil)); err != nil || dropped != 0 || m.Len() != 0 {
-		t.Errorf("of no terms: %d dropped, %v", dropped, err)
-	}
+	_, _, err := nothing.Apply(matrixtest.New(t, simmatrix.Meta{}, vehicles()))
+	check.Error(t, simmatrix.ErrNoVocabulary, err)
+	m, dropped, err := nothing.Apply(matrixtest.New(t, simmatrix.Meta{}, nil))
+	check.That(t, err == nil && dropped == 0 && m.Len() == 0, "of no terms: %d dropped, %v", dropped, err)
 }
 
 // FuzzTermFilter checks, for random matrices, that the result is the given
@@ -98,17 +94,12 @@ func FuzzTermFilter(f *testing.F) {
 		}
 		got, dropped, err := filter.Apply(m)
 		if len(want) == 0 {
-			if !errors.Is(err, simmatrix.ErrNoVocabulary) {
-				t.Fatalf("nothing left: %v", err)
-			}
+			check.Must(t, errors.Is(err, simmatrix.ErrNoVocabulary), "nothing left: %v", err)
 			return
 		}
-		if err != nil || dropped != m.Len()-len(want) {
-			t.Fatalf("%d dropped of %d, %d left: %v", dropped, m.Len(), len(want), err)
-		}
-		if diff := matrixtest.Diff(matrixtest.New(t, got.Meta(), want), got); diff != "" {
-			t.Fatal(diff)
-		}
+		check.Must(t, err == nil && dropped == m.Len()-len(want), "%d dropped of %d, %d left: %v", dropped, m.Len(), len(want), err)
+		diff := matrixtest.Diff(matrixtest.New(t, got.Meta(), want), got)
+		check.Must(t, diff == "", "%v", diff)
 		if again, dropped, err := filter.Apply(got); err != nil || dropped != 0 || again.Checksum() != got.Checksum() {
 			t.Fatalf("a second time: %d dropped, %v", dropped, err)
 		}

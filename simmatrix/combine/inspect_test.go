@@ -23,9 +23,7 @@ func holds(r *Inspection) bool {
 func TestInspectByHand(t *testing.T) {
 	m := parse(t, handMade)
 	r := Inspect(m)
-	if !holds(r) {
-		t.Errorf("header %+v", r.Meta)
-	}
+	check.That(t, holds(r), "header %+v", r.Meta)
 	// 9 entries and 5 on the diagonal, of 25.
 	if r.Density != 14.0/25 || r.Rows.Empty != 1 || r.Rows.NoDocFreq != 1 {
 		t.Errorf("density %v, %d empty rows, %d without df", r.Density, r.Rows.Empty, r.Rows.NoDocFreq)
@@ -54,9 +52,7 @@ func TestInspectByHand(t *testing.T) {
 
 func TestInspectOfAlmostNothing(t *testing.T) {
 	none := Inspect(matrixtest.New(t, simmatrix.Meta{}, nil))
-	if !holds(none) || none.Density != 0 || len(none.Hubs.Top)+len(none.Samples) != 0 {
-		t.Errorf("no terms: %+v", none)
-	}
+	check.That(t, holds(none) && none.Density == 0 && len(none.Hubs.Top)+len(none.Samples) == 0, "no terms: %+v", none)
 	single := Inspect(matrixtest.New(t, simmatrix.Meta{}, []simmatrix.TermRow{{Term: "a"}}))
 	if !holds(single) || single.Density != 1 || single.Rows.Empty != 1 || single.Rows.LargestSumTerm != "" || len(single.Hubs.Top) != 0 {
 		t.Errorf("one term: %+v", single)
@@ -79,12 +75,8 @@ func TestSamplesAreDistinctAndAlwaysTheSame(t *testing.T) {
 		return terms
 	}
 	first := draw()
-	if len(first) != 5 || !slices.IsSorted(first) || len(slices.Compact(slices.Clone(first))) != 5 {
-		t.Errorf("drawn: %q", first)
-	}
-	if !slices.Equal(first, draw()) {
-		t.Error("others are drawn the second time")
-	}
+	check.That(t, len(first) == 5 && slices.IsSorted(first) && len(slices.Compact(slices.Clone(first))) == 5, "drawn: %q", first)
+	check.Equal(t, draw(), first, "others are drawn the second time")
 }
 
 // FuzzInspect compares a report with one that is counted pair by pair.
@@ -98,9 +90,7 @@ func FuzzInspect(f *testing.F) {
 			m = mustSparsify(t, m, SparsifyOptions{Symmetric: true, Neighbors: 1 + int(seed%9)})
 		}
 		r := Inspect(m)
-		if !holds(r) {
-			t.Fatalf("%+v", r.Meta)
-		}
+		check.Must(t, holds(r), "%+v", r.Meta)
 		s := entryMap(m)
 		var pairs, oneWay, unequal uint64
 		in, lengths := make([]float64, m.Len()), make([]float64, m.Len())
@@ -130,9 +120,7 @@ func FuzzInspect(f *testing.F) {
 		if !slices.IsSortedFunc(r.Hubs.Top, func(a, b Hub) int { return cmp.Or(cmp.Compare(b.Rows, a.Rows), cmp.Compare(a.Term, b.Term)) }) {
 			t.Fatalf("hubs %+v", r.Hubs.Top)
 		}
-		if len(r.Hubs.Top) > 0 && float64(r.Hubs.Top[0].Rows) != r.Hubs.NeighborOf.Max {
-			t.Fatalf("hubs %+v, largest %v", r.Hubs.Top, r.Hubs.NeighborOf.Max)
-		}
+		check.Must(t, len(r.Hubs.Top) == 0 || float64(r.Hubs.Top[0].Rows) == r.Hubs.NeighborOf.Max, "hubs %+v, largest %v", r.Hubs.Top, r.Hubs.NeighborOf.Max)
 	})
 }
 
@@ -140,9 +128,7 @@ func FuzzInspect(f *testing.F) {
 func checkDistribution(t *testing.T, name string, values []float64, got Distribution) {
 	t.Helper()
 	if len(values) == 0 {
-		if got != (Distribution{}) {
-			t.Fatalf("%s: %+v of no values", name, got)
-		}
+		check.Must(t, got == (Distribution{}), "%s: %+v of no values", name, got)
 		return
 	}
 	slices.Sort(values)
@@ -151,7 +137,5 @@ func checkDistribution(t *testing.T, name string, values []float64, got Distribu
 		Min: values[0], P10: quantile(0.1), P25: quantile(0.25), Median: quantile(0.5), P75: quantile(0.75),
 		P90: quantile(0.9), P99: quantile(0.99), Max: values[len(values)-1], Mean: got.Mean,
 	}
-	if got != want || math.Abs(got.Mean-stat.Mean(values, nil)) > 1e-9 {
-		t.Fatalf("%s: %+v, want %+v, mean %v", name, got, want, stat.Mean(values, nil))
-	}
+	check.Must(t, got == want && math.Abs(got.Mean-stat.Mean(values, nil)) <= 1e-9, "%s: %+v, want %+v, mean %v", name, got, want, stat.Mean(values, nil))
 }

@@ -16,15 +16,14 @@ import (
 // carMatrix is a small matrix to try overrides on.
 func carMatrix(t *testing.T, meta simmatrix.Meta, origins uint8) *simmatrix.Matrix {
 	t.Helper()
-	m, err := simmatrix.New(meta, []simmatrix.TermRow{
+	m := check.Got(simmatrix.New(meta, []simmatrix.TermRow{
 		{Term: "car", DocFreq: 9, Neighbors: []simmatrix.Neighbor{
 			{Term: "jaguar", Similarity: 0.8, Origins: origins},
 			{Term: "van", Similarity: 0.5, Origins: origins},
 		}},
 		{Term: "jaguar", DocFreq: 4, Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 0.8, Origins: origins}}},
 		{Term: "van", DocFreq: 7},
-	})
-	check.OK(t, err)
+	}))(t)
 	return m
 }
 
@@ -56,38 +55,28 @@ pin boat ship
 `)
 	m, counts, err := o.Apply(carMatrix(t, simmatrix.Meta{Source: "vectors", Docs: 10}, 0))
 	check.OK(t, err)
-	want := []string{
-		"automobile/0: car=0.900(10)",
-		"car/9: automobile=0.900(10) van=0.500(1)",
-		"jaguar/4:",
-		"van/7: car=0.250(10)",
-	}
+	want := []string{"automobile/0: car=0.900(10)", "car/9: automobile=0.900(10) van=0.500(1)", "jaguar/4:", "van/7: car=0.250(10)"}
 	check.Equal(t, want, shown(m))
 	wantCounts := OverrideCounts{Set: 3, Banned: 2, Pinned: 1, NoEffect: 2, TermsAdded: 1, Unmet: []Override{
 		{Action: ActionPin, Term: "boat", Neighbor: "ship", OneWay: true},
 		{Action: ActionPin, Term: "ship", Neighbor: "boat", OneWay: true},
 	}}
 	check.Equal(t, wantCounts, counts)
-	if meta := m.Meta(); meta.Source != "vectors" || meta.Docs != 10 || !slices.Equal(meta.Origins, []string{"vectors", "overrides"}) {
-		t.Errorf("%+v", meta)
-	}
+	meta := m.Meta()
+	check.That(t, meta.Source == "vectors" && meta.Docs == 10 && slices.Equal(meta.Origins, []string{"vectors", "overrides"}), "%+v", meta)
 }
 
 func TestOverridesWithNothingToDoLeaveTheMatrixAsItIs(t *testing.T) {
 	m := carMatrix(t, simmatrix.Meta{Source: "vectors"}, 0)
 	for _, file := range []string{"", "# nothing\n", "pin car boat\nban car ship\nban x y\n"} {
 		got, counts, err := mustParseOverrides(t, file).Apply(m)
-		if err != nil || got.Checksum() != m.Checksum() || got.Meta().Origins != nil {
-			t.Errorf("%q: %+v, %v", file, counts, err)
-		}
+		check.That(t, err == nil && got.Checksum() == m.Checksum() && got.Meta().Origins == nil, "%q: %+v, %v", file, counts, err)
 	}
 }
 
 func TestOnlyBansNameNoOrigins(t *testing.T) {
 	m, _, err := mustParseOverrides(t, "ban car jaguar\n").Apply(carMatrix(t, simmatrix.Meta{Source: "vectors"}, 0))
-	if err != nil || m.Meta().Origins != nil || m.Meta().NonZeros != 1 {
-		t.Errorf("%+v, %v", m.Meta(), err)
-	}
+	check.That(t, err == nil && m.Meta().Origins == nil && m.Meta().NonZeros == 1, "%+v, %v", m.Meta(), err)
 }
 
 func TestOriginsOfOverriddenEntries(t *testing.T) {
@@ -107,14 +96,11 @@ func TestOriginsOfOverriddenEntries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, counts, err := set.Apply(carMatrix(t, tt.meta, tt.origins))
 			check.OK(t, err)
-			if diff := cmp.Diff(tt.want, m.Meta().Origins); diff != "" || counts.Set != 2 {
-				t.Errorf("%+v, %s", counts, diff)
-			}
+			diff := cmp.Diff(tt.want, m.Meta().Origins)
+			check.That(t, diff == "" && counts.Set == 2, "%+v, %s", counts, diff)
 			check.Equal(t, tt.row, shown(m)[0])
 			again, counts, err := set.Apply(m)
-			if err != nil || again != m || counts.NoEffect != 2 {
-				t.Errorf("applied twice: %+v, %v", counts, err)
-			}
+			check.That(t, err == nil && again == m && counts.NoEffect == 2, "applied twice: %+v, %v", counts, err)
 		})
 	}
 }
@@ -126,9 +112,7 @@ func TestOverridesNeedAnOriginToMarkWhatTheySet(t *testing.T) {
 		t.Errorf("a ninth origin: %v", err)
 	}
 	got, _, err := mustParseOverrides(t, "ban car van").Apply(m)
-	if err != nil || got.Meta().NonZeros != 2 {
-		t.Errorf("a ban needs none: %v", err)
-	}
+	check.That(t, err == nil && got.Meta().NonZeros == 2, "a ban needs none: %v", err)
 }
 
 // randomMatrix has n terms a0, a1, … and rows of up to neighbors entries; with
@@ -154,9 +138,7 @@ func randomMatrix(t *testing.T, r *rand.Rand, n, neighbors int, withOrigins bool
 		}
 		rows = append(rows, row)
 	}
-	m, err := simmatrix.New(meta, rows)
-	check.OK(t, err)
-	return m
+	return check.Got(simmatrix.New(meta, rows))(t)
 }
 
 // similarities returns all entries of a matrix.
@@ -232,41 +214,31 @@ func TestParamsNameTheOverridesApplied(t *testing.T) {
 	param := func(m *simmatrix.Matrix, file string) (*simmatrix.Matrix, string) {
 		out, _, err := mustParseOverrides(t, file).Apply(m)
 		check.OK(t, err)
-		if out.Meta().Params["power"] != "3" || m.Meta().Params["power"] != "3" {
-			t.Errorf("%q: %v", file, out.Meta().Params)
-		}
+		check.That(t, out.Meta().Params["power"] == "3" && m.Meta().Params["power"] == "3", "%q: %v", file, out.Meta().Params)
 		return out, out.Meta().Params["overrides"]
 	}
 	set, first := param(m, "set car bus 0.5\nban car jaguar\n")
-	if !strings.HasPrefix(first, "2 rules, sha256 ") || len(first) != len("2 rules, sha256 ")+12 {
-		t.Errorf("%q", first)
-	}
+	check.That(t, strings.HasPrefix(first, "2 rules, sha256 ") && len(first) == len("2 rules, sha256 ")+12, "%q", first)
 	check.Equal(t, "", m.Meta().Params["overrides"])
-	if _, same := param(m, "# the same rules\nban jaguar car\nset bus car .50\n"); same != first {
-		t.Errorf("%q and %q", first, same)
-	}
-	if _, other := param(m, "set car bus 0.6\nban car jaguar\n"); other == first {
-		t.Error("other rules, the same sum")
-	}
+	_, same := param(m, "# the same rules\nban jaguar car\nset bus car .50\n")
+	check.That(t, same == first, "%q and %q", first, same)
+	_, other := param(m, "set car bus 0.6\nban car jaguar\n")
+	check.That(t, other != first, "other rules, the same sum")
 	pinned, pin := param(m, "pin car van\n")
 	if !strings.HasPrefix(pin, "1 rules") || pinned.Meta().NonZeros != m.Meta().NonZeros || pinned.Meta().Origins != nil {
 		t.Errorf("only a pin: %+v", pinned.Meta())
 	}
-	if again, _ := param(pinned, "pin car van\n"); again != pinned {
-		t.Error("pinned twice")
-	}
-	if both, two := param(set, "ban van car\nban car van\n"[:12]); two != first+"; "+strings.Split(two, "; ")[1] {
-		t.Errorf("%q of %+v", two, both.Meta())
-	}
+	again, _ := param(pinned, "pin car van\n")
+	check.That(t, again == pinned, "pinned twice")
+	both, two := param(set, "ban van car\nban car van\n"[:12])
+	check.That(t, two == first+"; "+strings.Split(two, "; ")[1], "%q of %+v", two, both.Meta())
 }
 
 func TestAPinBothWaysIsMetByOneDirection(t *testing.T) {
 	m := carMatrix(t, simmatrix.Meta{Source: "vectors"}, 0) // van is in the row of car, and not the other way
 	for file, unmet := range map[string]int{"pin car van": 0, "pin van car": 0, "pin van -> car": 1, "pin van jaguar": 2} {
 		_, counts, err := mustParseOverrides(t, file).Apply(m)
-		if err != nil || len(counts.Unmet) != unmet {
-			t.Errorf("%s: %+v, %v", file, counts, err)
-		}
+		check.That(t, err == nil && len(counts.Unmet) == unmet, "%s: %+v, %v", file, counts, err)
 	}
 }
 
@@ -277,11 +249,9 @@ func TestMoreSetsThanARowHoldsAreRefused(t *testing.T) {
 	}
 	o := mustParseOverrides(t, file.String())
 	m := carMatrix(t, simmatrix.Meta{}, 0)
-	if _, _, err := o.Apply(m); err == nil || !strings.Contains(err.Error(), `row of "a": 10001 neighbors, at most 10000`) {
-		t.Errorf("%v", err)
-	}
+	_, _, err := o.Apply(m)
+	check.That(t, err != nil && strings.Contains(err.Error(), `row of "a": 10001 neighbors, at most 10000`), "%v", err)
 	_, fewer, _ := strings.Cut(file.String(), "\n")
-	if out, _, err := mustParseOverrides(t, fewer).Apply(m); err != nil || out.Meta().MaxNeighbors != simmatrix.MaxNeighbors {
-		t.Errorf("as many as a row holds: %v", err)
-	}
+	out, _, err := mustParseOverrides(t, fewer).Apply(m)
+	check.That(t, err == nil && out.Meta().MaxNeighbors == simmatrix.MaxNeighbors, "as many as a row holds: %v", err)
 }

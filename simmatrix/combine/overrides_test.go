@@ -18,9 +18,7 @@ import (
 
 func mustParseOverrides(t *testing.T, file string) *Overrides {
 	t.Helper()
-	o, err := ParseOverrides(strings.NewReader(file))
-	check.OK(t, err)
-	return o
+	return check.Got(ParseOverrides(strings.NewReader(file)))(t)
 }
 
 func TestOverridesAreReadFromLines(t *testing.T) {
@@ -67,9 +65,7 @@ func TestEveryProblemOfAnOverridesFileIsNamedWithItsLine(t *testing.T) {
 		"ban car rental",
 		"set car van -> truck 0.5 fast",
 	}, "\n")))
-	if !errors.Is(err, ErrOverrides) {
-		t.Fatalf("error %v", err)
-	}
+	check.Must(t, errors.Is(err, ErrOverrides), "error %v", err)
 	want := []string{
 		`line 2: "frob" is not set, pin or ban`,
 		"line 3: 3 words, want set TERM [->] NEIGHBOR SIMILARITY",
@@ -94,9 +90,7 @@ func TestEveryProblemOfAnOverridesFileIsNamedWithItsLine(t *testing.T) {
 	problems := strings.Split(err.Error(), "\n")[1:]
 	check.Equal(t, len(want), len(problems), err)
 	for k := range min(len(want), len(problems)) {
-		if !strings.HasPrefix(problems[k], want[k]) {
-			t.Errorf("problem %q, want %q", problems[k], want[k])
-		}
+		check.That(t, strings.HasPrefix(problems[k], want[k]), "problem %q, want %q", problems[k], want[k])
 	}
 }
 
@@ -113,9 +107,7 @@ func TestOverridesFilesAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseOverrides(tt.r)
-			if err == nil || !strings.Contains(err.Error(), tt.want) || len(err.Error()) > 20_000 {
-				t.Errorf("error %.200v, want %q", err, tt.want)
-			}
+			check.That(t, err != nil && strings.Contains(err.Error(), tt.want) && len(err.Error()) <= 20_000, "error %.200v, want %q", err, tt.want)
 		})
 	}
 }
@@ -132,13 +124,10 @@ func TestRulesThatNoMatrixCouldHoldAreRefused(t *testing.T) {
 		"above 1":      o.Set("a", "b", 1.0001, false),
 		"not a number": o.Set("a", "b", math.NaN(), false),
 	} {
-		if err == nil {
-			t.Errorf("%s: no error", name)
-		}
+		check.That(t, err != nil, "%s: no error", name)
 	}
-	if rules := slices.Collect(o.All()); len(rules) != 1 {
-		t.Errorf("changed to %v", rules)
-	}
+	rules := slices.Collect(o.All())
+	check.That(t, len(rules) == 1, "changed to %v", rules)
 }
 
 func TestOverridesProtectWhatTheySetOrPin(t *testing.T) {
@@ -148,9 +137,7 @@ func TestOverridesProtectWhatTheySetOrPin(t *testing.T) {
 	} {
 		check.Equal(t, want, o.Protects(d.term, d.neighbor), d.term, d.neighbor)
 	}
-	if (&Overrides{}).Protects("a", "b") {
-		t.Error("no rules protect something")
-	}
+	check.That(t, !(&Overrides{}).Protects("a", "b"), "no rules protect something")
 }
 
 func FuzzParseOverrides(f *testing.F) {
@@ -167,9 +154,7 @@ func FuzzParseOverrides(f *testing.F) {
 			fmt.Fprintln(&canonical, r.String())
 		}
 		again, err := ParseOverrides(strings.NewReader(canonical.String()))
-		if err != nil {
-			t.Fatalf("%q: %v", canonical.String(), err)
-		}
+		check.Must(t, err == nil, "%q: %v", canonical.String(), err)
 		check.Equal(t, slices.Collect(o.All()), slices.Collect(again.All()))
 	})
 }
@@ -217,25 +202,19 @@ func TestOverridesNameWordsAsPeopleWriteThem(t *testing.T) {
 		return rules
 	}
 	want := []string{"ban kidnei -> renal", "set ga petrol 0.9", "pin ga oil", "set kidnay livers 0.5"}
-	if diff := cmp.Diff(want, written(got)); diff != "" || !slices.Equal(unknown, []string{"kidnay", "livers"}) {
-		t.Errorf("unknown %q (-want +got):\n%s", unknown, diff)
-	}
-	if !got.Protects("ga", "petrol") || got.Protects("kidnei", "renal") {
-		t.Error("the rules are not those of the terms")
-	}
+	diff := cmp.Diff(want, written(got))
+	check.That(t, diff == "" && slices.Equal(unknown, []string{"kidnay", "livers"}), "unknown %q (-want +got):\n%s", unknown, diff)
+	check.That(t, got.Protects("ga", "petrol") && !got.Protects("kidnei", "renal"), "the rules are not those of the terms")
 	if again, _, err := got.Resolve(m); err != nil || !slices.Equal(written(again), want) {
 		t.Errorf("resolved twice: %v, %v", again, err)
 	}
 	out, counts, err := got.Apply(m)
-	if err != nil || counts.Banned != 1 || out.Row("kidnei").Len() != 0 || out.Row("ga").Len() != 1 {
-		t.Errorf("%+v, %v", counts, err)
-	}
+	check.That(t, err == nil && counts.Banned == 1 && out.Row("kidnei").Len() == 0 && out.Row("ga").Len() == 1, "%+v, %v", counts, err)
 	for name, file := range map[string]string{
 		"two rules for one entry": "set kidney renal 0.5\nban kidnei renal\n",
 		"a word and its term":     "set gas ga 0.5\n",
 	} {
-		if _, _, err := mustParseOverrides(t, file).Resolve(m); !errors.Is(err, ErrOverrides) || !strings.Contains(err.Error(), "line ") {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, _, err := mustParseOverrides(t, file).Resolve(m)
+		check.That(t, errors.Is(err, ErrOverrides) && strings.Contains(err.Error(), "line "), "%s: %v", name, err)
 	}
 }

@@ -1,7 +1,6 @@
 package combine
 
 import (
-	"errors"
 	"maps"
 	"math/rand/v2"
 	"strconv"
@@ -36,9 +35,7 @@ func analysis() map[string][]string {
 
 func TestProjectMergesWords(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{Source: "vectors", Params: map[string]string{"power": "3"}}, surfaceWords())
-	got, counts, err := Project(m, ProjectOptions{
-		IndexTerms: analysis(), DocFreqs: map[string]uint32{"car": 7, "bu": 3, "tram": 2}, Docs: 50,
-	})
+	got, counts, err := Project(m, ProjectOptions{IndexTerms: analysis(), DocFreqs: map[string]uint32{"car": 7, "bu": 3, "tram": 2}, Docs: 50})
 	check.OK(t, err)
 	want := matrixtest.New(t, simmatrix.Meta{Source: "vectors", Params: map[string]string{"power": "3"}, Docs: 50}, []simmatrix.TermRow{
 		{Term: "bu", DocFreq: 3, Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 1}}},
@@ -80,25 +77,21 @@ func TestProjectKeepsTermsWithoutDocumentsOutOfTheRowsOfOthers(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{}, surfaceWords())
 	got, counts, err := Project(m, ProjectOptions{IndexTerms: analysis(), DocFreqs: map[string]uint32{"car": 7, "tram": 2}})
 	check.OK(t, err)
-	if row := matrixtest.Of(got.Row("car")); len(row) != 1 || row[0].Term != "tram" {
-		t.Errorf("row of car: %v", row)
-	}
-	if row := matrixtest.Of(got.Row("bu")); len(row) != 1 || row[0].Term != "car" || counts.Unused != 1 {
-		t.Errorf("row of bu: %v, %d unused", row, counts.Unused)
-	}
+	row := matrixtest.Of(got.Row("car"))
+	check.That(t, len(row) == 1 && row[0].Term == "tram", "row of car: %v", row)
+	row = matrixtest.Of(got.Row("bu"))
+	check.That(t, len(row) == 1 && row[0].Term == "car" && counts.Unused == 1, "row of bu: %v, %d unused", row, counts.Unused)
 	unknown, counts, err := Project(m, ProjectOptions{IndexTerms: analysis()})
 	check.OK(t, err)
-	if row := unknown.Row("car"); row.Len() != 2 || row.DocFreq() != 0 || counts.Unused != 0 {
-		t.Errorf("without document frequencies: %v, %d unused", matrixtest.Of(row), counts.Unused)
-	}
+	all := unknown.Row("car")
+	check.That(t, all.Len() == 2 && all.DocFreq() == 0 && counts.Unused == 0, "without document frequencies: %v, %d unused", matrixtest.Of(all), counts.Unused)
 }
 
 func TestProjectRefusesTermsThatCannotHaveARow(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{}, surfaceWords())
 	for _, bad := range []string{"", "\xff", strings.Repeat("a", simmatrix.MaxTermBytes+1)} {
-		if _, _, err := Project(m, ProjectOptions{IndexTerms: map[string][]string{"car": {bad}}}); !errors.Is(err, simmatrix.ErrInvalid) {
-			t.Errorf("term %.10q: %v", bad, err)
-		}
+		_, _, err := Project(m, ProjectOptions{IndexTerms: map[string][]string{"car": {bad}}})
+		check.Error(t, simmatrix.ErrInvalid, err, bad)
 	}
 }
 
@@ -149,9 +142,8 @@ func checkProjection(t *testing.T, m, got *simmatrix.Matrix, indexTerms map[stri
 		}
 	}
 	for term, row := range got.Rows() {
-		if want := min(len(best[term]), int(m.Meta().MaxNeighbors)); row.Len() != want || row.DocFreq() != docFreqs[term] {
-			t.Fatalf("%d neighbors of %q, want %d; df %d", row.Len(), term, want, row.DocFreq())
-		}
+		want := min(len(best[term]), int(m.Meta().MaxNeighbors))
+		check.Must(t, row.Len() == want && row.DocFreq() == docFreqs[term], "%d neighbors of %q, want %d; df %d", row.Len(), term, want, row.DocFreq())
 		least := float32(0)
 		for n := range row.All() {
 			if best[term][n.Term] != n {
@@ -161,9 +153,7 @@ func checkProjection(t *testing.T, m, got *simmatrix.Matrix, indexTerms map[stri
 			delete(best[term], n.Term)
 		}
 		for u, n := range best[term] { // those cut off
-			if n.Similarity > least {
-				t.Fatalf("s(%s, %s) = %v is missing", term, u, n.Similarity)
-			}
+			check.Must(t, n.Similarity <= least, "s(%s, %s) = %v is missing", term, u, n.Similarity)
 		}
 	}
 }

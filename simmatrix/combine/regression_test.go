@@ -41,9 +41,7 @@ func fitTo(t *testing.T, s *sample, ridge float64) *Regression {
 
 func near(t *testing.T, name string, got, want, tolerance float64) {
 	t.Helper()
-	if !(math.Abs(got-want) <= tolerance) {
-		t.Errorf("%s = %v, want %v", name, got, want)
-	}
+	check.That(t, math.Abs(got-want) <= tolerance, "%s = %v, want %v", name, got, want)
 }
 
 // The expected values were computed with NumPy 2.4 and SciPy 1.17: the similarities
@@ -106,14 +104,12 @@ func TestRidgeTamesPerfectSeparation(t *testing.T) {
 	}
 	r := fitTo(t, sampleOf(x, related), 1)
 	for _, k := range []int{0, 2} { // the same input twice: it shares
-		if c := r.Coefficients[k]; !(c.Value > 1 && c.Value < 100) || c.Value != r.Coefficients[2-k].Value {
-			t.Errorf("coefficients %+v", r.Coefficients)
-		}
+		c := r.Coefficients[k]
+		check.That(t, c.Value > 1 && c.Value < 100 && c.Value == r.Coefficients[2-k].Value, "coefficients %+v", r.Coefficients)
 	}
 	near(t, "coefficient of a constant", r.Coefficients[1].Value, 0, 1e-9)
-	if e := r.measure(sampleOf(x, related)); e.AUC != 1 || e.LogLoss > e.ConstantLogLoss/2 {
-		t.Errorf("%+v", e)
-	}
+	e := r.measure(sampleOf(x, related))
+	check.That(t, e.AUC == 1 && e.LogLoss <= e.ConstantLogLoss/2, "%+v", e)
 	if loose, tight := fitTo(t, sampleOf(x, related), 1e-6), fitTo(t, sampleOf(x, related), 1e4); loose.Coefficients[0].Value < 2*r.Coefficients[0].Value ||
 		tight.Coefficients[0].Value > 0.1*r.Coefficients[0].Value {
 		t.Errorf("ridge 1e-6: %v, 1: %v, 1e4: %v", loose.Coefficients[0].Value, r.Coefficients[0].Value, tight.Coefficients[0].Value)
@@ -152,8 +148,7 @@ func planted(t *testing.T, seed uint64, n int) (inputs []Input, relations *simma
 	rows[0] = append(rows[0], simmatrix.TermRow{Term: "stranger", Neighbors: []simmatrix.Neighbor{{Term: "t000", Similarity: 1}}}) // to the relations
 	rows[2] = append(rows[2], simmatrix.TermRow{Term: "unknown", Neighbors: []simmatrix.Neighbor{{Term: "t000", Similarity: 1}}})  // to the inputs
 	for k, name := range []string{"telling", "noise"} {
-		m, err := simmatrix.New(simmatrix.Meta{Source: name}, rows[k])
-		check.OK(t, err)
+		m := check.Got(simmatrix.New(simmatrix.Meta{Source: name}, rows[k]))(t)
 		inputs = append(inputs, Input{Name: name, Matrix: m})
 	}
 	relations, err := simmatrix.New(simmatrix.Meta{Source: "thesaurus"}, rows[2])
@@ -163,8 +158,7 @@ func planted(t *testing.T, seed uint64, n int) (inputs []Input, relations *simma
 
 func TestAnInformativeInputBeatsTheConstantOnHeldOutTerms(t *testing.T) {
 	inputs, relations := planted(t, 1, 60)
-	r, err := FitRegression(t.Context(), inputs, relations)
-	check.OK(t, err)
+	r := check.Got(FitRegression(t.Context(), inputs, relations))(t)
 	h := r.HeldOut
 	if total := r.Pairs + h.Pairs; total != 60*59 { // all pairs, since one input has all; none of the stranger
 		t.Errorf("%d pairs in all", total)
@@ -172,13 +166,10 @@ func TestAnInformativeInputBeatsTheConstantOnHeldOutTerms(t *testing.T) {
 	if !(h.LogLoss < h.ConstantLogLoss && h.Brier < h.ConstantBrier && h.AUC > 0.6) || r.Related+h.Related != int(relations.Meta().NonZeros)-1 {
 		t.Errorf("%+v", r)
 	}
-	if c := r.Coefficients; math.Abs(c[0].Value) < 3*c[0].StandardError || math.Abs(c[1].Value) > 4*c[1].StandardError {
-		t.Errorf("coefficients %+v", c)
-	}
+	c := r.Coefficients
+	check.That(t, math.Abs(c[0].Value) >= 3*c[0].StandardError && math.Abs(c[1].Value) <= 4*c[1].StandardError, "coefficients %+v", c)
 	for _, want := range []string{"telling", "noise", "(intercept)", "log loss", "held out"} {
-		if !strings.Contains(r.String(), want) {
-			t.Errorf("no %s in\n%s", want, r)
-		}
+		check.That(t, strings.Contains(r.String(), want), "no %s in\n%s", want, r)
 	}
 }
 
@@ -191,14 +182,11 @@ func TestHeldOutPairsHaveAHeldOutTermAndTheOthersNone(t *testing.T) {
 				terms++
 			}
 		}
-		if terms == 0 || terms == 50 {
-			t.Fatalf("%d terms held out", terms)
-		}
+		check.Must(t, terms != 0 && terms != 50, "%d terms held out", terms)
 		fitted, _, err := samplePairs(t.Context(), newUnion(inputs), relations, share)
 		check.OK(t, err)
-		if kept := 50 - terms; fitted.pairs() != kept*(kept-1) {
-			t.Errorf("fitted to %d pairs of %d terms", fitted.pairs(), kept)
-		}
+		kept := 50 - terms
+		check.That(t, fitted.pairs() == kept*(kept-1), "fitted to %d pairs of %d terms", fitted.pairs(), kept)
 	}
 	held := 0
 	for k := range 10_000 {
@@ -211,23 +199,18 @@ func TestHeldOutPairsHaveAHeldOutTermAndTheOthersNone(t *testing.T) {
 
 func TestRegressionIsARuleOfEnsembles(t *testing.T) {
 	inputs, relations := planted(t, 3, 40)
-	r, err := FitRegression(t.Context(), inputs, relations)
-	check.OK(t, err)
+	r := check.Got(FitRegression(t.Context(), inputs, relations))(t)
 	opts := Options{Rule: RuleRegression, Neighbors: 100, Regression: r}
-	m, err := Combine(t.Context(), inputs, opts, nil)
-	check.OK(t, err)
+	m := check.Got(Combine(t.Context(), inputs, opts, nil))(t)
 	first, second := similarities(inputs[0].Matrix), similarities(inputs[1].Matrix)
 	for d, n := range similarities(m) {
 		want := simmatrix.QuantizeSimilarity(r.Similarity([]float64{float64(first[d].Similarity), float64(second[d].Similarity)}))
 		near(t, fmt.Sprint(d), float64(n.Similarity), float64(want), 1.1/65535)
 	}
-	if params := m.Meta().Params; params["rule"] != "regression" || params["telling.coefficient"] == "" || params["held_out_log_loss"] == "" {
-		t.Errorf("%v", params)
-	}
+	params := m.Meta().Params
+	check.That(t, params["rule"] == "regression" && params["telling.coefficient"] != "" && params["held_out_log_loss"] != "", "%v", params)
 	inputs[0], inputs[1] = inputs[1], inputs[0]
-	if _, err := Combine(t.Context(), inputs, opts, nil); err == nil {
-		t.Error("inputs in another order were taken")
-	}
+	check.That(t, check.ErrOf(Combine(t.Context(), inputs, opts, nil)) != nil, "inputs in another order were taken")
 }
 
 func TestRegressionIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
@@ -304,9 +287,8 @@ func TestInputsMadeFromTheRelationsAreRefused(t *testing.T) {
 		"half of them":        {read(file.String()[:30*len("t000, t060\n")], 0.5), false},
 	} {
 		err := leaking(tt.matrix)
-		if got := errors.Is(err, ErrRegression); got != tt.leaks || (err != nil) != tt.leaks {
-			t.Errorf("%s: %v", name, err)
-		}
+		got := errors.Is(err, ErrRegression)
+		check.That(t, got == tt.leaks && (err != nil) == tt.leaks, "%s: %v", name, err)
 		if tt.leaks && !strings.Contains(fmt.Sprint(err), `input "thesaurus" has the 120 related`) && !strings.Contains(fmt.Sprint(err), `input "thesaurus" has the 119 related`) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -323,9 +305,7 @@ func TestFewPairsShowNoLeak(t *testing.T) {
 		return sampleOf(x, related)
 	}
 	in := []Input{{Name: "x"}}
-	if err := checkLeaks(in, s(12), s(7)); err != nil {
-		t.Errorf("19 of both: %v", err)
-	}
+	check.OK(t, checkLeaks(in, s(12), s(7)))
 	check.Error(t, ErrRegression, checkLeaks(in, s(12), s(8)))
 }
 
@@ -367,19 +347,13 @@ func FuzzRegression(f *testing.F) {
 		s := sampleOf(x, related)
 		fitted := fitTo(t, s, ridge)
 		e := fitted.measure(s)
-		if !(e.LogLoss <= e.ConstantLogLoss+1e-9 && e.AUC >= 0 && e.AUC <= 1 && e.Brier >= 0 && e.Brier <= 1) {
-			t.Errorf("%+v", e)
-		}
+		check.That(t, e.LogLoss <= e.ConstantLogLoss+1e-9 && e.AUC >= 0 && e.AUC <= 1 && e.Brier >= 0 && e.Brier <= 1, "%+v", e)
 		for p := range x {
 			p, s := fitted.Probability(x[p]), fitted.Similarity(x[p])
-			if !(p >= 0 && p <= 1 && s >= 0 && s <= 1) {
-				t.Errorf("probability %v, similarity %v", p, s)
-			}
+			check.That(t, p >= 0 && p <= 1 && s >= 0 && s <= 1, "probability %v, similarity %v", p, s)
 		}
 		for _, c := range append(fitted.Coefficients, fitted.Intercept) {
-			if math.IsInf(c.Value, 0) || math.IsNaN(c.Value) || !(c.StandardError >= 0) || math.IsInf(c.StandardError, 0) {
-				t.Errorf("coefficient %+v", c)
-			}
+			check.That(t, !math.IsInf(c.Value, 0) && !math.IsNaN(c.Value) && c.StandardError >= 0 && !math.IsInf(c.StandardError, 0), "coefficient %+v", c)
 		}
 	})
 }

@@ -86,9 +86,7 @@ func describeRows(m *simmatrix.Matrix) string {
 
 func mustSparsify(tb testing.TB, m *simmatrix.Matrix, opts SparsifyOptions) *simmatrix.Matrix {
 	tb.Helper()
-	out, err := Sparsify(m, opts)
-	check.OK(tb, err)
-	return out
+	return check.Got(Sparsify(m, opts))(tb)
 }
 
 // protecting returns a Protect for pairs written "term neighbor".
@@ -96,58 +94,16 @@ func protecting(pairs ...string) func(term, neighbor string) bool {
 	return func(term, neighbor string) bool { return slices.Contains(pairs, term+" "+neighbor) }
 }
 
-func TestSparsifyByHand(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		in   string
-		opts SparsifyOptions
-		want string
-	}{
-		// In order b (df 3), e (4), c (5), a (9), d (unknown): b takes a; e takes
-		// d; c finds d and a full; so does every other.
-		{"symmetric, one in a row", handMade, SparsifyOptions{Symmetric: true, Neighbors: 1}, `a: b 0.90
-b: a 0.90
-c:
-d: e 0.10
-e: d 0.10`},
-		// Each row for itself: a: .80, then .60 is too much, .20 too (1.00 to the
-		// unit: 52428 + 13107 = 65535); b: .90; c: .70; d: .40.
-		{"dominant", handMade, SparsifyOptions{Dominant: true}, `a: b 0.80
-b: a 0.90
-c: d 0.70
-d: c 0.30 e 0.10
-e:`},
-		// b: a .90, and c .50 is too much for b. e: d .10. c: d .70 (d has .80
-		// now), a .60 too much. a: d .20 too much.
-		{"symmetric and dominant", handMade, SparsifyOptions{Symmetric: true, Dominant: true}, `a: b 0.90
-b: a 0.90
-c: d 0.70
-d: c 0.70 e 0.10
-e: d 0.10`},
-		{"origins of both directions", "a: b 0.25/1\nb: a 0.75/10 c 0.50/100\nc:", SparsifyOptions{Symmetric: true}, `a: b 0.75/11
-b: a 0.75/11 c 0.50/100
-c: b 0.50/100`},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got := describeRows(mustSparsify(t, parse(t, tt.in), tt.opts))
-			check.Equal(t, tt.want+"\n", got)
-		})
-	}
-}
-
 func TestHeaderShowsWhereProtectedEntriesBreakAClaim(t *testing.T) {
 	all := SparsifyOptions{Neighbors: 1, Symmetric: true, Dominant: true}
-	if meta := mustSparsify(t, parse(t, handMade), all).Meta(); !meta.Symmetric || !meta.Dominant || meta.MaxNeighbors != 1 {
-		t.Errorf("nothing protected: %+v", meta)
-	}
+	meta := mustSparsify(t, parse(t, handMade), all).Meta()
+	check.That(t, meta.Symmetric && meta.Dominant && meta.MaxNeighbors == 1, "nothing protected: %+v", meta)
 	all.Protect = protecting("a b", "c a")
 	m := mustSparsify(t, parse(t, handMade), all)
-	if meta := m.Meta(); !meta.Symmetric || meta.Dominant || meta.MaxNeighbors != 2 {
-		t.Errorf("%+v", meta)
-	}
-	if r := Inspect(m); r.Rows.NotDominant != 1 || r.Rows.LargestSumTerm != "a" {
-		t.Errorf("%d rows not dominant, most in %q", r.Rows.NotDominant, r.Rows.LargestSumTerm)
-	}
+	meta = m.Meta()
+	check.That(t, meta.Symmetric && !meta.Dominant && meta.MaxNeighbors == 2, "%+v", meta)
+	r := Inspect(m)
+	check.That(t, r.Rows.NotDominant == 1 && r.Rows.LargestSumTerm == "a", "%d rows not dominant, most in %q", r.Rows.NotDominant, r.Rows.LargestSumTerm)
 }
 
 func TestSparsifyRecordsItsSettings(t *testing.T) {
@@ -158,15 +114,12 @@ func TestSparsifyRecordsItsSettings(t *testing.T) {
 		"power": "3", "sparsify_neighbors": "5", "sparsify_threshold": "0.25",
 		"sparsify_symmetric": "true", "sparsify_dominant": "true",
 	}
-	if diff := cmp.Diff(want, got.Params); diff != "" || got.Source != "s" || got.Docs != 7 {
-		t.Errorf("%+v\n%s", got, diff)
-	}
-	if same := mustSparsify(t, m, SparsifyOptions{}); same.Checksum() != before {
-		t.Error("the zero options change a matrix")
-	}
-	if again, err := m.Table().Matrix(); err != nil || again.Checksum() != before {
-		t.Error("Sparsify has changed its input")
-	}
+	diff := cmp.Diff(want, got.Params)
+	check.That(t, diff == "" && got.Source == "s" && got.Docs == 7, "%+v\n%s", got, diff)
+	same := mustSparsify(t, m, SparsifyOptions{})
+	check.That(t, same.Checksum() == before, "the zero options change a matrix")
+	again, err := m.Table().Matrix()
+	check.That(t, err == nil && again.Checksum() == before, "Sparsify has changed its input")
 }
 
 func TestSparsifyRefuses(t *testing.T) {
@@ -177,13 +130,10 @@ func TestSparsifyRefuses(t *testing.T) {
 		{Neighbors: -1, Threshold: math.NaN()},
 	} {
 		_, err := Sparsify(m, opts)
-		if err == nil || !strings.Contains(err.Error(), "neighbors") || !strings.Contains(err.Error(), "threshold") {
-			t.Errorf("%+v: %v", opts, err)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), "neighbors") && strings.Contains(err.Error(), "threshold"), "%+v: %v", opts, err)
 	}
 }
 
-// A term that is the neighbor of more than a row can hold.
 func TestSymmetryKeepsToTheLongestRowThereCanBe(t *testing.T) {
 	rows := []simmatrix.TermRow{{Term: "hub"}}
 	for i := range simmatrix.MaxNeighbors + 5 {
@@ -191,23 +141,16 @@ func TestSymmetryKeepsToTheLongestRowThereCanBe(t *testing.T) {
 	}
 	m := matrixtest.New(t, simmatrix.Meta{}, rows)
 	got := mustSparsify(t, m, SparsifyOptions{Symmetric: true})
-	if meta := got.Meta(); meta.MaxNeighbors != simmatrix.MaxNeighbors || meta.NonZeros != 2*simmatrix.MaxNeighbors || !meta.Symmetric {
-		t.Errorf("%+v", meta)
-	}
-	if last := fmt.Sprintf("t%05d", simmatrix.MaxNeighbors); got.Row(last).Len() != 0 || got.Row("t00000").Len() != 1 {
-		t.Error("not the first terms have entered")
-	}
+	meta := got.Meta()
+	check.That(t, meta.MaxNeighbors == simmatrix.MaxNeighbors && meta.NonZeros == 2*simmatrix.MaxNeighbors && meta.Symmetric, "%+v", meta)
+	last := fmt.Sprintf("t%05d", simmatrix.MaxNeighbors)
+	check.That(t, got.Row(last).Len() == 0 && got.Row("t00000").Len() == 1, "not the first terms have entered")
 	_, err := Sparsify(m, SparsifyOptions{Symmetric: true, Protect: func(string, string) bool { return true }})
-	if !errors.Is(err, simmatrix.ErrInvalid) || !strings.Contains(err.Error(), `"hub"`) {
-		t.Errorf("all protected: %v", err)
-	}
+	check.That(t, errors.Is(err, simmatrix.ErrInvalid) && strings.Contains(err.Error(), `"hub"`), "all protected: %v", err)
 }
 
 func randomSparsifyOptions(random *rand.Rand) SparsifyOptions {
-	opts := SparsifyOptions{
-		Neighbors: random.IntN(6),
-		Symmetric: random.IntN(2) == 0, Dominant: random.IntN(2) == 0,
-	}
+	opts := SparsifyOptions{Neighbors: random.IntN(6), Symmetric: random.IntN(2) == 0, Dominant: random.IntN(2) == 0}
 	if random.IntN(2) == 0 {
 		opts.Threshold = float64(random.IntN(10)) / 10
 	}
@@ -244,18 +187,14 @@ func TestSymmetricDominantMatricesHaveACholeskyFactor(t *testing.T) {
 		opts := SparsifyOptions{Symmetric: true, Dominant: true, Neighbors: random.IntN(8)}
 		var c mat.Cholesky
 		d := denseMatrix(mustSparsify(t, m, opts))
-		if !c.Factorize(mat.NewSymDense(m.Len(), d.RawMatrix().Data)) {
-			t.Fatalf("%+v: no Cholesky factor of\n%s", opts, describeRows(m))
-		}
+		check.Must(t, c.Factorize(mat.NewSymDense(m.Len(), d.RawMatrix().Data)), "%+v: no Cholesky factor of\n%s", opts, describeRows(m))
 		opts.Dominant = false
 		d = denseMatrix(mustSparsify(t, m, opts))
 		if !c.Factorize(mat.NewSymDense(m.Len(), d.RawMatrix().Data)) {
 			without++
 		}
 	}
-	if without < 100 {
-		t.Errorf("only %d matrices have no factor without Dominant: too tame a test", without)
-	}
+	check.That(t, without >= 100, "only %d matrices have no factor without Dominant: too tame a test", without)
 }
 
 func TestSparsifyAgainstTheDefinition(t *testing.T) {
@@ -281,31 +220,22 @@ func FuzzSparsify(f *testing.F) {
 func checkSparsified(t *testing.T, m *simmatrix.Matrix, opts SparsifyOptions) {
 	t.Helper()
 	got := mustSparsify(t, m, opts)
-	if diff := cmp.Diff(slowSparsify(m, opts), entryMap(got), cmp.AllowUnexported(pairEntry{})); diff != "" {
-		t.Fatalf("%+v of\n%s%s", opts, describeRows(m), diff)
-	}
+	diff := cmp.Diff(slowSparsify(m, opts), entryMap(got), cmp.AllowUnexported(pairEntry{}))
+	check.Must(t, diff == "", "%+v of\n%s%s", opts, describeRows(m), diff)
 	meta := got.Meta()
-	if opts.Symmetric && !meta.Symmetric {
-		t.Fatalf("%+v: not symmetric", opts)
-	}
+	check.Must(t, !opts.Symmetric || meta.Symmetric, "%+v: not symmetric", opts)
 	if opts.Protect == nil {
-		if (opts.Dominant && !meta.Dominant) || (opts.Neighbors > 0 && int(meta.MaxNeighbors) > opts.Neighbors) {
-			t.Fatalf("%+v: %+v", opts, meta)
-		}
+		check.Must(t, (!opts.Dominant || meta.Dominant) && (opts.Neighbors <= 0 || int(meta.MaxNeighbors) <= opts.Neighbors), "%+v: %+v", opts, meta)
 	}
-	if !slices.Equal(got.Table().Terms, m.Table().Terms) || !slices.Equal(got.Table().DocFreqs, m.Table().DocFreqs) {
-		t.Fatalf("%+v: other terms", opts)
-	}
-	if again := mustSparsify(t, got, opts); again.Checksum() != got.Checksum() {
-		t.Fatalf("%+v of\n%s gives\n%s and then\n%s", opts, describeRows(m), describeRows(got), describeRows(again))
-	}
+	check.Must(t, slices.Equal(got.Table().Terms, m.Table().Terms) && slices.Equal(got.Table().DocFreqs, m.Table().DocFreqs), "%+v: other terms", opts)
+	again := mustSparsify(t, got, opts)
+	check.Must(t, again.Checksum() == got.Checksum(), "%+v of\n%s gives\n%s and then\n%s", opts, describeRows(m), describeRows(got), describeRows(again))
 }
 
 func TestSettingsOfAnEarlierSparsifyGo(t *testing.T) {
 	m := mustSparsify(t, parse(t, handMade), SparsifyOptions{Neighbors: 2, Threshold: 0.1, Symmetric: true, Dominant: true})
 	again := mustSparsify(t, m, SparsifyOptions{Neighbors: 1})
 	check.Equal(t, map[string]string{"sparsify_neighbors": "1"}, again.Meta().Params)
-	if none := mustSparsify(t, m, SparsifyOptions{}); len(none.Meta().Params) != 0 {
-		t.Errorf("%v", none.Meta().Params)
-	}
+	none := mustSparsify(t, m, SparsifyOptions{})
+	check.That(t, len(none.Meta().Params) == 0, "%v", none.Meta().Params)
 }

@@ -67,9 +67,7 @@ func shareFound(t *testing.T, want, got *simmatrix.Entries) float64 {
 		for k, col := range cols {
 			sims[col] = s[k]
 		}
-		if len(sims) != len(cols) {
-			t.Fatalf("row %d has a neighbor twice: %v", i, cols)
-		}
+		check.Must(t, len(sims) == len(cols), "row %d has a neighbor twice: %v", i, cols)
 		cols, s = want.Row(i)
 		for k, col := range cols {
 			if sim, ok := sims[col]; ok {
@@ -107,15 +105,9 @@ func TestMeasuredRecallIsTheRecall(t *testing.T) {
 			got, how, err := p.nearestApproximately(t.Context(), opts, tt.target, nil)
 			check.OK(t, err)
 			recall := shareFound(t, &want, &got)
-			if math.Abs(how.recall-recall) > tt.tolerance {
-				t.Errorf("measured recall %v, true recall %v", how.recall, recall)
-			}
-			if recall < tt.target-0.02 {
-				t.Errorf("recall %v, target %v", recall, tt.target)
-			}
-			if float64(how.probes) > tt.fewer*float64(how.cells) {
-				t.Errorf("%d of %d cells probed", how.probes, how.cells)
-			}
+			check.That(t, math.Abs(how.recall-recall) <= tt.tolerance, "measured recall %v, true recall %v", how.recall, recall)
+			check.That(t, recall >= tt.target-0.02, "recall %v, target %v", recall, tt.target)
+			check.That(t, float64(how.probes) <= tt.fewer*float64(how.cells), "%d of %d cells probed", how.probes, how.cells)
 		})
 	}
 }
@@ -126,21 +118,16 @@ func TestProbesAreTheFewestThatReachTheRecall(t *testing.T) {
 	c := cellsOf(t, p)
 	recallOf := func(probes int) float64 {
 		found := c.among(t, opts, probes)
-		recall, err := c.recall(t.Context(), p, opts, &found)
-		check.OK(t, err)
-		return recall
+		return check.Got(c.recall(t.Context(), p, opts, &found))(t)
 	}
 	last := 0.0
 	for probes := 1; probes <= c.centers.vectors; probes += 3 {
 		recall := recallOf(probes)
-		if recall < last {
-			t.Errorf("recall %v with %d probes, %v with fewer", recall, probes, last)
-		}
+		check.That(t, recall >= last, "recall %v with %d probes, %v with fewer", recall, probes, last)
 		last = recall
 	}
 	for _, target := range []float64{0.01, 0.3, 0.6, 0.8, 0.9, 0.97, 0.999} {
-		probes, err := c.probesFor(t.Context(), p, opts, target)
-		check.OK(t, err)
+		probes := check.Got(c.probesFor(t.Context(), p, opts, target))(t)
 		if recallOf(probes) < target || probes > 1 && recallOf(probes-1) >= target {
 			t.Errorf("target %v: %d probes give %v, one less %v", target, probes, recallOf(probes), recallOf(probes-1))
 		}
@@ -176,24 +163,18 @@ func TestProbingAllCellsIsExact(t *testing.T) {
 // exactly returns what a search of all pairs finds.
 func exactly(tb testing.TB, p *panels, opts nearestOptions) simmatrix.Entries {
 	tb.Helper()
-	found, err := p.nearest(tb.Context(), opts, nil)
-	check.OK(tb, err)
-	return found
+	return check.Got(p.nearest(tb.Context(), opts, nil))(tb)
 }
 
 // among returns what a search of that many cells finds.
 func (c *cellIndex) among(tb testing.TB, opts nearestOptions, probes int) simmatrix.Entries {
 	tb.Helper()
-	found, err := c.members.nearestAmong(tb.Context(), opts, func() show { return c.showNearest(probes) }, nil)
-	check.OK(tb, err)
-	return found
+	return check.Got(c.members.nearestAmong(tb.Context(), opts, func() show { return c.showNearest(probes) }, nil))(tb)
 }
 
 func cellsOf(tb testing.TB, p *panels) *cellIndex {
 	tb.Helper()
-	c, err := newCells(tb.Context(), p, allIDs(p), nil)
-	check.OK(tb, err)
-	return c
+	return check.Got(newCells(tb.Context(), p, allIDs(p), nil))(tb)
 }
 
 // allIDs returns the ids of p in their order.
@@ -205,9 +186,8 @@ func TestEveryVectorIsInTheCellOfItsNearestCenter(t *testing.T) {
 	table := clusteredVectors(rand.New(rand.NewPCG(24, 1)), 500, 12)
 	p := table.asPanels()
 	c := cellsOf(t, p)
-	if got := slices.Sorted(slices.Values(allIDs(c.members))); !slices.Equal(got, allIDs(p)) {
-		t.Fatalf("members %v", got)
-	}
+	got := slices.Sorted(slices.Values(allIDs(c.members)))
+	check.Must(t, slices.Equal(got, allIDs(p)), "members %v", got)
 	before, of := 0.0, make([]uint32, p.vectors) // with the centers that k-means begins with
 	start := p.pick(allIDs(p)[:c.centers.vectors])
 	check.OK(t, p.assign(t.Context(), start, of))
@@ -225,31 +205,24 @@ func TestEveryVectorIsInTheCellOfItsNearestCenter(t *testing.T) {
 				continue
 			}
 			vector := c.members.appendVector(nil, place)
-			if !slices.Equal(vector, table.row(int(id))) || int(c.of[id]) != cell {
-				t.Fatalf("vector %d of cell %d: %v, cell %d", id, cell, vector, c.of[id])
-			}
+			check.Must(t, slices.Equal(vector, table.row(int(id))) && int(c.of[id]) == cell, "vector %d of cell %d: %v, cell %d", id, cell, vector, c.of[id])
 			own := dot(vector, c.centers.appendVector(nil, cell))
 			after += own
 			before += dot(vector, start.appendVector(nil, int(of[id])))
 			for other := range c.centers.vectors {
-				if d := dot(vector, c.centers.appendVector(nil, other)); d > own+1e-5 {
-					t.Errorf("vector %d is in cell %d with %v, not in %d with %v", id, cell, own, other, d)
-				}
+				d := dot(vector, c.centers.appendVector(nil, other))
+				check.That(t, d <= own+1e-5, "vector %d is in cell %d with %v, not in %d with %v", id, cell, own, other, d)
 			}
 		}
 	}
-	if after < 1.05*before {
-		t.Errorf("sum of cosines to the centers %v, with any vectors as centers %v", after, before)
-	}
+	check.That(t, after >= 1.05*before, "sum of cosines to the centers %v, with any vectors as centers %v", after, before)
 }
 
 func TestACellWithoutVectorsKeepsItsCenter(t *testing.T) {
 	p := unitVectors(rand.New(rand.NewPCG(26, 1)), 5, 3).asPanels()
 	centers := p.pick([]uint32{3, 4})
 	means := p.means(centers, []uint32{0, 0, 0, 0, 0})
-	if got, want := means.appendVector(nil, 1), p.appendVector(nil, 4); !slices.Equal(got, want) {
-		t.Errorf("center %v, want %v", got, want)
-	}
+	check.Equal(t, p.appendVector(nil, 4), means.appendVector(nil, 1), "center")
 }
 
 func TestApproximateSearchOfDegenerateVectors(t *testing.T) {
@@ -270,13 +243,10 @@ func TestApproximateSearchOfDegenerateVectors(t *testing.T) {
 			got, how, err := tt.table.asPanels().nearestApproximately(t.Context(), nearestOptions{neighbors: 7, power: 1}, 0.9, nil)
 			check.OK(t, err)
 			for i := range tt.table.rows {
-				if cols, _ := got.Row(i); len(cols) != tt.neighbors {
-					t.Errorf("row %d: %v", i, cols)
-				}
+				cols, _ := got.Row(i)
+				check.That(t, len(cols) == tt.neighbors, "row %d: %v", i, cols)
 			}
-			if how.probes < 1 || how.probes > how.cells || !(how.recall >= 0 && how.recall <= 1) {
-				t.Errorf("%+v", how)
-			}
+			check.That(t, how.probes >= 1 && how.probes <= how.cells && how.recall >= 0 && how.recall <= 1, "%+v", how)
 		})
 	}
 }
@@ -293,9 +263,8 @@ func TestApproximateSearchIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 		if processors == 1 {
 			first, firstHow = got, how
 		}
-		if diff := gocmp.Diff(first, got, gocmp.AllowUnexported(simmatrix.Entries{})); diff != "" || how != firstHow {
-			t.Errorf("%d processors: %+v, %+v, %s", processors, firstHow, how, diff)
-		}
+		diff := gocmp.Diff(first, got, gocmp.AllowUnexported(simmatrix.Entries{}))
+		check.That(t, diff == "" && how == firstHow, "%d processors: %+v, %+v, %s", processors, firstHow, how, diff)
 	}
 }
 
@@ -312,9 +281,7 @@ func TestApproximateSearchHeedsTheContext(t *testing.T) {
 				cancel()
 			}
 		})
-		if !errors.Is(err, context.Canceled) || stages[len(stages)-1] != stop {
-			t.Errorf("%v in %v", err, stages)
-		}
+		check.That(t, errors.Is(err, context.Canceled) && stages[len(stages)-1] == stop, "%v in %v", err, stages)
 		cancel()
 	}
 }
@@ -341,9 +308,8 @@ func FuzzApproximateSearch(f *testing.F) {
 		// of a row the exact search takes that of the lower row, the other one
 		// that of the earlier cell.
 		total := float64(len(exact.Cols))
-		if found := shareFound(t, &exact, &got) * total; math.Abs(found-how.recall*total) > 1+0.01*total {
-			t.Errorf("recall %v, %v of %v neighbors found", how.recall, found, total)
-		}
+		found := shareFound(t, &exact, &got) * total
+		check.That(t, math.Abs(found-how.recall*total) <= 1+0.01*total, "recall %v, %v of %v neighbors found", how.recall, found, total)
 	})
 }
 
@@ -371,9 +337,8 @@ func TestFromVectorsReportsTheRecallOfAnApproximateSearch(t *testing.T) {
 	check.OK(t, err)
 	params := approximate.Meta().Params
 	recall, err := strconv.ParseFloat(params["recall"], 64)
-	if found := shareFound(t, &exact.Table().Entries, &approximate.Table().Entries); err != nil || math.Abs(recall-found) > 0.03 {
-		t.Errorf("recall %q, true recall %v", params["recall"], found)
-	}
+	found := shareFound(t, &exact.Table().Entries, &approximate.Table().Entries)
+	check.That(t, err == nil && math.Abs(recall-found) <= 0.03, "recall %q, true recall %v", params["recall"], found)
 	if params["approximate"] != "0.9" || params["cells"] != "90" { // ⌈2·√2000⌉
 		t.Errorf("%v", params)
 	}
@@ -381,9 +346,8 @@ func TestFromVectorsReportsTheRecallOfAnApproximateSearch(t *testing.T) {
 		t.Errorf("probes %q", params["probes"])
 	}
 	for _, name := range []string{"approximate", "recall", "cells", "probes"} {
-		if value, ok := exact.Meta().Params[name]; ok {
-			t.Errorf("the exact search says %s: %s", name, value)
-		}
+		value, ok := exact.Meta().Params[name]
+		check.That(t, !ok, "the exact search says %s: %s", name, value)
 	}
 	for _, bad := range []float64{-0.1, 1, math.NaN()} {
 		opts.Recall = bad

@@ -27,17 +27,13 @@ func TestWordsThatNobodyCanFindTakeNoPlaces(t *testing.T) {
 	}
 	v := mustRead(t, text.String())
 	even := func(word string) bool { return word[3]%2 == 0 }
-	all, err := FromVectors(t.Context(), v, VectorOptions{Neighbors: n - 1, Power: 1}, nil)
-	check.OK(t, err)
+	all := check.Got(FromVectors(t.Context(), v, VectorOptions{Neighbors: n - 1, Power: 1}, nil))(t)
 	for _, recall := range []float64{0, 0.99} {
-		m, err := FromVectors(t.Context(), v, VectorOptions{Neighbors: c, Power: 1, Candidate: even, Recall: recall}, nil)
-		check.OK(t, err)
+		m := check.Got(FromVectors(t.Context(), v, VectorOptions{Neighbors: c, Power: 1, Candidate: even, Recall: recall}, nil))(t)
 		same := 0
 		for _, row := range m.Rows() {
 			for neighbor := range row.All() {
-				if !even(neighbor.Term) {
-					t.Fatalf("recall %v: %s is a neighbor", recall, neighbor.Term)
-				}
+				check.Must(t, even(neighbor.Term), "recall %v: %s is a neighbor", recall, neighbor.Term)
 			}
 		}
 		for term := range all.Terms() {
@@ -53,8 +49,6 @@ func TestWordsThatNobodyCanFindTakeNoPlaces(t *testing.T) {
 				t.Fatalf("%s: %v, want %v", term, got, want)
 			}
 		}
-		if same < n*8/10 {
-			t.Errorf("recall %v: %d of %d rows are right", recall, same, n)
-		}
+		check.That(t, same >= n*8/10, "recall %v: %d of %d rows are right", recall, same, n)
 	}
 }

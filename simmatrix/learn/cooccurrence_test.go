@@ -22,9 +22,7 @@ func corpusOf(documents ...[]string) *Corpus {
 
 func vocabularyOf(tb testing.TB, c *Corpus, minDocFreq int) *vocabulary {
 	tb.Helper()
-	v, err := c.vocabulary(minDocFreq)
-	check.OK(tb, err)
-	return v
+	return check.Got(c.vocabulary(minDocFreq))(tb)
 }
 
 // cells returns the non-zero entries of s by the terms of their row and column.
@@ -45,8 +43,7 @@ func cells(s *sparse, rows, cols []string) map[[2]string]float64 {
 // ppmiOf returns the association of each context and term.
 func ppmiOf(tb testing.TB, v *vocabulary, o CorpusOptions) map[[2]string]float64 {
 	tb.Helper()
-	s, err := v.ppmi(tb.Context(), &o, math.MaxInt64, simmatrix.NewStage(nil, "", 0))
-	check.OK(tb, err)
+	s := check.Got(v.ppmi(tb.Context(), &o, math.MaxInt64, simmatrix.NewStage(nil, "", 0)))(tb)
 	return cells(s, v.terms, v.terms)
 }
 
@@ -83,9 +80,7 @@ func TestWindowSkipsTermsOutsideTheVocabularyAndEndsWithTheDocument(t *testing.T
 	// x, y and z are rare.
 	c := corpusOf([]string{"a", "x", "z", "b"}, []string{"b", "y", "a"}, []string{"c"}, []string{"c"})
 	v := vocabularyOf(t, c, 2)
-	if diff := cmp.Diff([]string{"a", "b", "c"}, v.terms); diff != "" {
-		t.Fatal(diff)
-	}
+	check.Equal(t, []string{"a", "b", "c"}, v.terms)
 	if diff := cmp.Diff([]int{120, 120, 0}, v.contextSums(1)); diff != "" { // a and b meet twice, side by side
 		t.Error(diff)
 	}
@@ -103,7 +98,6 @@ func TestWindowEndsWithTheText(t *testing.T) {
 	check.Equal(t, 3, len(cells(weights, []string{"1"}, v.terms)))
 }
 
-// TestPPMIAgainstPairCounting computes the definition the slow way.
 func TestPPMIAgainstPairCounting(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	letters := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
@@ -148,9 +142,7 @@ func slowPPMI(docs [][]string, window int) map[[2]string]float64 {
 
 func documentsOf(tb testing.TB, v *vocabulary) *sparse {
 	tb.Helper()
-	s, err := v.termDocuments(tb.Context(), math.MaxInt64, simmatrix.NewStage(nil, "", 0))
-	check.OK(tb, err)
-	return s
+	return check.Got(v.termDocuments(tb.Context(), math.MaxInt64, simmatrix.NewStage(nil, "", 0)))(tb)
 }
 
 func TestTermDocumentWeightsOfAHandComputedToy(t *testing.T) {
@@ -158,9 +150,6 @@ func TestTermDocumentWeightsOfAHandComputedToy(t *testing.T) {
 	// N = 2: idf(a) = ln(1 + 0.5/2.5) = .182322, idf(b) = idf(c) = ln 2.
 	// Document 1: (ln 3 · .182322, ln 2 · ln 2) scaled to length 1;
 	// document 2: (ln 2 · .182322, ln 2 · ln 2) scaled to length 1.
-	want := map[[2]string]float64{
-		{"1", "a"}: 0.384799, {"1", "b"}: 0.923001,
-		{"2", "a"}: 0.254382, {"2", "c"}: 0.967104,
-	}
+	want := map[[2]string]float64{{"1", "a"}: 0.384799, {"1", "b"}: 0.923001, {"2", "a"}: 0.254382, {"2", "c"}: 0.967104}
 	check.Equal(t, want, cells(documentsOf(t, v), []string{"1", "2"}, v.terms), closeTo)
 }

@@ -73,9 +73,8 @@ func TestCorpusCountsDocumentsAndVocabulary(t *testing.T) {
 	check.Equal(t, 3, c.docs)
 	v := vocabularyOf(t, c, 2)
 	// é is rare; the last two start with a digit and get no row.
-	if diff := cmp.Diff([]string{"a", "b", "2nd", "١st"}, v.terms); diff != "" || v.rows != 2 {
-		t.Errorf("%d rows, terms\n%s", v.rows, diff)
-	}
+	diff := cmp.Diff([]string{"a", "b", "2nd", "١st"}, v.terms)
+	check.That(t, diff == "" && v.rows == 2, "%d rows, terms\n%s", v.rows, diff)
 	check.Equal(t, []uint32{3, 2, 2, 2}, v.docFreqs)
 	const end = endOfDocument
 	check.Equal(t, []int32{end, 0, end, 0, 1, 2, 3, end, 1, 0, 0, 2, 3, end}, v.sequence)
@@ -89,19 +88,14 @@ func TestTermsThatStartWithADigitAreOnlyContext(t *testing.T) {
 		docs = append(docs, append([]string{"wolf", "747", "wolf"}, noise...), append([]string{"fox", "747", "fox"}, noise...))
 	}
 	m := mustLearn(t, corpusOf(docs...), smallOptions())
-	if !m.Row("747").IsZero() {
-		t.Error("747 has a row")
-	}
+	check.That(t, m.Row("747").IsZero(), "747 has a row")
 	for term, row := range m.Rows() {
 		for n := range row.All() {
-			if n.Term == "747" {
-				t.Errorf("747 is a neighbor of %s", term)
-			}
+			check.That(t, n.Term != "747", "747 is a neighbor of %s", term)
 		}
 	}
-	if row := matrixtest.Of(m.Row("wolf")); row[0].Term != "fox" {
-		t.Errorf("the nearest of wolf is %s", row[0].Term)
-	}
+	row := matrixtest.Of(m.Row("wolf"))
+	check.That(t, row[0].Term == "fox", "the nearest of wolf is %s", row[0].Term)
 }
 
 func TestFromCorpusRecordsItsSettings(t *testing.T) {
@@ -111,7 +105,7 @@ func TestFromCorpusRecordsItsSettings(t *testing.T) {
 	c := corpusOf(docs...)
 	stages := map[string]int{}
 	var last string
-	m, err := FromCorpus(t.Context(), c, o, func(stage string, done, total int) {
+	m := check.Got(FromCorpus(t.Context(), c, o, func(stage string, done, total int) {
 		if stage != last {
 			check.Equal(t, 0, done, stage)
 			last = stage
@@ -119,8 +113,7 @@ func TestFromCorpusRecordsItsSettings(t *testing.T) {
 			t.Errorf("stage %q: %d of %d after %d", stage, done, total, stages[stage])
 		}
 		stages[stage] = done
-	})
-	check.OK(t, err)
+	}))(t)
 	n := m.Len()
 	check.Equal(t, map[string]int{"co-occurrence": n, "co-occurrence vectors": Products, "document vectors": Products, "neighbors": n}, stages)
 	meta := m.Meta()
@@ -140,9 +133,7 @@ func TestFromCorpusRecordsItsSettings(t *testing.T) {
 		}
 	}
 	for term, row := range m.Rows() {
-		if row.DocFreq() != docFreqs[term] || row.DocFreq() < 3 {
-			t.Errorf("df of %q is %d, want %d", term, row.DocFreq(), docFreqs[term])
-		}
+		check.That(t, row.DocFreq() == docFreqs[term] && row.DocFreq() >= 3, "df of %q is %d, want %d", term, row.DocFreq(), docFreqs[term])
 		for n := range row.All() {
 			check.Equal(t, docFreqs[n.Term], n.DocFreq, n.Term)
 		}
@@ -221,18 +212,6 @@ func TestFromCorpusOfSmallCorpora(t *testing.T) {
 	}
 }
 
-func TestSimilarityOfAHandComputedCorpus(t *testing.T) {
-	o := DefaultCorpusOptions()
-	o.MinDocFreq, o.Power = 1, 1
-	m := mustLearn(t, corpusOf([]string{"a", "b"}, []string{"b", "a"}, []string{"x"}), o)
-	// PPMI is [0 p; p 0] over a, b: U is orthogonal, so that cosine is 0. Both
-	// stand in the same documents with the same weight: that cosine is 1. The
-	// mean is 1/2; x has nothing in common with either.
-	want := []simmatrix.Neighbor{{Term: "b", Similarity: simmatrix.QuantizeSimilarity(0.5), DocFreq: 2}}
-	got := slices.Collect(m.Row("a").All())
-	check.Equal(t, want, got, cmp.Comparer(func(x, y float32) bool { return math.Abs(float64(x-y)) < 1e-4 }))
-}
-
 // TestFromCorpusAgainstAnIndependentImplementation holds the whole recipe
 // against values that were computed with NumPy: dense matrices, its full
 // singular value decomposition, the same formulas.
@@ -286,10 +265,6 @@ func TestFromCorpusRefuses(t *testing.T) {
 		tt.set(&o)
 		check.Message(t, tt.message, check.ErrOf(FromCorpus(t.Context(), rare, o, nil)))
 	}
-	_, err := FromCorpus(t.Context(), rare, CorpusOptions{}, nil)
-	for _, name := range []string{"min doc freq", "dimensions", "window", "neighbors", "power"} {
-		check.Message(t, name, err)
-	}
 }
 
 func TestFromCorpusHeedsTheContextInEveryStage(t *testing.T) {
@@ -305,9 +280,7 @@ func TestFromCorpusHeedsTheContextInEveryStage(t *testing.T) {
 				cancel()
 			}
 		})
-		if !errors.Is(err, context.Canceled) || m != nil || after != nil {
-			t.Errorf("ended in stage %s: %v, later stages %q", at, err, after)
-		}
+		check.That(t, errors.Is(err, context.Canceled) && m == nil && after == nil, "ended in stage %s: %v, later stages %q", at, err, after)
 	}
 }
 

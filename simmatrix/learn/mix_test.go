@@ -73,11 +73,9 @@ func compareMixed(t *testing.T, neighbors int) {
 		}
 		return row
 	}
-	own, err := p.nearest(t.Context(), search, nil)
-	check.OK(t, err)
+	own := check.Got(p.nearest(t.Context(), search, nil))(t)
 	mix := &Mix{Share: 0.35, Vector: vector, Dim: 8}
-	got, err := p.mixed(t.Context(), mix, search, own, terms, nil)
-	check.OK(t, err)
+	got := check.Got(p.mixed(t.Context(), mix, search, own, terms, nil))(t)
 
 	var known []int
 	for i := range n {
@@ -178,9 +176,8 @@ func TestVectorsThatDifferByRoundingOnlySayNothing(t *testing.T) {
 		}
 	}
 	o := &Mix{Dim: 16, Vector: func(term string) []float32 { return vectors[term] }}
-	if _, _, err := modelVectors(t.Context(), o, terms, nil); err == nil || !strings.Contains(err.Error(), "alike") {
-		t.Error(err)
-	}
+	_, _, err := modelVectors(t.Context(), o, terms, nil)
+	check.That(t, err != nil && strings.Contains(err.Error(), "alike"), "%v", err)
 }
 
 func TestModelThatKnowsTooFewWordsToCompareIsRefused(t *testing.T) {

@@ -3,29 +3,12 @@ package learn
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
 )
-
-func watchHeap(largest *atomic.Uint64, stop <-chan struct{}) {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-stop:
-			return
-		case <-tick.C:
-			var stats runtime.MemStats
-			runtime.ReadMemStats(&stats)
-			largest.Store(max(largest.Load(), stats.HeapInuse))
-		}
-	}
-}
 
 // BenchmarkNearest compares all pairs of vectors.
 func BenchmarkNearest(b *testing.B) {
@@ -80,32 +63,5 @@ func BenchmarkMultiply(b *testing.B) {
 				b.ReportMetric(gonums.Seconds()/ours.Seconds(), "times-gonum")
 			})
 		}
-	}
-}
-
-// BenchmarkApproximate searches the same 50,000 vectors exactly and
-// approximately, and reports the recall and how many times as fast it is.
-func BenchmarkApproximate(b *testing.B) {
-	p := clusteredVectors(rand.New(rand.NewPCG(1, 1)), 50_000, 100).asPanels()
-	opts := nearestOptions{neighbors: 100, power: 2}
-	for _, target := range []float64{0.8, 0.9, 0.95, 0.99} {
-		b.Run(fmt.Sprintf("target=%v", target), func(b *testing.B) {
-			var exact, approximate time.Duration
-			var how approximation
-			for b.Loop() {
-				start := time.Now()
-				exactly(b, p, opts)
-				exact += time.Since(start)
-				start = time.Now()
-				var err error
-				if _, how, err = p.nearestApproximately(b.Context(), opts, target, nil); err != nil {
-					b.Fatal(err)
-				}
-				approximate += time.Since(start)
-			}
-			b.ReportMetric(how.recall, "recall")
-			b.ReportMetric(float64(how.probes)/float64(how.cells), "probed")
-			b.ReportMetric(exact.Seconds()/approximate.Seconds(), "times-exact")
-		})
 	}
 }

@@ -80,71 +80,24 @@ func unitVectors(random *rand.Rand, rows, dim int) *vectorTable {
 	return t
 }
 
-// checkNearest compares a search with all dot products in float64. Where these
-// differ by less than the rounding of float32, either order is right.
-func checkNearest(t *testing.T, table *vectorTable, opts nearestOptions, got *simmatrix.Entries) {
-	t.Helper()
-	tolerance := float64(table.dim+1) * 0x1p-24
-	for i := range table.rows {
-		dots := make([]float64, table.rows)
-		for j := range dots {
-			for d := range table.dim {
-				dots[j] += float64(table.row(i)[d]) * float64(table.row(j)[d])
-			}
-		}
-		sorted := slices.Clone(dots)
-		sorted[i] = -1
-		slices.SortFunc(sorted, func(a, b float64) int { return cmp.Compare(b, a) })
-		worst := math.Inf(-1) // the smallest that may be there
-		if opts.neighbors < table.rows {
-			worst = sorted[opts.neighbors-1]
-		}
-		cols, sims := got.Row(i)
-		must, may := 0, 0 // how many there are at least and at most
-		for _, dot := range sorted[:min(opts.neighbors, table.rows-1)] {
-			if opts.units(float32(dot-tolerance)) > 0 {
-				must++
-			}
-			if opts.units(float32(dot+tolerance)) > 0 {
-				may++
-			}
-		}
-		if len(cols) < must || len(cols) > may {
-			t.Fatalf("row %d: %d neighbors, not %d to %d", i, len(cols), must, may)
-		}
-		seen := map[uint32]bool{uint32(i): true}
-		for k, col := range cols {
-			dot := dots[col]
-			if seen[col] || dot < worst-2*tolerance {
-				t.Fatalf("row %d: neighbor %d with %v, and the last of the nearest has %v", i, col, dot, worst)
-			}
-			seen[col] = true
-			if lo, hi := opts.units(float32(dot-tolerance)), opts.units(float32(dot+tolerance)); sims[k] < lo || sims[k] > hi {
-				t.Fatalf("row %d: neighbor %d with %v has %d units, not %d to %d", i, col, dot, sims[k], lo, hi)
-			}
-		}
-	}
-}
-
 func FuzzNearest(f *testing.F) {
 	f.Add(uint64(1), uint16(300), uint8(20), uint16(10))
 	f.Add(uint64(2), uint16(200), uint8(3), uint16(199))
 	f.Add(uint64(3), uint16(17), uint8(100), uint16(1))
 	f.Fuzz(func(t *testing.T, seed uint64, rows uint16, dim uint8, neighbors uint16) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		table := unitVectors(random, 1+int(rows)%500, 1+int(dim))
-		opts := nearestOptions{neighbors: 1 + int(neighbors), power: 0.5 + 3*random.Float64()}
+		table := gridVectors(random, 1+int(rows)%500, 1+int(dim))
+		opts := nearestOptions{neighbors: 1 + int(neighbors), power: []float64{0.5, 1, 2}[random.IntN(3)]}
 		got := exactly(t, table.asPanels(), opts)
-		checkNearest(t, table, opts, &got)
+		check.Equal(t, bruteForce(table, opts), got, cmpopts.EquateEmpty(), gocmp.AllowUnexported(simmatrix.Entries{}))
 	})
 }
 
 func TestNearestOfVectorsWithoutDirection(t *testing.T) {
 	for _, dim := range []int{0, 3} { // a corpus without co-occurrence has no dimensions
 		zero := &vectorTable{rows: 70, dim: dim, values: make([]float32, 70*dim)}
-		if got := exactly(t, zero.asPanels(), nearestOptions{neighbors: 5, power: 3}); len(got.Cols) != 0 || len(got.Offsets) != 71 {
-			t.Errorf("%d dimensions: %d neighbors", dim, len(got.Cols))
-		}
+		got := exactly(t, zero.asPanels(), nearestOptions{neighbors: 5, power: 3})
+		check.That(t, len(got.Cols) == 0 && len(got.Offsets) == 71, "%d dimensions: %d neighbors", dim, len(got.Cols))
 	}
 }
 
@@ -171,9 +124,7 @@ func TestCandidatesAreOrderedByProductAndThenByID(t *testing.T) {
 		newCandidate(0x1p-149, 5), newCandidate(0, 5), newCandidate(-0x1p-149, 5), newCandidate(-1, 7), newCandidate(-1, 8),
 	}
 	for i, c := range inOrder[1:] {
-		if inOrder[i] <= c {
-			t.Errorf("%v of %d is not before %v of %d", inOrder[i].cos(), inOrder[i].id(), c.cos(), c.id())
-		}
+		check.That(t, inOrder[i] > c, "%v of %d is not before %v of %d", inOrder[i].cos(), inOrder[i].id(), c.cos(), c.id())
 	}
 }
 
@@ -186,9 +137,7 @@ func FuzzCandidates(f *testing.F) {
 		for id, b := range dots {
 			cos := float32(int8(b)) / 128
 			one := newCandidate(cos, uint32(id))
-			if one.cos() != cos || one.id() != uint32(id) {
-				t.Fatalf("%v of %d became %v of %d", cos, id, one.cos(), one.id())
-			}
+			check.Must(t, one.cos() == cos && one.id() == uint32(id), "%v of %d became %v of %d", cos, id, one.cos(), one.id())
 			if cos > c.floor {
 				c.add(one)
 			}
@@ -198,9 +147,7 @@ func FuzzCandidates(f *testing.F) {
 		}
 		slices.SortFunc(want, func(a, b candidate) int { return cmp.Compare(b, a) })
 		want = want[:min(len(want), c.room)]
-		if got := c.ranked(); !slices.Equal(got, want) {
-			t.Errorf("%v, want %v", got, want)
-		}
+		check.Equal(t, want, c.ranked())
 	})
 }
 
@@ -219,13 +166,9 @@ func FuzzSelectLargest(f *testing.F) {
 		slices.Reverse(want)
 		at := int(k)%len(all) + 1
 		selectLargest(all, at)
-		if all[at-1] != want[at-1] {
-			t.Errorf("%v at %d, want %v", all[at-1], at-1, want[at-1])
-		}
+		check.Equal(t, want[at-1], all[at-1], at-1)
 		slices.SortFunc(all[:at], func(a, b candidate) int { return cmp.Compare(b, a) })
-		if !slices.Equal(all[:at], want[:at]) {
-			t.Errorf("%v in front, want %v", all[:at], want[:at])
-		}
+		check.Equal(t, want[:at], all[:at])
 	})
 }
 
@@ -237,7 +180,6 @@ func TestAScanRaisesTheFloors(t *testing.T) {
 	s.begin(p, 0, blockRows)
 	s.load([]int{7})
 	s.scan(p, 0, p.len())
-	if floor := s.tiles[0].floors[0]; floor < 0.5 || floor != s.best[7].floor {
-		t.Errorf("floor %v of the tile, %v of the candidates", floor, s.best[7].floor)
-	}
+	floor := s.tiles[0].floors[0]
+	check.That(t, floor >= 0.5 && floor == s.best[7].floor, "floor %v of the tile, %v of the candidates", floor, s.best[7].floor)
 }

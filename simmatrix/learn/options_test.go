@@ -18,9 +18,7 @@ import (
 
 func mustLearn(tb testing.TB, c *Corpus, o CorpusOptions) *simmatrix.Matrix {
 	tb.Helper()
-	m, err := FromCorpus(tb.Context(), c, o, nil)
-	check.OK(tb, err)
-	return m
+	return check.Got(FromCorpus(tb.Context(), c, o, nil))(tb)
 }
 
 // encoded returns the file of a matrix.
@@ -38,9 +36,7 @@ func TestFromCorpusDoesNotDependOnProcessorsOrTheOrderOfDocuments(t *testing.T) 
 	o := smallOptions()
 	o.MinDocFreq = 8
 	first := mustLearn(t, corpusOf(docs...), o)
-	if first.Meta().Params["rare_terms"] == "" {
-		t.Fatal("no rare terms")
-	}
+	check.Must(t, first.Meta().Params["rare_terms"] != "", "no rare terms")
 	for _, processors := range []int{1, 3, 7} {
 		random.Shuffle(len(docs), func(i, k int) { docs[i], docs[k] = docs[k], docs[i] })
 		previous := runtime.GOMAXPROCS(processors)
@@ -50,32 +46,10 @@ func TestFromCorpusDoesNotDependOnProcessorsOrTheOrderOfDocuments(t *testing.T) 
 	}
 }
 
-func TestOptionsChangeTheMatrix(t *testing.T) {
-	c := corpusOf(zipfDocuments(400, 30, 300)...)
-	usual := mustLearn(t, c, smallOptions())
-	seen := map[string]string{encoded(t, usual): "the default"}
-	for name, set := range map[string]func(*CorpusOptions){
-		"context power": func(o *CorpusOptions) { o.ContextPower = 1 },
-		"window":        func(o *CorpusOptions) { o.Window = 2 },
-	} {
-		o := smallOptions()
-		set(&o)
-		bare := *mustLearn(t, c, o)
-		bare.Table().Meta.Params = usual.Table().Meta.Params // compare the rows
-		if before, ok := seen[encoded(t, &bare)]; ok {
-			t.Errorf("%s: the rows are those of %s", name, before)
-		}
-		seen[encoded(t, &bare)] = name
-	}
-}
-
 func TestValidateNamesEveryBadCorpusOption(t *testing.T) {
 	o := CorpusOptions{ContextPower: 1.5, MaxMemory: -1, Mix: &Mix{Share: 1}}
 	err := o.Validate()
-	for _, name := range []string{
-		"context power", "max memory", "model share",
-		"min doc freq", "dimensions", "window", "neighbors", "power",
-	} {
+	for _, name := range []string{"context power", "max memory", "model share", "min doc freq", "dimensions", "window", "neighbors", "power"} {
 		check.Message(t, name+":", err, name)
 	}
 	if o := DefaultCorpusOptions(); o.Validate() != nil {
@@ -106,9 +80,7 @@ func TestTooLittleMemoryIsAnErrorThatSaysWhatToLower(t *testing.T) {
 			}
 		}
 	}
-	if len(causes) < 3 || causes["vectors of "] == 0 {
-		t.Errorf("bounds by the last error of a kind: %v", slices.Collect(maps.Keys(causes)))
-	}
+	check.That(t, len(causes) >= 3 && causes["vectors of "] != 0, "bounds by the last error of a kind: %v", slices.Collect(maps.Keys(causes)))
 	t.Logf("%s is enough; the last bounds of each error: %v", megabytes(o.MaxMemory), causes)
 }
 
@@ -147,9 +119,7 @@ func TestCorpusCountsItsBytes(t *testing.T) {
 			last = now
 		}
 	}
-	if last < 100*(60+8) || last > 100*200 {
-		t.Errorf("%d bytes for 101 terms and 100 documents", last)
-	}
+	check.That(t, last >= 100*(60+8) && last <= 100*200, "%d bytes for 101 terms and 100 documents", last)
 }
 
 // Whatever the documents, they are refused or give a matrix that its own file
@@ -182,16 +152,12 @@ func FuzzFromCorpus(f *testing.F) {
 		m, err := learn()
 		slices.Reverse(documents)
 		again, errAgain := learn()
-		if (err == nil) != (errAgain == nil) {
-			t.Fatalf("errors %v, in reverse %v", err, errAgain)
-		}
+		check.Must(t, (err == nil) == (errAgain == nil), "errors %v, in reverse %v", err, errAgain)
 		if err != nil {
 			return
 		}
 		file := encoded(t, m)
-		if file != encoded(t, again) {
-			t.Fatal("another order gives other bytes")
-		}
+		check.Must(t, file == encoded(t, again), "another order gives other bytes")
 		_, err = simmatrix.Decode(strings.NewReader(file)) // which wants rows in order, of other terms
 		check.OK(t, err)
 	})

@@ -86,16 +86,12 @@ func TestTruncatedSVDAgreesWithTheFullOne(t *testing.T) {
 			v, sigma, err := Leading(t.Context(), gramOf(a), tt.k, rand.New(rand.NewPCG(1, 1)), simmatrix.NewStage(nil, "", 0))
 			check.OK(t, err)
 			var full mat.SVD
-			if !full.Factorize(dense(a), mat.SVDThin) {
-				t.Fatal("gonum's SVD failed")
-			}
+			check.Must(t, full.Factorize(dense(a), mat.SVDThin), "gonum's SVD failed")
 			if len(sigma) != tt.want || v.Cols != tt.want || v.Rows != tt.cols {
 				t.Fatalf("%d values, V is %d×%d, want %d", len(sigma), v.Rows, v.Cols, tt.want)
 			}
 			for j, want := range full.Values(nil)[:tt.want] {
-				if math.Abs(sigma[j]-want) > 1e-6 {
-					t.Errorf("σ%d = %v, want %v", j, sigma[j], want)
-				}
+				check.That(t, math.Abs(sigma[j]-want) <= 1e-6, "σ%d = %v, want %v", j, sigma[j], want)
 			}
 			checkSubspace(t, v, &full)
 		})
@@ -113,9 +109,8 @@ func checkSubspace(t *testing.T, v blas64.General, full *mat.SVD) {
 	got.Mul(gotV, gotV.T())
 	want.Mul(leading, leading.T())
 	diff.Sub(&got, &want)
-	if d := mat.Norm(&diff, 2); d > 1e-5 {
-		t.Errorf("the projections differ by %v", d)
-	}
+	d := mat.Norm(&diff, 2)
+	check.That(t, d <= 1e-5, "the projections differ by %v", d)
 }
 
 // gramOf returns AᵀA, whose vectors and values are the right singular ones.
@@ -128,14 +123,10 @@ func TestTruncatedSVDStopsAtTheRank(t *testing.T) {
 	rows := randomSparseRows(random, 5, 30, 0.8, 1)
 	repeated := sparseOf(30, slices.Concat(rows, rows, rows, rows)...) // of rank 5
 	_, sigma, err := Leading(t.Context(), gramOf(repeated), 12, random, simmatrix.NewStage(nil, "", 0))
-	if err != nil || len(sigma) != 5 {
-		t.Errorf("%d singular values, want 5: %v", len(sigma), err)
-	}
+	check.That(t, err == nil && len(sigma) == 5, "%d singular values, want 5: %v", len(sigma), err)
 	zero := sparseOf(6, make([]map[int]float64, 4)...)
 	v, sigma, err := Leading(t.Context(), gramOf(zero), 3, random, simmatrix.NewStage(nil, "", 0))
-	if err != nil || len(sigma) != 0 || v.Cols != 0 {
-		t.Errorf("a matrix of zeros: %v, %v", sigma, err)
-	}
+	check.That(t, err == nil && len(sigma) == 0 && v.Cols == 0, "a matrix of zeros: %v, %v", sigma, err)
 }
 
 func TestTruncatedSVDHeedsTheContext(t *testing.T) {
@@ -149,26 +140,6 @@ func TestTruncatedSVDHeedsTheContext(t *testing.T) {
 		}, "", Products)
 		_, _, err := Leading(ctx, gramOf(randomSparse(rand.New(rand.NewPCG(1, 1)), 20, 20, 0.5, 1)), 3, rand.New(rand.NewPCG(1, 1)), st)
 		check.Error(t, context.Canceled, err, product)
-	}
-}
-
-func TestGramProduct(t *testing.T) {
-	random := rand.New(rand.NewPCG(9, 9))
-	for _, width := range []int{1, 8, 13} {
-		a := randomSparse(random, 300, 17, 0.3, 1)
-		b := newDense(17, width)
-		for i := range b.Data {
-			b.Data[i] = random.NormFloat64()
-		}
-		got := newDense(17, width)
-		got.Data[0] = math.NaN() // what was there before must not matter
-		check.OK(t, a.gram(t.Context(), got, b))
-		var half, want mat.Dense
-		half.Mul(dense(a), mat.NewDense(17, width, b.Data))
-		want.Mul(dense(a).T(), &half)
-		if !mat.EqualApprox(&want, mat.NewDense(17, width, got.Data), 1e-12) {
-			t.Errorf("width %d: the product is wrong", width)
-		}
 	}
 }
 

@@ -35,9 +35,7 @@ func TestTextsSplitAtWordBoundaries(t *testing.T) {
 			texts := NewTexts()
 			texts.Add(tt.text)
 			check.Equal(t, tt.want, texts.Words())
-			if want := min(len(tt.want), 1); texts.Docs() != want {
-				t.Errorf("%d documents, want %d", texts.Docs(), want)
-			}
+			check.Equal(t, min(len(tt.want), 1), texts.Docs())
 		})
 	}
 }
@@ -181,9 +179,7 @@ func TestLimitDependsOnlyOnTheDocuments(t *testing.T) {
 		check.Equal(t, sample(limit), sample(limit), limit)
 	}
 	for _, d := range smaller {
-		if !slices.Contains(sample(100), d) {
-			t.Errorf("%s is among 10 documents and not among 100", d)
-		}
+		check.That(t, slices.Contains(sample(100), d), "%s is among 10 documents and not among 100", d)
 	}
 }
 
@@ -225,12 +221,9 @@ func TestTextsSurviveWritingAndReading(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := encodedTexts(t, texts)
-			got, err := DecodeTexts(iotest.HalfReader(bytes.NewReader(file)))
-			check.OK(t, err)
+			got := check.Got(DecodeTexts(iotest.HalfReader(bytes.NewReader(file))))(t)
 			check.Equal(t, texts, got, unexported)
-			if !bytes.Equal(encodedTexts(t, got), file) {
-				t.Error("other bytes the second time")
-			}
+			check.That(t, bytes.Equal(encodedTexts(t, got), file), "other bytes the second time")
 		})
 	}
 }
@@ -253,9 +246,8 @@ func TestDamagedTextsAreRefused(t *testing.T) {
 	refused("a byte more", append(slices.Clone(file), 0))
 	var other bytes.Buffer
 	z := gzip.NewWriter(&other)
-	if _, err := z.Write([]byte("[[\"a\"]]\n{}")); err != nil || z.Close() != nil {
-		t.Fatal(err)
-	}
+	_, err := z.Write([]byte("[[\"a\"]]\n{}"))
+	check.Must(t, err == nil && z.Close() == nil, "%v", err)
 	refused("another value", other.Bytes())
 }
 
@@ -267,9 +259,7 @@ func TestErrorsOfReadingAndWritingTextsArePassedOn(t *testing.T) {
 		check.Error(t, broken, check.ErrOf(DecodeTexts(r)), n)
 	}
 	for n := range 3 {
-		if err := EncodeTexts(&shortWriter{after: n * 20, err: broken}, randomTexts(7, 10)); !errors.Is(err, broken) {
-			t.Errorf("writing, after %d bytes: %v", n*20, err)
-		}
+		check.Error(t, broken, EncodeTexts(&shortWriter{after: n * 20, err: broken}, randomTexts(7, 10)), "writing, after", n*20)
 	}
 }
 
@@ -300,19 +290,14 @@ func FuzzDecodeTexts(f *testing.F) {
 		}
 		texts, err := DecodeTexts(&file)
 		if err != nil {
-			if !errors.Is(err, ErrTexts) {
-				t.Fatalf("error %v", err)
-			}
+			check.Must(t, errors.Is(err, ErrTexts), "error %v", err)
 			return
 		}
 		again, err := DecodeTexts(bytes.NewReader(encodedTexts(t, texts)))
 		check.OK(t, err)
-		if diff := cmp.Diff(texts, again, unexported); diff != "" {
-			t.Fatal(diff)
-		}
-		if docs := len(documentsOfTexts(texts)); docs != texts.Docs() {
-			t.Fatalf("%d documents, counted %d", docs, texts.Docs())
-		}
+		check.Equal(t, texts, again, unexported)
+		docs := len(documentsOfTexts(texts))
+		check.Must(t, docs == texts.Docs(), "%d documents, counted %d", docs, texts.Docs())
 		if c := texts.Corpus(nil); c.docs > uint64(texts.Docs()) || len(c.sequence) > len(texts.sequence)+1 {
 			t.Fatalf("a corpus of %d documents and %d elements", c.docs, len(c.sequence))
 		}

@@ -68,9 +68,7 @@ func TestMultiplyGivesDotProductsAndWhichAreAboveTheFloor(t *testing.T) {
 						t.Errorf("%s, %d dimensions: dot %d·%d is %v, want %v ± %v", name, dim, i, k, dot, exact, bound)
 					}
 					above := tile.above[i]>>k&1 == 1
-					if above != (dot > c.floors[i]) {
-						t.Errorf("%s, %d dimensions: %v above %v: %v", name, dim, dot, c.floors[i], above)
-					}
+					check.That(t, above == (dot > c.floors[i]), "%s, %d dimensions: %v above %v: %v", name, dim, dot, c.floors[i], above)
 					want = want || above
 				}
 			}
@@ -159,9 +157,7 @@ func FuzzMultiply(f *testing.F) {
 			check.Equal(t, slices.ContainsFunc(want.above[:], func(above uint16) bool { return above != 0 }), some, name)
 			if math.IsNaN(float64(floor)) {
 				got.floors = want.floors // never equal to themselves
-				if got.dots != want.dots || got.above != want.above {
-					t.Errorf("%s: %v, want %v", name, got, want)
-				}
+				check.That(t, got.dots == want.dots && got.above == want.above, "%s: %v, want %v", name, got, want)
 			} else if got != want {
 				t.Errorf("%s: %v, want %v", name, got, want)
 			}

@@ -20,8 +20,7 @@ func TestFromVectorsOfAHandComputedToy(t *testing.T) {
 	// Angles 0°, 60°, 90°, 180° and no direction; lengths must not matter.
 	v := mustRead(t, "east 2 0\nnortheast 0.5 0.8660254\nnorth 0 1e30\nwest -1e-30 0\nnowhere 0 0\n")
 	o := DefaultVectorOptions()
-	m, err := FromVectors(t.Context(), v, o, nil)
-	check.OK(t, err)
+	m := check.Got(FromVectors(t.Context(), v, o, nil))(t)
 	s30, s60 := simmatrix.QuantizeSimilarity(math.Pow(math.Sqrt(3)/2, 3)), simmatrix.QuantizeSimilarity(0.125)
 	want := map[string][]simmatrix.Neighbor{
 		"east":      {{Term: "northeast", Similarity: s60}},
@@ -55,8 +54,7 @@ func TestFromVectorsOptions(t *testing.T) {
 		"one neighbor": {VectorOptions{Neighbors: 1, Power: 1, Keep: letters}, map[string]string{"a": "b", "b": "c", "c": "b"}},
 		"all words":    {VectorOptions{Neighbors: 1, Power: 1}, map[string]string{"a": "2d", "b": "c", "c": "b", "2d": "a"}},
 	} {
-		m, err := FromVectors(t.Context(), v, tt.opts, nil)
-		check.OK(t, err)
+		m := check.Got(FromVectors(t.Context(), v, tt.opts, nil))(t)
 		got := map[string]string{}
 		for term, row := range m.Rows() {
 			got[term] = ""
@@ -110,9 +108,8 @@ func TestPowerIsChosenByHowNearTheWordsAre(t *testing.T) {
 				t.Errorf("with power %v the 30th neighbors have a similarity of %v", power, crowd)
 			}
 			opts.Power = 2
-			if m, err = FromVectors(t.Context(), v, opts, nil); err != nil || m.Meta().Params["power"] != "2" {
-				t.Errorf("%v; a power that is given became %s", err, m.Meta().Params["power"])
-			}
+			m, err = FromVectors(t.Context(), v, opts, nil)
+			check.That(t, err == nil && m.Meta().Params["power"] == "2", "%v; a power that is given became %s", err, m.Meta().Params["power"])
 			if crowded := Crowd(m) > LargestCrowd; crowded != (tt.least > leastPower) {
 				t.Errorf("with power 2 the 30th neighbors have a similarity of %v", Crowd(m))
 			}
@@ -138,7 +135,5 @@ func TestFromVectorsRefuses(t *testing.T) {
 
 func mustRead(tb testing.TB, text string) *source.Vectors {
 	tb.Helper()
-	v, err := source.ReadVectors(strings.NewReader(text), source.ReadVectorsOptions{})
-	check.OK(tb, err)
-	return v
+	return check.Got(source.ReadVectors(strings.NewReader(text), source.ReadVectorsOptions{}))(tb)
 }

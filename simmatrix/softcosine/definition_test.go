@@ -47,22 +47,19 @@ func randomSimilarities(tb testing.TB, rng *rand.Rand, n int, f form) *Similarit
 
 func mustSimilarities(tb testing.TB, n int, entries map[[2]int32]float64) *Similarities {
 	tb.Helper()
-	s, err := NewSimilarities(n, func(yield func([2]int32, float64) bool) {
+	s := check.Got(NewSimilarities(n, func(yield func([2]int32, float64) bool) {
 		for at, sim := range entries {
 			if !yield(at, sim) {
 				return
 			}
 		}
-	})
-	check.OK(tb, err)
+	}))(tb)
 	return s
 }
 
 func mustSpace(tb testing.TB, weights []float64, s *Similarities) *Space {
 	tb.Helper()
-	sp, err := NewSpace(weights, s)
-	check.OK(tb, err)
-	return sp
+	return check.Got(NewSpace(weights, s))(tb)
 }
 
 // ones returns n weights of 1.
@@ -145,9 +142,7 @@ func eachCase(t *testing.T, fn func(t *testing.T, rng *rand.Rand)) {
 	t.Helper()
 	for seed := range uint64(propertyCases) {
 		fn(t, rand.New(rand.NewPCG(seed, 6)))
-		if t.Failed() {
-			t.Fatalf("case %d", seed)
-		}
+		check.Must(t, !t.Failed(), "case %d", seed)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func FuzzParseSMART(f *testing.F) {
@@ -14,12 +16,8 @@ func FuzzParseSMART(f *testing.F) {
 		w, err := ParseSMART(letters)
 		known := len(letters) == 3 && strings.IndexByte(termFreqLetters, letters[0]) >= 0 &&
 			strings.IndexByte(docFreqLetters, letters[1]) >= 0 && strings.IndexByte(normLetters, letters[2]) >= 0
-		if known != (err == nil) {
-			t.Fatalf("%q: error %v", letters, err)
-		}
-		if err != nil && !errors.Is(err, ErrWeighting) || err == nil && string(w) != letters {
-			t.Errorf("%q is %v with error %v", letters, w, err)
-		}
+		check.Must(t, known == (err == nil), "%q: error %v", letters, err)
+		check.That(t, (err == nil || errors.Is(err, ErrWeighting)) && (err != nil || string(w) == letters), "%q is %v with error %v", letters, w, err)
 	})
 }
 
@@ -49,12 +47,10 @@ func FuzzProducts(f *testing.F) {
 			return NewVector(counts)
 		}
 		x, y := document(first), document(second)
-		if got, want := sp.InnerProduct(x, y), byDefinition(sp, x, y); !near(got, want, 1e-12) {
-			t.Errorf("⟨%v, %v⟩ is %v, want %v", x, y, got, want)
-		}
+		got, want := sp.InnerProduct(x, y), byDefinition(sp, x, y)
+		check.That(t, near(got, want, 1e-12), "⟨%v, %v⟩ is %v, want %v", x, y, got, want)
 		soft, err := sp.Soft(x, y)
-		if want := softByDefinition(sp, x, y); err != nil || !near(soft, want, 1e-12) {
-			t.Errorf("soft cosine of %v and %v: %v, %v; want %v", x, y, soft, err, want)
-		}
+		want = softByDefinition(sp, x, y)
+		check.That(t, err == nil && near(soft, want, 1e-12), "soft cosine of %v and %v: %v, %v; want %v", x, y, soft, err, want)
 	})
 }

@@ -13,16 +13,13 @@ func TestPhi2MakesDotProductsOfInnerProducts(t *testing.T) {
 	eachCase(t, func(t *testing.T, rng *rand.Rand) {
 		t.Helper()
 		sp := randomSpace(t, rng, form{symmetric: true, dominant: true})
-		phi, err := NewPhi2(sp)
-		check.OK(t, err)
+		phi := check.Got(NewPhi2(sp))(t)
 		x, y := randomDocument(rng, sp.Len()), randomDocument(rng, sp.Len())
-		if got, want := phi.Map(x).Dot(phi.Map(y)), byDefinition(sp, x, y); !near(got, want, 1e-12) {
-			t.Errorf("dot product %v, inner product %v", got, want)
-		}
+		got, want := phi.Map(x).Dot(phi.Map(y)), byDefinition(sp, x, y)
+		check.That(t, near(got, want, 1e-12), "dot product %v, inner product %v", got, want)
 		a, b := phi.Map(x), phi.Map(y)
-		if got, want := quotient(a.Dot(b), a.Norm(), b.Norm()), softByDefinition(sp, x, y); !near(got, want, 1e-12) {
-			t.Errorf("cosine %v, soft cosine %v", got, want)
-		}
+		got, want = quotient(a.Dot(b), a.Norm(), b.Norm()), softByDefinition(sp, x, y)
+		check.That(t, near(got, want, 1e-12), "cosine %v, soft cosine %v", got, want)
 	})
 }
 
@@ -40,9 +37,8 @@ func TestPairsRefuseWhatHasNoRoot(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sp := mustSpace(t, ones(3), mustSimilarities(t, 3, c.s))
-			if _, err := NewPhi2(sp); !errors.Is(err, ErrPairs) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("Φ₂: error %v, want one with %q", err, c.want)
-			}
+			_, err := NewPhi2(sp)
+			check.That(t, errors.Is(err, ErrPairs) && strings.Contains(err.Error(), c.want), "Φ₂: error %v, want one with %q", err, c.want)
 		})
 	}
 }
@@ -57,7 +53,6 @@ func TestPhi2ForgivesRounding(t *testing.T) {
 			}
 		}
 	}
-	if _, err := NewPhi2(mustSpace(t, ones(21), mustSimilarities(t, 21, sims))); err != nil {
-		t.Errorf("similarities that add up to 1: %v", err)
-	}
+	_, err := NewPhi2(mustSpace(t, ones(21), mustSimilarities(t, 21, sims)))
+	check.That(t, err == nil, "similarities that add up to 1: %v", err)
 }

@@ -1,7 +1,6 @@
 package softcosine_test
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -21,25 +20,20 @@ var identity = softcosine.Identity(terms)
 // weighting parses letters.
 func weighting(tb testing.TB, letters string, e softcosine.TermWeights) softcosine.Weighting {
 	tb.Helper()
-	smart, err := softcosine.ParseSMART(letters)
-	check.OK(tb, err)
+	smart := check.Got(softcosine.ParseSMART(letters))(tb)
 	return softcosine.Weighting{Letters: smart, Terms: e}
 }
 
 // standard returns the scorer of letters for results and for queries.
 func standard(tb testing.TB, result, query softcosine.Weighting, st *softcosine.Statistics, s *softcosine.Similarities) *softcosine.Scorer {
 	tb.Helper()
-	scorer, err := softcosine.NewStandard(result, query, st, s)
-	check.OK(tb, err)
-	return scorer
+	return check.Got(softcosine.NewStandard(result, query, st, s))(tb)
 }
 
 // matrix returns M_uv.
 func matrix(tb testing.TB, s *softcosine.Scorer, u, v softcosine.Document) softcosine.Matrix {
 	tb.Helper()
-	m, err := s.Matrix(u, v)
-	check.OK(tb, err)
-	return m
+	return check.Got(s.Matrix(u, v))(tb)
 }
 
 // randomDocument has 1 to 6 nuggets of 1 to 12 tokens.
@@ -90,9 +84,7 @@ func TestMeansCommute(t *testing.T) {
 			for _, query := range means {
 				first := softcosine.Aggregate{Result: result, Query: query}.Score(m)
 				second := softcosine.Aggregate{Result: result, Query: query, QueryFirst: true}.Score(m)
-				if !near(first, second) {
-					t.Fatalf("%s over results and %s over queries: %v result first, %v query first", result, query, first, second)
-				}
+				check.Must(t, near(first, second), "%s over results and %s over queries: %v result first, %v query first", result, query, first, second)
 			}
 		}
 	}
@@ -113,9 +105,8 @@ func TestEqualOperatorsAreOneOverAllScores(t *testing.T) {
 			softcosine.Min: slices.Min(all), softcosine.Max: slices.Max(all), softcosine.Avg: sum / float64(len(all)),
 		} {
 			for _, queryFirst := range []bool{false, true} {
-				if got := (softcosine.Aggregate{Result: op, Query: op, QueryFirst: queryFirst}).Score(m); !near(got, want) {
-					t.Fatalf("%s twice is %v, over all scores %v", op, got, want)
-				}
+				got := (softcosine.Aggregate{Result: op, Query: op, QueryFirst: queryFirst}).Score(m)
+				check.Must(t, near(got, want), "%s twice is %v, over all scores %v", op, got, want)
 			}
 		}
 	}
@@ -138,13 +129,10 @@ func TestGodwinTermsScoreAsOneTokenNuggets(t *testing.T) {
 		operators := softcosine.Aggregate{Result: softcosine.WavgGodwin, Query: softcosine.WavgLength}
 		for range 100 {
 			u, v := randomDocument(random), randomDocument(random)
-			unsegmented, err := whole.Unsegmented(u, v)
-			check.OK(t, err)
+			unsegmented := check.Got(whole.Unsegmented(u, v))(t)
 			// The whole query has its tokens' sum, the operator their mean.
 			perToken := operators.Score(matrix(t, cut, tokens(u), tokens(v))) * float64(len(tokens(u)))
-			if !near(unsegmented, perToken) {
-				t.Fatalf("%v with Godwin weights, %v with a nugget for each token", unsegmented, perToken)
-			}
+			check.Must(t, near(unsegmented, perToken), "%v with Godwin weights, %v with a nugget for each token", unsegmented, perToken)
 		}
 	}
 }
@@ -152,14 +140,13 @@ func TestGodwinTermsScoreAsOneTokenNuggets(t *testing.T) {
 // similar returns an S with which every term is a bit like the next.
 func similar(tb testing.TB) *softcosine.Similarities {
 	tb.Helper()
-	s, err := softcosine.NewSimilarities(terms, func(yield func([2]int32, float64) bool) {
+	s := check.Got(softcosine.NewSimilarities(terms, func(yield func([2]int32, float64) bool) {
 		for i := range int32(terms - 1) {
 			if !yield([2]int32{i, i + 1}, 0.4) || !yield([2]int32{i + 1, i}, 0.4) {
 				return
 			}
 		}
-	})
-	check.OK(tb, err)
+	}))(tb)
 	return s
 }
 
@@ -171,19 +158,15 @@ func TestNormsByScoreAreSoftCosines(t *testing.T) {
 	for k := range weights {
 		weights[k] = math.Log(float64(st.Docs) / float64(max(1, st.DocFreqs[k])))
 	}
-	space, err := softcosine.NewSpace(weights, similar(t))
-	check.OK(t, err)
+	space := check.Got(softcosine.NewSpace(weights, similar(t)))(t)
 	scorer := standard(t, letters, letters, st, similar(t))
 	for range 50 {
 		u, v := randomDocument(random)[:1], randomDocument(random)[:1]
-		want, err := space.Soft(frequencies(u[0]), frequencies(v[0]))
-		check.OK(t, err)
-		if got := matrix(t, scorer, u, v).Scores[0][0]; !near(got, want) {
-			t.Fatalf("score %v, soft cosine %v", got, want)
-		}
-		if got := matrix(t, scorer, u, u).Scores[0][0]; !near(got, 1) {
-			t.Fatalf("score %v of a nugget with itself, want 1", got)
-		}
+		want := check.Got(space.Soft(frequencies(u[0]), frequencies(v[0])))(t)
+		got := matrix(t, scorer, u, v).Scores[0][0]
+		check.Must(t, near(got, want), "score %v, soft cosine %v", got, want)
+		got = matrix(t, scorer, u, u).Scores[0][0]
+		check.Must(t, near(got, 1), "score %v of a nugget with itself, want 1", got)
 	}
 }
 
@@ -198,32 +181,28 @@ func frequencies(n softcosine.Nugget) softcosine.Vector {
 func TestOkapiByHand(t *testing.T) {
 	st := &softcosine.Statistics{Docs: 10, DocFreqs: []int64{2, 9}, MeanTokens: 3}
 	p := softcosine.OkapiParameters{K1: 1.2, K3: 7, B: 0.75}
-	scorer, err := softcosine.NewOkapi(p, st, softcosine.Identity(2))
-	check.OK(t, err)
+	scorer := check.Got(softcosine.NewOkapi(p, st, softcosine.Identity(2)))(t)
 	u := softcosine.Document{{Terms: []int32{0, 0, 1}}}
 	v := softcosine.Document{{Terms: []int32{0, 1, 0, 1, 0, 1}}}
 	want := math.Log(8.5/2.5)*(2.2*3/(1.2*(0.25+0.75*6/3)+3))*(8*2/(7+2.0)) +
 		math.Log(1.5/9.5)*(2.2*3/(1.2*(0.25+0.75*6/3)+3))*(8*1/(7+1.0))
-	if got := matrix(t, scorer, u, v).Scores[0][0]; !near(got, want) {
-		t.Errorf("score %v, want %v", got, want)
-	}
+	got := matrix(t, scorer, u, v).Scores[0][0]
+	check.That(t, near(got, want), "score %v, want %v", got, want)
 }
 
 func TestOkapiScoresBySimilarTerms(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 1))
 	st := statistics(random)
 	p := softcosine.OkapiParameters{K1: 1.2, B: 0.75}
-	scorer, err := softcosine.NewOkapi(p, st, similar(t))
-	check.OK(t, err)
+	scorer := check.Got(softcosine.NewOkapi(p, st, similar(t)))(t)
 	u, v := softcosine.Document{{Terms: []int32{3}}}, softcosine.Document{{Terms: []int32{4}}}
 	idf := func(t int) float64 {
 		n, holders := float64(st.Docs), float64(st.DocFreqs[t])
 		return math.Log((n - holders + 0.5) / (holders + 0.5))
 	}
 	want := 0.4 * math.Sqrt(idf(3)*idf(4)) * 2.2 / (1.2*(0.25+0.75/st.MeanTokens) + 1)
-	if got := matrix(t, scorer, u, v).Scores[0][0]; !near(got, want) {
-		t.Errorf("score %v, want %v", got, want)
-	}
+	got := matrix(t, scorer, u, v).Scores[0][0]
+	check.That(t, near(got, want), "score %v, want %v", got, want)
 }
 
 func TestMurataWeighsTitlesAndEarlyTerms(t *testing.T) {
@@ -256,9 +235,8 @@ func TestFilters(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			check.Equal(t, test.want, test.filter(d))
-			if got := test.filter(nil); len(got) != 0 {
-				t.Errorf("nuggets of nothing: %v", got)
-			}
+			got := test.filter(nil)
+			check.That(t, len(got) == 0, "nuggets of nothing: %v", got)
 			check.Equal(t, d[:1], test.filter(d[:1]))
 		})
 	}
@@ -280,14 +258,11 @@ func TestNuggetsWithoutTermsScoreNothing(t *testing.T) {
 				for _, query := range operators {
 					got := softcosine.Aggregate{Result: result, Query: query}.Score(m)
 					other := softcosine.Aggregate{Result: result, Query: query, QueryFirst: true}.Score(m)
-					if math.IsNaN(got) || math.IsNaN(other) {
-						t.Errorf("%s, %s, %s: %v and %v", letters, result, query, got, other)
-					}
+					check.That(t, !math.IsNaN(got) && !math.IsNaN(other), "%s, %s, %s: %v and %v", letters, result, query, got, other)
 				}
 			}
-			if got, err := scorer.Unsegmented(pair[0], pair[1]); err != nil || math.IsNaN(got) {
-				t.Errorf("%s: unsegmented score %v, error %v", letters, got, err)
-			}
+			got, err := scorer.Unsegmented(pair[0], pair[1])
+			check.That(t, err == nil && !math.IsNaN(got), "%s: unsegmented score %v, error %v", letters, got, err)
 		}
 	}
 }
@@ -304,35 +279,11 @@ func TestLogisticRefusesWhatHasNoMinimum(t *testing.T) {
 		"different lengths": {[][]float64{{1}, {2, 3}}, []bool{true, false}},
 		"not finite":        {[][]float64{{math.Inf(1)}, {2}}, []bool{true, false}},
 	} {
-		if l, err := softcosine.FitLogistic(test.examples, test.relevant); !errors.Is(err, softcosine.ErrLogistic) {
-			t.Errorf("%s: %+v, error %v", name, l, err)
-		}
-	}
-}
-
-// The coefficient of an example that is 0 or 1 is the logarithm of the odds
-// ratio, here of 30 in 40 against 20 in 100, but for the ridge.
-func TestLogisticFindsTheLogOddsRatio(t *testing.T) {
-	var examples [][]float64
-	var relevant []bool
-	for value, counts := range [][2]int{{20, 80}, {30, 10}} {
-		for k := range counts[0] + counts[1] {
-			examples, relevant = append(examples, []float64{float64(value), 3}), append(relevant, k < counts[0]) // the last says nothing
-		}
-	}
-	l, err := softcosine.FitLogistic(examples, relevant)
-	check.OK(t, err)
-	want := softcosine.Logistic{Intercept: math.Log(0.25), Coefficients: []float64{math.Log(12), 0}}
-	check.Equal(t, want, l, cmpopts.EquateApprox(0, 0.2))
-	if one, none := l.Probability([]float64{1, 3}), l.Probability([]float64{0, 3}); math.Abs(one-0.75) > 0.03 || math.Abs(none-0.2) > 0.03 {
-		t.Errorf("estimates %v and %v", one, none)
+		check.Error(t, softcosine.ErrLogistic, check.ErrOf(softcosine.FitLogistic(test.examples, test.relevant)), name)
 	}
 }
 
 func TestLogisticKeepsFiniteWhereExamplesSeparate(t *testing.T) {
-	l, err := softcosine.FitLogistic([][]float64{{0}, {1}, {2}, {3}}, []bool{false, false, true, true})
-	check.OK(t, err)
-	if !(l.Probability([]float64{0}) < 0.3 && l.Probability([]float64{3}) > 0.7) {
-		t.Errorf("estimates of %+v do not separate the examples", l)
-	}
+	l := check.Got(softcosine.FitLogistic([][]float64{{0}, {1}, {2}, {3}}, []bool{false, false, true, true}))(t)
+	check.That(t, l.Probability([]float64{0}) < 0.3 && l.Probability([]float64{3}) > 0.7, "estimates of %+v do not separate the examples", l)
 }

@@ -13,22 +13,16 @@ import (
 
 func TestSimilaritiesHoldWhatTheyAreGiven(t *testing.T) {
 	s := mustSimilarities(t, 4, map[[2]int32]float64{{2, 0}: 0.5, {0, 3}: 0.25, {0, 1}: -2, {3, 3}: 1, {1, 2}: 0})
-	if s.Len() != 4 || s.NonZeros() != 3 || s.Density() != 7.0/16 {
-		t.Errorf("%d terms, %d entries, density %v", s.Len(), s.NonZeros(), s.Density())
-	}
+	check.That(t, s.Len() == 4 && s.NonZeros() == 3 && s.Density() == 7.0/16, "%d terms, %d entries, density %v", s.Len(), s.NonZeros(), s.Density())
 	cols, sims := s.Row(0)
-	if !slices.Equal(cols, []int32{1, 3}) || !slices.Equal(sims, []float64{-2, 0.25}) {
-		t.Errorf("row 0 is %v %v", cols, sims)
-	}
+	check.That(t, slices.Equal(cols, []int32{1, 3}) && slices.Equal(sims, []float64{-2, 0.25}), "row 0 is %v %v", cols, sims)
 	for _, e := range []struct {
 		i, j int
 		want float64
 	}{{0, 1, -2}, {1, 0, 0}, {2, 0, 0.5}, {2, 2, 1}, {3, 3, 1}} {
 		check.Equal(t, e.want, s.At(e.i, e.j), e.i, e.j)
 	}
-	if s.NonNegative() || !Identity(3).NonNegative() {
-		t.Error("NonNegative")
-	}
+	check.That(t, !s.NonNegative() && Identity(3).NonNegative(), "NonNegative")
 }
 
 func TestSimilaritiesNameWhatTheyRefuse(t *testing.T) {
@@ -58,9 +52,7 @@ func TestSimilaritiesNameWhatTheyRefuse(t *testing.T) {
 					}
 				}
 			})
-			if !errors.Is(err, ErrSimilarities) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %v, want one with %q", err, c.want)
-			}
+			check.That(t, errors.Is(err, ErrSimilarities) && strings.Contains(err.Error(), c.want), "error %v, want one with %q", err, c.want)
 		})
 	}
 }
@@ -76,32 +68,22 @@ func TestTransposedAndSymmetrizedAreWhatTheySay(t *testing.T) {
 			for j := range n {
 				symmetric = symmetric && s.At(i, j) == s.At(j, i)
 				check.Equal(t, s.At(j, i), transposed.At(i, j), i, j)
-				if want := s.At(i, j)/2 + s.At(j, i)/2; symmetrized.At(i, j) != want {
-					t.Errorf("symmetrized(%d, %d) = %v, want %v", i, j, symmetrized.At(i, j), want)
-				}
+				check.Equal(t, s.At(i, j)/2+s.At(j, i)/2, symmetrized.At(i, j), "symmetrized", i, j)
 			}
 		}
-		if s.Symmetric() != symmetric || !symmetrized.Symmetric() {
-			t.Errorf("symmetric: %v, want %v", s.Symmetric(), symmetric)
-		}
+		check.That(t, s.Symmetric() == symmetric && symmetrized.Symmetric(), "symmetric: %v, want %v", s.Symmetric(), symmetric)
 	})
 }
 
 func TestSymmetrizedDropsWhatCancels(t *testing.T) {
 	s := mustSimilarities(t, 3, map[[2]int32]float64{{0, 1}: 0.5, {1, 0}: -0.5, {2, 0}: 1})
 	got := s.Symmetrized()
-	if got.NonZeros() != 2 || got.At(0, 1) != 0 || got.At(0, 2) != 0.5 {
-		t.Errorf("%d entries, s(0, 2) = %v", got.NonZeros(), got.At(0, 2))
-	}
+	check.That(t, got.NonZeros() == 2 && got.At(0, 1) == 0 && got.At(0, 2) == 0.5, "%d entries, s(0, 2) = %v", got.NonZeros(), got.At(0, 2))
 }
 
 func TestAnEmptyMatrixHasNothing(t *testing.T) {
 	s := Identity(0)
-	if s.Len() != 0 || s.Density() != 0 || !s.Symmetric() || s.Symmetrized().Len() != 0 || s.Transposed().Len() != 0 {
-		t.Error("the matrix of no terms")
-	}
+	check.That(t, s.Len() == 0 && s.Density() == 0 && s.Symmetric() && s.Symmetrized().Len() == 0 && s.Transposed().Len() == 0, "the matrix of no terms")
 	sp := mustSpace(t, nil, s)
-	if sp.InnerProduct(Vector{}, Vector{}) != 0 || sp.Expand(Vector{}).Len() != 0 {
-		t.Error("the space of no terms")
-	}
+	check.That(t, sp.InnerProduct(Vector{}, Vector{}) == 0 && sp.Expand(Vector{}).Len() == 0, "the space of no terms")
 }

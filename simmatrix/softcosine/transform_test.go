@@ -15,9 +15,8 @@ func TestTheorem41DotProductsAreInnerProducts(t *testing.T) {
 		t.Helper()
 		sp := randomSpace(t, rng, form{negative: rng.IntN(2) == 0, symmetric: rng.IntN(2) == 0}) // S is arbitrary
 		x, y := randomDocument(rng, sp.Len()), randomDocument(rng, sp.Len())
-		if got, want := sp.DotQuery(x).Dot(sp.Weighted(y)), byDefinition(sp, x, y); !near(got, want, 1e-12) {
-			t.Errorf("dot product %v, inner product %v", got, want)
-		}
+		got, want := sp.DotQuery(x).Dot(sp.Weighted(y)), byDefinition(sp, x, y)
+		check.That(t, near(got, want, 1e-12), "dot product %v, inner product %v", got, want)
 	})
 }
 
@@ -33,15 +32,12 @@ func TestTheorem42DotProductsOrderAsTheSoftCosine(t *testing.T) {
 		query := sp.DotQuery(x)
 		var got, want []float64
 		for _, y := range docs {
-			stored, err := sp.DotDocument(y)
-			check.OK(t, err)
+			stored := check.Got(sp.DotDocument(y))(t)
 			got, want = append(got, query.Dot(stored)), append(want, softByDefinition(sp, x, y))
 		}
 		_, square := normsByDefinition(sp, x)
 		for k := range docs {
-			if !near(got[k], want[k]*math.Sqrt(square), 1e-12) {
-				t.Errorf("dot product %v, want √⟨x, x⟩ = %v times %v", got[k], math.Sqrt(square), want[k])
-			}
+			check.That(t, near(got[k], want[k]*math.Sqrt(square), 1e-12), "dot product %v, want √⟨x, x⟩ = %v times %v", got[k], math.Sqrt(square), want[k])
 		}
 		if square > 0 {
 			sameOrder(t, "dot products", got, want)
@@ -55,17 +51,12 @@ func TestTheorem43CosinesOrderAsTheSoftCosine(t *testing.T) {
 		sp := randomSpace(t, rng, form{symmetric: rng.IntN(2) == 0}) // S is not negative
 		x, docs := randomDocument(rng, sp.Len()), randomDocuments(rng, sp.Len(), 5)
 		query := sp.CosineQuery(x)
-		if sp.HardNorm(x) > 0 && !near(query.Norm(), 1, 1e-12) {
-			t.Errorf("the query has length %v", query.Norm())
-		}
+		check.That(t, sp.HardNorm(x) <= 0 || near(query.Norm(), 1, 1e-12), "the query has length %v", query.Norm())
 		check.Equal(t, 0, query.At(int32(sp.Len())))
 		var got, want []float64
 		for _, y := range docs {
-			stored, err := sp.CosineDocument(y)
-			check.OK(t, err)
-			if !near(stored.Norm(), 1, 1e-12) {
-				t.Errorf("a document has length %v", stored.Norm())
-			}
+			stored := check.Got(sp.CosineDocument(y))(t)
+			check.That(t, near(stored.Norm(), 1, 1e-12), "a document has length %v", stored.Norm())
 			cosine := quotient(query.Dot(stored), query.Norm(), stored.Norm())
 			got, want = append(got, cosine), append(want, softByDefinition(sp, x, y))
 		}
@@ -75,9 +66,7 @@ func TestTheorem43CosinesOrderAsTheSoftCosine(t *testing.T) {
 		}
 		factor := math.Sqrt(square) / sp.DotQuery(x).Norm()
 		for k := range docs {
-			if !near(got[k], want[k]*factor, 1e-12) {
-				t.Errorf("cosine %v, want %v times %v", got[k], factor, want[k])
-			}
+			check.That(t, near(got[k], want[k]*factor, 1e-12), "cosine %v, want %v times %v", got[k], factor, want[k])
 		}
 		sameOrder(t, "cosines", got, want)
 	})
@@ -99,9 +88,7 @@ func TestExpandedQueriesOrderAsTheLengthNormalizedMeasure(t *testing.T) {
 				score = expanded.Dot(sp.Weighted(y)) / math.Sqrt(square)
 				hard = byDefinition(sp, x, y) / math.Sqrt(square*norm)
 			}
-			if !near(score, hard*math.Sqrt(norm), 1e-12) {
-				t.Errorf("score %v, want ‖Wx‖ = %v times %v", score, math.Sqrt(norm), hard)
-			}
+			check.That(t, near(score, hard*math.Sqrt(norm), 1e-12), "score %v, want ‖Wx‖ = %v times %v", score, math.Sqrt(norm), hard)
 			got, want = append(got, score), append(want, hard)
 		}
 		if norm > 0 {
@@ -114,9 +101,7 @@ func TestExpandAddsWhatTheFormulaSays(t *testing.T) {
 	// x'_j = x_j + Σ_{i≠j} x_i·w_i·s_ij / w_j. A term of weight 0 is left out.
 	sp := mustSpace(t, []float64{2, 4, 0}, mustSimilarities(t, 3, map[[2]int32]float64{{0, 1}: 0.5, {0, 2}: 1, {1, 0}: 0.25}))
 	got := sp.Expand(NewVector(map[int32]float64{0: 3, 1: 1, 2: 5}))
-	if got.Len() != 2 || got.At(0) != 3+1*4*0.25/2 || got.At(1) != 1+3*2*0.5/4 {
-		t.Errorf("got %v", got)
-	}
+	check.That(t, got.Len() == 2 && got.At(0) == 3+1*4*0.25/2 && got.At(1) == 1+3*2*0.5/4, "got %v", got)
 }
 
 func TestStoresRefuseWhatBreaksTheirTheorem(t *testing.T) {
@@ -128,30 +113,14 @@ func TestStoresRefuseWhatBreaksTheirTheorem(t *testing.T) {
 	}
 	positive := mustSpace(t, ones(2), mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: 0.5}))
 	_, err := positive.CosineDocument(NewVector(map[int32]float64{0: 1, 1: -1}))
-	if !errors.Is(err, ErrNegative) || !strings.Contains(err.Error(), "term 1") {
-		t.Errorf("theorem 4.3 with a negative document: error %v", err)
-	}
-}
-
-func TestStoresTakeEmptyDocumentsAndQueries(t *testing.T) {
-	sp := mustSpace(t, ones(2), Identity(2))
-	if y, err := sp.DotDocument(Vector{}); err != nil || y.Len() != 0 {
-		t.Errorf("dot product: %v, %v", y, err)
-	}
-	if y, err := sp.CosineDocument(Vector{}); err != nil || y.Len() != 1 || y.At(2) != 1 {
-		t.Errorf("cosine: %v, %v; want only the added coordinate", y, err)
-	}
-	if sp.DotQuery(Vector{}).Len() != 0 || sp.CosineQuery(Vector{}).Len() != 0 {
-		t.Error("a query without terms has some")
-	}
+	check.That(t, errors.Is(err, ErrNegative) && strings.Contains(err.Error(), "term 1"), "theorem 4.3 with a negative document: error %v", err)
 }
 
 func TestVectorsThatWouldNotBeFinitePanic(t *testing.T) {
 	s := mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: 0.5, {1, 0}: 0.5})
 	sp := mustSpace(t, []float64{1e200, 1}, s)
 	x := NewVector(map[int32]float64{0: 1e200, 1: 1})
-	pairs, err := NewPhi2(sp)
-	check.OK(t, err)
+	pairs := check.Got(NewPhi2(sp))(t)
 	for name, call := range map[string]func(){
 		"Weighted": func() { sp.Weighted(x) },
 		"DotQuery": func() { sp.DotQuery(x) },

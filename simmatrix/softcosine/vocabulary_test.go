@@ -9,12 +9,11 @@ import (
 
 func testMatrix(t *testing.T) *simmatrix.Matrix {
 	t.Helper()
-	m, err := simmatrix.New(simmatrix.Meta{Source: "by hand", Docs: 10}, []simmatrix.TermRow{
+	m := check.Got(simmatrix.New(simmatrix.Meta{Source: "by hand", Docs: 10}, []simmatrix.TermRow{
 		{Term: "killed", DocFreq: 4, Neighbors: []simmatrix.Neighbor{{Term: "dead", Similarity: 0.5}, {Term: "found", Similarity: 0.75}}},
 		{Term: "dead", DocFreq: 3, Neighbors: []simmatrix.Neighbor{{Term: "killed", Similarity: 1}}},
 		{Term: "found", DocFreq: 2},
-	})
-	check.OK(t, err)
+	}))(t)
 	return m
 }
 
@@ -22,13 +21,10 @@ func TestFromMatrixNumbersTermsAndThenTheExtraOnes(t *testing.T) {
 	v, s := FromMatrix(testMatrix(t), "when", "dead", "antony", "when")
 	for i, want := range []string{"dead", "found", "killed", "when", "antony"} {
 		number, ok := v.Number(want)
-		if !ok || int(number) != i || v.Term(number) != want {
-			t.Errorf("%q is %d, %v", want, number, ok)
-		}
+		check.That(t, ok && int(number) == i && v.Term(number) == want, "%q is %d, %v", want, number, ok)
 	}
-	if _, ok := v.Number("caesar"); ok || v.Len() != 5 || s.Len() != 5 || s.NonZeros() != 3 {
-		t.Errorf("%d terms, %d rows, %d entries", v.Len(), s.Len(), s.NonZeros())
-	}
+	_, ok := v.Number("caesar")
+	check.That(t, !ok && v.Len() == 5 && s.Len() == 5 && s.NonZeros() == 3, "%d terms, %d rows, %d entries", v.Len(), s.Len(), s.NonZeros())
 	for _, e := range []struct {
 		i, j int
 		want float32

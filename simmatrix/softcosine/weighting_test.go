@@ -13,24 +13,19 @@ import (
 
 func mustSMART(tb testing.TB, letters string) SMART {
 	tb.Helper()
-	w, err := ParseSMART(letters)
-	check.OK(tb, err)
-	return w
+	return check.Got(ParseSMART(letters))(tb)
 }
 
 // apply returns the vector of a nugget with frequencies f.
 func apply(tb testing.TB, letters string, f Vector, bytes int64, st *Statistics) Vector {
 	tb.Helper()
 	sp := mustSpace(tb, ones(10), Identity(10))
-	of, err := standard(Weighting{Letters: mustSMART(tb, letters)}, st, sp)
-	check.OK(tb, err)
+	of := check.Got(standard(Weighting{Letters: mustSMART(tb, letters)}, st, sp))(tb)
 	n := Nugget{Bytes: bytes}
 	for k, term := range f.Terms {
 		n.Terms = append(n.Terms, slices.Repeat([]int32{term}, int(f.Values[k]))...)
 	}
-	v, err := of(nil, n)
-	check.OK(tb, err)
-	return v
+	return check.Got(of(nil, n))(tb)
 }
 
 // statisticsOf returns statistics of 10 terms with the document frequencies
@@ -51,13 +46,9 @@ func TestTermFrequencyFactorsAreThoseOfTheTable(t *testing.T) {
 		"d": func(f float64) float64 { return 1 + math.Log(1+math.Log(f)) },
 	} {
 		got := apply(t, letter+"nn", f, 0, statisticsOf(0))
-		if got.Len() != 3 {
-			t.Fatalf("%s: %v", letter, got)
-		}
+		check.Must(t, got.Len() == 3, "%s: %v", letter, got)
 		for k, term := range f.Terms {
-			if !near(got.At(term), want(f.Values[k]), 1e-15) {
-				t.Errorf("%s of %v: %v, want %v", letter, f.Values[k], got.At(term), want(f.Values[k]))
-			}
+			check.That(t, near(got.At(term), want(f.Values[k]), 1e-15), "%s of %v: %v, want %v", letter, f.Values[k], got.At(term), want(f.Values[k]))
 		}
 	}
 }
@@ -75,9 +66,7 @@ func TestDocumentFrequencyFactorsAreThoseOfTheTable(t *testing.T) {
 	} {
 		for term, factor := range want {
 			got := apply(t, "n"+letter+"n", NewVector(map[int32]float64{int32(term): 3}), 0, st)
-			if !near(got.At(int32(term)), 3*factor, 1e-15) {
-				t.Errorf("%s of n_t = %d: %v, want 3 times %v", letter, st.DocFreqs[term], got, factor)
-			}
+			check.That(t, near(got.At(int32(term)), 3*factor, 1e-15), "%s of n_t = %d: %v, want 3 times %v", letter, st.DocFreqs[term], got, factor)
 		}
 	}
 }
@@ -93,9 +82,7 @@ func TestNormsAreThoseOfTheTable(t *testing.T) {
 		"b": 0.75 + 0.25*40/100,
 	} {
 		got := apply(t, "nn"+letter, f, 40, st)
-		if !near(got.At(0), 3/want, 1e-15) || !near(got.At(2), 4/want, 1e-15) {
-			t.Errorf("%s: %v; want the frequencies over %v", letter, got, want)
-		}
+		check.That(t, near(got.At(0), 3/want, 1e-15) && near(got.At(2), 4/want, 1e-15), "%s: %v; want the frequencies over %v", letter, got, want)
 	}
 }
 
@@ -108,9 +95,8 @@ func TestAWeightingFromTheTextbook(t *testing.T) {
 	st := statisticsOf(1_000_000, []int64{auto: 5000, best: 50_000, car: 10_000, insurance: 1000}...)
 	d := apply(t, "nnc", NewVector(map[int32]float64{auto: 1, car: 1, insurance: 2}), 0, st)
 	q := apply(t, "nfn", NewVector(map[int32]float64{best: 1, car: 1, insurance: 1}), 0, st)
-	if got, want := q.Dot(d), math.Ln10*8/math.Sqrt(6); !near(got, want, 1e-14) {
-		t.Errorf("score %v, want %v", got, want)
-	}
+	got, want := q.Dot(d), math.Ln10*8/math.Sqrt(6)
+	check.That(t, near(got, want, 1e-14), "score %v, want %v", got, want)
 }
 
 func TestStatisticsAreCounted(t *testing.T) {
@@ -129,17 +115,14 @@ func TestUnknownLettersAreRefusedWithThoseThatAreKnown(t *testing.T) {
 		}
 	}
 	for _, pair := range []string{"ltc.", ".ltc", "ltc.mtc", "mtc.ltc", "ltc.ltn.lnc", "ltc ltn"} {
-		if _, _, err := ParseSMARTPair(pair); !errors.Is(err, ErrWeighting) {
-			t.Errorf("%q: error %v", pair, err)
-		}
+		_, _, err := ParseSMARTPair(pair)
+		check.Error(t, ErrWeighting, err, pair)
 	}
 }
 
 func TestThreeLettersAreForBoth(t *testing.T) {
 	document, query, err := ParseSMARTPair("ltc")
-	if err != nil || document != query || document != "ltc" {
-		t.Errorf("%v and %v, %v", document, query, err)
-	}
+	check.That(t, err == nil && document == query && document == "ltc", "%v and %v, %v", document, query, err)
 }
 
 func TestWeightingsRefuseStatisticsOutOfRange(t *testing.T) {
@@ -156,9 +139,7 @@ func TestWeightingsRefuseStatisticsOutOfRange(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			st := &Statistics{Docs: 2, DocFreqs: []int64{1, 1}, MeanTerms: 1, MeanBytes: 1, Slope: 0.5}
 			w := Weighting{Letters: mustSMART(t, c.letters)}
-			if _, err := NewStandard(w, w, st, Identity(2)); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, check.ErrOf(NewStandard(w, w, st, Identity(2))))
 			c.change(st)
 			check.Error(t, ErrWeighting, check.ErrOf(NewStandard(w, w, st, Identity(2))))
 		})
@@ -169,12 +150,10 @@ func TestAnEmptyNuggetStaysEmpty(t *testing.T) {
 	st := statisticsOf(4, 4)
 	st.MeanTerms, st.MeanBytes, st.Slope = 1, 1, 1
 	for _, letters := range []string{"ltc", "Lpu", "anb", "nfc"} {
-		if v := apply(t, letters, Vector{}, 0, st); v.Len() != 0 {
-			t.Errorf("%s: %v", letters, v)
-		}
+		v := apply(t, letters, Vector{}, 0, st)
+		check.That(t, v.Len() == 0, "%s: %v", letters, v)
 	}
 	// All documents hold the term, so its weight is ln 1, and there is no length.
-	if v := apply(t, "nfc", NewVector(map[int32]float64{0: 2}), 0, st); v.Len() != 0 {
-		t.Errorf("of weight 0: %v", v)
-	}
+	v := apply(t, "nfc", NewVector(map[int32]float64{0: 2}), 0, st)
+	check.That(t, v.Len() == 0, "of weight 0: %v", v)
 }

@@ -33,9 +33,8 @@ func TestEveryReaderTakesFilesAsSystemsWriteThem(t *testing.T) {
 		for what, file := range map[string]string{
 			"gzip": gzipped(t, r.line+"\n"), "Windows": lines.ByteOrderMark + r.line + "\r\n", "no end": r.line,
 		} {
-			if err := r.read(iotest.OneByteReader(strings.NewReader(file))); err != nil {
-				t.Errorf("%s, %s: %v", name, what, err)
-			}
+			err := r.read(iotest.OneByteReader(strings.NewReader(file)))
+			check.That(t, err == nil, "%s, %s: %v", name, what, err)
 		}
 	}
 }
@@ -53,17 +52,15 @@ func TestEveryReaderSaysWhereAFileIsBroken(t *testing.T) {
 			"gzip cut short": {strings.NewReader(gzipped(t, r.line+"\n")[:20]), "after line", r.is},
 			"broken":         {io.MultiReader(strings.NewReader(r.line+"\n"), iotest.ErrReader(broken)), "after line 1", broken},
 		} {
-			if err := r.read(tt.file); !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%s, %s: error %.200v, want %v, %s", name, what, err, tt.is, tt.want)
-			}
+			err := r.read(tt.file)
+			check.That(t, errors.Is(err, tt.is) && strings.Contains(err.Error(), tt.want), "%s, %s: error %.200v, want %v, %s", name, what, err, tt.is, tt.want)
 		}
 	}
 	for _, name := range []string{"TSV", "thesaurus"} {
 		r := readers()[name]
 		for _, file := range []string{"\xff\xfea\x00\t\x00", gzipped(t, "\xfe\xff\x00a\x00\t")} {
-			if err := r.read(strings.NewReader(file)); !errors.Is(err, r.is) || !strings.Contains(err.Error(), "line 1: the file looks like UTF-16") {
-				t.Errorf("%s: error %v", name, err)
-			}
+			err := r.read(strings.NewReader(file))
+			check.That(t, errors.Is(err, r.is) && strings.Contains(err.Error(), "line 1: the file looks like UTF-16"), "%s: error %v", name, err)
 		}
 	}
 }
@@ -79,7 +76,5 @@ func TestOptionsReportEveryBadSetting(t *testing.T) {
 		check.Message(t, want, err)
 	}
 	thesauri, spellings := DefaultThesaurusOptions(), DefaultSpellingOptions()
-	if err := errors.Join(thesauri.Validate(), spellings.Validate()); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, errors.Join(thesauri.Validate(), spellings.Validate()))
 }

@@ -2,12 +2,8 @@ package source
 
 import (
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"testing"
-	"time"
 )
 
 // spellings returns n made-up words like those of an index of English text
@@ -66,46 +62,4 @@ func misspelled(random *rand.Rand, word string) string {
 		}
 	}
 	return string(letters)
-}
-
-// BenchmarkEditDistance100k builds the matrix of 100,000 words by the default
-// settings, which are C = 100 and a distance of at most 2.
-func BenchmarkEditDistance100k(b *testing.B) {
-	words := spellings(100_000)
-	for b.Loop() {
-		stop := make(chan struct{})
-		var largest atomic.Uint64
-		go watchHeap(&largest, stop)
-		m := mustEdit(b, DefaultSpellingOptions(), words...)
-		close(stop)
-		b.ReportMetric(float64(largest.Load())/(1<<20), "MB-peak")
-		b.ReportMetric(float64(m.Meta().NonZeros)/float64(m.Len()), "neighbors/term")
-	}
-}
-
-// BenchmarkEditDistanceDense builds matrices of 100,000 terms of which very
-// many are near each other, so that they cannot all be looked at.
-func BenchmarkEditDistanceDense(b *testing.B) {
-	for name, words := range denseVocabularies(100_000) {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				mustEdit(b, DefaultSpellingOptions(), words...)
-			}
-		})
-	}
-}
-
-func watchHeap(largest *atomic.Uint64, stop <-chan struct{}) {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-stop:
-			return
-		case <-tick.C:
-			var stats runtime.MemStats
-			runtime.ReadMemStats(&stats)
-			largest.Store(max(largest.Load(), stats.HeapInuse))
-		}
-	}
 }

@@ -91,9 +91,8 @@ func TestEditMatrixIsThatOfAllPairs(t *testing.T) {
 			Neighbors:   []int{1, 2, 5, 20, 1000}[random.IntN(5)],
 		}
 		words := randomSpellings(random, 1+random.IntN(80), 1+random.IntN(9), alphabets[random.IntN(len(alphabets))])
-		if diff := gocmp.Diff(allEditRows(o, words), neighborRows(mustEdit(t, o, words...))); diff != "" {
-			t.Fatalf("run %d, %+v, %q:\n%s", run, o, words, diff)
-		}
+		diff := gocmp.Diff(allEditRows(o, words), neighborRows(mustEdit(t, o, words...)))
+		check.Must(t, diff == "", "run %d, %+v, %q:\n%s", run, o, words, diff)
 	}
 }
 
@@ -129,9 +128,7 @@ func FuzzEditDistance(f *testing.F) {
 			}
 		}
 		o := wideEdit(1 + (k%MaxDistance+MaxDistance)%MaxDistance)
-		if diff := gocmp.Diff(allEditRows(o, words), neighborRows(mustEdit(t, o, words...))); diff != "" {
-			t.Fatal(diff)
-		}
+		check.Equal(t, allEditRows(o, words), neighborRows(mustEdit(t, o, words...)))
 	})
 }
 
@@ -185,9 +182,7 @@ func TestEditOfTermsThatAllLookAlike(t *testing.T) {
 		o.Neighbors = 3
 		m := mustEdit(t, o, words...)
 		got := slices.Collect(m.Row(words[n-1]).All())
-		if len(got) != 3 || got[0].Term != words[0] || got[1].Term != words[1] || got[2].Term != words[2] {
-			t.Errorf("%s: %+v", name, got)
-		}
+		check.That(t, len(got) == 3 && got[0].Term == words[0] && got[1].Term == words[1] && got[2].Term == words[2], "%s: %+v", name, got)
 		check.Equal(t, 3*n, m.Meta().NonZeros, name)
 	}
 }
@@ -204,28 +199,8 @@ func TestTermTreeHasLessThanTwoNodesATerm(t *testing.T) {
 	for name, words := range sets {
 		slices.Sort(words)
 		tree := newTermTree(words)
-		if len(tree.nodes) >= 2*len(words) {
-			t.Errorf("%s: %d nodes of %d terms", name, len(tree.nodes), len(words))
-		}
-		check.Equal(t, words, tree.below(0, ""), name)
+		check.That(t, len(tree.nodes) < 2*len(words), "%s: %d nodes of %d terms", name, len(tree.nodes), len(words))
 	}
-}
-
-// below returns the terms below a node in the order of a walk.
-func (t *termTree) below(at uint32, prefix string) []string {
-	n := t.nodes[at]
-	var found []string
-	if n.from > 0 {
-		start := len(prefix)
-		prefix += t.terms[n.term][start:n.to]
-	}
-	if n.ends {
-		found = append(found, prefix)
-	}
-	for child := n.children; child < n.last; child++ {
-		found = append(found, t.below(child, prefix)...)
-	}
-	return found
 }
 
 func TestEditSearchAllocatesNothing(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
@@ -26,9 +25,7 @@ func textTerms(texts ...string) []simmatrix.Term {
 
 func mustEdit(tb testing.TB, opts SpellingOptions, texts ...string) *simmatrix.Matrix {
 	tb.Helper()
-	m, err := FromSpelling(tb.Context(), textTerms(texts...), opts, nil)
-	check.OK(tb, err)
-	return m
+	return check.Got(FromSpelling(tb.Context(), textTerms(texts...), opts, nil))(tb)
 }
 
 // neighborRows returns the neighbors by term.
@@ -81,37 +78,11 @@ func TestEditFormulaIsThePublishedOne(t *testing.T) {
 	}
 }
 
-func TestEditDistancesOfWordsThatTextbooksUse(t *testing.T) {
-	for _, tt := range []struct {
-		i, j string
-		d    int
-	}{
-		{"kitten", "sitting", 3}, // the example of most textbooks
-		{"saturday", "sunday", 3},
-		{"flaw", "lawn", 2},
-		{"gumbo", "gambol", 2},
-		{"tab", "tba", 2}, // a swap is no single edit
-		{"intention", "intentions", 1},
-		{"naïve", "naive", 1}, // one rune of two bytes
-		{"日本語", "日本", 1},
-		{"straße", "strasse", 2},
-	} {
-		m, longer := mustEdit(t, wideEdit(4), tt.i, tt.j), max(utf8.RuneCountInString(tt.i), utf8.RuneCountInString(tt.j))
-		if got, want := similarityOf(m, tt.i, tt.j), simmatrix.QuantizeSimilarity(1-float64(tt.d)/float64(longer)); got != want {
-			t.Errorf("%s and %s: %v, want %v", tt.i, tt.j, got, want)
-		}
-	}
-	if m := mustEdit(t, wideEdit(4), "intention", "execution"); m.Meta().NonZeros != 0 { // 5 apart
-		t.Error("a pair beyond the largest distance")
-	}
-}
-
 func TestEditMatrixOfSpellings(t *testing.T) {
 	o := DefaultSpellingOptions()
-	m, err := FromSpelling(t.Context(), []simmatrix.Term{
+	m := check.Got(FromSpelling(t.Context(), []simmatrix.Term{
 		{Text: "catalogue", DocFreq: 90}, {Text: "catalog", DocFreq: 7}, {Text: "analogue", DocFreq: 20}, {Text: "catalogs", DocFreq: 40}, {Text: "zebra", DocFreq: 3},
-	}, o, nil)
-	check.OK(t, err)
+	}, o, nil))(t)
 	power := func(d, length float64) float32 { return simmatrix.QuantizeSimilarity(1.8 * math.Pow(1-d/length, 5)) }
 	want := []simmatrix.Neighbor{
 		{Term: "catalogs", Similarity: power(1, 8), DocFreq: 40},
@@ -124,9 +95,7 @@ func TestEditMatrixOfSpellings(t *testing.T) {
 		{Term: "catalogs", Similarity: power(2, 9), DocFreq: 40},
 	}
 	check.Equal(t, want, matrixtest.Of(m.Row("catalogue")))
-	if m.Row("zebra").Len() != 0 || m.Row("zebra").DocFreq() != 3 {
-		t.Error("the row of a term without neighbors")
-	}
+	check.That(t, m.Row("zebra").Len() == 0 && m.Row("zebra").DocFreq() == 3, "the row of a term without neighbors")
 	meta := m.Meta()
 	meta.NonZeros, meta.MaxNeighbors = 0, 0
 	wantMeta := simmatrix.Meta{
@@ -155,9 +124,7 @@ func TestFromEditDistanceRefusesBadTerms(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, err := FromSpelling(t.Context(), tt.terms, o, nil)
-			if m != nil || !errors.Is(err, tt.err) || !strings.Contains(err.Error(), tt.message) {
-				t.Errorf("%v", err)
-			}
+			check.That(t, m == nil && errors.Is(err, tt.err) && strings.Contains(err.Error(), tt.message), "%v", err)
 		})
 	}
 }
@@ -179,19 +146,14 @@ func TestEditMatrixDoesNotDependOnTheProcessors(t *testing.T) {
 func TestFromEditDistanceStopsAndReportsProgress(t *testing.T) {
 	words := textTerms(spellings(200)...)
 	var seen []string
-	if _, err := FromSpelling(t.Context(), words, DefaultSpellingOptions(), func(stage string, done, total int) {
+	check.OK(t, check.ErrOf(FromSpelling(t.Context(), words, DefaultSpellingOptions(), func(stage string, done, total int) {
 		seen = append(seen, fmt.Sprintf("%s %d/%d", stage, done, total))
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if seen[0] != "neighbors 0/200" || seen[len(seen)-1] != "neighbors 200/200" {
-		t.Error(seen)
-	}
+	})))
+	check.That(t, seen[0] == "neighbors 0/200" && seen[len(seen)-1] == "neighbors 200/200", "%v", seen)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if m, err := FromSpelling(ctx, words, DefaultSpellingOptions(), nil); m != nil || !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
+	m, err := FromSpelling(ctx, words, DefaultSpellingOptions(), nil)
+	check.That(t, m == nil && errors.Is(err, context.Canceled), "error %v", err)
 }
 
 func TestTermsThatNobodyCanFindTakeNoPlaces(t *testing.T) {
@@ -200,8 +162,7 @@ func TestTermsThatNobodyCanFindTakeNoPlaces(t *testing.T) {
 	opts.Candidate = func(term string) bool { return term[0] != 'x' }
 	m := mustEdit(t, opts, "xabcdefgh", "abcdefgh", "abcdefghij")
 	for term, want := range map[string]string{"abcdefgh": "abcdefghij", "xabcdefgh": "abcdefgh", "abcdefghij": "abcdefgh"} {
-		if row := matrixtest.Of(m.Row(term)); len(row) != 1 || row[0].Term != want {
-			t.Errorf("%s has %v, want %s", term, row, want)
-		}
+		row := matrixtest.Of(m.Row(term))
+		check.That(t, len(row) == 1 && row[0].Term == want, "%s has %v, want %s", term, row, want)
 	}
 }

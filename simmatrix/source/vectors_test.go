@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -32,9 +31,7 @@ func gzipped(tb testing.TB, text string) string {
 
 func mustRead(tb testing.TB, text string) *Vectors {
 	tb.Helper()
-	v, err := ReadVectors(strings.NewReader(text), ReadVectorsOptions{})
-	check.OK(tb, err)
-	return v
+	return check.Got(ReadVectors(strings.NewReader(text), ReadVectorsOptions{}))(tb)
 }
 
 func TestReadVectorsReadsEveryDialect(t *testing.T) {
@@ -63,13 +60,10 @@ func TestReadVectorsReadsEveryDialect(t *testing.T) {
 		{"a word that starts like a number", "1st 1\n2 2.5\n", []string{"1st", "2"}, []float32{1, 2.5}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v, err := ReadVectors(iotest.OneByteReader(strings.NewReader(tt.text)), ReadVectorsOptions{})
-			check.OK(t, err)
+			v := check.Got(ReadVectors(iotest.OneByteReader(strings.NewReader(tt.text)), ReadVectorsOptions{}))(t)
 			check.Equal(t, tt.words, v.words)
 			check.Equal(t, tt.values, v.values)
-			if v.Len() != len(tt.words) || v.Dim() != len(tt.values)/len(tt.words) {
-				t.Errorf("%d words, %d dimensions", v.Len(), v.Dim())
-			}
+			check.That(t, v.Len() == len(tt.words) && v.Dim() == len(tt.values)/len(tt.words), "%d words, %d dimensions", v.Len(), v.Dim())
 		})
 	}
 }
@@ -137,11 +131,9 @@ func TestReadVectorsKeepsTheWordsThatAreWanted(t *testing.T) {
 	} {
 		for format, content := range map[string]string{"text": text, "binary": file} {
 			t.Run(tt.name+", "+format, func(t *testing.T) {
-				v, err := ReadVectors(strings.NewReader(content), tt.opts)
-				check.OK(t, err)
-				if diff := cmp.Diff(tt.words, v.words); diff != "" || len(v.values) != len(tt.words) {
-					t.Errorf("%v\n%s", v.values, diff)
-				}
+				v := check.Got(ReadVectors(strings.NewReader(content), tt.opts))(t)
+				diff := cmp.Diff(tt.words, v.words)
+				check.That(t, diff == "" && len(v.values) == len(tt.words), "%v\n%s", v.values, diff)
 				check.Equal(t, tt.skipped, v.Skipped())
 			})
 		}
@@ -156,10 +148,6 @@ func TestReadVectorsThatKeepsNothingSaysSo(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	}
-}
-
-func TestReadVectorsReportsABadSetting(t *testing.T) {
-	check.Message(t, "max words: -1", check.ErrOf(ReadVectors(strings.NewReader("a 1\n"), ReadVectorsOptions{MaxWords: -1})))
 }
 
 // readAs is ReadVectors of a file whose format is not looked for.
@@ -187,9 +175,7 @@ func TestReadVectorsAllocatesNothingForWhatIsClaimedOrNotKept(t *testing.T) {
 	const bound = 1 << 20 // the buffers are 64 KiB each
 	read := func(content string, inBinary bool, opts ReadVectorsOptions) func() {
 		return func() {
-			if _, err := readAs(strings.NewReader(content), inBinary, opts); err == nil {
-				t.Error("no error")
-			}
+			check.That(t, check.ErrOf(readAs(strings.NewReader(content), inBinary, opts)) != nil, "no error")
 		}
 	}
 	none := ReadVectorsOptions{Keep: func(string) bool { return false }}
@@ -209,9 +195,8 @@ func TestReadVectorsAllocatesNothingForWhatIsClaimedOrNotKept(t *testing.T) {
 		{"a word without an end", read("9 1\n"+strings.Repeat("a", 1<<24), true, ReadVectorsOptions{})}, // 16 MB
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if n := allocated(tt.f); n > 4*bound {
-				t.Errorf("%d bytes", n)
-			}
+			n := allocated(tt.f)
+			check.That(t, n <= 4*bound, "%d bytes", n)
 		})
 	}
 }
@@ -238,33 +223,25 @@ func FuzzReadVectors(f *testing.F) {
 			v, err = readAs(bytes.NewReader(file), format == 1, opts)
 		}
 		if err != nil {
-			if v != nil || (!errors.Is(err, ErrVectors) && !errors.Is(err, simmatrix.ErrNoVocabulary) && maxWords >= 0) {
-				t.Fatalf("%v, %v", v, err)
-			}
+			check.Must(t, v == nil && (errors.Is(err, ErrVectors) || errors.Is(err, simmatrix.ErrNoVocabulary) || maxWords < 0), "%v, %v", v, err)
 			if errors.Is(err, ErrVectors) && !strings.Contains(err.Error(), "line ") && !strings.Contains(err.Error(), "byte ") {
 				t.Fatalf("%v does not say where", err)
 			}
 			return
 		}
-		if v.Len() == 0 || v.Dim() == 0 || len(v.values) != v.Len()*v.Dim() {
-			t.Fatalf("%d words, %d dimensions, %d values", v.Len(), v.Dim(), len(v.values))
-		}
+		check.Must(t, v.Len() != 0 && v.Dim() != 0 && len(v.values) == v.Len()*v.Dim(), "%d words, %d dimensions, %d values", v.Len(), v.Dim(), len(v.values))
 		read := v.Len() + v.skipped.Filtered + v.skipped.Repeated + v.skipped.Invalid
 		if !bytes.HasPrefix(file, []byte("\x1f\x8b")) && (2*len(v.values) > len(file) || (maxWords > 0 && read > maxWords)) {
 			t.Fatalf("%d words, %d numbers of a file of %d bytes", read, len(v.values), len(file))
 		}
 		for _, x := range v.values {
-			if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
-				t.Fatal(x)
-			}
+			check.Must(t, !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0), "%v", x)
 		}
 		content, inBinary := writeVectors(v)
 		again, err := readAs(strings.NewReader(content), inBinary, ReadVectorsOptions{})
 		check.OK(t, err)
 		v.skipped = SkippedWords{}
-		if diff := cmp.Diff(v, again, cmp.AllowUnexported(Vectors{})); diff != "" {
-			t.Fatal(diff)
-		}
+		check.Equal(t, v, again, cmp.AllowUnexported(Vectors{}))
 	})
 }
 
@@ -289,42 +266,4 @@ func writeVectors(v *Vectors) (content string, inBinary bool) {
 		text.WriteByte('\n')
 	}
 	return text.String(), false
-}
-
-// BenchmarkReadVectors reads 5,000 words of 300 dimensions..
-func BenchmarkReadVectors(b *testing.B) {
-	r := rand.New(rand.NewPCG(1, 1))
-	var all []any
-	var text strings.Builder
-	text.WriteString("5000 300\n")
-	for k := range 5000 {
-		row := make([]float32, 300)
-		fmt.Fprintf(&text, "word%d", k)
-		for j := range row {
-			row[j] = float32(r.NormFloat64())
-			fmt.Fprintf(&text, " %.5f", row[j])
-		}
-		text.WriteByte('\n')
-		all = append(all, fmt.Sprint("word", k), row)
-	}
-	one := func(w string) bool { return w == "word7" }
-	for _, bb := range []struct {
-		name, file string
-		opts       ReadVectorsOptions
-	}{
-		{"text", text.String(), ReadVectorsOptions{}},
-		{"binary", binaryFile("\n", "5000 300", all...), ReadVectorsOptions{}},
-		{"text, one kept", text.String(), ReadVectorsOptions{Keep: one}},
-		{"binary, one kept", binaryFile("\n", "5000 300", all...), ReadVectorsOptions{Keep: one}},
-	} {
-		b.Run(bb.name, func(b *testing.B) {
-			b.SetBytes(int64(len(bb.file)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := ReadVectors(strings.NewReader(bb.file), bb.opts); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }

@@ -52,17 +52,14 @@ func TestNearestKnownWord(t *testing.T) {
 			t.Errorf("nearest to %q is %q (%v), want %q (%v)", tt.asked, got, similarity, tt.want, tt.similarity)
 		}
 	}
-	if NewWords(terms, make([]uint32, len(terms))) != nil {
-		t.Error("without document frequencies there are known words")
-	}
+	check.That(t, NewWords(terms, make([]uint32, len(terms))) == nil, "without document frequencies there are known words")
 }
 
 func TestTwoEditsLeaveTheFirstLetterThatAllWordsShare(t *testing.T) {
 	w := NewWords([]string{"restart", "restore"}, []uint32{1, 1})
 	for asked, want := range map[string]string{"rextorr": "restore", "bextore": "", "bestore": "restore"} {
-		if known, _ := w.Nearest(asked); strings.Join(known, " ") != want {
-			t.Errorf("nearest to %q is %q, want %q", asked, known, want)
-		}
+		known, _ := w.Nearest(asked)
+		check.That(t, strings.Join(known, " ") == want, "nearest to %q is %q, want %q", asked, known, want)
 	}
 }
 
@@ -77,9 +74,8 @@ func TestNearestAmongWordsThatAreAllNear(t *testing.T) {
 	for asked, want := range map[string]string{
 		"garden": words[nearWords-1], "gar" + words[9][3:6] + "e": words[9], "gadren": words[nearWords-1], strings.Repeat("garden", 170): "",
 	} {
-		if known, _ := w.Nearest(asked); strings.Join(known, " ") != want {
-			t.Errorf("nearest to %.20q is %q, want %q", asked, known, want)
-		}
+		known, _ := w.Nearest(asked)
+		check.That(t, strings.Join(known, " ") == want, "nearest to %.20q is %q, want %q", asked, known, want)
 	}
 }
 
@@ -146,9 +142,7 @@ func TestNearestIsByItsDefinition(t *testing.T) {
 			found++
 		}
 	}
-	if found < 250 {
-		t.Errorf("only %d words have a near one", found)
-	}
+	check.That(t, found >= 250, "only %d words have a near one", found)
 }
 
 // BenchmarkNearest looks for misspelled words among 2,000,000.

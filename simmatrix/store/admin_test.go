@@ -9,7 +9,6 @@ import (
 	"github.com/akin-search/akin/e2e/check"
 )
 
-// TestCallsEndSoonAfterTheirContext freezes Redis in the middle of calls.
 func TestCallsEndSoonAfterTheirContext(t *testing.T) {
 	t.Parallel()
 	m := newMatrix(t, "one", many)
@@ -37,9 +36,8 @@ func TestCallsEndSoonAfterTheirContext(t *testing.T) {
 			})
 			check.Error(t, context.Canceled, err)
 			check.OK(t, a.Close()) // waits for what was left behind
-			if took := time.Since(canceled); took > adminTimeout-time.Second {
-				t.Errorf("ended %v after its context", took)
-			}
+			took := time.Since(canceled)
+			check.That(t, took <= adminTimeout-time.Second, "ended %v after its context", took)
 		})
 	}
 }
@@ -50,8 +48,7 @@ func TestActivateRefusesWhatIsNotACompleteVersion(t *testing.T) {
 	evicted, unlisted := pushed(t, a, newMatrix(t, "two", 10)), pushed(t, a, newMatrix(t, "two", 10))
 	c.Del(t.Context(), rowsKey("main", evicted.ID))
 	c.ZRem(t.Context(), versionsKey("main"), unlisted.ID)
-	other, err := a.Push(t.Context(), "other", newMatrix(t, "three", 10), "", nil)
-	check.OK(t, err)
+	other := check.Got(a.Push(t.Context(), "other", newMatrix(t, "three", 10), "", nil))(t)
 	before := dump(t, s)
 	for _, tt := range []struct {
 		name, version string
@@ -84,9 +81,7 @@ func TestRollbackGoesBackStepByStep(t *testing.T) {
 	last := ""
 	for _, want := range []string{ids[3], ids[0], ""} {
 		got, err := a.Rollback(t.Context(), "main")
-		if got != want || errors.Is(err, ErrNoHistory) != (want == "") {
-			t.Fatalf("back at %s, %v; want %s", got, err, want)
-		}
+		check.Must(t, got == want && errors.Is(err, ErrNoHistory) == (want == ""), "back at %s, %v; want %s", got, err, want)
 		if want != "" {
 			last = want
 		}
@@ -112,37 +107,26 @@ func TestVersionsAreListedNewestFirst(t *testing.T) {
 	old := publish(t, a, "one", 10)
 	damaged := pushed(t, a, newMatrix(t, "two", 10))
 	c.Set(t.Context(), metaKey("main", damaged.ID), "{", 0)
-	versions, err := a.Versions(t.Context(), "main")
-	check.OK(t, err)
-	if len(versions) != 2 || versions[0].ID != damaged.ID || versions[1].ID != old {
-		t.Fatalf("versions %+v", versions)
-	}
-	if versions[0].Active || !versions[1].Active || versions[1].Terms != 11 {
-		t.Errorf("versions %+v", versions)
-	}
-	if none, err := a.Versions(t.Context(), "other"); err != nil || len(none) != 0 {
-		t.Errorf("another matrix has %+v, %v", none, err)
-	}
+	versions := check.Got(a.Versions(t.Context(), "main"))(t)
+	check.Must(t, len(versions) == 2 && versions[0].ID == damaged.ID && versions[1].ID == old, "versions %+v", versions)
+	check.That(t, !versions[0].Active && versions[1].Active && versions[1].Terms == 11, "versions %+v", versions)
+	none, err := a.Versions(t.Context(), "other")
+	check.That(t, err == nil && len(none) == 0, "another matrix has %+v, %v", none, err)
 }
 
 func TestAdminRows(t *testing.T) {
 	_, a, c := setup(t)
-	if _, _, err := a.Rows(t.Context(), "main", "", []string{"x"}); !errors.Is(err, ErrNoVersion) {
-		t.Errorf("nothing active: %v", err)
-	}
+	_, _, err := a.Rows(t.Context(), "main", "", []string{"x"})
+	check.Error(t, ErrNoVersion, err, "nothing active")
 	active := publish(t, a, "one", 10)
 	next := pushed(t, a, newMatrix(t, "two", 10))
 	for version, mark := range map[string]string{"": "one", active: "one", next.ID: "two"} {
 		_, rows, err := a.Rows(t.Context(), "main", version, []string{term(3), "unknown"})
-		if err != nil || markOf(rows[0]) != mark || rows[0].DocFreq() != 3 || !rows[1].IsZero() {
-			t.Errorf("version %q: %v, %v", version, rows, err)
-		}
+		check.That(t, err == nil && markOf(rows[0]) == mark && rows[0].DocFreq() == 3 && rows[1].IsZero(), "version %q: %v, %v", version, rows, err)
 	}
-	if _, _, err := a.Rows(t.Context(), "main", "20200101", []string{"x"}); !errors.Is(err, ErrUnknownVersion) {
-		t.Errorf("unknown version: %v", err)
-	}
+	_, _, err = a.Rows(t.Context(), "main", "20200101", []string{"x"})
+	check.Error(t, ErrUnknownVersion, err, "unknown version")
 	c.HSet(t.Context(), rowsKey("main", active), term(3), "junk")
-	if _, _, err := a.Rows(t.Context(), "main", "", []string{term(3)}); !errors.Is(err, ErrBadRow) {
-		t.Errorf("a damaged row: %v", err)
-	}
+	_, _, err = a.Rows(t.Context(), "main", "", []string{term(3)})
+	check.Error(t, ErrBadRow, err, "a damaged row")
 }

@@ -24,9 +24,7 @@ func wideRow(tb testing.TB, i int, names []string) simmatrix.Row {
 	for k := range neighbors {
 		neighbors[k] = simmatrix.Neighbor{Term: names[(i*7+k*131)%len(names)], Similarity: 1 / float32(k+1), DocFreq: uint32(k)}
 	}
-	row, err := simmatrix.PackRow(uint32(i), neighbors)
-	check.OK(tb, err)
-	return row
+	return check.Got(simmatrix.PackRow(uint32(i), neighbors))(tb)
 }
 
 // wideStore returns a store whose rows are made when they are fetched, and the
@@ -43,8 +41,7 @@ func wideStore(tb testing.TB, cacheBytes uint64) (*Store, *atomic.Int64) {
 	v.fetch = func(_ context.Context, terms []string) ([]simmatrix.Row, error) {
 		rows := make([]simmatrix.Row, len(terms))
 		for k, t := range terms {
-			i, err := strconv.Atoi(t[1:])
-			check.OK(tb, err)
+			i := check.Got(strconv.Atoi(t[1:]))(tb)
 			rows[k] = wideRow(tb, i, names)
 		}
 		fetches.Add(int64(len(terms)))
@@ -79,24 +76,17 @@ func TestCacheIsBoundedInRealMemory(t *testing.T) {
 			terms[k] = query[len(query)-1-len(term(first+k)) : len(query)-1]
 		}
 		check.OK(t, s.Pin().For("i", "f").Rows(t.Context(), terms, rows))
-		if rows[3].DocFreq() != uint32(first+3) {
-			t.Fatalf("row %d has document frequency %d", first+3, rows[3].DocFreq())
-		}
+		check.Must(t, rows[3].DocFreq() == uint32(first+3), "row %d has document frequency %d", first+3, rows[3].DocFreq())
 		if i := rng.IntN(first + 1); i%3 == 0 { // some again
 			check.OK(t, s.Pin().For("i", "f").Rows(t.Context(), []string{term(i)}, rows[:1]))
 		}
 	}
 	stated, inUse := s.Stats().Cache.Bytes, heap()-before
-	if stated > bound || stated < bound*9/10 {
-		t.Errorf("%d bytes stated, want at most %d and about that", stated, bound)
-	}
+	check.That(t, stated <= bound && stated >= bound*9/10, "%d bytes stated, want at most %d and about that", stated, bound)
 	// The library's tables grow in powers of two, and the Go runtime rounds up.
-	if inUse > bound*5/4 {
-		t.Errorf("%d bytes of heap, want at most a quarter over %d", inUse, bound)
-	}
-	if n := fetches.Load(); n < distinctTerms {
-		t.Errorf("%d fetches", n)
-	}
+	check.That(t, inUse <= bound*5/4, "%d bytes of heap, want at most a quarter over %d", inUse, bound)
+	n := fetches.Load()
+	check.That(t, n >= distinctTerms, "%d fetches", n)
 	t.Logf("%d bytes stated, %d in use, %.2f of the bound", stated, inUse, float64(inUse)/bound)
 	runtime.KeepAlive(s)
 }
@@ -120,7 +110,6 @@ func searchByZipf(tb testing.TB, s *Store) (search func(), hitRate func() float6
 	}
 }
 
-// TestFrequentTermsStayInTheCache has a cache of a tenth of the rows.
 func TestFrequentTermsStayInTheCache(t *testing.T) {
 	s, _ := wideStore(t, 13<<20)
 	search, hitRate := searchByZipf(t, s)
@@ -130,19 +119,4 @@ func TestFrequentTermsStayInTheCache(t *testing.T) {
 	if rate := hitRate(); rate < 0.75 {
 		t.Errorf("hit rate %.2f, want 0.75 and more", rate) // 0.88 of the searches are for the 10,000 most frequent terms
 	}
-}
-
-// BenchmarkSearchesOverManyTerms has a cache of 64 MiB, the default.
-func BenchmarkSearchesOverManyTerms(b *testing.B) {
-	s, _ := wideStore(b, 64<<20)
-	search, hitRate := searchByZipf(b, s)
-	before := heap()
-	for b.Loop() {
-		search()
-	}
-	b.ReportMetric(hitRate(), "hits/look-up")
-	b.ReportMetric(float64(s.Stats().Cache.Bytes), "B-stated")
-	b.ReportMetric(float64(heap()-before), "B-heap")
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "searches/s")
-	runtime.KeepAlive(s)
 }

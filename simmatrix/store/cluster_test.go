@@ -83,9 +83,7 @@ func (c nodes) replicate(tb testing.TB, master *server) {
 // id is what a node calls itself.
 func (s *server) id(tb testing.TB) string {
 	tb.Helper()
-	id, err := s.client(tb).Do(tb.Context(), "cluster", "myid").Text()
-	check.OK(tb, err)
-	return id
+	return check.Got(s.client(tb).Do(tb.Context(), "cluster", "myid").Text())(tb)
 }
 
 // at is the cluster as a client finds it: one node that it names is not there.
@@ -113,8 +111,7 @@ func nameOn(tb testing.TB, c nodes, k int) string {
 	tb.Helper()
 	for i := range 100 {
 		name := fmt.Sprintf("matrix-%d", i)
-		slot, err := c[0].client(tb).ClusterKeySlot(tb.Context(), versionsKey(name)).Result()
-		check.OK(tb, err)
+		slot := check.Got(c[0].client(tb).ClusterKeySlot(tb.Context(), versionsKey(name)).Result())(tb)
 		if int(slot)*3/slots == k {
 			return name
 		}
@@ -133,9 +130,8 @@ func TestEveryCallWorksInACluster(t *testing.T) {
 		name := nameOn(t, c, k)
 		bindings = append(bindings, Binding{Name: name, Indices: []string{"*"}, Fields: []string{name}})
 		active[name] = useEverything(t, a, name)
-		if got := c.on(t, name); got != c[k] {
-			t.Errorf("%s is on port %s, want %s", name, got.port, c[k].port)
-		}
+		got := c.on(t, name)
+		check.That(t, got == c[k], "%s is on port %s, want %s", name, got.port, c[k].port)
 	}
 	s := open(t, Options{Redis: c.at(t), Bindings: bindings})
 	for name, id := range active {
@@ -159,15 +155,12 @@ func (s *server) lookUps(tb testing.TB) (done, refused int) {
 	return done, refused
 }
 
-// TestSlotThatMovesIsFollowed moves the rows from one node to another while
-// they are read.
 func TestSlotThatMovesIsFollowed(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
 	name := nameOn(t, c, 0)
 	a := adminAt(t, c.at(t))
-	v, err := a.Push(t.Context(), name, newMatrix(t, "one", 500), "", nil)
-	check.OK(t, err)
+	v := check.Got(a.Push(t.Context(), name, newMatrix(t, "one", 500), "", nil))(t)
 	check.OK(t, a.Activate(t.Context(), name, v.ID))
 	s := open(t, Options{Redis: c.at(t), Bindings: []Binding{{Name: name, Indices: []string{"*"}, Fields: []string{"*"}}}})
 	waitFor(t, 10*time.Second, "the version", func() bool { return s.Pin().For("i", "f") != nil })
@@ -185,9 +178,8 @@ func TestSlotThatMovesIsFollowed(t *testing.T) {
 	before, _ := to.lookUps(t)
 	lookUp(2) // here it is no more: ASK
 	// On a busy machine a call may time out and be sent again.
-	if after, _ := to.lookUps(t); after == before {
-		t.Error("the new node was not asked")
-	}
+	after, _ := to.lookUps(t)
+	check.That(t, after != before, "the new node was not asked")
 	for _, key := range slices.Clone(from.keys(t)) {
 		check.OK(t, from.client(t).Migrate(t.Context(), "127.0.0.1", to.port, key, 0, 5*time.Second).Err())
 	}
@@ -203,20 +195,8 @@ func TestSlotThatMovesIsFollowed(t *testing.T) {
 		_, after := from.lookUps(t)
 		return after == before
 	})
-	if got := c.on(t, name); got != to {
-		t.Errorf("the matrix is on port %s", got.port)
-	}
-	if stats := s.Stats(); stats.Failures != 0 || stats.Breaker != "closed" {
-		t.Errorf("stats %+v", stats)
-	}
-}
-
-func TestClusterFailoverInTheMiddleOfAPushAndOfSearches(t *testing.T) {
-	t.Parallel()
-	c := startCluster(t)
-	slot, err := c[0].client(t).ClusterKeySlot(t.Context(), versionsKey("main")).Result()
-	check.OK(t, err)
-	master := c[int(slot)*len(c)/slots]
-	c.replicate(t, master)
-	checkFailover(t, c.at(t), master, master.kill)
+	got := c.on(t, name)
+	check.That(t, got == to, "the matrix is on port %s", got.port)
+	stats := s.Stats()
+	check.That(t, stats.Failures == 0 && stats.Breaker == "closed", "stats %+v", stats)
 }

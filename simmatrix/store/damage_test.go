@@ -29,8 +29,7 @@ func storedRows(tb testing.TB) map[string]string {
 		"origins":  {{Term: "b", Similarity: 1, Origins: 1}, {Term: "ü", Similarity: 0.25, Origins: 3}},
 		"deflated": wide,
 	} {
-		row, err := simmatrix.PackRow(7, neighbors)
-		check.OK(tb, err)
+		row := check.Got(simmatrix.PackRow(7, neighbors))(tb)
 		stored[term] = seal(term, codec.Encode(row))
 	}
 	return stored
@@ -48,9 +47,7 @@ func TestEveryDamagedRowIsFound(t *testing.T) {
 	rows := storedRows(t)
 	for term, stored := range rows {
 		t.Run(term, func(t *testing.T) {
-			if _, err := openRow(&codec, term, stored); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, check.ErrOf(openRow(&codec, term, stored)))
 			damaged := map[string]string{"junk": "junk", "something behind": stored + "\x00", "twice": stored + stored}
 			for i := range 8 * len(stored) {
 				damaged[fmt.Sprint("bit ", i)] = flip(stored, i)
@@ -64,9 +61,7 @@ func TestEveryDamagedRowIsFound(t *testing.T) {
 				}
 			}
 			for what, value := range damaged {
-				if row, err := openRow(&codec, term, value); !errors.Is(err, simmatrix.ErrRow) {
-					t.Errorf("%s: row %v, error %v", what, row, err)
-				}
+				check.Error(t, simmatrix.ErrRow, check.ErrOf(openRow(&codec, term, value)), what)
 			}
 		})
 	}
@@ -87,9 +82,7 @@ func FuzzDamagedRowIsFound(f *testing.F) {
 			t.Errorf("sealed and opened: %v, %v", got, err)
 		}
 		if bit = max(bit, 0) % (8 * len(stored)); bit >= 0 {
-			if _, err := openRow(&codec, term, flip(stored, bit)); err == nil {
-				t.Errorf("bit %d flipped: no error", bit)
-			}
+			check.That(t, check.ErrOf(openRow(&codec, term, flip(stored, bit))) != nil, "bit %d flipped: no error", bit)
 		}
 	})
 }
@@ -121,9 +114,7 @@ func TestAnswerThatIsNoRowIsRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			v := &Version{ID: "id", Meta: simmatrix.Meta{Terms: 2}} // and the mark and a chunk
 			rows, _, err := (&answer{redis.NewIntResult(tt.fields, nil), redis.NewCmdResult(tt.values, nil)}).rows(new(simmatrix.RowCodec), v, nil, []string{"one", "other"})
-			if (err == nil) != tt.ok || tt.ok && (rows[0].Len() != 1 || !rows[1].IsZero()) {
-				t.Errorf("rows %+v, %v", rows, err)
-			}
+			check.That(t, (err == nil) == tt.ok && (!tt.ok || rows[0].Len() == 1 && rows[1].IsZero()), "rows %+v, %v", rows, err)
 		})
 	}
 }
@@ -191,9 +182,8 @@ func TestADamagedVersionIsLeftForTheLastGoodOne(t *testing.T) {
 				s.cache.kept.Close()
 			}
 			awaitServed(t, s, one)
-			if state := s.State()[0]; state.Version != one || state.Problem == "" {
-				t.Errorf("state %+v", state)
-			}
+			state := s.State()[0]
+			check.That(t, state.Version == one && state.Problem != "", "state %+v", state)
 			time.Sleep(3 * followEvery) // Some polls must not take it up again, and none has an event.
 			check.Equal(t, one, served(s))
 			repair()
@@ -205,20 +195,21 @@ func TestADamagedVersionIsLeftForTheLastGoodOne(t *testing.T) {
 				t.Errorf("%d look-ups failed, others gave rows of %v", searches.failed, searches.served)
 			}
 			lines := log.lines(one, two)
-			if len(lines) != 3 || lines[0] != "B" || !strings.HasPrefix(lines[1], "A the ") || lines[2] != "B" {
-				t.Errorf("states %q", lines)
-			}
+			check.That(t, len(lines) == 3 && lines[0] == "B" && strings.HasPrefix(lines[1], "A the ") && lines[2] == "B", "states %q", lines)
 		})
 	}
 }
 
+// TestWithoutALastGoodVersionNothingIsServed looks rows up while they are
+// damaged and after the repair: those that are missing are not remembered as
+// terms without neighbors, and no error names a term of a search.
 func TestWithoutALastGoodVersionNothingIsServed(t *testing.T) {
 	t.Parallel()
 	r, a, c := setup(t)
 	id := publish(t, a, "one", damagedTerms)
 	key := rowsKey("main", id)
 	repair := wholeHash(t, c, key)
-	for _, name := range []string{"rows deleted", "a bit flipped", "all rows deleted"} {
+	for name, want := range map[string]error{"rows deleted": ErrMissingRows, "a bit flipped": ErrBadRow, "all rows deleted": ErrGone} {
 		var log logbook
 		s := open(t, Options{Redis: r.at(), OnState: log.add})
 		wantMark(t, s, "one", term(9))
@@ -227,55 +218,25 @@ func TestWithoutALastGoodVersionNothingIsServed(t *testing.T) {
 			rowsOf(t, s, term(1))
 			return s.State()[0].Problem != ""
 		})
-		if state := s.State()[0]; state.Version != "" || state.Terms != 0 {
-			t.Errorf("%s: state %+v", name, state)
-		}
+		state := s.State()[0]
+		check.That(t, state.Version == "" && state.Terms == 0, "%s: state %+v", name, state)
 		for range 3 {
-			if rows, err := rowsOf(t, s, term(1), term(9), "unknown"); err == nil || errors.Is(err, ErrUnavailable) {
-				t.Errorf("%s: rows %v, %v", name, rows, err)
+			for k := range damagedTerms {
+				_, err := rowsOf(t, s, term(k), "unknown")
+				check.That(t, errors.Is(err, want) && !strings.Contains(err.Error(), term(k)), "%s: error %v, want %v", name, err, want)
 			}
 			time.Sleep(followEvery) // The next poll must not change anything, and has no event.
 		}
-		repair()
-		awaitProblem(t, s, nil)
-		wantMark(t, s, "one", term(1), term(9))
-		wantMark(t, s, "", "unknown")
-		lines := log.lines(id)
-		if len(lines) != 3 || lines[0] != "A" || !strings.HasPrefix(lines[1], "none the ") || lines[2] != "A" {
-			t.Errorf("%s: states %q", name, lines)
-		}
-	}
-}
-
-// TestMissingRowsAreNotTakenForUnknownTerms looks rows up while they are missing
-// and after the repair: they are not remembered as terms without neighbors.
-func TestMissingRowsAreNotTakenForUnknownTerms(t *testing.T) {
-	r, a, c := setup(t)
-	id := publish(t, a, "one", damagedTerms)
-	key := rowsKey("main", id)
-	repair := wholeHash(t, c, key)
-	for want, damage := range map[error]func(){
-		ErrMissingRows: func() { c.HDel(t.Context(), key, term(0), term(1), term(2)) },
-		ErrGone:        func() { c.Del(t.Context(), key) },
-	} {
-		s := open(t, Options{Redis: r.at()})
-		damage()
-		for k := range damagedTerms {
-			_, err := rowsOf(t, s, term(k), "unknown")
-			if !errors.Is(err, want) || strings.Contains(err.Error(), term(k)) {
-				t.Fatalf("%s: error %v, want %v, and no term of a search", term(k), err, want)
-			}
-		}
-		awaitProblem(t, s, want)
+		stats := s.Stats()
+		check.That(t, (stats.BadRows > 0 || name == "all rows deleted") && stats.Breaker == "closed", "%s: %+v", name, stats)
 		repair()
 		awaitProblem(t, s, nil)
 		for k := range damagedTerms {
 			wantMark(t, s, "one", term(k))
 		}
 		wantMark(t, s, "", "unknown")
-		if got := s.Stats(); got.BadRows == 0 && want == ErrMissingRows || got.Breaker != "closed" { //nolint:errorlint // a key of the map
-			t.Errorf("%d bad rows, breaker %s", got.BadRows, got.Breaker)
-		}
+		lines := log.lines(id)
+		check.That(t, len(lines) == 3 && lines[0] == "A" && strings.HasPrefix(lines[1], "none the ") && lines[2] == "A", "%s: states %q", name, lines)
 	}
 }
 
@@ -304,13 +265,10 @@ func TestAPinnedVersionThatIsDamagedFails(t *testing.T) {
 	c.HDel(t.Context(), rowsKey("main", two), term(2))
 	awaitServed(t, s, one)
 	for _, asked := range []string{term(1), term(2), "unknown"} { // the first is cached
-		if rows, err := rowsOfVersion(t, pinned, asked); !errors.Is(err, ErrMissingRows) {
-			t.Errorf("%s: %v, %v", asked, rows, err)
-		}
+		check.Error(t, ErrMissingRows, check.ErrOf(rowsOfVersion(t, pinned, asked)), asked)
 	}
 }
 
-// TestARowThatWasBadHasToBeGoodAgain repairs another one first.
 func TestARowThatWasBadHasToBeGoodAgain(t *testing.T) {
 	t.Parallel()
 	r, a, c := setup(t)
@@ -340,9 +298,8 @@ func TestSwitchesWhileAVersionIsDamaged(t *testing.T) {
 	three := publish(t, a, "three", damagedTerms)
 	awaitServed(t, s, three)
 	awaitProblem(t, s, nil)
-	if back, err := a.Rollback(t.Context(), "main"); err != nil || back != two {
-		t.Fatalf("rolled back to %s, %v", back, err)
-	}
+	back, err := a.Rollback(t.Context(), "main")
+	check.Must(t, err == nil && back == two, "rolled back to %s, %v", back, err)
 	awaitProblem(t, s, ErrMissingRows)
 	check.Equal(t, three, served(s))
 	repair()
@@ -381,9 +338,8 @@ func TestAVersionFoundDamagedAtStartIsLeftForTheOneBefore(t *testing.T) {
 			repair := wholeHash(t, c, rowsKey("main", two))
 			tt.damage(t.Context(), c, rowsKey("main", two))
 			s := open(t, Options{Redis: r.at()})
-			if state := s.State()[0]; served(s) != one || !strings.HasPrefix(state.Problem, tt.want.Error()) {
-				t.Errorf("version %q, %+v", served(s), state)
-			}
+			state := s.State()[0]
+			check.That(t, served(s) == one && strings.HasPrefix(state.Problem, tt.want.Error()), "version %q, %+v", served(s), state)
 			repair()
 			awaitServed(t, s, two)
 		})
@@ -395,9 +351,7 @@ func TestRowsOfFrequentTermsAreReadBeforeAVersionIsServed(t *testing.T) {
 	a.frequent = 100
 	const terms = 300 // the frequency of term i is i
 	v := pushed(t, a, newMatrix(t, "one", terms))
-	if len(v.Frequent) != 100 || v.Frequent[0] != term(terms-1) || v.Frequent[99] != term(terms-100) {
-		t.Errorf("frequent terms %q", v.Frequent)
-	}
+	check.That(t, len(v.Frequent) == 100 && v.Frequent[0] == term(terms-1) && v.Frequent[99] == term(terms-100), "frequent terms %q", v.Frequent)
 	check.OK(t, a.Activate(t.Context(), "main", v.ID))
 	s := open(t, Options{Redis: r.at()})
 	r.kill()
@@ -413,27 +367,22 @@ func TestAVersionIsServedWhereFrequentTermsCannotBeReadInTime(t *testing.T) {
 	v := s.Pin().For("i", "f").version
 	late, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
-	if err := s.remote.warm(late, v); err != nil || v.damage.Load() != nil {
-		t.Errorf("error %v", err)
-	}
+	err := s.remote.warm(late, v)
+	check.That(t, err == nil && v.damage.Load() == nil, "error %v", err)
 }
 
 func TestFrequentTermsAreThoseOfTheHighestFrequencies(t *testing.T) {
 	frequent := func(most int, rows ...simmatrix.TermRow) []string {
-		m, err := simmatrix.New(simmatrix.Meta{}, rows)
-		check.OK(t, err)
-		terms, err := checkMatrix(t.Context(), m, most, func(string, int, int) {})
-		check.OK(t, err)
-		return terms
+		m := check.Got(simmatrix.New(simmatrix.Meta{}, rows))(t)
+		return check.Got(checkMatrix(t.Context(), m, most, func(string, int, int) {}))(t)
 	}
 	var rows, long []simmatrix.TermRow
 	for i, df := range []uint32{2, 0, 9, 2, 5, 9, 1} {
 		rows = append(rows, simmatrix.TermRow{Term: term(i), DocFreq: df})
 	}
 	check.Equal(t, []string{term(2), term(5), term(4)}, frequent(3, rows...))
-	if terms := frequent(0, rows...); terms != nil {
-		t.Errorf("none wanted: %q", terms)
-	}
+	terms := frequent(0, rows...)
+	check.That(t, terms == nil, "none wanted: %q", terms)
 	for i := range 10 {
 		long = append(long, simmatrix.TermRow{Term: strings.Repeat("x", maxFrequentBytes/4) + term(i), DocFreq: 1})
 	}
@@ -478,9 +427,7 @@ func TestAdminNamesTheRowsThatAreBadOrMissing(t *testing.T) {
 		repair()
 		for i, wants := range [][]string{tt.rows, tt.pull} {
 			for _, want := range wants {
-				if got := []error{err, pullErr}[i]; got == nil || !strings.Contains(got.Error(), want) {
-					t.Errorf("%s: error %v lacks %q", tt.name, got, want)
-				}
+				check.Message(t, want, []error{err, pullErr}[i], tt.name)
 			}
 		}
 	}

@@ -40,9 +40,8 @@ func TestFormsGoWithTheirVersion(t *testing.T) {
 	}
 	_, err := a.Prune(t.Context(), "main", 1)
 	check.OK(t, err)
-	if ttl := c.PTTL(t.Context(), formsKey("main", first)).Val(); ttl <= 0 || ttl > graceFor {
-		t.Errorf("forms of a pruned version expire in %v", ttl)
-	}
+	ttl := c.PTTL(t.Context(), formsKey("main", first)).Val()
+	check.That(t, ttl > 0 && ttl <= graceFor, "forms of a pruned version expire in %v", ttl)
 	check.Equal(t, -1, c.PTTL(t.Context(), formsKey("main", second)).Val())
 }
 
@@ -54,16 +53,14 @@ func TestPushThatEndsAfterItsFormsLeavesNone(t *testing.T) {
 	_, err := s.admin(t).Push(ctx, "main", newMatrix(t, "one", 10), "", func(stage string, done, total int) {
 		if stage == "push" && done == total { // once with the rows, once with the forms
 			if sent++; sent == 2 {
-				if keys := unfinished(t, s, ":forms:"); len(keys) != 1 {
-					t.Errorf("keys that expire: %q", keys)
-				}
+				keys := unfinished(t, s, ":forms:")
+				check.That(t, len(keys) == 1, "keys that expire: %q", keys)
 				cancel()
 			}
 		}
 	})
-	if keys := s.keys(t); !errors.Is(err, context.Canceled) || len(keys) > 0 {
-		t.Errorf("error %v, keys %q", err, keys)
-	}
+	keys := s.keys(t)
+	check.That(t, errors.Is(err, context.Canceled) && len(keys) == 0, "error %v, keys %q", err, keys)
 }
 
 func TestFormsLostOnTheWayAreSentAgain(t *testing.T) {
@@ -76,22 +73,18 @@ func TestFormsLostOnTheWayAreSentAgain(t *testing.T) {
 		}
 	})
 	check.OK(t, err)
-	if want := []string{"check", "push", "push", "push", "push again", "push again", "push again"}; !slices.Equal(stages, want) {
-		t.Errorf("stages %q, want %q", stages, want)
-	}
+	check.Equal(t, []string{"check", "push", "push", "push", "push again", "push again", "push again"}, stages, "stages")
 	checkComplete(t, s, v, m)
 }
 
-// Forms are read of some terms at once, and by the commands of all.
 func TestFormsOfManyTermsAreBounded(t *testing.T) {
 	s, a, _ := setup(t)
 	m := newMatrix(t, "one", 3*maxForms)
 	version := publishMatrix(t, a, m)
 	terms := slices.Collect(m.Terms())
 	got, err := a.AllForms(t.Context(), "main", version)
-	if diff := cmp.Diff(maps.Collect(m.Forms()), got); diff != "" || err != nil {
-		t.Errorf("%v, forms (-want +got):\n%s", err, diff)
-	}
+	diff := cmp.Diff(maps.Collect(m.Forms()), got)
+	check.That(t, diff == "" && err == nil, "%v, forms (-want +got):\n%s", err, diff)
 	if got := open(t, Options{Redis: s.at()}).Forms(t.Context(), "main@"+version, terms); len(got) == 0 || len(got) > maxForms {
 		t.Errorf("%d forms of %d terms", len(got), len(terms))
 	}
@@ -105,14 +98,12 @@ func TestDamagedFormsAreLeftOutAndRowsServed(t *testing.T) {
 	terms := []string{term(0), term(3), term(6), term(9)}
 	check.OK(t, c.HSet(t.Context(), key, term(0), "\x1b[2J", term(3), strings.Repeat("s", 10_000), term(6), "\xff").Err())
 	check.Equal(t, map[string]string{term(9): formOf(9)}, store.Forms(t.Context(), "main@"+version, terms))
-	if got, err := a.AllForms(t.Context(), "main", version); err != nil || !cmp.Equal(got, map[string]string{term(9): formOf(9)}) {
-		t.Errorf("all forms: %v, %v", got, err)
-	}
+	got, err := a.AllForms(t.Context(), "main", version)
+	check.That(t, err == nil && cmp.Equal(got, map[string]string{term(9): formOf(9)}), "all forms: %v, %v", got, err)
 	pullSays := func(want string) {
 		t.Helper()
-		if _, _, err := a.Pull(t.Context(), "main", "", nil); !errors.Is(err, ErrBadVersion) || !strings.Contains(err.Error(), want) {
-			t.Errorf("pull: %v, want %q", err, want)
-		}
+		_, _, err := a.Pull(t.Context(), "main", "", nil)
+		check.That(t, errors.Is(err, ErrBadVersion) && strings.Contains(err.Error(), want), "pull: %v, want %q", err, want)
 	}
 	pullSays("")
 	check.OK(t, c.HSet(t.Context(), key, "more", "mores").Err())
@@ -120,15 +111,12 @@ func TestDamagedFormsAreLeftOutAndRowsServed(t *testing.T) {
 	check.OK(t, c.Del(t.Context(), key).Err())
 	pullSays("0 forms")
 	check.OK(t, c.Set(t.Context(), key, "no hash", 0).Err())
-	if got := store.Forms(t.Context(), "main@"+version, terms); len(got) > 0 {
-		t.Errorf("forms %v of a key that is no hash", got)
-	}
-	if _, err := a.AllForms(t.Context(), "main", version); err == nil {
-		t.Error("a key that is no hash is no error")
-	}
-	if _, rows, err := a.Rows(t.Context(), "main", "", terms); err != nil || markOf(rows[0]) != "one" || served(store) != version {
-		t.Errorf("rows %v, %v", rows, err)
-	}
+	got = store.Forms(t.Context(), "main@"+version, terms)
+	check.That(t, len(got) == 0, "forms %v of a key that is no hash", got)
+	_, err = a.AllForms(t.Context(), "main", version)
+	check.That(t, err != nil, "a key that is no hash is no error")
+	_, rows, err := a.Rows(t.Context(), "main", "", terms)
+	check.That(t, err == nil && markOf(rows[0]) == "one" && served(store) == version, "rows %v, %v", rows, err)
 }
 
 // A Redis that hangs keeps somebody who looks at an explanation waiting for the
@@ -141,7 +129,6 @@ func TestFormsOfARedisThatHangsAreNone(t *testing.T) {
 	defer s.resume()
 	begin := time.Now()
 	got := store.Forms(t.Context(), "main@"+version, []string{term(0)})
-	if took := time.Since(begin); len(got) > 0 || took > 5*time.Second {
-		t.Errorf("%d forms after %v", len(got), took)
-	}
+	took := time.Since(begin)
+	check.That(t, len(got) == 0 && took <= 5*time.Second, "%d forms after %v", len(got), took)
 }

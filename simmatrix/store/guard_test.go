@@ -61,9 +61,8 @@ func TestReplyScannerRefusesWhatRedisWouldNotClaim(t *testing.T) {
 		{"an empty line", "\r\n", true},
 	} {
 		for _, n := range []int{1, 2, 7, 1 << 20} {
-			if err := feed(new(replyScanner), tt.stream, n); errors.Is(err, errReply) != tt.refused {
-				t.Errorf("%s in pieces of %d: %v, want refused %v", tt.name, n, err, tt.refused)
-			}
+			err := feed(new(replyScanner), tt.stream, n)
+			check.That(t, errors.Is(err, errReply) == tt.refused, "%s in pieces of %d: %v, want refused %v", tt.name, n, err, tt.refused)
 		}
 	}
 }
@@ -163,9 +162,7 @@ func TestURLErrorsKeepTheSecret(t *testing.T) {
 		_, err := OpenAdmin(r)
 		_, ofStore := Open(t.Context(), Options{Bindings: everywhere(), Redis: r, CacheBytes: minCacheBytes})
 		for _, err := range []error{err, ofStore} {
-			if !errors.Is(err, ErrURL) || strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("%s: error %v", r.URL, err)
-			}
+			check.That(t, errors.Is(err, ErrURL) && !strings.Contains(err.Error(), "hunter2"), "%s: error %v", r.URL, err)
 		}
 	}
 }

@@ -86,9 +86,8 @@ func TestRedisAwayAtStartAndLater(t *testing.T) {
 			o.begin(t, r)
 			start := time.Now()
 			s := open(t, Options{Redis: Redis{URL: url}, RedisTimeout: shortTimeout, OnState: log.add})
-			if took := time.Since(start); took > 20*shortTimeout || served(s) != "" {
-				t.Errorf("opened after %v with version %q", took, served(s))
-			}
+			took := time.Since(start)
+			check.That(t, took <= 20*shortTimeout && served(s) == "", "opened after %v with version %q", took, served(s))
 			time.Sleep(4 * followEvery) // Some polls must find nothing new, and none has an event.
 			wantStates("none " + lineAway)
 			o.end(t, r)
@@ -103,17 +102,15 @@ func TestRedisAwayAtStartAndLater(t *testing.T) {
 			for i := range 2 * breakerFailures {
 				start := time.Now()
 				_, err := rowsOf(t, s, term(2))
-				if took := time.Since(start); took > 20*shortTimeout {
-					t.Errorf("look-up %d failed after %v", i, took)
-				}
+				took := time.Since(start)
+				check.That(t, took <= 20*shortTimeout, "look-up %d failed after %v", i, took)
 				if !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrBadRow) { // some garbage is a reply, but no row
 					t.Errorf("look-up %d: %v", i, err)
 				}
 			}
 			waitFor(t, 10*time.Second, "the outage to be reported", func() bool { return s.State()[0].Problem != "" })
-			if got := s.Stats(); got.Failures == 0 || served(s) != id {
-				t.Errorf("stats %+v, version %q", got, served(s))
-			}
+			got := s.Stats()
+			check.That(t, got.Failures != 0 && served(s) == id, "stats %+v, version %q", got, served(s))
 			wantMark(t, s, "one", term(1)) // from the cache
 			o.end(t, r)
 			waitFor(t, 20*time.Second, "recovery", func() bool {

@@ -19,8 +19,7 @@ import (
 // panicsCounted returns the value of the only series of registry.
 func panicsCounted(t *testing.T, registry *prometheus.Registry) float64 {
 	t.Helper()
-	families, err := registry.Gather()
-	check.OK(t, err)
+	families := check.Got(registry.Gather())(t)
 	sum := 0.0
 	for _, family := range families {
 		for _, series := range family.GetMetric() {
@@ -30,8 +29,6 @@ func panicsCounted(t *testing.T, registry *prometheus.Registry) float64 {
 	return sum
 }
 
-// TestPanicWhileVersionsAreFollowedIsSurvived panics in the goroutine of a file
-// and in that of Redis. Both go on.
 func TestPanicWhileVersionsAreFollowedIsSurvived(t *testing.T) {
 	t.Parallel()
 	r, a, _ := setup(t)
@@ -62,9 +59,8 @@ func TestPanicWhileVersionsAreFollowedIsSurvived(t *testing.T) {
 			wantMark(t, s, "one", term(1))
 			s.stop()
 			s.done.Wait()
-			if text := log.String(); !strings.Contains(text, `"following versions"`) || strings.Contains(text, "mistake") {
-				t.Errorf("logged %s", text)
-			}
+			text := log.String()
+			check.That(t, strings.Contains(text, `"following versions"`) && !strings.Contains(text, "mistake"), "logged %s", text)
 		})
 	}
 }

@@ -23,8 +23,7 @@ func pushMany(t *testing.T, a *Admin, n int) []string {
 
 func listed(t *testing.T, a *Admin) []string {
 	t.Helper()
-	versions, err := a.Versions(t.Context(), "main")
-	check.OK(t, err)
+	versions := check.Got(a.Versions(t.Context(), "main"))(t)
 	var ids []string
 	for _, v := range versions {
 		ids = append(ids, v.ID)
@@ -39,16 +38,13 @@ func TestPruneRemovesNothingWhileTheActiveVersionIsDamaged(t *testing.T) {
 	key := rowsKey("main", ids[2])
 	repair := wholeHash(t, c, key)
 	check.OK(t, c.HDel(t.Context(), key, term(0)).Err())
-	if _, err := a.Prune(t.Context(), "main", 1); !errors.Is(err, ErrMissingRows) || !strings.Contains(err.Error(), ids[2]) {
-		t.Errorf("got %v", err)
-	}
-	if got := listed(t, a); len(got) != 3 {
-		t.Errorf("versions %v, want all three", got)
-	}
+	_, err := a.Prune(t.Context(), "main", 1)
+	check.That(t, errors.Is(err, ErrMissingRows) && strings.Contains(err.Error(), ids[2]), "got %v", err)
+	got := listed(t, a)
+	check.That(t, len(got) == 3, "versions %v, want all three", got)
 	repair()
-	if p, err := a.Prune(t.Context(), "main", 1); err != nil || len(p) != 2 {
-		t.Errorf("after the repair: %v, %v", p, err)
-	}
+	p, err := a.Prune(t.Context(), "main", 1)
+	check.That(t, err == nil && len(p) == 2, "after the repair: %v, %v", p, err)
 }
 
 func TestPruneKeepsTheNewestAndTheActive(t *testing.T) {
@@ -69,11 +65,9 @@ func TestPruneKeepsTheNewestAndTheActive(t *testing.T) {
 			if tt.active >= 0 {
 				check.OK(t, a.Activate(t.Context(), "main", ids[tt.active]))
 			}
-			other, err := a.Push(t.Context(), "other", newMatrix(t, "one", 1), "", nil)
-			check.OK(t, err)
+			other := check.Got(a.Push(t.Context(), "other", newMatrix(t, "one", 1), "", nil))(t)
 			before := s.keys(t)
-			pruned, err := a.Prune(t.Context(), "main", tt.keep)
-			check.OK(t, err)
+			pruned := check.Got(a.Prune(t.Context(), "main", tt.keep))(t)
 			var kept, gone []string
 			for i, id := range slices.Backward(ids) {
 				if slices.Contains(tt.kept, i) {
@@ -83,19 +77,16 @@ func TestPruneKeepsTheNewestAndTheActive(t *testing.T) {
 				}
 			}
 			check.Equal(t, [][]string{kept, gone}, [][]string{listed(t, a), pruned})
-			if after := s.keys(t); len(after) != len(before) {
-				t.Errorf("keys %q, want all of %q for the time of grace", after, before)
-			}
+			after := s.keys(t)
+			check.That(t, len(after) == len(before), "keys %q, want all of %q for the time of grace", after, before)
 			for _, key := range before {
 				ttl := c.PTTL(t.Context(), key).Val()
 				_, id, _ := strings.Cut(strings.TrimPrefix(key, "akin:{main}:"), ":")
-				if expires := slices.Contains(gone, id); expires != (ttl > 0) || ttl > graceFor {
-					t.Errorf("%s expires in %v", key, ttl)
-				}
+				expires := slices.Contains(gone, id)
+				check.That(t, expires == (ttl > 0) && ttl <= graceFor, "%s expires in %v", key, ttl)
 			}
-			if _, err := a.Prune(t.Context(), "other", 1); err != nil || !slices.Contains(s.keys(t), rowsKey("other", other.ID)) {
-				t.Errorf("the only version of another matrix: %v", err)
-			}
+			_, err := a.Prune(t.Context(), "other", 1)
+			check.That(t, err == nil && slices.Contains(s.keys(t), rowsKey("other", other.ID)), "the only version of another matrix: %v", err)
 		})
 	}
 }
@@ -107,13 +98,9 @@ func TestPrunedVersionServesThoseWhoHoldItAndNobodyElse(t *testing.T) {
 	awaitServed(t, store, one)
 	pinned := store.Pin().For("i", "f")
 	two := publish(t, a, "two", 10)
-	if _, err := a.Prune(t.Context(), "main", 1); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, check.ErrOf(a.Prune(t.Context(), "main", 1)))
 	rows, err := rowsOfVersion(t, pinned, term(3))
-	if err != nil || markOf(rows[0]) != "one" {
-		t.Errorf("a request that began before: %v, %v", rows, err)
-	}
+	check.That(t, err == nil && markOf(rows[0]) == "one", "a request that began before: %v, %v", rows, err)
 	check.Error(t, ErrUnknownVersion, a.Activate(t.Context(), "main", one))
 	if back, err := a.Rollback(t.Context(), "main"); !errors.Is(err, ErrNoHistory) || c.Exists(t.Context(), historyKey("main")).Val() != 0 {
 		t.Errorf("rolled back to %s, %v; or the history still has it", back, err)
@@ -126,9 +113,7 @@ func TestActiveVersionIsNotPrunedEvenUnlisted(t *testing.T) {
 	id := publish(t, a, "one", 10)
 	check.OK(t, c.ZRem(t.Context(), versionsKey("main"), id).Err())
 	pruned, err := a.Prune(t.Context(), "main", 1)
-	if err != nil || pruned != nil {
-		t.Errorf("pruned %q, %v", pruned, err)
-	}
+	check.That(t, err == nil && pruned == nil, "pruned %q, %v", pruned, err)
 	check.Equal(t, -1, c.PTTL(t.Context(), rowsKey("main", id)).Val())
 }
 

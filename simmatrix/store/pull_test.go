@@ -22,16 +22,13 @@ func TestPullReturnsWhatWasPushed(t *testing.T) {
 			})
 		}
 	}
-	origins, err := simmatrix.New(simmatrix.Meta{Source: "two", Origins: []string{"a", "b"}, Params: map[string]string{"k": "v"}}, uneven)
-	check.OK(t, err)
+	origins := check.Got(simmatrix.New(simmatrix.Meta{Source: "two", Origins: []string{"a", "b"}, Params: map[string]string{"k": "v"}}, uneven))(t)
 	for name, m := range map[string]*simmatrix.Matrix{"few": newMatrix(t, "one", 3), "many": newMatrix(t, "one", many), "uneven": origins} {
 		id, newer := publishMatrix(t, a, m), pushed(t, a, newMatrix(t, "newer", 2))
 		for version, want := range map[string]string{"": m.Checksum(), id: m.Checksum(), newer.ID: newer.Checksum} {
 			last := 0
 			got, gotVersion, err := a.Pull(t.Context(), "main", version, func(stage string, done, total int) {
-				if stage != "pull" || done < last || done > total {
-					t.Errorf("%s: progress %s %d of %d after %d", name, stage, done, total, last)
-				}
+				check.That(t, stage == "pull" && done >= last && done <= total, "%s: progress %s %d of %d after %d", name, stage, done, total, last)
 				last = done
 			})
 			if err != nil || got.Checksum() != want || gotVersion.Checksum != want || last != got.Len() {
@@ -43,12 +40,10 @@ func TestPullReturnsWhatWasPushed(t *testing.T) {
 
 func TestPullRefusesWhatIsNotWhatWasPushed(t *testing.T) {
 	_, a, c := setup(t)
-	if _, _, err := a.Pull(t.Context(), "main", "", nil); !errors.Is(err, ErrNoVersion) {
-		t.Errorf("nothing active: %v", err)
-	}
+	_, _, err := a.Pull(t.Context(), "main", "", nil)
+	check.Error(t, ErrNoVersion, err, "nothing active")
 	good := publish(t, a, "one", 50)
-	changed, err := simmatrix.PackRow(3, []simmatrix.Neighbor{{Term: "one", Similarity: 0.25, DocFreq: 7}})
-	check.OK(t, err)
+	changed := check.Got(simmatrix.PackRow(3, []simmatrix.Neighbor{{Term: "one", Similarity: 0.25, DocFreq: 7}}))(t)
 	set := func(value func(rows string) string) func(_, rows string) error {
 		return func(_, rows string) error { return c.HSet(t.Context(), rows, term(3), value(rows)).Err() }
 	}
@@ -77,16 +72,13 @@ func TestPullRefusesWhatIsNotWhatWasPushed(t *testing.T) {
 	} {
 		v := pushed(t, a, newMatrix(t, "one", 50))
 		check.OK(t, tt.spoil(metaKey("main", v.ID), rowsKey("main", v.ID)))
-		if m, _, err := a.Pull(t.Context(), "main", v.ID, nil); !errors.Is(err, tt.want) || m != nil {
-			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
-		}
+		m, _, err := a.Pull(t.Context(), "main", v.ID, nil)
+		check.That(t, errors.Is(err, tt.want) && m == nil, "%s: %v, want %v", tt.name, err, tt.want)
 	}
-	if _, _, err := a.Pull(t.Context(), "main", "20200101", nil); !errors.Is(err, ErrUnknownVersion) {
-		t.Errorf("an unknown version: %v", err)
-	}
-	if _, v, err := a.Pull(t.Context(), "main", "", nil); err != nil || v.ID != good {
-		t.Errorf("the good one: %v", err)
-	}
+	_, _, err = a.Pull(t.Context(), "main", "20200101", nil)
+	check.Error(t, ErrUnknownVersion, err, "an unknown version")
+	_, v, err := a.Pull(t.Context(), "main", "", nil)
+	check.That(t, err == nil && v.ID == good, "the good one: %v", err)
 }
 
 func TestPullThatIsDisturbedInTheMiddleReturnsNoMatrix(t *testing.T) {
@@ -107,13 +99,10 @@ func TestPullThatIsDisturbedInTheMiddleReturnsNoMatrix(t *testing.T) {
 				tt.disturb(cancel)
 			}
 		})
-		if !errors.Is(err, tt.want) || m != nil {
-			t.Errorf("%s: error %v", tt.name, err)
-		}
+		check.That(t, errors.Is(err, tt.want) && m == nil, "%s: error %v", tt.name, err)
 	}
 }
 
-// TestPullReadsInPages bounds one answer of Redis.
 func TestPullReadsInPages(t *testing.T) {
 	t.Parallel()
 	_, a, _ := setup(t)
@@ -126,11 +115,7 @@ func TestPullReadsInPages(t *testing.T) {
 	})
 	check.OK(t, err)
 	for i, n := range pages {
-		if n > 2*maxPage || (i == 0 && n > 4*firstPage) {
-			t.Errorf("page %d has %d rows", i, n)
-		}
+		check.That(t, n <= 2*maxPage && (i != 0 || n <= 4*firstPage), "page %d has %d rows", i, n)
 	}
-	if len(pages) < many/(2*maxPage) || len(pages) > many/100 {
-		t.Errorf("%d pages for %d rows", len(pages), many)
-	}
+	check.That(t, len(pages) >= many/(2*maxPage) && len(pages) <= many/100, "%d pages for %d rows", len(pages), many)
 }

@@ -23,15 +23,13 @@ import (
 func TestPushWritesTheDocumentedKeys(t *testing.T) {
 	s, a, _ := setup(t)
 	m := newMatrix(t, "one", 500)
-	v, err := a.Push(t.Context(), "main", m, "käthe@host", nil)
-	check.OK(t, err)
+	v := check.Got(a.Push(t.Context(), "main", m, "käthe@host", nil))(t)
 	keys := s.keys(t)
 	slices.Sort(keys)
 	want := []string{"akin:{main}:forms:" + v.ID, "akin:{main}:meta:" + v.ID, "akin:{main}:rows:" + v.ID, "akin:{main}:versions", "akin:{main}:words:" + v.ID}
 	check.Equal(t, want, keys)
 	checkComplete(t, s, v, m)
-	got, err := a.Versions(t.Context(), "main")
-	check.OK(t, err)
+	got := check.Got(a.Versions(t.Context(), "main"))(t)
 	check.Equal(t, []Version{v}, got)
 	if v.Checksum != m.Checksum() || !cmp.Equal(v.Meta, m.Meta()) || v.By != "käthe@host" {
 		t.Errorf("pushed %+v, want checksum %s and %+v", v, m.Checksum(), m.Meta())
@@ -40,8 +38,7 @@ func TestPushWritesTheDocumentedKeys(t *testing.T) {
 
 func TestPushRefusesBeforeRedisIsAsked(t *testing.T) {
 	a := adminAt(t, Redis{URL: "unix:///nonexistent/redis.sock"}) // asking it would be another error
-	empty, err := simmatrix.New(simmatrix.Meta{}, nil)
-	check.OK(t, err)
+	empty := check.Got(simmatrix.New(simmatrix.Meta{}, nil))(t)
 	long := make([]simmatrix.TermRow, 40) // 39 neighbors of 32,000 bytes in the first row
 	for i := range long {
 		long[i].Term = fmt.Sprintf("%05d", i) + strings.Repeat("x", 32_000)
@@ -49,8 +46,7 @@ func TestPushRefusesBeforeRedisIsAsked(t *testing.T) {
 			long[0].Neighbors = append(long[0].Neighbors, simmatrix.Neighbor{Term: long[i].Term, Similarity: 1})
 		}
 	}
-	wide, err := simmatrix.New(simmatrix.Meta{}, long)
-	check.OK(t, err)
+	wide := check.Got(simmatrix.New(simmatrix.Meta{}, long))(t)
 	one := newMatrix(t, "one", 1)
 	for _, tt := range []struct {
 		what, name, by string
@@ -68,9 +64,8 @@ func TestPushRefusesBeforeRedisIsAsked(t *testing.T) {
 		check.Error(t, tt.want, check.ErrOf(a.Push(t.Context(), tt.name, tt.m, tt.by, nil)), tt.what)
 	}
 	start := time.Now()
-	if _, err := a.Push(t.Context(), "main", one, "", nil); err == nil || time.Since(start) > patience/2 {
-		t.Errorf("a good one without Redis: %v after %v", err, time.Since(start))
-	}
+	_, err := a.Push(t.Context(), "main", one, "", nil)
+	check.That(t, err != nil && time.Since(start) <= patience/2, "a good one without Redis: %v after %v", err, time.Since(start))
 }
 
 // during returns a progress that calls f once, after the first batch.
@@ -102,17 +97,12 @@ func TestUnfinishedVersionExpiresAndIsNotListedOrActivated(t *testing.T) {
 		called = true
 		for _, key := range s.keys(t) {
 			ttl := c.PTTL(t.Context(), key).Val()
-			if ttl < unfinishedFor-time.Minute || ttl > unfinishedFor {
-				t.Errorf("%s expires in %v, want about %v", key, ttl, unfinishedFor)
-			}
-			if _, id, ok := strings.Cut(key, "rows:"); ok && !errors.Is(a.Activate(t.Context(), "main", id), ErrUnknownVersion) {
-				t.Errorf("%s was activated", id)
-			}
+			check.That(t, ttl >= unfinishedFor-time.Minute && ttl <= unfinishedFor, "%s expires in %v, want about %v", key, ttl, unfinishedFor)
+			_, id, ok := strings.Cut(key, "rows:")
+			check.That(t, !ok || errors.Is(a.Activate(t.Context(), "main", id), ErrUnknownVersion), "%s was activated", id)
 		}
 		versions, err := a.Versions(t.Context(), "main")
-		if err != nil || len(versions) != 0 {
-			t.Errorf("versions %+v, %v", versions, err)
-		}
+		check.That(t, err == nil && len(versions) == 0, "versions %+v, %v", versions, err)
 	}))
 	if err != nil || !called {
 		t.Fatal(err, called)
@@ -161,14 +151,10 @@ func TestPushThatEndsEarlyLeavesRedisAsItWas(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			_, err := a.Push(ctx, "main", newMatrix(t, "new", many), "", inRounds(func(string) { tt.spoil(t, s, cancel) }))
-			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
-				t.Fatalf("error %v", err)
-			}
+			check.Must(t, errors.Is(err, tt.want) && strings.Contains(err.Error(), tt.says), "error %v", err)
 			check.Equal(t, before, dump(t, s))
 			got, rows, err := a.Rows(t.Context(), "main", "", []string{term(3)})
-			if err != nil || got != id || markOf(rows[0]) != "old" {
-				t.Errorf("active is %s, row %v, %v; want %s", got, markOf(rows[0]), err, id)
-			}
+			check.That(t, err == nil && got == id && markOf(rows[0]) == "old", "active is %s, row %v, %v; want %s", got, markOf(rows[0]), err, id)
 		})
 	}
 }
@@ -187,15 +173,12 @@ func TestWhatIsLostOnTheWayIsSentAgain(t *testing.T) {
 			s, a, _ := setup(t)
 			m := newMatrix(t, "one", many)
 			var stages []string
-			v, err := a.Push(t.Context(), "main", m, "", inRounds(func(stage string) {
+			v := check.Got(a.Push(t.Context(), "main", m, "", inRounds(func(stage string) {
 				if stages = append(stages, stage); len(stages) == 1 {
 					spoil(t, s)
 				}
-			}))
-			check.OK(t, err)
-			if want := []string{"push", "push again"}; !slices.Equal(stages, want) {
-				t.Errorf("stages %q, want %q", stages, want)
-			}
+			})))(t)
+			check.Equal(t, []string{"push", "push again"}, stages, "stages")
 			checkComplete(t, s, v, m)
 		})
 	}
@@ -212,14 +195,11 @@ func checkComplete(t *testing.T, s *server, v Version, m *simmatrix.Matrix) {
 	check.Equal(t, v.ID, fields[completeField])
 	delete(fields, completeField)
 	check.Equal(t, maps.Collect(m.Forms()), c.HGetAll(t.Context(), formsKey("main", v.ID)).Val())
-	if len(fields) != m.Len()+v.chunks() {
-		t.Errorf("%d rows, want %d", len(fields), m.Len())
-	}
+	check.That(t, len(fields) == m.Len()+v.chunks(), "%d rows, want %d", len(fields), m.Len())
 	var codec simmatrix.RowCodec
 	for term, row := range m.Rows() {
-		if got, err := openRow(&codec, term, fields[term]); err != nil || got != row {
-			t.Fatalf("row of %s is %q, %v; want %q", term, got.Packed(), err, row.Packed())
-		}
+		got, err := openRow(&codec, term, fields[term])
+		check.Must(t, err == nil && got == row, "row of %s is %q, %v; want %q", term, got.Packed(), err, row.Packed())
 	}
 }
 
@@ -253,8 +233,7 @@ func TestPushGoesOnWhenRedisComesBack(t *testing.T) {
 	t.Parallel()
 	s, a, _ := setup(t, "--appendonly", "yes", "--appendfsync", "always") // to survive the kill
 	m := newMatrix(t, "one", many)
-	v, err := a.Push(t.Context(), "main", m, "", during(func() { s.kill(); s.start(t) }))
-	check.OK(t, err)
+	v := check.Got(a.Push(t.Context(), "main", m, "", during(func() { s.kill(); s.start(t) })))(t)
 	checkComplete(t, s, v, m)
 }
 
@@ -280,15 +259,12 @@ func TestPushThatIsCutOffLeavesNothingForEver(t *testing.T) {
 		s := startRedis(t)
 		a := adminAt(t, Redis{URL: "redis://" + cutOff(t, s, cut.before, cut.nth)})
 		a.patience = 0
-		if _, err := a.Push(t.Context(), "main", m, "", nil); err == nil {
-			t.Errorf("before %s %d: no error", cut.before, cut.nth)
-		}
+		check.That(t, check.ErrOf(a.Push(t.Context(), "main", m, "", nil)) != nil, "before %s %d: no error", cut.before, cut.nth)
 		keys := s.keys(t)
 		check.Equal(t, cut.keys, len(keys), cut.before, cut.nth, keys)
 		for _, key := range keys {
-			if ttl := s.client(t).PTTL(t.Context(), key).Val(); ttl < 0 || ttl > unfinishedFor {
-				t.Errorf("before %s %d: %s expires in %v", cut.before, cut.nth, key, ttl)
-			}
+			ttl := s.client(t).PTTL(t.Context(), key).Val()
+			check.That(t, ttl >= 0 && ttl <= unfinishedFor, "before %s %d: %s expires in %v", cut.before, cut.nth, key, ttl)
 		}
 	}
 }
@@ -297,8 +273,7 @@ func TestPushThatIsCutOffLeavesNothingForEver(t *testing.T) {
 // first one before the name of a command comes for the nth time.
 func cutOff(t *testing.T, s *server, before string, nth int) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check.OK(t, err)
+	l := check.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for first := true; ; first = false {
@@ -341,16 +316,14 @@ func TestTwoPushesAtOnceDoNotMix(t *testing.T) {
 	for i, m := range matrices {
 		done.Go(func() {
 			var err error
-			if versions[i], err = a.Push(t.Context(), "main", m, "", nil); err != nil {
-				t.Error(err)
-			}
+			versions[i], err = a.Push(t.Context(), "main", m, "", nil)
+			check.OK(t, err)
 		})
 	}
 	done.Wait()
 	for i, m := range matrices {
 		checkComplete(t, s, versions[i], m)
 	}
-	if listed, err := a.Versions(t.Context(), "main"); err != nil || len(listed) != len(versions) {
-		t.Errorf("versions %+v, %v", listed, err)
-	}
+	listed, err := a.Versions(t.Context(), "main")
+	check.That(t, err == nil && len(listed) == len(versions), "versions %+v, %v", listed, err)
 }

@@ -42,8 +42,7 @@ func newAuthority(tb testing.TB) *authority {
 // where there is none yet.
 func (a *authority) sign(tb testing.TB, name string, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	tb.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check.OK(tb, err)
+	key := check.Got(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(tb)
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
 	template.Subject = pkix.Name{CommonName: name}
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
@@ -51,12 +50,9 @@ func (a *authority) sign(tb testing.TB, name string, template *x509.Certificate)
 	if parent == nil {
 		parent, signer = template, key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	check.OK(tb, err)
-	cert, err := x509.ParseCertificate(der)
-	check.OK(tb, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	check.OK(tb, err)
+	der := check.Got(x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer))(tb)
+	cert := check.Got(x509.ParseCertificate(der))(tb)
+	private := check.Got(x509.MarshalPKCS8PrivateKey(key))(tb)
 	for suffix, block := range map[string]*pem.Block{
 		".crt": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: private},
 	} {
@@ -84,11 +80,8 @@ func (a *authority) serverArgs(tb testing.TB) []string {
 // client returns what a client that has all certificates trusts and shows.
 func (a *authority) client(tb testing.TB) *tls.Config {
 	tb.Helper()
-	a.sign(tb, "client", &x509.Certificate{
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
-	shown, err := tls.LoadX509KeyPair(a.file("client.crt"), a.file("client.key"))
-	check.OK(tb, err)
+	a.sign(tb, "client", &x509.Certificate{KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	shown := check.Got(tls.LoadX509KeyPair(a.file("client.crt"), a.file("client.key")))(tb)
 	c := &tls.Config{RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{shown}}
 	c.RootCAs.AddCert(a.cert)
 	return c
@@ -150,8 +143,7 @@ func TestSentinelAndClusterOverTLS(t *testing.T) {
 // of proxies and pushers. Those that only a cluster needs have cluster.
 func documentedRights(t *testing.T, cluster bool) [][]any {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/config.md")
-	check.OK(t, err)
+	text := check.Got(os.ReadFile("../../docs/config.md"))(t)
 	var commands [][]any
 	for _, line := range regexp.MustCompile(`(?m)^    ACL SETUSER .*$`).FindAllString(string(text), -1) {
 		var command []any
@@ -162,14 +154,10 @@ func documentedRights(t *testing.T, cluster bool) [][]any {
 			commands = append(commands, command)
 		}
 	}
-	if len(commands) == 0 {
-		t.Fatal("docs/config.md has none")
-	}
+	check.Must(t, len(commands) != 0, "docs/config.md has none")
 	return commands
 }
 
-// TestDocumentedRightsAreEnoughAndNotMore does everything there is to do with
-// the users of docs/config.md, and what they may not.
 func TestDocumentedRightsAreEnoughAndNotMore(t *testing.T) {
 	t.Parallel()
 	single := startOnPort(t)
@@ -194,22 +182,17 @@ func TestDocumentedRightsAreEnoughAndNotMore(t *testing.T) {
 			awaitProblem(t, s, nil)
 			wantMark(t, s, "two", term(1))
 			reader := adminAt(t, proxy)
-			if forms, err := reader.AllForms(t.Context(), "main", served(s)); err != nil || len(forms) == 0 {
-				t.Errorf("forms %v, %v", forms, err)
-			}
+			forms, err := reader.AllForms(t.Context(), "main", served(s))
+			check.That(t, err == nil && len(forms) != 0, "forms %v, %v", forms, err)
 			check.Message(t, "NOPERM", check.ErrOf(reader.Push(t.Context(), "main", newMatrix(t, "x", 1), "", nil)))
-			if err := reader.Activate(t.Context(), "main", served(s)); !redis.HasErrorPrefix(err, "NOPERM") {
-				t.Errorf("a proxy activates: %v", err)
-			}
-			if _, err := adminAt(t, Redis{URL: tt.url("akin-proxy:wrong")}).Versions(t.Context(), "main"); err == nil {
-				t.Error("a wrong password")
-			}
+			err = reader.Activate(t.Context(), "main", served(s))
+			check.That(t, redis.HasErrorPrefix(err, "NOPERM"), "a proxy activates: %v", err)
+			_, err = adminAt(t, Redis{URL: tt.url("akin-proxy:wrong")}).Versions(t.Context(), "main")
+			check.That(t, err != nil, "a wrong password")
 			for user, allowed := range map[string]bool{"akin-push": true, "akin-proxy": false} {
 				got := tt.s.client(t).Do(t.Context(), "acl", "dryrun", user, "set", "akin:{main}:active", "x").Val() == "OK"
 				other := tt.s.client(t).Do(t.Context(), "acl", "dryrun", user, "get", "other").Val() == "OK"
-				if got != allowed || other {
-					t.Errorf("%s: writes akin's keys %v, reads others %v", user, got, other)
-				}
+				check.That(t, got == allowed && !other, "%s: writes akin's keys %v, reads others %v", user, got, other)
 			}
 		})
 	}
@@ -237,8 +220,7 @@ func TestMissingRightIsReported(t *testing.T) {
 func useEverything(t *testing.T, a *Admin, name string) (active string) {
 	t.Helper()
 	for _, mark := range []string{"one", "two", "three"} {
-		v, err := a.Push(t.Context(), name, newMatrix(t, mark, 3000), "me", nil)
-		check.OK(t, err)
+		v := check.Got(a.Push(t.Context(), name, newMatrix(t, mark, 3000), "me", nil))(t)
 		check.OK(t, a.Activate(t.Context(), name, v.ID))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -249,9 +231,7 @@ func useEverything(t *testing.T, a *Admin, name string) (active string) {
 	active, err := a.Rollback(t.Context(), name)
 	check.OK(t, err)
 	pruned, err := a.Prune(t.Context(), name, 1)
-	if err != nil || len(pruned) != 1 {
-		t.Errorf("pruned %+v, %v", pruned, err)
-	}
+	check.That(t, err == nil && len(pruned) == 1, "pruned %+v, %v", pruned, err)
 	if versions, err := a.Versions(t.Context(), name); err != nil || len(versions) != 2 || !versions[1].Active || versions[1].ID != active {
 		t.Errorf("versions %+v, %v", versions, err)
 	}
@@ -259,8 +239,6 @@ func useEverything(t *testing.T, a *Admin, name string) (active string) {
 		t.Errorf("rows %v, %v", rows, err)
 	}
 	m, v, err := a.Pull(t.Context(), name, "", nil)
-	if err != nil || v.ID != active || m.Checksum() != newMatrix(t, "two", 3000).Checksum() || v.By != "me" {
-		t.Errorf("pulled %+v, %v", v, err)
-	}
+	check.That(t, err == nil && v.ID == active && m.Checksum() == newMatrix(t, "two", 3000).Checksum() && v.By == "me", "pulled %+v, %v", v, err)
 	return active
 }

@@ -92,38 +92,39 @@ func checkFailover(t *testing.T, at Redis, master *server, fail func()) {
 	check.OK(t, a.Activate(t.Context(), "main", v.ID))
 	awaitServed(t, s, v.ID)
 	waitFor(t, 20*time.Second, "rows of both versions", func() bool { return searches.count(one) > 0 && searches.count(v.ID) > 0 })
-	if searches.stop(); searches.longest > 20*shortTimeout {
-		t.Errorf("a look-up took %v", searches.longest)
-	}
+	searches.stop()
+	check.That(t, searches.longest <= 20*shortTimeout, "a look-up took %v", searches.longest)
 	got, _, err := a.Pull(t.Context(), "main", "", nil) // every row
-	if err != nil || got.Checksum() != two.Checksum() {
-		t.Errorf("pull: %v", err)
-	}
+	check.That(t, err == nil && got.Checksum() == two.Checksum(), "pull: %v", err)
 	if back, err := a.Rollback(t.Context(), "main"); err != nil || back != one {
 		t.Errorf("back at %s, %v; want %s", back, err, one)
 	}
 }
 
-func TestSentinelFailoverInTheMiddleOfAPushAndOfSearches(t *testing.T) {
-	t.Parallel()
-	p := startPair(t)
-	checkFailover(t, p.at(t), p.master, p.master.kill)
-	if role := p.replica.client(t).Do(t.Context(), "role").Val(); fmt.Sprint(role.([]any)[0]) != "master" {
-		t.Errorf("the replica is %v", role)
-	}
-}
-
-// TestMasterThatBecomesAReplicaIsLeft: both are well, and Sentinel changes
-// their roles.
-func TestMasterThatBecomesAReplicaIsLeft(t *testing.T) {
-	t.Parallel()
-	p := startPair(t)
-	checkFailover(t, p.at(t), p.master, func() {
-		check.OK(t, p.sentinel.client(t).Do(t.Context(), "sentinel", "failover", "main").Err())
-		// Until then the old master takes writes that it is going to lose.
-		waitFor(t, 20*time.Second, "the master to be a replica", func() bool {
-			return strings.Contains(p.master.client(t).Info(t.Context(), "replication").Val(), "role:slave")
+func TestFailoverInTheMiddleOfAPushAndOfSearches(t *testing.T) {
+	t.Run("the master dies", func(t *testing.T) {
+		t.Parallel()
+		p := startPair(t)
+		checkFailover(t, p.at(t), p.master, p.master.kill)
+	})
+	t.Run("Sentinel changes the roles", func(t *testing.T) {
+		t.Parallel()
+		p := startPair(t)
+		checkFailover(t, p.at(t), p.master, func() {
+			check.OK(t, p.sentinel.client(t).Do(t.Context(), "sentinel", "failover", "main").Err())
+			// Until then the old master takes writes that it is going to lose.
+			waitFor(t, 20*time.Second, "the master to be a replica", func() bool {
+				return strings.Contains(p.master.client(t).Info(t.Context(), "replication").Val(), "role:slave")
+			})
 		})
+	})
+	t.Run("a node of a cluster dies", func(t *testing.T) {
+		t.Parallel()
+		c := startCluster(t)
+		slot := check.Got(c[0].client(t).ClusterKeySlot(t.Context(), versionsKey("main")).Result())(t)
+		master := c[int(slot)*len(c)/slots]
+		c.replicate(t, master)
+		checkFailover(t, c.at(t), master, master.kill)
 	})
 }
 
@@ -148,14 +149,11 @@ func TestSentinelErrorsSayWhatIsWrong(t *testing.T) {
 		"a wrong password": {"redis+sentinel://" + locked.addr() + "/main?sentinel_password=hunter23", "WRONGPASS"},
 	} {
 		_, err := adminAt(t, Redis{URL: tt.url}).Versions(t.Context(), "main")
-		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: %v, want %q", name, err, tt.want)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), tt.want) && !strings.Contains(err.Error(), "hunter2"), "%s: %v, want %q", name, err, tt.want)
 	}
 	for _, options := range []string{"sentinel_password=hunter2", "sentinel_username=asker&sentinel_password=hunter2"} {
 		a := adminAt(t, Redis{URL: "redis+sentinel://" + locked.addr() + "/main?" + options})
-		if _, err := a.Versions(t.Context(), "main"); err != nil {
-			t.Errorf("%s: %v", options, err)
-		}
+		_, err := a.Versions(t.Context(), "main")
+		check.That(t, err == nil, "%s: %v", options, err)
 	}
 }

@@ -79,10 +79,8 @@ func newServer(tb testing.TB, args ...string) *server {
 	}
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
-		const hint = "needs redis-server in PATH"
-		if os.Getenv("AKIN_TEST") == "all" {
-			tb.Fatal(hint)
-		}
+		const hint = "no redis-server in PATH: install it (apt-get install redis-server, brew install redis)"
+		check.Must(tb, os.Getenv("AKIN_TEST") != "all", "%v", hint)
 		tb.Skip(hint)
 	}
 	dir, err := os.MkdirTemp("", "akin") //nolint:usetesting // a socket's name has at most 107 bytes, which tb.TempDir can exceed
@@ -96,9 +94,7 @@ func newServer(tb testing.TB, args ...string) *server {
 
 func freePort(tb testing.TB) string {
 	tb.Helper()
-	port, err := freeport.Pick(tb.Context())
-	check.OK(tb, err)
-	return port
+	return check.Got(freeport.Pick(tb.Context()))(tb)
 }
 
 func (s *server) start(tb testing.TB) {
@@ -147,8 +143,7 @@ func (s *server) admin(tb testing.TB) *Admin { tb.Helper(); return adminAt(tb, s
 // adminAt returns an Admin that is closed with the test.
 func adminAt(tb testing.TB, r Redis) *Admin {
 	tb.Helper()
-	a, err := OpenAdmin(r)
-	check.OK(tb, err)
+	a := check.Got(OpenAdmin(r))(tb)
 	tb.Cleanup(func() { a.Close() })
 	a.frequent = 0 // so that what is looked up is not in the cache yet
 	return a
@@ -157,9 +152,7 @@ func adminAt(tb testing.TB, r Redis) *Admin {
 // keys returns all keys of Redis.
 func (s *server) keys(tb testing.TB) []string {
 	tb.Helper()
-	keys, err := s.client(tb).Keys(tb.Context(), "*").Result()
-	check.OK(tb, err)
-	return keys
+	return check.Got(s.client(tb).Keys(tb.Context(), "*").Result())(tb)
 }
 
 // A frontend is a TCP server before a real Redis that can stop playing Redis.
@@ -174,8 +167,7 @@ type frontend struct {
 
 func startFrontend(tb testing.TB, s *server, garbage []byte) *frontend {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check.OK(tb, err)
+	l := check.Got(net.Listen("tcp", "127.0.0.1:0"))(tb)
 	f := &frontend{listener: l, socket: s.socket, garbage: garbage, conns: make(map[net.Conn]bool)}
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -227,9 +219,7 @@ func (f *frontend) serve(conn net.Conn) {
 func waitFor(tb testing.TB, limit time.Duration, what string, ok func() bool) {
 	tb.Helper()
 	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) { // What is polled has no event.
-		if time.Now().After(end) {
-			tb.Fatalf("waited %v for %s", limit, what)
-		}
+		check.Must(tb, !time.Now().After(end), "waited %v for %s", limit, what)
 	}
 }
 
@@ -248,9 +238,7 @@ func newMatrix(tb testing.TB, mark string, n int) *simmatrix.Matrix {
 		}
 		rows = append(rows, row)
 	}
-	m, err := simmatrix.New(simmatrix.Meta{Source: "test " + mark, Docs: 1000}, rows)
-	check.OK(tb, err)
-	return m
+	return check.Got(simmatrix.New(simmatrix.Meta{Source: "test " + mark, Docs: 1000}, rows))(tb)
 }
 
 // formOf is the form of every third term of newMatrix.
@@ -268,9 +256,7 @@ func markOf(row simmatrix.Row) string {
 // pushed pushes m as the matrix main.
 func pushed(tb testing.TB, a *Admin, m *simmatrix.Matrix) Version {
 	tb.Helper()
-	v, err := a.Push(tb.Context(), "main", m, "", nil)
-	check.OK(tb, err)
-	return v
+	return check.Got(a.Push(tb.Context(), "main", m, "", nil))(tb)
 }
 
 // publish pushes and activates a matrix of newMatrix as main and returns its
@@ -307,12 +293,9 @@ func open(tb testing.TB, o Options) *Store {
 	if o.RedisTimeout == 0 {
 		o.RedisTimeout = 2 * time.Second // the machine may be busy
 	}
-	s, err := Open(tb.Context(), o)
-	check.OK(tb, err)
+	s := check.Got(Open(tb.Context(), o))(tb)
 	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Error(err)
-		}
+		check.OK(tb, s.Close())
 	})
 	return s
 }
@@ -358,9 +341,7 @@ func wantMark(tb testing.TB, s *Store, mark string, terms ...string) {
 func rowsOf(tb testing.TB, s *Store, terms ...string) ([]simmatrix.Row, error) {
 	tb.Helper()
 	r := s.Pin().For("i", "f")
-	if r == nil {
-		tb.Fatal("no version is served")
-	}
+	check.Must(tb, r != nil, "no version is served")
 	return rowsOfVersion(tb, r, terms...)
 }
 

@@ -105,9 +105,8 @@ func TestRowsAmongSomeMatricesAreOfTheFirstBoundThatFits(t *testing.T) {
 		{nil, "logs", "title", "narrow"},
 	} {
 		m, err := s.Pin().Match(tt.index, tt.field, tt.names, func() ([]string, error) { return nil, nil })
-		if got := nameOf(m.Rows); err != nil || got != tt.want {
-			t.Errorf("%v, %s, %s: rows of %q, %v; want %q", tt.names, tt.index, tt.field, got, err, tt.want)
-		}
+		got := nameOf(m.Rows)
+		check.That(t, err == nil && got == tt.want, "%v, %s, %s: rows of %q, %v; want %q", tt.names, tt.index, tt.field, got, err, tt.want)
 	}
 }
 
@@ -151,9 +150,7 @@ func TestBindingMatchesWhatAnExpressionStandsFor(t *testing.T) {
 		if got != tt.want || m.Named != tt.named && got != "" || errors.Is(err, away) != (tt.index == "away") {
 			t.Errorf("%s: index %q, field %q: matrix %q, named %v, %v; want %q, %v", tt.name, tt.index, tt.field, got, m.Named, err, tt.want, tt.named)
 		}
-		if want := map[bool]int{true: 1}[tt.asks]; asked != want {
-			t.Errorf("%s: resolved %d times, want %d", tt.name, asked, want)
-		}
+		check.Equal(t, map[bool]int{true: 1}[tt.asks], asked, tt.name)
 	}
 }
 
@@ -161,28 +158,21 @@ func TestRowsFromMemory(t *testing.T) {
 	m := newMatrix(t, "one", 10)
 	s := open(t, Options{Files: map[string]Loader{"main": InMemory(m)}})
 	rows := s.Pin().For("i", "f")
-	if got, want := rows.Version(), "main@"+m.Checksum()[:16]; got != want {
-		t.Errorf("version %s, want %s", got, want)
-	}
-	if rows.Docs() != 1000 || rows.Checksum() != m.Checksum() {
-		t.Errorf("docs %d, checksum %q; want 1000, %q", rows.Docs(), rows.Checksum(), m.Checksum())
-	}
+	check.Equal(t, "main@"+m.Checksum()[:16], rows.Version(), "version")
+	check.That(t, rows.Docs() == 1000 && rows.Checksum() == m.Checksum(), "docs %d, checksum %q; want 1000, %q", rows.Docs(), rows.Checksum(), m.Checksum())
 	for _, pass := range []string{"cold", "cached"} {
 		got := []simmatrix.Row{m.Row("one"), {}, m.Row("one")} // stale, to be overwritten
 		if err := rows.Rows(t.Context(), []string{term(1), "unknown", term(2)}, got); err != nil {
 			t.Fatal(pass, err)
 		}
-		if got[0] != m.Row(term(1)) || !got[1].IsZero() || got[2] != m.Row(term(2)) {
-			t.Errorf("%s: %+v", pass, got)
-		}
+		check.That(t, got[0] == m.Row(term(1)) && got[1].IsZero() && got[2] == m.Row(term(2)), "%s: %+v", pass, got)
 	}
 	stats := s.Stats()
 	if stats.Cache.Hits != 3 || stats.Cache.Misses != 3 {
 		t.Errorf("%d hits, %d misses; want 3 and 3: unknown terms are cached too", stats.Cache.Hits, stats.Cache.Misses)
 	}
-	if err := rows.Rows(t.Context(), []string{"a"}, nil); err == nil {
-		t.Error("one term and no rows: no error")
-	}
+	err := rows.Rows(t.Context(), []string{"a"}, nil)
+	check.That(t, err != nil, "one term and no rows: no error")
 }
 
 func TestCachedLookUpAllocatesNothing(t *testing.T) {
@@ -190,15 +180,12 @@ func TestCachedLookUpAllocatesNothing(t *testing.T) {
 	terms := []string{term(1), term(2), term(3), "unknown"}
 	rows := make([]simmatrix.Row, len(terms))
 	lookUp := func() {
-		if err := s.Pin().For("i,j-*", "title").Rows(t.Context(), terms, rows); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, s.Pin().For("i,j-*", "title").Rows(t.Context(), terms, rows))
 	}
 	lookUp()
 	// The cache's own upkeep, spread over many reads, is below one.
-	if n := testing.AllocsPerRun(1000, lookUp); n > 0 {
-		t.Errorf("%v allocations", n)
-	}
+	n := testing.AllocsPerRun(1000, lookUp)
+	check.That(t, n <= 0, "%v allocations", n)
 }
 
 func TestBadNewFileKeepsTheOld(t *testing.T) {
@@ -235,9 +222,7 @@ func TestBadNewFileKeepsTheOld(t *testing.T) {
 		m, written, failure = step.m, step.written, step.failure
 		poll(t.Context(), s.report)
 		check.Equal(t, step.reported, states, step.name)
-		if got, want := served(s), step.reported[len(step.reported)-1].Version; got != want {
-			t.Errorf("%s: version %s, want %s", step.name, got, want)
-		}
+		check.Equal(t, step.reported[len(step.reported)-1].Version, served(s), step.name)
 	}
 }
 
@@ -259,22 +244,20 @@ func TestChangedFileIsServedWithoutARestart(t *testing.T) {
 		rows, err := rowsOf(t, s, term(1))
 		return err == nil && markOf(rows[0]) == "two"
 	})
-	if rows, err := rowsOfVersion(t, pinned.For("i", "f"), term(5)); err != nil || markOf(rows[0]) != "one" {
-		t.Errorf("the pinned version gives %q, %v", markOf(rows[0]), err)
-	}
+	rows, err := rowsOfVersion(t, pinned.For("i", "f"), term(5))
+	check.That(t, err == nil && markOf(rows[0]) == "one", "the pinned version gives %q, %v", markOf(rows[0]), err)
 }
 
 func TestCloseEndsEveryGoroutine(t *testing.T) {
 	r, a, _ := setup(t)
 	publish(t, a, "one", 10)
 	openAndClose := func() {
-		s, err := Open(t.Context(), Options{
+		s := check.Got(Open(t.Context(), Options{
 			Bindings:   append(everywhere(), Binding{Name: "file", Indices: []string{"*"}, Fields: []string{"*"}}),
 			Files:      map[string]Loader{"file": InMemory(newMatrix(t, "two", 10))},
 			Redis:      r.at(),
 			CacheBytes: minCacheBytes, RedisTimeout: time.Second,
-		})
-		check.OK(t, err)
+		}))(t)
 		wantMark(t, s, "one", term(1))
 		check.OK(t, s.Close())
 	}

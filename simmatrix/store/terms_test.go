@@ -24,9 +24,8 @@ func TestALostRowIsNoticedWhereTheNumberOfRowsIsRight(t *testing.T) {
 	check.OK(t, c.HSet(t.Context(), key, "foreign", "x").Err())
 	started := open(t, Options{Redis: r.at()})
 	for name, s := range map[string]*Store{"running": running, "started": started} {
-		if rows, err := rowsOf(t, s, term(1), "unknown"); err != nil || served(s) != two {
-			t.Errorf("%s: other terms: %v, %v", name, rows, err)
-		}
+		rows, err := rowsOf(t, s, term(1), "unknown")
+		check.That(t, err == nil && served(s) == two, "%s: other terms: %v, %v", name, rows, err)
 		for _, terms := range [][]string{{term(4321)}, {term(4321)}, {term(1)}} {
 			if _, err := rowsOf(t, s, terms...); !errors.Is(err, ErrMissingRows) && served(s) != one || err != nil && strings.Contains(err.Error(), terms[0]) {
 				t.Errorf("%s: %q of %s: %v", name, terms, served(s), err)
@@ -34,14 +33,11 @@ func TestALostRowIsNoticedWhereTheNumberOfRowsIsRight(t *testing.T) {
 		}
 		awaitServed(t, s, one)
 		wantMark(t, s, "one", term(4321))
-		if n := s.Stats().BadRows; n == 0 {
-			t.Errorf("%s: no bad answer is counted", name)
-		}
+		n := s.Stats().BadRows
+		check.That(t, n != 0, "%s: no bad answer is counted", name)
 	}
 	time.Sleep(3 * followEvery) // Some polls must not take it up, and none has an event.
-	if served(running) != one || served(started) != one {
-		t.Error("taken up again before the repair")
-	}
+	check.That(t, served(running) == one && served(started) == one, "taken up again before the repair")
 	repair()
 	for _, s := range []*Store{running, started} {
 		awaitServed(t, s, two)
@@ -56,13 +52,9 @@ func TestTermSetHasItsTermsAndNoOthers(t *testing.T) {
 		m := newMatrix(t, "one", n-1)
 		v := &Version{ID: "id", Meta: m.Meta()}
 		set := newTermSet(m, v)
-		if want := (n + chunkTerms - 1) / chunkTerms; len(set) != want {
-			t.Errorf("%d terms: %d chunks, want %d", n, len(set), want)
-		}
+		check.Equal(t, (n+chunkTerms-1)/chunkTerms, len(set), n)
 		for i := range n - 1 {
-			if !set.has("id", term(i)) || set.has("id", term(i)+"x") || set.has("di", term(i)) {
-				t.Fatalf("%d terms: wrong about %s", n, term(i))
-			}
+			check.Must(t, set.has("id", term(i)) && !set.has("id", term(i)+"x") && !set.has("di", term(i)), "%d terms: wrong about %s", n, term(i))
 		}
 	}
 	check.Equal(t, 0, (&Version{Meta: simmatrix.Meta{Terms: maxSetTerms + 1}}).chunks())

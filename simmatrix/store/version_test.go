@@ -11,27 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/akin-search/akin/e2e/check"
-	"github.com/akin-search/akin/simmatrix"
 )
-
-func TestVersionSurvivesItsHeader(t *testing.T) {
-	want := Version{
-		ID: "20261121T081300.123456-0a1b2c3d",
-		Meta: simmatrix.Meta{
-			Source: "index help, field body", Params: map[string]string{"top": "200"},
-			Docs: 5, Terms: 3, NonZeros: 4, MaxNeighbors: 2, Symmetric: true, Dominant: true,
-		},
-		Checksum: "abc",
-		Pushed:   time.Date(2026, 11, 21, 8, 13, 0, 123456000, time.UTC),
-		By:       "akin@host",
-		Format:   metaFormat, Frequent: []string{"b", "a"},
-	}
-	text, err := encodeVersion(want)
-	check.OK(t, err)
-	got, err := parseVersion(want.ID, text)
-	check.OK(t, err)
-	check.Equal(t, want, got)
-}
 
 func TestParseVersionRefuses(t *testing.T) {
 	for name, text := range map[string]string{
@@ -48,9 +28,7 @@ func TestParseVersionRefuses(t *testing.T) {
 		"too many terms":    sealHeader(`{"format":4,"terms":2147483648,"checksum":"a"}`),
 		"a negative number": sealHeader(`{"format":4,"terms":-1,"checksum":"a"}`),
 	} {
-		if v, err := parseVersion("id", text); !errors.Is(err, ErrBadVersion) {
-			t.Errorf("%s: %+v, %v", name, v, err)
-		}
+		check.Error(t, ErrBadVersion, check.ErrOf(parseVersion("id", text)), name)
 	}
 }
 
@@ -81,15 +59,10 @@ func TestVersionIDsSortByTimeAndAreUnique(t *testing.T) {
 	for i := range 50 {
 		ids = append(ids, newID(now.Add(time.Duration(i)*time.Microsecond)))
 	}
-	if !slices.IsSorted(ids) {
-		t.Errorf("not in order: %q", ids)
-	}
-	if a, b := newID(now), newID(now); a == b {
-		t.Errorf("two pushes at one time share %s", a)
-	}
-	if err := checkName("version", ids[0]); err != nil {
-		t.Error(err)
-	}
+	check.That(t, slices.IsSorted(ids), "not in order: %q", ids)
+	a, b := newID(now), newID(now)
+	check.That(t, a != b, "two pushes at one time share %s", a)
+	check.OK(t, checkName("version", ids[0]))
 }
 
 func TestCheckName(t *testing.T) {
@@ -99,8 +72,7 @@ func TestCheckName(t *testing.T) {
 		"": false, long + "a": false, "a b": false, "a{b}": false, "a:b": false, "a*": false, "é": false, "a\n": false,
 		"@": false, "[": false, "`": false, // neighbors of the letters in ASCII
 	} {
-		if err := checkName("matrix", name); (err == nil) != ok || (err != nil && !errors.Is(err, ErrName)) {
-			t.Errorf("%q: %v, want ok %v", name, err, ok)
-		}
+		err := checkName("matrix", name)
+		check.That(t, (err == nil) == ok && (err == nil || errors.Is(err, ErrName)), "%q: %v, want ok %v", name, err, ok)
 	}
 }

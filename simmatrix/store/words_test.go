@@ -28,9 +28,7 @@ func wordy(tb testing.TB, n int) *simmatrix.Matrix {
 		}
 		rows = append(rows, simmatrix.TermRow{Term: string(word) + "x", DocFreq: 1})
 	}
-	m, err := simmatrix.New(simmatrix.Meta{Source: "words", Docs: 10}, rows)
-	check.OK(tb, err)
-	return m
+	return check.Got(simmatrix.New(simmatrix.Meta{Source: "words", Docs: 10}, rows))(tb)
 }
 
 func nearest(s *Store, word string) string {
@@ -58,20 +56,17 @@ func TestKnownWordsComeFromRedisAndFromFiles(t *testing.T) {
 	second := publishMatrix(t, a, wordy(t, 1))
 	_, err := a.Prune(t.Context(), "main", 1)
 	check.OK(t, err)
-	if ttl := c.PTTL(t.Context(), wordsKey("main", first)).Val(); ttl <= 0 || ttl > graceFor {
-		t.Errorf("words of a pruned version expire in %v", ttl)
-	}
+	ttl := c.PTTL(t.Context(), wordsKey("main", first)).Val()
+	check.That(t, ttl > 0 && ttl <= graceFor, "words of a pruned version expire in %v", ttl)
 	check.Equal(t, -1, c.PTTL(t.Context(), wordsKey("main", second)).Val())
 }
 
 func TestStateSaysWhyNoWordIsKnown(t *testing.T) {
 	s, a, c := setup(t)
-	noDocFreqsAt, err := simmatrix.New(simmatrix.Meta{}, []simmatrix.TermRow{{Term: "cream"}})
-	check.OK(t, err)
+	noDocFreqsAt := check.Got(simmatrix.New(simmatrix.Meta{}, []simmatrix.TermRow{{Term: "cream"}}))(t)
 	v := pushed(t, a, wordy(t, 1))
 	v.Words = nil // as an earlier program pushed it
-	header, err := encodeVersion(v)
-	check.OK(t, err)
+	header := check.Got(encodeVersion(v))(t)
 	check.OK(t, c.Set(t.Context(), metaKey("main", v.ID), header, 0).Err())
 	check.OK(t, c.Del(t.Context(), wordsKey("main", v.ID)).Err())
 	for _, tt := range []struct {
@@ -119,8 +114,7 @@ func TestRowsGetBackWhatTheWordsOfAnotherVersionTook(t *testing.T) {
 	const all = 1 << 20
 	store := open(t, Options{Redis: s.at(), CacheBytes: all, Words: true})
 	waitFor(t, 5*time.Second, "words", func() bool { return nearest(store, "craem") == "[cream]" })
-	noWords, err := simmatrix.New(simmatrix.Meta{}, []simmatrix.TermRow{{Term: "none"}})
-	check.OK(t, err)
+	noWords := check.Got(simmatrix.New(simmatrix.Meta{}, []simmatrix.TermRow{{Term: "none"}}))(t)
 	awaitServed(t, store, publishMatrix(t, a, noWords))
 	fill(t, store.cache, store.Pin().Of("main").version)
 	waitFor(t, 5*time.Second, "rows in nearly all of the cache", func() bool { return store.cache.kept.Stats().Bytes > all*3/4 })
@@ -129,8 +123,7 @@ func TestRowsGetBackWhatTheWordsOfAnotherVersionTook(t *testing.T) {
 // fill adds rows of 6 MiB to a cache.
 func fill(tb testing.TB, c *rowCache, v *version) {
 	tb.Helper()
-	row, err := simmatrix.PackRow(1, []simmatrix.Neighbor{{Term: strings.Repeat("x", 200), Similarity: 0.5, DocFreq: 1}})
-	check.OK(tb, err)
+	row := check.Got(simmatrix.PackRow(1, []simmatrix.Neighbor{{Term: strings.Repeat("x", 200), Similarity: 0.5, DocFreq: 1}}))(tb)
 	for i := range 16_000 {
 		c.add(v, []string{"t" + strconv.Itoa(i)}, []simmatrix.Row{row})
 	}
@@ -139,9 +132,8 @@ func fill(tb testing.TB, c *rowCache, v *version) {
 func TestWordsOfAVersionThatIsNoLongerActiveAreNotReadOn(t *testing.T) {
 	v := new(version)
 	f := &followed{version: v, words: wordReader{version: v}}
-	if _, err := new(remote).examine(t.Context(), f, redis.NewStringResult("", redis.Nil), answer{}); !errors.Is(err, ErrNoVersion) || f.words.version != nil {
-		t.Errorf("words of %v are read on, error %v", f.words.version, err)
-	}
+	_, err := new(remote).examine(t.Context(), f, redis.NewStringResult("", redis.Nil), answer{})
+	check.That(t, errors.Is(err, ErrNoVersion) && f.words.version == nil, "words of %v are read on, error %v", f.words.version, err)
 }
 
 func TestRowsLeaveRoomForWordsThatAreBeingRead(t *testing.T) {
@@ -170,27 +162,21 @@ func TestChunksOfWordsAreReadAsWritten(t *testing.T) {
 	m := wordy(t, 2*chunkWords)
 	w := wordReader{version: &version{Version: Version{ID: "id", Words: wordsOf(m)}}}
 	chunks := maps.Collect(chunksOfWords("id", m))
-	if len(chunks) != 3 || w.version.Words.chunks() != 3 {
-		t.Fatalf("%d chunks, want %d", len(chunks), w.version.Words.chunks())
-	}
+	check.Must(t, len(chunks) == 3 && w.version.Words.chunks() == 3, "%d chunks, want %d", len(chunks), w.version.Words.chunks())
 	for k := range len(chunks) {
 		check.OK(t, w.open(strconv.Itoa(k), chunks[strconv.Itoa(k)]))
 	}
 	want := slices.DeleteFunc(slices.Collect(m.Terms()), func(term string) bool { return term == "none" || term == "4711" })
-	if diff := cmp.Diff(want, w.terms); diff != "" || w.docFreqs[0] != 7 {
-		t.Errorf("words (-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff(want, w.terms)
+	check.That(t, diff == "" && w.docFreqs[0] == 7, "words (-want +got):\n%s", diff)
 	few := &wordReader{version: &version{Version: Version{ID: "id", Words: &Words{Count: chunkWords + 5}}}}
 	check.OK(t, few.open("0", chunks["0"]))
-	if err := few.open("1", chunks["1"]); err == nil || len(few.terms) > chunkWords+5 {
-		t.Errorf("%d words are read of a version that has %d, error %v", len(few.terms), chunkWords+5, err)
-	}
-	if err := w.open("0", chunks["0"]); err == nil {
-		t.Error("words that are not in order are taken")
-	}
-	if err := (&wordReader{version: w.version}).open("1", chunks["0"]); err == nil {
-		t.Error("a chunk is taken for another")
-	}
+	err := few.open("1", chunks["1"])
+	check.That(t, err != nil && len(few.terms) <= chunkWords+5, "%d words are read of a version that has %d, error %v", len(few.terms), chunkWords+5, err)
+	err = w.open("0", chunks["0"])
+	check.That(t, err != nil, "words that are not in order are taken")
+	err = (&wordReader{version: w.version}).open("1", chunks["0"])
+	check.That(t, err != nil, "a chunk is taken for another")
 }
 
 // FuzzWords reads chunks of which only the checksum is right.

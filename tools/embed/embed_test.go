@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
 
+	wants "github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 )
 
@@ -121,8 +122,7 @@ func newModel(t *testing.T, h http.Handler) *Model {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	client, err := esclient.New(esclient.Options{URL: server.URL})
-	must(t, err)
+	client := wants.Got(esclient.New(esclient.Options{URL: server.URL}))(t)
 	t.Cleanup(func() { client.Close() })
 	return &Model{
 		Client: client, Node: server.URL, Path: "/v1/embeddings", Name: "tiny", Key: "secret-key",
@@ -144,8 +144,7 @@ func newCached(t *testing.T, h http.Handler) *Model {
 // that are refused.
 func vectors(t *testing.T, m *Model, words []string, refused ...string) {
 	t.Helper()
-	got, err := m.Vectors(t.Context(), words, nil)
-	must(t, err)
+	got := wants.Got(m.Vectors(t.Context(), words, nil))(t)
 	for k, word := range words {
 		want := fakeVector(m.Prefix + word)
 		if slices.Contains(refused, word) {
@@ -162,16 +161,7 @@ func wantError(t *testing.T, m *Model, words []string, reasons ...string) {
 	t.Helper()
 	_, err := m.Vectors(t.Context(), words, nil)
 	for _, want := range reasons {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
-	}
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
+		wants.Message(t, want, err)
 	}
 }
 
@@ -201,9 +191,7 @@ func TestEveryWordGetsItsVector(t *testing.T) {
 	m := newModel(t, fake)
 	m.Prefix = "query: "
 	vectors(t, m, numbered(600))
-	if len(fake.sizes) != 4 || fake.header.Get("Authorization") != "Bearer secret-key" {
-		t.Errorf("batches of %v, with %v", fake.sizes, fake.header)
-	}
+	wants.That(t, len(fake.sizes) == 4 && fake.header.Get("Authorization") == "Bearer secret-key", "batches of %v, with %v", fake.sizes, fake.header)
 	done := 0
 	_, err := m.Vectors(t.Context(), numbered(600), func(_ string, now, total int) {
 		if done = now; total != 600 {
@@ -233,9 +221,8 @@ func TestModelsOfClustersAreAskedInTheirOwnWords(t *testing.T) {
 			m := newModel(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				var got any
 				_ = json.NewDecoder(r.Body).Decode(&got)
-				if text, _ := json.Marshal(got); string(text) != tt.asked || r.URL.Path != path || r.Method != http.MethodPost {
-					t.Errorf("%s %s %s", r.Method, r.URL, text)
-				}
+				text, _ := json.Marshal(got)
+				wants.That(t, string(text) == tt.asked && r.URL.Path == path && r.Method == http.MethodPost, "%s %s %s", r.Method, r.URL, text)
 				_, _ = w.Write([]byte(tt.answer))
 			}))
 			m.Path = path
@@ -256,9 +243,7 @@ func TestBatchesBecomeAsSmallAsTheModelTakes(t *testing.T) {
 		return 0
 	}}
 	vectors(t, newModel(t, fake), numbered(100))
-	if slices.Max(fake.sizes) > 32 || slices.Max(fake.sizes) < 16 {
-		t.Errorf("batches of %v", fake.sizes)
-	}
+	wants.That(t, slices.Max(fake.sizes) <= 32 && slices.Max(fake.sizes) >= 16, "batches of %v", fake.sizes)
 }
 
 // Vendors bound the tokens of a call, and refuse some words by themselves.
@@ -273,9 +258,7 @@ func TestWordsThatAreRefusedKeepNoOthersBack(t *testing.T) {
 			return 0
 		}}
 		vectors(t, newModel(t, fake), words, words[bad])
-		if fake.calls > 60 {
-			t.Errorf("%d calls for %d words of which the model refuses one at %d", fake.calls, len(words), bad)
-		}
+		wants.That(t, fake.calls <= 60, "%d calls for %d words of which the model refuses one at %d", fake.calls, len(words), bad)
 	}
 }
 
@@ -289,9 +272,7 @@ func TestSlowModelGetsWhatItCanAnswerInTime(t *testing.T) {
 		{256, 1, 2 * time.Hour},
 		{256, 256, 0},
 	} {
-		if got := inTime(tt.n, tt.took); got != tt.want {
-			t.Errorf("after %d words in %v: %d, want %d", tt.n, tt.took, got, tt.want)
-		}
+		wants.Equal(t, tt.want, inTime(tt.n, tt.took), "after", tt.n, tt.took)
 	}
 }
 
@@ -306,9 +287,7 @@ func TestBatchesThatAreAnsweredTooLateBecomeSmaller(t *testing.T) {
 func TestTheSameVectorForAllWordsEndsTheBuild(t *testing.T) {
 	fake := &fakeModel{spoil: withAll([]float32{1, 2, 3, 4, 5, 6, 7, 8})}
 	wantError(t, newModel(t, fake), numbered(100), "the same vector")
-	if len(fake.sizes) != 1 {
-		t.Errorf("batches of %v", fake.sizes)
-	}
+	wants.Equal(t, 1, len(fake.sizes), "batches of", fake.sizes)
 }
 
 // One word of which a model computes no number costs only that word.
@@ -342,9 +321,8 @@ func TestABatchOfOneVectorIsTakenOnceOthersDiffered(t *testing.T) {
 		}
 		return withAll(make([]float32, 8))(data)
 	}
-	if _, err := newModel(t, fake).Vectors(t.Context(), numbered(200), nil); err != nil || fake.calls < 2 {
-		t.Errorf("%v after %d calls", err, fake.calls)
-	}
+	_, err := newModel(t, fake).Vectors(t.Context(), numbered(200), nil)
+	wants.That(t, err == nil && fake.calls >= 2, "%v after %d calls", err, fake.calls)
 }
 
 // A build that is interrupted while four batches are under way goes on: only
@@ -373,14 +351,12 @@ func TestAnInterruptedBuildGoesOnFromItsCache(t *testing.T) {
 		kept := len(fake.texts)
 		fake.mu.Unlock()
 		left, err := missing(m, words)
-		if lost := left - (len(words) - kept); err != nil || lost < 0 || lost > callsAtOnce*batchWords {
-			t.Errorf("%d of %d are missing after %d: %v", left, len(words), kept, err)
-		}
+		lost := left - (len(words) - kept)
+		wants.That(t, err == nil && lost >= 0 && lost <= callsAtOnce*batchWords, "%d of %d are missing after %d: %v", left, len(words), kept, err)
 		fake.refuse = nil
 		vectors(t, m, words)
-		if again := len(fake.texts) - len(words); again < 0 || again > callsAtOnce*batchWords {
-			t.Errorf("%d words were sent twice", again)
-		}
+		again := len(fake.texts) - len(words)
+		wants.That(t, again >= 0 && again <= callsAtOnce*batchWords, "%d words were sent twice", again)
 	}
 }
 
@@ -393,9 +369,8 @@ func TestModelThatRefusesEverythingIsSoonLeftAlone(t *testing.T) {
 			}
 			return http.StatusBadRequest
 		}
-		if _, err := newModel(t, fake).Vectors(t.Context(), numbered(5000), nil); err == nil || fake.calls > most {
-			t.Errorf("%v after %d calls, of which %d were answered", err, fake.calls, taken)
-		}
+		_, err := newModel(t, fake).Vectors(t.Context(), numbered(5000), nil)
+		wants.That(t, err != nil && fake.calls <= most, "%v after %d calls, of which %d were answered", err, fake.calls, taken)
 	}
 }
 
@@ -454,14 +429,13 @@ func TestBadAnswersOfAModelEndTheBuild(t *testing.T) {
 func TestDamagedCacheIsSaidToBe(t *testing.T) {
 	m := newCached(t, &fakeModel{})
 	vectors(t, m, numbered(2000))
-	whole, err := os.ReadFile(m.Cache)
-	must(t, err)
+	whole := wants.Got(os.ReadFile(m.Cache))(t)
 	for name, damaged := range map[string][]byte{
 		"half of it": whole[:len(whole)/2],
 		"its pages":  slices.Concat(whole[:4*os.Getpagesize()], bytes.Repeat([]byte{0xff}, len(whole)-4*os.Getpagesize())),
 	} {
 		m.Cache = filepath.Join(t.TempDir(), name)
-		must(t, os.WriteFile(m.Cache, damaged, 0o600))
+		wants.OK(t, os.WriteFile(m.Cache, damaged, 0o600))
 		wantError(t, m, numbered(2000), "damaged: remove it")
 	}
 }
@@ -469,8 +443,7 @@ func TestDamagedCacheIsSaidToBe(t *testing.T) {
 func TestModelThatIsNotThereIsNotAskedAgain(t *testing.T) {
 	server := httptest.NewServer(nil)
 	m := newModel(t, &fakeModel{})
-	client, err := esclient.New(esclient.Options{URL: server.URL})
-	must(t, err)
+	client := wants.Got(esclient.New(esclient.Options{URL: server.URL}))(t)
 	defer client.Close()
 	server.Close()
 	m.Client, m.Node = client, server.URL
@@ -483,11 +456,11 @@ func TestLookingForMissingWordsWritesNothing(t *testing.T) {
 	if n, err := missing(m, []string{"a"}); err != nil || n != 1 {
 		t.Error(n, err)
 	}
-	must(t, m.Check())
+	wants.OK(t, m.Check())
 	if _, err := os.Stat(m.Cache); err == nil {
 		t.Error("there is a cache, of a model that was never asked")
 	}
-	must(t, os.WriteFile(m.Cache, nil, 0o600))
+	wants.OK(t, os.WriteFile(m.Cache, nil, 0o600))
 	if n, err := missing(m, []string{"a"}); err != nil || n != 1 {
 		t.Error("of an empty file:", n, err)
 	}
@@ -495,11 +468,10 @@ func TestLookingForMissingWordsWritesNothing(t *testing.T) {
 
 func TestFilesThatAreNoCacheAreRefused(t *testing.T) {
 	m := newCached(t, &fakeModel{})
-	must(t, os.WriteFile(m.Cache, bytes.Repeat([]byte("no cache "), 2000), 0o600))
+	wants.OK(t, os.WriteFile(m.Cache, bytes.Repeat([]byte("no cache "), 2000), 0o600))
 	wantError(t, m, []string{"a"}, m.Cache)
-	if err := m.Check(); err == nil {
-		t.Error("no error")
-	}
+	err := m.Check()
+	wants.That(t, err != nil, "no error")
 }
 
 func TestCacheOfAnotherModelIsRefused(t *testing.T) {
@@ -509,9 +481,7 @@ func TestCacheOfAnotherModelIsRefused(t *testing.T) {
 		other := *m
 		change(&other)
 		wantError(t, &other, []string{"a"}, "choose another file")
-		if err := other.Check(); err == nil || !strings.Contains(err.Error(), "choose another file") {
-			t.Errorf("%s with %q: %v", other.Name, other.Prefix, err)
-		}
+		wants.Message(t, "choose another file", other.Check(), other.Name, other.Prefix)
 	}
 	// A model of the same name that has become another one shows by its dimension.
 	other := newModel(t, &fakeModel{spoil: with([]float32{1})})
@@ -535,20 +505,17 @@ func TestOldCachesAreReadable(t *testing.T) {
 	m := newCached(t, &fakeModel{})
 	vectors(t, m, []string{"a"})
 	db, err := bbolt.Open(m.Cache, 0o600, nil)
-	must(t, err)
+	wants.OK(t, err)
 	err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(aboutBucket).Delete([]byte("dimension")) })
-	must(t, errors.Join(err, db.Close()))
+	wants.OK(t, errors.Join(err, db.Close()))
 	vectors(t, m, []string{"a", "b"})
 }
 
 func TestCacheThatAnotherBuildUsesIsSaidToBe(t *testing.T) {
 	m := newCached(t, &fakeModel{})
-	db, err := bbolt.Open(m.Cache, 0o600, nil)
-	must(t, err)
+	db := wants.Got(bbolt.Open(m.Cache, 0o600, nil))(t)
 	defer db.Close()
-	if err := m.Check(); err == nil || !strings.Contains(err.Error(), "another build uses it") {
-		t.Error(err)
-	}
+	wants.Message(t, "another build uses it", m.Check())
 }
 
 func TestRefusedWordsAreSentOnce(t *testing.T) {
@@ -566,9 +533,8 @@ func TestRefusedWordsAreSentOnce(t *testing.T) {
 		t.Error(n, err)
 	}
 	vectors(t, m, words, bad...)
-	if n, err := missing(m, words); err != nil || n != 0 {
-		t.Errorf("%d words are sent again: %v", n, err)
-	}
+	n, err := missing(m, words)
+	wants.That(t, err == nil && n == 0, "%d words are sent again: %v", n, err)
 	vectors(t, m, words, bad...)
 }
 
@@ -585,9 +551,8 @@ func TestNothingMoreIsSentOfWhatDoesNotFit(t *testing.T) {
 	for texts, cache := range map[int]string{1: m.Cache, 1 + firstWords: ""} {
 		fake.texts = fake.texts[:1]
 		m.Cache = cache
-		if _, err := m.Vectors(t.Context(), numbered(1000), nil); !errors.Is(err, end) || len(fake.texts) != texts {
-			t.Errorf("%v after %d texts, want %d", err, len(fake.texts), texts)
-		}
+		_, err := m.Vectors(t.Context(), numbered(1000), nil)
+		wants.That(t, errors.Is(err, end) && len(fake.texts) == texts, "%v after %d texts, want %d", err, len(fake.texts), texts)
 	}
 }
 
@@ -609,8 +574,6 @@ func TestURLsOfModels(t *testing.T) {
 		if err != nil {
 			got = "error"
 		}
-		if got != want || err != nil && strings.Contains(err.Error(), "pass") {
-			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
-		}
+		wants.That(t, got == want && (err == nil || !strings.Contains(err.Error(), "pass")), "%s: %q, %v, want %q", text, got, err, want)
 	}
 }

@@ -42,9 +42,8 @@ func TestBatchesOfLongTextsAreSmall(t *testing.T) {
 		sizes = append(sizes, len(docs))
 		return nil
 	})
-	if want := []int{4, 1, 1, 3}; !slices.Equal(sizes, want) || err != nil {
-		t.Errorf("batches of %v, want %v; %v", sizes, want, err)
-	}
+	want := []int{4, 1, 1, 3}
+	check.That(t, slices.Equal(sizes, want) && err == nil, "batches of %v, want %v; %v", sizes, want, err)
 }
 
 // A fakeCluster takes updates, and fails in the calls of some numbers.
@@ -75,7 +74,6 @@ func (c *fakeCluster) UpdateDocs(_ context.Context, updates []documents.DocUpdat
 	return make([]documents.UpdateResult, len(updates)), nil
 }
 
-// What is written may be longer than the texts that it is made of.
 func TestWhatIsWrittenIsSentInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &fakeCluster{writes: map[string]int{}, fails: map[int]error{2: io.ErrUnexpectedEOF}}
@@ -95,9 +93,8 @@ func TestWhatIsWrittenIsSentInParts(t *testing.T) {
 			return parts, nil
 		}}
 		counts, err := Run(t.Context(), c, task, Options{})
-		if want := (Counts{Written: 7, Gone: 1, Rounds: 1}); counts != want || err != nil || gone != 1 {
-			t.Errorf("%+v, %v, want %+v", counts, err, want)
-		}
+		want := (Counts{Written: 7, Gone: 1, Rounds: 1})
+		check.That(t, counts == want && err == nil && gone == 1, "%+v, %v, want %+v", counts, err, want)
 		if c.most > batchBytes || c.calls != 4 || len(c.writes) != 7 {
 			t.Errorf("%d bytes in one of %d calls, for %d documents", c.most, c.calls, len(c.writes))
 		}

@@ -30,37 +30,27 @@ func TestBackfillGivesEveryDocumentItsNorm(t *testing.T) {
 	last, calls := 0, 0
 	counts, err := fill(t.Context(), x, w, Options{Docs: 2345, Progress: func(_ string, done, total int) {
 		calls++
-		if done <= last || total != 2345 {
-			t.Errorf("%d of %d after %d", done, total, last)
-		}
+		check.That(t, done > last && total == 2345, "%d of %d after %d", done, total, last)
 		last = done
 	}})
-	if want := (Counts{Written: 2345, Empty: 235, Rounds: 1}); counts != want || err != nil {
-		t.Errorf("%+v, %v, want %+v", counts, err, want)
-	}
-	if wrong := x.wrong(w); wrong != nil {
-		t.Errorf("documents %v have other norms", wrong)
-	}
-	if last != 2345 || calls != 5 {
-		t.Errorf("progress to %d in %d calls", last, calls)
-	}
+	want := (Counts{Written: 2345, Empty: 235, Rounds: 1})
+	check.That(t, counts == want && err == nil, "%+v, %v, want %+v", counts, err, want)
+	wrong := x.wrong(w)
+	check.That(t, wrong == nil, "documents %v have other norms", wrong)
+	check.That(t, last == 2345 && calls == 5, "progress to %d in %d calls", last, calls)
 }
 
 func TestSecondBackfillWritesNothing(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(700)...), testWeights(t)
 	for _, o := range []Options{{}, {}, {All: true}} {
-		if _, err := fill(t.Context(), x, w, o); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, check.ErrOf(fill(t.Context(), x, w, o)))
 		check.Equal(t, 700, x.written(), o)
 	}
 }
 
 func TestNormThatIsStaleGoes(t *testing.T) {
 	x, w := newFakeIndex("common words", ""), testWeights(t)
-	if _, err := fill(t.Context(), x, w, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, check.ErrOf(fill(t.Context(), x, w, Options{})))
 	x.docs["0"].text = "" // as a partial update leaves the rest
 	x.docs["1"].text = "group1"
 	// It cannot know of the first, which has a norm.
@@ -68,9 +58,8 @@ func TestNormThatIsStaleGoes(t *testing.T) {
 		t.Errorf("%+v, %v", counts, err)
 	}
 	counts, err := fill(t.Context(), x, w, Options{All: true})
-	if wrong := x.wrong(w); wrong != nil || err != nil || counts.Written != 1 || counts.Empty != 1 {
-		t.Errorf("%+v, %v, wrong %v", counts, err, wrong)
-	}
+	wrong := x.wrong(w)
+	check.That(t, wrong == nil && err == nil && counts.Written == 1 && counts.Empty == 1, "%+v, %v, wrong %v", counts, err, wrong)
 }
 
 // Documents of an index that was made again had been written with the id of the
@@ -81,21 +70,17 @@ func TestDocumentWithTermsAndNoNormIsOneToDo(t *testing.T) {
 		d.id = w.ID()
 	}
 	counts, err := fill(t.Context(), x, w, Options{})
-	if want := (Counts{Written: 2, Unchanged: 1, Rounds: 1}); counts != want || err != nil || x.wrong(w) != nil {
-		t.Errorf("%+v, %v, wrong %v; want %+v", counts, err, x.wrong(w), want)
-	}
+	want := (Counts{Written: 2, Unchanged: 1, Rounds: 1})
+	check.That(t, counts == want && err == nil && x.wrong(w) == nil, "%+v, %v, wrong %v; want %+v", counts, err, x.wrong(w), want)
 }
 
 func TestOtherWeightsMakeOtherNorms(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(100)...), testWeights(t)
 	other := newWeights(t, 77, map[string]uint32{"common": 5})
 	for _, w := range []*Weights{w, other} {
-		if _, err := fill(t.Context(), x, w, Options{}); err != nil {
-			t.Fatal(err)
-		}
-		if wrong := x.wrong(w); wrong != nil {
-			t.Errorf("wrong %v", wrong)
-		}
+		check.OK(t, check.ErrOf(fill(t.Context(), x, w, Options{})))
+		wrong := x.wrong(w)
+		check.That(t, wrong == nil, "wrong %v", wrong)
 	}
 }
 
@@ -110,14 +95,10 @@ func TestInterruptedBackfillDoesTheRestOnly(t *testing.T) {
 	})
 	counts, err := fill(ctx, x, w, Options{})
 	done := x.written()
-	if !errors.Is(err, context.Canceled) || counts.Written != done || done == 3000 {
-		t.Fatalf("%+v, %v, %d written", counts, err, done)
-	}
+	check.Must(t, errors.Is(err, context.Canceled) && counts.Written == done && done != 3000, "%+v, %v, %d written", counts, err, done)
 	x.before = nil
 	counts, err = fill(t.Context(), x, w, Options{})
-	if err != nil || counts.Written != 3000-done || x.written() != 3000 || x.wrong(w) != nil {
-		t.Errorf("%+v, %v, %d written", counts, err, x.written())
-	}
+	check.That(t, err == nil && counts.Written == 3000-done && x.written() == 3000 && x.wrong(w) == nil, "%+v, %v, %d written", counts, err, x.written())
 }
 
 // A heldUpdater holds the calls that write until it is told to go on.
@@ -184,9 +165,8 @@ func TestBatchesUnderWayAreFinishedAndCounted(t *testing.T) {
 func TestInterruptedBackfillDoesNotWaitForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := interrupt(t, time.Hour)
-		if want := (Counts{Rounds: 1}); !errors.Is(x.err, context.Canceled) || x.counts != want {
-			t.Errorf("%+v, %v, want %+v", x.counts, x.err, want)
-		}
+		want := (Counts{Rounds: 1})
+		check.That(t, errors.Is(x.err, context.Canceled) && x.counts == want, "%+v, %v, want %+v", x.counts, x.err, want)
 		check.Equal(t, normsLastCallTime, x.took)
 	})
 }
@@ -213,12 +193,8 @@ func TestDocumentsWrittenMeanwhileAreDoneInAnotherRound(t *testing.T) {
 					if !all { // those without terms are looked at in each round
 						want.Unchanged = 3 * 60
 					}
-					if counts != want || err != nil || x.wrong(w) != nil {
-						t.Errorf("%+v, %v, wrong %v", counts, err, x.wrong(w))
-					}
-					if !slices.Equal(rounds, []int{1, 1, 1}) {
-						t.Errorf("rounds %v", rounds)
-					}
+					check.That(t, counts == want && err == nil && x.wrong(w) == nil, "%+v, %v, wrong %v", counts, err, x.wrong(w))
+					check.Equal(t, []int{1, 1, 1}, rounds, "rounds")
 				})
 			})
 		}
@@ -230,9 +206,8 @@ func TestDocumentThatNeverStandsStillIsLeft(t *testing.T) {
 		x, w := newFakeIndex("one", "two"), testWeights(t)
 		x.on("update", func([]documents.DocRef) error { x.put("1", "again"); return nil })
 		counts, err := fill(t.Context(), x, w, Options{})
-		if want := (Counts{Written: 1, Conflicts: 1, Rounds: normsMaxRounds}); counts != want || !errors.Is(err, ErrConflicts) {
-			t.Errorf("%+v, %v, want %+v", counts, err, want)
-		}
+		want := (Counts{Written: 1, Conflicts: 1, Rounds: normsMaxRounds})
+		check.That(t, counts == want && errors.Is(err, ErrConflicts), "%+v, %v, want %+v", counts, err, want)
 	})
 }
 
@@ -241,9 +216,8 @@ func TestDeletedDocumentsAreFine(t *testing.T) {
 		x, w := newFakeIndex("one", "two", "three"), testWeights(t)
 		x.on(when, func([]documents.DocRef) error { x.remove("1"); return nil })
 		counts, err := fill(t.Context(), x, w, Options{})
-		if want := (Counts{Written: 2, Gone: 1, Rounds: 1}); counts != want || err != nil {
-			t.Errorf("before %s: %+v, %v", when, counts, err)
-		}
+		want := (Counts{Written: 2, Gone: 1, Rounds: 1})
+		check.That(t, counts == want && err == nil, "before %s: %+v, %v", when, counts, err)
 	}
 }
 
@@ -269,9 +243,7 @@ func TestDocumentsThatFailAreToldAndPassedOver(t *testing.T) {
 		})
 		var failed []string
 		counts, err := fill(t.Context(), x, w, Options{OnFailure: func(d documents.DocRef, err error) {
-			if !errors.Is(err, no) || d.Index != "i" {
-				t.Errorf("%+v: %v", d, err)
-			}
+			check.That(t, errors.Is(err, no) && d.Index == "i", "%+v: %v", d, err)
 			failed = append(failed, d.ID)
 		}})
 		slices.Sort(failed)
@@ -287,9 +259,7 @@ func TestTooManyFailuresEndABackfill(t *testing.T) {
 		return documents.UpdateResult{Status: documents.Refused, Err: errors.New("read only")}, true
 	}
 	counts, err := fill(t.Context(), x, w, Options{Workers: 1})
-	if !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "read only") || counts.Failed != normsMaxFailures {
-		t.Errorf("%+v, %v", counts, err)
-	}
+	check.That(t, errors.Is(err, ErrFailed) && strings.Contains(err.Error(), "read only") && counts.Failed == normsMaxFailures, "%+v, %v", counts, err)
 }
 
 func TestBusyClusterIsAskedAgain(t *testing.T) {
@@ -299,9 +269,7 @@ func TestBusyClusterIsAskedAgain(t *testing.T) {
 				x, w := newFakeIndex(manyTexts(1200)...), testWeights(t)
 				x.busyAt(call, 1, 3)
 				counts, err := fill(t.Context(), x, w, Options{Workers: 1})
-				if err != nil || counts.Written != 1200 || x.wrong(w) != nil {
-					t.Errorf("%+v, %v", counts, err)
-				}
+				check.That(t, err == nil && counts.Written == 1200 && x.wrong(w) == nil, "%+v, %v", counts, err)
 			})
 		})
 	}
@@ -328,32 +296,11 @@ func TestClusterThatStaysAwayEndsABackfill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newFakeIndex("one")
 		x.before = func(string, []documents.DocRef) error { return errBusy }
-		if _, err := fill(t.Context(), x, testWeights(t), Options{}); !documents.Interrupted(err) {
-			t.Errorf("error %v", err)
-		}
+		_, err := fill(t.Context(), x, testWeights(t), Options{})
+		check.That(t, documents.Interrupted(err), "error %v", err)
 	})
 }
 
-func TestDocumentsOfManyTermsGetTheirNorms(t *testing.T) {
-	x, w := newFakeIndex(largeTexts(120, 200)...), testWeights(t)
-	x.put("huge", largeTexts(1, 5000)[0])
-	x.tooMany = 2500
-	var failed []string
-	counts, err := fill(t.Context(), x, w, Options{OnFailure: func(d documents.DocRef, err error) {
-		if errors.Is(err, esclient.ErrTooLarge) {
-			failed = append(failed, d.ID)
-		}
-	}})
-	if !errors.Is(err, ErrFailed) || counts.Failed != 1 || counts.Written != 120 || !slices.Equal(failed, []string{"huge"}) {
-		t.Errorf("%+v, %v, failed %v", counts, err, failed)
-	}
-	if wrong := x.wrong(w); !slices.Equal(wrong, []string{"huge"}) {
-		t.Errorf("documents %v have other norms", wrong)
-	}
-}
-
-// A part of a batch that was read is read again, and not counted twice, where
-// another part is interrupted.
 func TestPartsThatAreInterruptedAreCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, w := newFakeIndex(manyTexts(500)...), testWeights(t)
@@ -370,9 +317,7 @@ func TestPartsThatAreInterruptedAreCountedOnce(t *testing.T) {
 		told := 0
 		counts, err := fill(t.Context(), x, w, Options{OnFailure: func(documents.DocRef, error) { told++ }})
 		want := Counts{Written: 498, Empty: 50, Gone: 1, Failed: 1, Rounds: 1}
-		if counts != want || !errors.Is(err, ErrFailed) || told != 1 {
-			t.Errorf("%+v, %v, want %+v; told %d times", counts, err, want, told)
-		}
+		check.That(t, counts == want && errors.Is(err, ErrFailed) && told == 1, "%+v, %v, want %+v; told %d times", counts, err, want, told)
 	})
 }
 
@@ -380,7 +325,6 @@ func TestBackfillMakesVisibleWhatItWrote(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(700)...), testWeights(t)
 	visible := 0
 	x.on("refresh", func([]documents.DocRef) error { visible = x.written(); return nil })
-	if _, err := fill(t.Context(), x, w, Options{}); err != nil || visible != 700 {
-		t.Errorf("%d of 700 are visible, %v", visible, err)
-	}
+	_, err := fill(t.Context(), x, w, Options{})
+	check.That(t, err == nil && visible == 700, "%d of 700 are visible, %v", visible, err)
 }

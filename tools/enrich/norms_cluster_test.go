@@ -336,30 +336,21 @@ func TestTermsAreReadInPartsThatFit(t *testing.T) {
 		return nil
 	}
 	all, err := readTerms(t.Context(), x, docs)
-	if err != nil || len(all) != len(docs) {
-		t.Fatalf("%d of %d documents, %v", len(all), len(docs), err)
-	}
+	check.Must(t, err == nil && len(all) == len(docs), "%d of %d documents, %v", len(all), len(docs), err)
 	for i, d := range docs {
 		switch {
 		case d.ID == "huge":
-			if !errors.Is(all[i].Err, esclient.ErrTooLarge) {
-				t.Errorf("%s: %v", d.ID, all[i].Err)
-			}
+			check.Error(t, esclient.ErrTooLarge, all[i].Err, d.ID)
 		case all[i].Err != nil || len(all[i].Fields["body"]) != 200:
 			t.Errorf("%s: %d terms, %v", d.ID, len(all[i].Fields["body"]), all[i].Err)
 		}
 	}
-	if x.largest >= x.tooMany || held > normsTermsAtOnce || calls > len(docs)/4 {
-		t.Errorf("%d terms at once, %d documents, %d calls", x.largest, held, calls)
-	}
+	check.That(t, x.largest < x.tooMany && held <= normsTermsAtOnce && calls <= len(docs)/4, "%d terms at once, %d documents, %d calls", x.largest, held, calls)
 }
 
 func TestTermsOfOtherDocumentsAreRefused(t *testing.T) {
 	x := newFakeIndex("one", "two")
-	_, err := readTerms(t.Context(), shortReader{x}, []documents.DocRef{{ID: "0"}, {ID: "1"}})
-	if err == nil {
-		t.Error("one answer for two documents")
-	}
+	check.That(t, check.ErrOf(readTerms(t.Context(), shortReader{x}, []documents.DocRef{{ID: "0"}, {ID: "1"}})) != nil, "one answer for two documents")
 }
 
 // A shortReader leaves out the last document.

@@ -44,9 +44,8 @@ func TestSnapshotCountsTheDocumentsOfEachTerm(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		check.Equal(t, tt.want, docFreqs(m), name)
-		if meta := m.Meta(); meta.Docs != 3 || meta.NonZeros != 0 || meta.Source != "somewhere" || meta.Params["field"] != "body" {
-			t.Errorf("%s: %+v", name, meta)
-		}
+		meta := m.Meta()
+		check.That(t, meta.Docs == 3 && meta.NonZeros == 0 && meta.Source == "somewhere" && meta.Params["field"] == "body", "%s: %+v", name, meta)
 	}
 }
 
@@ -58,23 +57,19 @@ func TestTermsOfOneDocumentNeedNoRow(t *testing.T) {
 	several, _, err := (&combine.TermFilter{MinDocFreq: 2}).Apply(all)
 	check.OK(t, err)
 	for _, m := range []*simmatrix.Matrix{all, several} {
-		w, err := NewWeights(m)
-		check.OK(t, err)
+		w := check.Got(NewWeights(m))(t)
 		made = append(made, w)
 	}
 	for term := range made[0].matrix.Terms() {
 		check.Equal(t, made[1].Weight(term), made[0].Weight(term), term)
 	}
-	if made[1].matrix.Len() >= made[0].matrix.Len() {
-		t.Error("nothing was left out")
-	}
+	check.That(t, made[1].matrix.Len() < made[0].matrix.Len(), "nothing was left out")
 }
 
 func TestSameDocumentsMakeTheSameBytes(t *testing.T) {
 	texts := manyTexts(1700)
 	encoded := func(workers int) string {
-		m, err := Snapshot(t.Context(), &Reading{Cluster: newFakeIndex(texts...), Field: "body", Workers: workers}, SnapshotOptions{})
-		check.OK(t, err)
+		m := check.Got(Snapshot(t.Context(), &Reading{Cluster: newFakeIndex(texts...), Field: "body", Workers: workers}, SnapshotOptions{}))(t)
 		var b bytes.Buffer
 		check.OK(t, simmatrix.Encode(&b, m))
 		return b.String()
@@ -87,15 +82,11 @@ func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				texts := manyTexts(1200)
-				want, err := snapshotOf(t, newFakeIndex(texts...), SnapshotOptions{})
-				check.OK(t, err)
+				want := check.Got(snapshotOf(t, newFakeIndex(texts...), SnapshotOptions{}))(t)
 				x := newFakeIndex(texts...)
 				x.busyAt(call, 1, 9)
-				got, err := Snapshot(t.Context(), &Reading{Cluster: x, Field: "body", Workers: 1}, SnapshotOptions{})
-				check.OK(t, err)
-				if got.Checksum() != want.Checksum() {
-					t.Errorf("%d documents, want %d", got.Meta().Docs, want.Meta().Docs)
-				}
+				got := check.Got(Snapshot(t.Context(), &Reading{Cluster: x, Field: "body", Workers: 1}, SnapshotOptions{}))(t)
+				check.That(t, got.Checksum() == want.Checksum(), "%d documents, want %d", got.Meta().Docs, want.Meta().Docs)
 			})
 		})
 	}
@@ -114,25 +105,21 @@ func TestSnapshotsThatCannotBeMade(t *testing.T) {
 	check.Error(t, no, check.ErrOf(snapshotOf(t, x, SnapshotOptions{})))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Snapshot(ctx, &Reading{Cluster: x, Field: "body"}, SnapshotOptions{}); err == nil {
-		t.Error("no error after the end")
-	}
+	check.That(t, check.ErrOf(Snapshot(ctx, &Reading{Cluster: x, Field: "body"}, SnapshotOptions{})) != nil, "no error after the end")
 }
 
 func TestSnapshotOfDocumentsOfManyTerms(t *testing.T) {
 	texts := largeTexts(120, 200)
-	want, err := snapshotOf(t, newFakeIndex(texts...), SnapshotOptions{})
-	check.OK(t, err)
+	want := check.Got(snapshotOf(t, newFakeIndex(texts...), SnapshotOptions{}))(t)
 	x := newFakeIndex(texts...)
 	x.put("huge", largeTexts(1, 5000)[0])
 	x.tooMany = 2500
 	var passedOver []string
-	got, err := Snapshot(t.Context(), &Reading{Cluster: x, Field: "body", OnTooLarge: func(d documents.DocRef, err error) {
+	got := check.Got(Snapshot(t.Context(), &Reading{Cluster: x, Field: "body", OnTooLarge: func(d documents.DocRef, err error) {
 		if errors.Is(err, esclient.ErrTooLarge) {
 			passedOver = append(passedOver, d.ID)
 		}
-	}}, SnapshotOptions{})
-	check.OK(t, err)
+	}}, SnapshotOptions{}))(t)
 	if got.Checksum() != want.Checksum() || cmp.Diff([]string{"huge"}, passedOver) != "" {
 		t.Errorf("%d documents, want %d; passed over %v", got.Meta().Docs, want.Meta().Docs, passedOver)
 	}

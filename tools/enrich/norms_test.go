@@ -21,16 +21,12 @@ func newMatrix(t *testing.T, docs uint64, docFreqs map[string]uint32) *simmatrix
 	for term, docFreq := range docFreqs {
 		rows = append(rows, simmatrix.TermRow{Term: term, DocFreq: docFreq})
 	}
-	m, err := simmatrix.New(simmatrix.Meta{Source: "test", Docs: docs}, rows)
-	check.OK(t, err)
-	return m
+	return check.Got(simmatrix.New(simmatrix.Meta{Source: "test", Docs: docs}, rows))(t)
 }
 
 func newWeights(t *testing.T, docs uint64, docFreqs map[string]uint32) *Weights {
 	t.Helper()
-	w, err := NewWeights(newMatrix(t, docs, docFreqs))
-	check.OK(t, err)
-	return w
+	return check.Got(NewWeights(newMatrix(t, docs, docFreqs)))(t)
 }
 
 func TestNamesOfAField(t *testing.T) {
@@ -45,19 +41,15 @@ func TestNamesOfAField(t *testing.T) {
 func TestJSONOfOddNamesIsValid(t *testing.T) {
 	for _, field := range []string{"body", `a"b\c`, "été.x", "\u2028"} {
 		mapped, err := CheckNorms(&mapping.Inspection{}, field)
-		if !json.Valid(mapped) || err != nil {
-			t.Errorf("mapping of %q: %s, %v", field, mapped, err)
-		}
+		check.That(t, json.Valid(mapped) && err == nil, "mapping of %q: %s, %v", field, mapped, err)
 		task := NormsTask(nil, newWeights(t, 10, nil), field)
 		for _, all := range []bool{false, true} {
-			if query, err := task.Query(all); !json.Valid(query) || err != nil {
-				t.Errorf("query of %q: %s, %v", field, query, err)
-			}
+			query, err := task.Query(all)
+			check.That(t, json.Valid(query) && err == nil, "query of %q: %s, %v", field, query, err)
 		}
 		for _, norm := range []float64{0, 1.5} {
-			if p := newPart(normMembers(field, "0123", norm, true), false); !json.Valid(p.JSON) {
-				t.Errorf("members of %q: %+v", field, p)
-			}
+			p := newPart(normMembers(field, "0123", norm, true), false)
+			check.That(t, json.Valid(p.JSON), "members of %q: %+v", field, p)
 		}
 	}
 }
@@ -97,9 +89,8 @@ func TestMappingsThatDoNotStoreNorms(t *testing.T) {
 		i, err := mapping.Inspect(map[string]mapping.Index{"i": m}, "body")
 		check.OK(t, err)
 		lacking, err := CheckNorms(&i[0], "body")
-		if stores := lacking == nil; stores != strings.HasPrefix(name, "good") || err != nil {
-			t.Errorf("%s: %s, %v", name, lacking, err)
-		}
+		stores := lacking == nil
+		check.That(t, stores == strings.HasPrefix(name, "good") && err == nil, "%s: %s, %v", name, lacking, err)
 	}
 }
 
@@ -110,15 +101,12 @@ func TestNormIsTheLengthOfTheWeightedVector(t *testing.T) {
 		"car": math.Log(11 / 3.5), "boat": math.Log(11 / 1.5), "the": math.Log(11 / 10.5),
 		"odd": math.Log(11 / 1.5), "unknown": math.Log(11 / 1.5),
 	} {
-		if got := w.Weight(term); math.Abs(got-want) > 1e-15 {
-			t.Errorf("weight of %s is %v, want %v", term, got, want)
-		}
+		got := w.Weight(term)
+		check.That(t, math.Abs(got-want) <= 1e-15, "weight of %s is %v, want %v", term, got, want)
 	}
 	got := w.Norm([]documents.TermFreq{{Term: "the", Freq: 4}, {Term: "car", Freq: 2}, {Term: "unknown", Freq: 1}})
 	want := math.Sqrt(math.Pow(2*math.Log(11/3.5), 2) + math.Pow(4*math.Log(11/10.5), 2) + math.Pow(math.Log(11/1.5), 2))
-	if math.Abs(got-want) > 1e-14 {
-		t.Errorf("norm %v, want %v", got, want)
-	}
+	check.That(t, math.Abs(got-want) <= 1e-14, "norm %v, want %v", got, want)
 	check.Equal(t, 0, w.Norm(nil))
 }
 
@@ -132,9 +120,7 @@ func TestNormDoesNotDependOnTheOrderOfTerms(t *testing.T) {
 func TestWeightsAreNamedByTheirMatrix(t *testing.T) {
 	m := newMatrix(t, 10, map[string]uint32{"car": 3})
 	w, err := NewWeights(m)
-	if err != nil || w.ID() != m.Checksum()[:16] || w.docs != 10 {
-		t.Errorf("weights %s of %d documents, %v; checksum %s", w.ID(), w.docs, err, m.Checksum())
-	}
+	check.That(t, err == nil && w.ID() == m.Checksum()[:16] && w.docs == 10, "weights %s of %d documents, %v; checksum %s", w.ID(), w.docs, err, m.Checksum())
 	check.Equal(t, "abc", esclient.NormWeightsID("abc"))
 	check.Error(t, ErrNoDocs, check.ErrOf(NewWeights(newMatrix(t, 0, map[string]uint32{"car": 3}))))
 }
@@ -145,11 +131,8 @@ func TestNormIsWrittenAsAFloat(t *testing.T) {
 			Norm map[string]float32 `json:"akin_norm"`
 		}
 		b := newPart(normMembers("f", "id", norm, false), false).JSON
-		if err := json.Unmarshal(b, &back); err != nil || back.Norm["f"] != float32(norm) {
-			t.Errorf("%v is %s and comes back as %v, %v", norm, b, back, err)
-		}
-		if strings.Contains(string(b), "000000") && norm != 123456789.125 && norm != 3e10 {
-			t.Errorf("%v is written as %s", norm, b)
-		}
+		err := json.Unmarshal(b, &back)
+		check.That(t, err == nil && back.Norm["f"] == float32(norm), "%v is %s and comes back as %v, %v", norm, b, back, err)
+		check.That(t, !strings.Contains(string(b), "000000") || norm == 123456789.125 || norm == 3e10, "%v is written as %s", norm, b)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func texts(all []Segment) (found []string) {
@@ -37,25 +39,21 @@ func TestTextsAreCut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, err := tt.cut.Texts([]string{tt.text}, 10_000)
-			if got := texts(all); !slices.Equal(got, tt.want) || err != nil {
-				t.Errorf("%q, %v, want %q", got, err, tt.want)
-			}
+			got := texts(all)
+			check.That(t, slices.Equal(got, tt.want) && err == nil, "%q, %v, want %q", got, err, tt.want)
 		})
 	}
 }
 
 func TestElementsOfArraysAreCutOneByOne(t *testing.T) {
 	all, err := Cut{By: Windows, Words: 2}.Texts([]string{"a b c", "", "d"}, 3)
-	if got, want := texts(all), []string{"a b", "c", "d"}; !slices.Equal(got, want) || err != nil {
-		t.Errorf("%q, %v, want %q", got, err, want)
-	}
+	got, want := texts(all), []string{"a b", "c", "d"}
+	check.That(t, slices.Equal(got, want) && err == nil, "%q, %v, want %q", got, err, want)
 }
 
 func TestTextWithTooManySegmentsIsRefused(t *testing.T) {
 	_, err := Cut{By: Paragraphs}.Texts([]string{strings.Repeat("a\n\n", 5), "b"}, 5)
-	if !errors.Is(err, ErrTooMany) || !strings.Contains(err.Error(), "6") || !strings.Contains(err.Error(), LimitSetting) {
-		t.Errorf("error %v", err)
-	}
+	check.That(t, errors.Is(err, ErrTooMany) && strings.Contains(err.Error(), "6") && strings.Contains(err.Error(), LimitSetting), "error %v", err)
 }
 
 func TestWaysToCutThatAreNone(t *testing.T) {
@@ -69,22 +67,17 @@ func TestWaysToCutThatAreNone(t *testing.T) {
 		{By: Sentences, Words: 3},
 		{By: Paragraphs, Overlap: 1},
 	} {
-		if c.Validate() == nil {
-			t.Errorf("%+v is taken", c)
-		}
+		check.That(t, c.Validate() != nil, "%+v is taken", c)
 	}
 	for want, c := range map[string]Cut{"windows:10:5": {By: Windows, Words: 10, Overlap: 5}, "sentences": {By: Sentences}} {
-		if read, err := ParseCut(want); err != nil || c.String() != want || read != c {
-			t.Errorf("%+v is %q and read as %+v, want %q; %v", c, c, read, want, err)
-		}
+		read, err := ParseCut(want)
+		check.That(t, err == nil && c.String() == want && read == c, "%+v is %q and read as %+v, want %q; %v", c, c, read, want, err)
 	}
-	if c, err := ParseCut("windows"); err != nil || c.String() != "windows:200:50" {
-		t.Errorf("windows are %v, %v", c, err)
-	}
+	c, err := ParseCut("windows")
+	check.That(t, err == nil && c.String() == "windows:200:50", "windows are %v, %v", c, err)
 	for _, text := range []string{"", "pages", "sentences:3:1", "paragraphs:", "windows:", "windows:10", "windows:10:6", "windows:ten:5", "windows:10:5:1"} {
-		if c, err := ParseCut(text); err == nil {
-			t.Errorf("%q is taken for %v", text, c)
-		}
+		c, err := ParseCut(text)
+		check.That(t, err != nil, "%q is taken for %v", text, c)
 	}
 }
 
@@ -101,9 +94,7 @@ func FuzzCut(f *testing.F) {
 		all := strings.Fields(text)
 		for _, c := range cuts {
 			found, err := c.Texts([]string{text}, len(text)+1)
-			if err != nil || c.Validate() != nil {
-				t.Fatalf("%v: %v, %v", c, err, c.Validate())
-			}
+			check.Must(t, err == nil && c.Validate() == nil, "%v: %v, %v", c, err, c.Validate())
 			at := 0
 			var whole strings.Builder
 			for i, s := range found {
@@ -128,9 +119,7 @@ func FuzzCut(f *testing.F) {
 				}
 				return r
 			}
-			if c.By != Windows && strings.Map(dropSpace, whole.String()) != strings.Map(dropSpace, text) {
-				t.Fatalf("%v: %q of %q", c, whole.String(), text)
-			}
+			check.Must(t, c.By == Windows || strings.Map(dropSpace, whole.String()) == strings.Map(dropSpace, text), "%v: %q of %q", c, whole.String(), text)
 		}
 	})
 }

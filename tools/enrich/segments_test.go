@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -24,21 +25,17 @@ func TestDocumentsAreFilled(t *testing.T) {
 	}
 	want := `{"parts":{"segments":[{"position":1,"share":0.4,"text":"a <b>"},{"position":2,"share":0.4,"text":"<b> c"},` +
 		`{"position":3,"share":0.2,"text":"d"}],"segments_by":"body:windows:2:1"}}`
-	if got := string(parts[0].JSON); got != want || parts[0].Empty {
-		t.Errorf("%s, want %s", got, want)
-	}
+	got := string(parts[0].JSON)
+	check.That(t, got == want && !parts[0].Empty, "%s, want %s", got, want)
 	for _, i := range []int{1, 3} {
-		if want := `{"parts":{"segments":[],"segments_by":"body:windows:2:1:blank"}}`; string(parts[i].JSON) != want || !parts[i].Empty {
-			t.Errorf("%+v, want %s", parts[i], want)
-		}
+		want := `{"parts":{"segments":[],"segments_by":"body:windows:2:1:blank"}}`
+		check.That(t, string(parts[i].JSON) == want && parts[i].Empty, "%+v, want %s", parts[i], want)
 	}
-	if r := parts[2].Result; parts[2].JSON != nil || r.Status != documents.Refused || !errors.Is(r.Err, ErrTooMany) {
-		t.Errorf("four segments of three: %+v", parts[2])
-	}
+	r := parts[2].Result
+	check.That(t, parts[2].JSON == nil && r.Status == documents.Refused && errors.Is(r.Err, ErrTooMany), "four segments of three: %+v", parts[2])
 	for _, want := range []string{`"parts.segments_by":{"value":"body:windows:2:1"}`, `"path":"parts.segments"`, `"ignore_unmapped":true`} {
-		if missing, err := task.Query(false); !strings.Contains(string(missing), want) {
-			t.Errorf("%s is not in %s, %v", want, missing, err)
-		}
+		missing, err := task.Query(false)
+		check.That(t, strings.Contains(string(missing), want), "%s is not in %s, %v", want, missing, err)
 	}
 	all, err := task.Query(true)
 	if want := `{"prefix":{"parts.segments_by":{"value":"body:"}}}`; !strings.Contains(string(all), want) { // their texts may be gone
@@ -78,9 +75,8 @@ func TestMappingThatLacksSegmentsIsPrinted(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := inspect(windows(), "", tt.there); got != tt.want || err != nil {
-				t.Errorf("%s, %v\nwant %s", got, err, tt.want)
-			}
+			got, err := inspect(windows(), "", tt.there)
+			check.That(t, got == tt.want && err == nil, "%s, %v\nwant %s", got, err, tt.want)
 		})
 	}
 }
@@ -94,9 +90,8 @@ func TestFieldsThatCannotHoldSegmentsAreRefused(t *testing.T) {
 		`"parts":{"properties":{"segments_by":{"type":"text"}}},`:                                         "parts.segments_by is mapped as text",
 		`"parts":{"properties":{"segments":{"type":"nested"},"n":{"type":"long"}}},`:                      "parts has other fields, such as parts.n",
 	} {
-		if lacking, err := inspect(windows(), "", there); err == nil || !strings.Contains(err.Error(), want) || lacking != "" {
-			t.Errorf("%s: %s, %v", there, lacking, err)
-		}
+		lacking, err := inspect(windows(), "", there)
+		check.That(t, err != nil && strings.Contains(err.Error(), want) && lacking == "", "%s: %s, %v", there, lacking, err)
 	}
 }
 
@@ -108,13 +103,10 @@ func TestLimitIsThatOfTheIndex(t *testing.T) {
 		want    int
 	}{{"", 0, 10_000}, {`"20000"`, 0, 20000}, {`"50"`, 100, 50}, {`"50"`, 20, 20}} {
 		f.Limit = tt.before
-		if _, err := inspect(f, tt.setting, ""); err != nil || f.Limit != tt.want {
-			t.Errorf("%s after %d: %d, %v", tt.setting, tt.before, f.Limit, err)
-		}
+		_, err := inspect(f, tt.setting, "")
+		check.That(t, err == nil && f.Limit == tt.want, "%s after %d: %d, %v", tt.setting, tt.before, f.Limit, err)
 	}
-	if _, err := inspect(f, `"many"`, ""); err == nil {
-		t.Error("a limit that is no number is taken")
-	}
+	check.That(t, check.ErrOf(inspect(f, `"many"`, "")) != nil, "a limit that is no number is taken")
 }
 
 // A document of the other index would be taken for one without text, and be
@@ -122,11 +114,9 @@ func TestLimitIsThatOfTheIndex(t *testing.T) {
 func TestIndicesWithTheTextUnderDifferentNamesAreRefused(t *testing.T) {
 	f := windows()
 	f.Source = "text"
-	if _, err := inspect(f, "", ""); err == nil || !strings.Contains(err.Error(), "under the name body") || f.Source != "text" {
-		t.Errorf("source %s, %v", f.Source, err)
-	}
+	_, err := inspect(f, "", "")
+	check.That(t, err != nil && strings.Contains(err.Error(), "under the name body") && f.Source == "text", "source %s, %v", f.Source, err)
 	f.Source = ""
-	if _, err := inspect(f, "", ""); err != nil || f.Source != "body" {
-		t.Errorf("source %q, %v", f.Source, err)
-	}
+	_, err = inspect(f, "", "")
+	check.That(t, err == nil && f.Source == "body", "source %q, %v", f.Source, err)
 }

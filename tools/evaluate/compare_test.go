@@ -61,7 +61,5 @@ func TestRefusedQueriesAreLeftOutAndOthersEndTheRun(t *testing.T) {
 		Body:    func(q Query) ([]byte, error) { return []byte(q.ID), nil },
 		Refused: func(err error) bool { return errors.Is(err, refused) },
 	})
-	if !errors.Is(err, away) || len(answered) != 2 || answered[0].Answers != nil || len(answered[1].Answers) != 1 {
-		t.Errorf("%+v, %v", answered, err)
-	}
+	check.That(t, errors.Is(err, away) && len(answered) == 2 && answered[0].Answers == nil && len(answered[1].Answers) == 1, "%+v, %v", answered, err)
 }

@@ -22,8 +22,6 @@ func TestDocumentsThatOnlyOneArmRanksHighDifferMost(t *testing.T) {
 	check.Equal(t, want, got)
 }
 
-// TestOrderOfDifferencesDoesNotShowTheArm looks at the two first documents of
-// ten queries, one of each arm.
 func TestOrderOfDifferencesDoesNotShowTheArm(t *testing.T) {
 	var log []Query
 	var answered []Answered
@@ -35,16 +33,12 @@ func TestOrderOfDifferencesDoesNotShowTheArm(t *testing.T) {
 	chosen := Differences(log, answered, 20)
 	direct := 0
 	for i := 0; i < len(chosen); i += 2 {
-		if chosen[i].Query.ID != chosen[i+1].Query.ID {
-			t.Fatalf("%v is apart from the other document of its query", chosen[i])
-		}
+		check.Must(t, chosen[i].Query.ID == chosen[i+1].Query.ID, "%v is apart from the other document of its query", chosen[i])
 		if strings.HasPrefix(chosen[i].Document.ID, "a") {
 			direct++
 		}
 	}
-	if direct < 2 || direct > 8 {
-		t.Errorf("of 10 queries %d begin with the first arm's document", direct)
-	}
+	check.That(t, direct >= 2 && direct <= 8, "of 10 queries %d begin with the first arm's document", direct)
 	check.Equal(t, chosen, Differences(log, answered, 20))
 }
 
@@ -59,8 +53,6 @@ func TestDifferencesOfFrequentQueriesComeFirst(t *testing.T) {
 	check.Equal(t, []string{"often a", "often x", "rare a"}, got)
 }
 
-// TestDifferencesAreJudgedAndReadAgain wants what is written to be a judged set
-// once grades are filled in, with hostile texts in cells.
 func TestDifferencesAreJudgedAndReadAgain(t *testing.T) {
 	q := logged("=1+1", 1)
 	all := []Difference{
@@ -78,8 +70,7 @@ func TestDifferencesAreJudgedAndReadAgain(t *testing.T) {
 		t.Errorf("table\n%s", text)
 	}
 	text = strings.Replace(text, "calc'!A0\",", "calc'!A0\",3", 1)
-	got, err := ReadJudged(nil, &JudgedFile{Name: "f", Content: strings.NewReader(text)})
-	check.OK(t, err)
+	got := check.Got(ReadJudged(nil, &JudgedFile{Name: "f", Content: strings.NewReader(text)}))(t)
 	want := &Set{Queries: []Query{{ID: q.ID, Text: q.Text}}, Grades: map[string]map[string]float64{"=1+1": {"-a": 3}}, Ungraded: 2}
 	check.Equal(t, want, got, text)
 }

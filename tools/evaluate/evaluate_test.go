@@ -66,8 +66,7 @@ func body(q Query) ([]byte, error) { return []byte(q.Text), nil }
 // options keep the answers in a file and go on with those that are in it.
 func options(t *testing.T, file *bytes.Buffer) SearchOptions {
 	t.Helper()
-	kept, err := ReadKept(file)
-	check.OK(t, err)
+	kept := check.Got(ReadKept(file))(t)
 	return SearchOptions{Body: body, Kept: kept}
 }
 
@@ -77,38 +76,29 @@ func TestArmsTakeTurnsToBeFirst(t *testing.T) {
 	both, asked := arms("")
 	_, err := Search(t.Context(), both, queries, SearchOptions{Body: body})
 	check.OK(t, err)
-	if got, want := strings.Join(*asked, ","), "xa,xa,ya,ya,yb,xb,xc,yc"; got != want {
-		t.Errorf("asked %s, want %s (the first of each to warm up)", got, want)
-	}
+	check.Equal(t, "xa,xa,ya,ya,yb,xb,xc,yc", strings.Join(*asked, ","), "asked")
 }
 
 func TestInterruptedRunGoesOnWithTheSameResult(t *testing.T) {
 	var state, all, more bytes.Buffer
 	both, _ := arms("")
-	want, err := Search(t.Context(), both, queries, options(t, &all))
-	check.OK(t, err)
+	want := check.Got(Search(t.Context(), both, queries, options(t, &all)))(t)
 	both, _ = arms("c")
-	if _, err := Search(t.Context(), both, queries, options(t, &state)); err == nil || err.Error() != "arm x, query 3: gone" {
-		t.Fatalf("error %v", err)
-	}
+	_, err := Search(t.Context(), both, queries, options(t, &state))
+	check.Must(t, err != nil && err.Error() == "arm x, query 3: gone", "error %v", err)
 	state.WriteString(`{"key":"3","answ`) // a run that was killed
 	more.Write(state.Bytes())
 	resumed := options(t, &state)
-	if n := len(resumed.Kept.answers); n != 4 {
-		t.Fatalf("%d answers", n)
-	}
+	n := len(resumed.Kept.answers)
+	check.Must(t, n == 4, "%d answers", n)
 	both, asked := arms("")
-	got, err := Search(t.Context(), both, queries, resumed)
-	check.OK(t, err)
+	got := check.Got(Search(t.Context(), both, queries, resumed))(t)
 	check.Equal(t, want, got)
-	if got, want := strings.Join(*asked, ","), "xc,xc,yc,yc"; got != want {
-		t.Errorf("asked %s, want %s", got, want)
-	}
+	check.Equal(t, "xc,xc,yc,yc", strings.Join(*asked, ","), "asked")
 	both, asked = arms("")
 	both[1].Plan = "another matrix"
-	if _, err := Search(t.Context(), both, queries[:2], options(t, &more)); err != nil || strings.Join(*asked, ",") != "ya,ya,yb" {
-		t.Errorf("another plan of y: asked %s, %v", *asked, err)
-	}
+	_, err = Search(t.Context(), both, queries[:2], options(t, &more))
+	check.That(t, err == nil && strings.Join(*asked, ",") == "ya,ya,yb", "another plan of y: asked %s, %v", *asked, err)
 }
 
 // The file may be named by mistake, and must not be written to then.
@@ -117,9 +107,8 @@ func TestLinesOfAnotherFileAreNoAnswers(t *testing.T) {
 		check.Message(t, "no answer of an evaluation", check.ErrOf(ReadKept(bytes.NewBufferString(text))), text)
 	}
 	for _, half := range []string{"", "\n", `{"k`, "\n" + `{"key":"1","answ` + "\n\n"} {
-		if kept, err := ReadKept(bytes.NewBufferString(half)); err != nil || len(kept.answers) > 0 {
-			t.Errorf("%q: %v, %v", half, kept, err)
-		}
+		kept, err := ReadKept(bytes.NewBufferString(half))
+		check.That(t, err == nil && len(kept.answers) == 0, "%q: %v, %v", half, kept, err)
 	}
 }
 
@@ -135,51 +124,39 @@ func TestJudgeComparesWithTheFirstArm(t *testing.T) {
 		{"1", []Answer{{Hits: hits("n r", 2, 1), Took: 20 * time.Millisecond}, {Hits: hits("r n", 2, 1), Added: []AddedTerm{{}, {}, {}}, FailedOpen: true}}},
 		{"2", []Answer{same, {Hits: same.Hits, Added: []AddedTerm{}, Unexplained: true}}},
 	}
-	measures, err := ParseMeasures([]string{"MRR@5", "P@2"})
-	check.OK(t, err)
+	measures := check.Got(ParseMeasures([]string{"MRR@5", "P@2"}))(t)
 	both, _ := arms("")
 	r := Judge(set, both, answered, measures)
 	x, y := r.Arms[0], r.Arms[1]
-	if m := x.Measures["MRR@5"]; m.Mean != .75 || m.Gain != nil {
-		t.Errorf("the first arm: %+v", m)
-	}
+	m := x.Measures["MRR@5"]
+	check.That(t, m.Mean == .75 && m.Gain == nil, "the first arm: %+v", m)
 	// Of four tosses two give as large a sum.
 	if m := y.Measures["MRR@5"]; m.Mean != 1 || m.Gain.Mean != .25 || m.Gain.P != m.Gain.Holm || m.Gain.P < .9 || m.Gain.Interval != (Interval{0, .5}) {
 		t.Errorf("the second arm: %+v %+v", m, m.Gain)
 	}
-	if m := y.Measures["P@2"]; m.Mean != .5 || m.Gain.P != 1 {
-		t.Errorf("what does not differ: %+v %+v", m, m.Gain)
-	}
-	if x.AddedTerms != nil || *y.AddedTerms != 1.5 || y.FailedOpen != 1 || x.Unjudged != .25 {
-		t.Errorf("%+v\n%+v", x, y)
-	}
+	m = y.Measures["P@2"]
+	check.That(t, m.Mean == .5 && m.Gain.P == 1, "what does not differ: %+v %+v", m, m.Gain)
+	check.That(t, x.AddedTerms == nil && *y.AddedTerms == 1.5 && y.FailedOpen == 1 && x.Unjudged == .25, "%+v\n%+v", x, y)
 	var table strings.Builder
-	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "\n1 searches of y have no explanation any more") {
-		t.Errorf("%v\n%s", err, &table)
-	}
-	if want := (Latency{10, 20, 20}); x.Latency != want {
-		t.Errorf("latency %+v, want %+v", x.Latency, want)
-	}
+	err := r.WriteTable(&table)
+	check.That(t, err == nil && strings.Contains(table.String(), "\n1 searches of y have no explanation any more"), "%v\n%s", err, &table)
+	want := (Latency{10, 20, 20})
+	check.That(t, x.Latency == want, "latency %+v, want %+v", x.Latency, want)
 	check.Equal(t, LeftOut{Unjudged: []string{"not judged"}, Unknown: []string{"gone"}}, r.LeftOut)
-	if first := r.Queries[0].Arms[0].Hits; first[0].Grade != nil || *first[1].Grade != 1 {
-		t.Errorf("grades of hits: %+v", first)
-	}
+	first := r.Queries[0].Arms[0].Hits
+	check.That(t, first[0].Grade == nil && *first[1].Grade == 1, "grades of hits: %+v", first)
 }
 
 func TestMeasuresAreNamedStrictly(t *testing.T) {
 	for _, names := range []string{"map", "nDCG", "nDCG@0", "P@x", "recall@+5", "MAP@10", "MAP P@1 MAP", "P@010"} {
-		if _, err := ParseMeasures(strings.Fields(names)); err == nil {
-			t.Errorf("%s: no error", names)
-		}
+		check.That(t, check.ErrOf(ParseMeasures(strings.Fields(names))) != nil, "%s: no error", names)
 	}
 	_, err := ParseMeasures(DefaultMeasures())
 	check.OK(t, err)
 }
 
 func TestTemplateMayBeginWithAByteOrderMark(t *testing.T) {
-	template, err := NewTemplate([]byte("\ufeff"+`{"query":{"match":{"body":"{{query}}"}}}`), 10, "")
-	check.OK(t, err)
-	if body, err := template.Body(Query{ID: "1", Text: "car"}); err != nil || !strings.Contains(string(body), `"body":"car"`) {
-		t.Errorf("%s, %v", body, err)
-	}
+	template := check.Got(NewTemplate([]byte("\ufeff"+`{"query":{"match":{"body":"{{query}}"}}}`), 10, ""))(t)
+	body, err := template.Body(Query{ID: "1", Text: "car"})
+	check.That(t, err == nil && strings.Contains(string(body), `"body":"car"`), "%s, %v", body, err)
 }

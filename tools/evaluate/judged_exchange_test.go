@@ -16,8 +16,7 @@ import (
 // the sources that jsonFile names.
 func golden(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", "exchange", name))
-	check.OK(t, err)
+	data := check.Got(os.ReadFile(filepath.Join("testdata", "exchange", name)))(t)
 	return string(data)
 }
 
@@ -43,8 +42,7 @@ func TestJudgmentsOfOtherProgramsAreRead(t *testing.T) {
 		{"workbench-stored.json", 0, false},
 	} {
 		t.Run(test.file, func(t *testing.T) {
-			got, err := ReadJudged(nil, &JudgedFile{test.file, strings.NewReader(golden(t, test.file))})
-			check.OK(t, err)
+			got := check.Got(ReadJudged(nil, &JudgedFile{test.file, strings.NewReader(golden(t, test.file))}))(t)
 			want := exchanged()
 			want.Ungraded = test.ungraded
 			if !test.unrated {
@@ -63,12 +61,9 @@ func TestFormulasInSpreadsheetsStayText(t *testing.T) {
 	table := csv.NewWriter(&b)
 	check.OK(t, table.WriteAll([][]string{{"query_id", "query", "document", "grade"}, {Cell("@1"), Cell(hostile), Cell("-Ab_1"), "2"}}))
 	for _, cell := range []string{`" =HYPERLINK(`, `" @1"`, `" -Ab_1"`} {
-		if !strings.Contains(b.String(), cell) {
-			t.Errorf("no cell %s in\n%s", cell, &b)
-		}
+		check.That(t, strings.Contains(b.String(), cell), "no cell %s in\n%s", cell, &b)
 	}
-	got, err := ReadJudged(nil, &JudgedFile{"f", strings.NewReader(b.String())})
-	check.OK(t, err)
+	got := check.Got(ReadJudged(nil, &JudgedFile{"f", strings.NewReader(b.String())}))(t)
 	want := &Set{Queries: []Query{{ID: "@1", Text: hostile}}, Grades: map[string]map[string]float64{"@1": {"-Ab_1": 2}}}
 	check.Equal(t, want, got)
 }
@@ -84,7 +79,6 @@ func TestManyRatingsOfOtherProgramsAreReadInTime(t *testing.T) {
 	began := time.Now()
 	_, err := ReadJudged(nil, &JudgedFile{"f", strings.NewReader(text.String() + "\n" + `{"docId": "x", "rating": "x"}]}]}`)})
 	check.Message(t, "f:200002: the grade", err)
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("%d ratings took %v", ratings, took)
-	}
+	took := time.Since(began)
+	check.That(t, took <= 10*time.Second, "%d ratings took %v", ratings, took)
 }

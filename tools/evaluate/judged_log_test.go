@@ -37,16 +37,12 @@ func TestLogsHaveQueriesWithTheirCounts(t *testing.T) {
 		"an id of two texts": {`{"id":"1","query":"a"}` + "\n" + `{"id":"1","query":"b"}`, []Query{{ID: "1", Text: "a", Count: 1}}, []string{`log:2: query "1" is also in log:1`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			log, err := ReadLog(logFile(test.log))
-			check.OK(t, err)
+			log := check.Got(ReadLog(logFile(test.log)))(t)
 			check.Equal(t, test.want, log.Queries)
-			if log.Skipped != len(test.causes) || len(log.Causes) != len(test.causes) {
-				t.Fatalf("%d lines skipped, for %v", log.Skipped, log.Causes)
-			}
+			check.Must(t, log.Skipped == len(test.causes) && len(log.Causes) == len(test.causes), "%d lines skipped, for %v", log.Skipped, log.Causes)
 			for i, want := range test.causes {
-				if got := log.Causes[i].Error(); !strings.HasPrefix(got, want) {
-					t.Errorf("cause %q, want %q", got, want)
-				}
+				got := log.Causes[i].Error()
+				check.That(t, strings.HasPrefix(got, want), "cause %q, want %q", got, want)
 			}
 		})
 	}
@@ -54,9 +50,7 @@ func TestLogsHaveQueriesWithTheirCounts(t *testing.T) {
 
 func TestLogWithoutQueriesIsAnError(t *testing.T) {
 	for _, data := range []string{"", "\n\n", `{"text":"x"}`} {
-		if _, err := ReadLog(logFile(data)); err == nil {
-			t.Errorf("%q: no error", data)
-		}
+		check.That(t, check.ErrOf(ReadLog(logFile(data))) != nil, "%q: no error", data)
 	}
 }
 
@@ -71,9 +65,7 @@ func FuzzLog(f *testing.F) {
 		}
 		texts, ids := map[string]bool{}, map[string]bool{}
 		for _, q := range log.Queries {
-			if q.Text == "" || q.ID == "" || q.Count < 1 || texts[q.Text] || ids[q.ID] || !utf8.ValidString(q.Text) {
-				t.Fatalf("%q: %+v", data, q)
-			}
+			check.Must(t, q.Text != "" && q.ID != "" && q.Count >= 1 && !texts[q.Text] && !ids[q.ID] && utf8.ValidString(q.Text), "%q: %+v", data, q)
 			texts[q.Text], ids[q.ID] = true, true
 		}
 	})

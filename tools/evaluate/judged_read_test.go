@@ -14,7 +14,6 @@ func file(name, content string) *JudgedFile {
 	return &JudgedFile{name, strings.NewReader(content)}
 }
 
-// Each format holds the same two queries and three judgments.
 func TestFormatsAreRecognized(t *testing.T) {
 	want := &Set{
 		Queries: []Query{{ID: "1", Text: "car hire"}, {ID: "2", Text: "wing, flow"}},
@@ -49,8 +48,7 @@ func TestFormatsAreRecognized(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := ReadJudged(file("queries", test.queries), file("judgments", test.judgments))
-			check.OK(t, err)
+			got := check.Got(ReadJudged(file("queries", test.queries), file("judgments", test.judgments)))(t)
 			check.Equal(t, test.want, got)
 		})
 	}
@@ -98,21 +96,16 @@ func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := ReadJudged(file("queries", test.queries), file("judgments", test.judgments))
-			if err == nil {
-				t.Fatal("no error")
-			}
+			check.Must(t, err != nil, "no error")
 			for _, want := range test.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%v\nwant %s", err, want)
-				}
+				check.That(t, strings.Contains(err.Error(), want), "%v\nwant %s", err, want)
 			}
 		})
 	}
 }
 
 func TestQueriesOfOneSideOnlyStayKnown(t *testing.T) {
-	s, err := ReadJudged(file("queries", "1\tcar\n2\twing\n"), file("judgments", "3 0 a 1\n1 0 a 1\n"))
-	check.OK(t, err)
+	s := check.Got(ReadJudged(file("queries", "1\tcar\n2\twing\n"), file("judgments", "3 0 a 1\n1 0 a 1\n")))(t)
 	check.Equal(t, []string{"3"}, s.Unknown())
 	check.Equal(t, []Query{{ID: "1", Text: "car"}}, s.Judged())
 }
@@ -132,20 +125,14 @@ func FuzzRead(f *testing.F) {
 		}
 		ids := map[string]bool{}
 		for _, q := range s.Queries {
-			if ids[q.ID] || q.ID == "" || q.Text == "" && q.Body == nil {
-				t.Errorf("query %+v", q)
-			}
+			check.That(t, !ids[q.ID] && q.ID != "" && (q.Text != "" || q.Body != nil), "query %+v", q)
 			ids[q.ID] = true
 		}
 		n := 0
 		for query, grades := range s.Grades {
 			n += len(grades)
-			if query == "" || len(grades) == 0 {
-				t.Errorf("query %q has grades %v", query, grades)
-			}
+			check.That(t, query != "" && len(grades) != 0, "query %q has grades %v", query, grades)
 		}
-		if n == 0 {
-			t.Error("no judgments")
-		}
+		check.That(t, n != 0, "no judgments")
 	})
 }

@@ -9,9 +9,7 @@ import (
 
 func near(t *testing.T, what string, got, want float64) {
 	t.Helper()
-	if math.Abs(got-want) > 1e-12 {
-		t.Errorf("%s = %v, want %v", what, got, want)
-	}
+	check.That(t, math.Abs(got-want) <= 1e-12, "%s = %v, want %v", what, got, want)
 }
 
 func TestPrecisionCountsMissingRanks(t *testing.T) {
@@ -39,17 +37,15 @@ func TestHolmRaisesByRank(t *testing.T) {
 	for i, want := range []float64{.03, .06, .06, .02} {
 		near(t, "corrected", got[i], want)
 	}
-	if all := Holm([]float64{.9, .8}); all[0] != 1 || all[1] != 1 {
-		t.Errorf("above 1: %v", all)
-	}
+	all := Holm([]float64{.9, .8})
+	check.That(t, all[0] == 1 && all[1] == 1, "above 1: %v", all)
 }
 
 // All ten signs alike are 2 of 1024 tosses.
 func TestRandomizationOfEqualDifferences(t *testing.T) {
 	same := []float64{.1, .1, .1, .1, .1, .1, .1, .1, .1, .1}
-	if p := Randomization(same); math.Abs(p-2./1024) > .001 {
-		t.Errorf("p = %v, want about %v", p, 2./1024)
-	}
+	p := Randomization(same)
+	check.That(t, math.Abs(p-2./1024) <= .001, "p = %v, want about %v", p, 2./1024)
 	check.Equal(t, 1, Randomization(nil))
 	check.Equal(t, 1, Randomization([]float64{.1, -.1}))
 }
@@ -61,9 +57,7 @@ func TestBootstrapHoldsTheMean(t *testing.T) {
 		half = append(half, float64(i%2))
 	}
 	low, high := Bootstrap(half, .95)
-	if math.Abs(low-(.5-1.96/40)) > .01 || math.Abs(high-(.5+1.96/40)) > .01 {
-		t.Errorf("interval [%v, %v], want about [0.451, 0.549]", low, high)
-	}
+	check.That(t, math.Abs(low-(.5-1.96/40)) <= .01 && math.Abs(high-(.5+1.96/40)) <= .01, "interval [%v, %v], want about [0.451, 0.549]", low, high)
 	if low, high := Bootstrap(nil, .95); low != 0 || high != 0 {
 		t.Errorf("of nothing: [%v, %v]", low, high)
 	}
@@ -72,12 +66,10 @@ func TestBootstrapHoldsTheMean(t *testing.T) {
 // Worked out by hand: grades 2, 0, 1 at ranks 1 to 3 of judged 2, 1, 1.
 // DCG = 2/1 + 1/2 = 2.5, ideal 2/1 + 1/log2(3) + 1/2 = 3.13093.
 func TestNDCGIsNormalizedByTheBestOrder(t *testing.T) {
-	if got := NDCG([]string{"a", "x", "b"}, map[string]float64{"a": 2, "b": 1, "c": 1}, 10); got < 0.79848 || got > 0.79849 {
-		t.Errorf("nDCG = %v, want 2.5/3.13093 = 0.798484", got)
-	}
+	got := NDCG([]string{"a", "x", "b"}, map[string]float64{"a": 2, "b": 1, "c": 1}, 10)
+	check.That(t, got >= 0.79848 && got <= 0.79849, "nDCG = %v, want 2.5/3.13093 = 0.798484", got)
 	check.Equal(t, 0, NDCG(nil, map[string]float64{"a": 1}, 10))
 	// A model's grades .7 at rank 2 and .3 at rank 1: (.3 + .7/log2(3)) / (.7 + .3/log2(3)).
-	if got := NDCG([]string{"b", "a"}, map[string]float64{"a": 0.7, "b": 0.3}, 10); got < 0.83399 || got > 0.834 {
-		t.Errorf("nDCG of fractions = %v, want 0.741651/0.889279 = 0.833991", got)
-	}
+	got = NDCG([]string{"b", "a"}, map[string]float64{"a": 0.7, "b": 0.3}, 10)
+	check.That(t, got >= 0.83399 && got <= 0.834, "nDCG of fractions = %v, want 0.741651/0.889279 = 0.833991", got)
 }

@@ -56,8 +56,6 @@ const faults = `(() => {
 	return faults
 })()`
 
-// TestPageInABrowser opens a page of hostile texts in Chromium, on a laptop and
-// on a phone, light and dark.
 func TestPageInABrowser(t *testing.T) {
 	binary := chromium(t)
 	r := sample(60, 4)
@@ -89,16 +87,14 @@ func TestPageInABrowser(t *testing.T) {
 	defer stop()
 	var mu sync.Mutex
 	var console []any
-	if err := chromedp.Listen(ctx, func(event any) {
+	check.OK(t, chromedp.Listen(ctx, func(event any) {
 		switch event.(type) {
 		case *runtime.EventConsoleAPICalled, *runtime.EventExceptionThrown, *log.EventEntryAdded:
 			mu.Lock()
 			defer mu.Unlock()
 			console = append(console, event)
 		}
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	backgrounds := map[string]bool{}
 	for _, width := range []int64{1280, 390} {
 		for _, scheme := range []string{"light", "dark"} {
@@ -117,9 +113,8 @@ func TestPageInABrowser(t *testing.T) {
 	}
 	check.Equal(t, 2, len(backgrounds), backgrounds)
 	texts, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll('h5 bdi')].map(e => e.textContent)`))
-	if want := clip(hostile, 300); err != nil || !slices.Contains(texts, want) {
-		t.Errorf("no query reads %q, %v; there are %q", want, err, texts)
-	}
+	want := clip(hostile, 300)
+	check.That(t, err == nil && slices.Contains(texts, want), "no query reads %q, %v; there are %q", want, err, texts)
 	mu.Lock()
 	defer mu.Unlock()
 	for _, message := range console {
@@ -138,10 +133,8 @@ func chromium(t *testing.T) string {
 			return path
 		}
 	}
-	const hint = "needs Chromium in PATH"
-	if os.Getenv("AKIN_TEST") == "all" {
-		t.Fatal(hint)
-	}
+	const hint = "no Chromium in PATH: install it (apt-get install chromium)"
+	check.Must(t, os.Getenv("AKIN_TEST") != "all", "%v", hint)
 	t.Skip(hint)
 	return ""
 }

@@ -108,9 +108,7 @@ func TestFiguresAreWhatTheResultHasDataFor(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			page := pageOf(t, test.result)
 			for _, bad := range []string{"NaN", "Inf", "%!", "ZgotmplZ"} {
-				if strings.Contains(page, bad) {
-					t.Errorf("a value is %s", bad)
-				}
+				check.That(t, !strings.Contains(page, bad), "a value is %s", bad)
 			}
 			check.Equal(t, test.changes, strings.Count(page, `class="changes"`))
 		})
@@ -128,7 +126,6 @@ func TestTheSameResultGivesTheSameBytes(t *testing.T) {
 	check.Equal(t, pageOf(t, sample(40, 3)), pageOf(t, sample(40, 3)))
 }
 
-// The arm with the higher mean may have it by chance.
 func TestHeadlineIsOfAnArmThatIsClearlyBetter(t *testing.T) {
 	r := sample(3, 3)
 	set := func(k int, mean, p float64) {
@@ -141,18 +138,12 @@ func TestHeadlineIsOfAnArmThatIsClearlyBetter(t *testing.T) {
 	}
 	set(1, 0.33, 0.01)
 	set(2, 0.34, 0.2)
-	if got, want := headline(), "S with C = 10 ranks better than direct"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	check.Equal(t, "S with C = 10 ranks better than direct", headline())
 	set(1, 0.33, 0.1)
-	if got, want := headline(), "S with C = 20 is not clearly better or worse than direct"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	check.Equal(t, "S with C = 20 is not clearly better or worse than direct", headline())
 	set(1, 0.2, 0.01)
 	set(2, 0.1, 0.01)
-	if got, want := headline(), "S with C = 10 ranks worse than direct"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	check.Equal(t, "S with C = 10 ranks worse than direct", headline())
 }
 
 func TestMostChangedQueriesAreShown(t *testing.T) {

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
@@ -44,9 +42,7 @@ func scorer(n int, score func(s *expand.Profile, q int) float64) func(context.Co
 
 func run(t *testing.T, n int, o TuneOptions, score func(s *expand.Profile, q int) float64) *TuneResult {
 	t.Helper()
-	r, err := Tune(t.Context(), n, NewSpace(), o, scorer(n, score))
-	check.OK(t, err)
-	return r
+	return check.Got(Tune(t.Context(), n, NewSpace(), o, scorer(n, score)))(t)
 }
 
 // Settings that differ by chance only: the best of them looks good on the
@@ -55,9 +51,7 @@ func TestChanceIsNotRecommended(t *testing.T) {
 	o := tuneOptions()
 	o.Settings = 300
 	r := run(t, 100, o, noise)
-	if r.Advice != UseNothing || r.Recommended != nil {
-		t.Errorf("advice %q: %+v", r.Advice, r.HeldOut)
-	}
+	check.That(t, r.Advice == UseNothing && r.Recommended == nil, "advice %q: %+v", r.Advice, r.HeldOut)
 	if r.Tuned.Gain < 0.1 || r.HeldOut.Gain > r.Tuned.Gain/2 {
 		t.Errorf("gain %v on the queries it was chosen on, %v on others: no optimism to be seen", r.Tuned.Gain, r.HeldOut.Gain)
 	}
@@ -71,15 +65,10 @@ func TestAGainThatHoldsUpIsRecommended(t *testing.T) {
 		}
 		return score
 	})
-	if r.Advice != UseTuned {
-		t.Fatalf("advice %q: %+v", r.Advice, r)
-	}
-	if s := r.Recommended; s.Effort != form.Low {
-		t.Errorf("recommended %s", r.Chosen)
-	}
-	if r.HeldOut.Low <= 0 || r.HeldOut.P > 0.05 || r.Tuned.P != 0 {
-		t.Errorf("held out %+v, tuned %+v", r.HeldOut, r.Tuned)
-	}
+	check.Must(t, r.Advice == UseTuned, "advice %q: %+v", r.Advice, r)
+	s := r.Recommended
+	check.That(t, s.Effort == form.Low, "recommended %s", r.Chosen)
+	check.That(t, r.HeldOut.Low > 0 && r.HeldOut.P <= 0.05 && r.Tuned.P == 0, "held out %+v, tuned %+v", r.HeldOut, r.Tuned)
 }
 
 func TestDefaultsAreRecommendedWhereNothingIsBetter(t *testing.T) {
@@ -90,9 +79,7 @@ func TestDefaultsAreRecommendedWhereNothingIsBetter(t *testing.T) {
 			}
 			return defaults + 0.05*noise(s, q)
 		})
-		if r.Advice != want {
-			t.Fatalf("%v: advice %q: %+v", defaults, r.Advice, r)
-		}
+		check.Must(t, r.Advice == want, "%v: advice %q: %+v", defaults, r.Advice, r)
 		if want == UseDefaults {
 			check.Equal(t, expand.DefaultProfile(), *r.Recommended)
 		}
@@ -130,17 +117,14 @@ func TestHeldOutQueriesDoNotDecide(t *testing.T) {
 func TestFoldsHaveAllQueriesAndSettingsAreBounded(t *testing.T) {
 	calls := 0
 	o := tuneOptions()
-	r, err := Tune(t.Context(), 47, NewSpace(), o, func(ctx context.Context, s *expand.Profile) ([]float64, error) {
+	r := check.Got(Tune(t.Context(), 47, NewSpace(), o, func(ctx context.Context, s *expand.Profile) ([]float64, error) {
 		calls++
 		return scorer(47, noise)(ctx, s)
-	})
-	check.OK(t, err)
+	}))(t)
 	total := 0
 	for _, f := range r.Folds {
 		total += f.Queries
-		if f.Queries < 9 || f.Queries > 10 {
-			t.Errorf("%d queries in a fold", f.Queries)
-		}
+		check.That(t, f.Queries >= 9 && f.Queries <= 10, "%d queries in a fold", f.Queries)
 	}
 	if total != 47 || r.Tried > o.Settings || r.Tried < o.Settings/2 || calls != r.Tried+1 {
 		t.Errorf("%d queries, %d settings of %d, %d calls", total, r.Tried, o.Settings, calls)
@@ -168,7 +152,6 @@ func TestWhatCannotBeTunedIsAnError(t *testing.T) {
 	check.Error(t, away, check.ErrOf(Tune(t.Context(), 100, NewSpace(), tuneOptions(), func(context.Context, *expand.Profile) ([]float64, error) { return nil, away })))
 }
 
-// Every setting that may be recommended loads as the profile that it is.
 func TestEveryProfileLoads(t *testing.T) {
 	space, random := NewSpace(), rand.New(rand.NewPCG(1, 1))
 	for range 300 {
@@ -178,13 +161,9 @@ func TestEveryProfileLoads(t *testing.T) {
 		matrix := configs.Matrix{Name: "tuned", Indices: []string{"logs-*", "-logs-old"}, Fields: []string{"title", "body"}, File: "/m.akin"}
 		check.OK(t, WriteProfile(&text, &s, matrix, "first\nsecond: line"))
 		c, err := configs.Parse("tuned.yml", text.Bytes())
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", space.describe(p), err, &text)
-		}
+		check.Must(t, err == nil, "%s: %v\n%s", space.describe(p), err, &text)
 		want := configs.Profile{Enabled: true, Profile: s, Matrices: []string{"tuned"}}
-		if diff := cmp.Diff(want, c.Profiles["tuned"]); diff != "" {
-			t.Errorf("%s: %s", space.describe(p), diff)
-		}
+		check.Equal(t, want, c.Profiles["tuned"], space.describe(p))
 		check.Equal(t, []configs.Matrix{matrix}, c.Matrices)
 	}
 }
@@ -193,7 +172,5 @@ func TestAProfileOfTheDefaultsHasNoKeys(t *testing.T) {
 	space := NewSpace()
 	s := space.setting(space.usual())
 	changed := changes(&s)
-	if len(changed) > 0 || space.describe(space.usual()) != "the defaults" {
-		t.Errorf("%v, %q", changed, space.describe(space.usual()))
-	}
+	check.That(t, len(changed) == 0 && space.describe(space.usual()) == "the defaults", "%v, %q", changed, space.describe(space.usual()))
 }

@@ -9,9 +9,7 @@ import (
 
 func clicks(t *testing.T, log string) *ClickLog {
 	t.Helper()
-	read, err := ReadClicks(strings.NewReader(log))
-	check.OK(t, err)
-	return read
+	return check.Got(ReadClicks(strings.NewReader(log)))(t)
 }
 
 func TestClicksOnWhatWasNotShownAreNamed(t *testing.T) {
@@ -66,9 +64,7 @@ func FuzzGainsAreShares(f *testing.F) {
 		}
 		for _, q := range log.Searches() {
 			for id, d := range q.Documents {
-				if !(d.Gain >= 0 && d.Gain <= 1) || (d.Gain > 0) != (d.Count > 0) {
-					t.Errorf("%q: %+v", id, d)
-				}
+				check.That(t, d.Gain >= 0 && d.Gain <= 1 && (d.Gain > 0) == (d.Count > 0), "%q: %+v", id, d)
 			}
 		}
 	})

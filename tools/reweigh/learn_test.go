@@ -50,26 +50,21 @@ func topics(tb testing.TB, useful func(good bool) bool) (*Collection, []Search, 
 
 func TestMisleadingNeighborsAreLoweredAndNewOnesFound(t *testing.T) {
 	c, searches, m := topics(t, func(good bool) bool { return good })
-	r, err := Learn(t.Context(), m, c, searches, testOptions, nil)
-	check.OK(t, err)
+	r := check.Got(Learn(t.Context(), m, c, searches, testOptions, nil))(t)
 	found := map[string]simmatrix.Neighbor{}
 	for n := range r.Matrix.Row("topic03").All() {
 		found[n.Term] = n
 	}
 	origins := r.Matrix.Meta().Origins
-	if s := found["misleading"].Similarity; !(s < 0.42) {
-		t.Errorf("misleading: similarity %v, want less than 0.42", s)
-	}
-	if s := found["good03"].Similarity; !(s >= 0.4) {
-		t.Errorf("good: similarity %v, want 0.4 or more", s)
-	}
+	s := found["misleading"].Similarity
+	check.That(t, s < 0.42, "misleading: similarity %v, want less than 0.42", s)
+	s = found["good03"].Similarity
+	check.That(t, s >= 0.4, "good: similarity %v, want 0.4 or more", s)
 	if n := found["new03"]; n.Similarity == 0 || !cmp.Equal(describe(origins, n), []string{"learned: 60 clicks"}) { // 4 searches, 5 documents, 3 clicks
 		t.Errorf("new: %+v from %q", n, describe(origins, n))
 	}
 	check.Equal(t, "topic03s", r.Matrix.Form("topic03"))
-	if r.After <= r.Before || r.New != 12 || r.Scaled == 0 {
-		t.Errorf("%+v", r)
-	}
+	check.That(t, r.After > r.Before && r.New == 12 && r.Scaled != 0, "%+v", r)
 }
 
 // describe returns what an entry comes from.
@@ -101,9 +96,7 @@ func TestWithoutEvidenceTheMatrixStays(t *testing.T) {
 				other.docs[d] = slices.Clone(c.docs[d])
 			}
 			r, err := Learn(t.Context(), m, &other, searches, testOptions, nil)
-			if err != nil || r.Matrix != m {
-				t.Errorf("%+v, %v", r, err)
-			}
+			check.That(t, err == nil && r.Matrix == m, "%+v, %v", r, err)
 		})
 	}
 }
@@ -123,24 +116,17 @@ func TestOverridesStayAsTheyAre(t *testing.T) {
 		rows = append(rows, changed)
 	}
 	m := matrixtest.New(t, simmatrix.Meta{Origins: []string{"index", simmatrix.OriginOverrides}}, rows)
-	r, err := Learn(t.Context(), m, c, searches, testOptions, nil)
-	check.OK(t, err)
+	r := check.Got(Learn(t.Context(), m, c, searches, testOptions, nil))(t)
 	for n := range r.Matrix.Row("topic03").All() {
-		if n.Term == "misleading" && n.Similarity != simmatrix.QuantizeSimilarity(0.42) {
-			t.Errorf("%+v", n)
-		}
+		check.That(t, n.Term != "misleading" || n.Similarity == simmatrix.QuantizeSimilarity(0.42), "%+v", n)
 	}
-	if r.Scaled == 0 {
-		t.Error("nothing else was learned")
-	}
+	check.That(t, r.Scaled != 0, "nothing else was learned")
 }
 
 func TestAMatrixWithAllOriginsIsRefused(t *testing.T) {
 	c, searches, _ := topics(t, func(good bool) bool { return good })
 	m := matrixtest.New(t, simmatrix.Meta{Origins: []string{"a", "b", "c", "d", "e", "f", "g", "h"}}, nil)
-	if _, err := Learn(t.Context(), m, c, searches, testOptions, nil); err == nil {
-		t.Error("no error")
-	}
+	check.That(t, check.ErrOf(Learn(t.Context(), m, c, searches, testOptions, nil)) != nil, "no error")
 }
 
 // TestLogLikelihoodRatio has the bigram "the swiss" of Dunning's table 1, which
@@ -148,12 +134,10 @@ func TestAMatrixWithAllOriginsIsRefused(t *testing.T) {
 func TestLogLikelihoodRatio(t *testing.T) {
 	c := cell{useful: 110, others: 2442}
 	all := cell{useful: 110 + 111, others: 2442 + 29114}
-	if got := c.ratio(&all); math.Abs(got-270.72) > 0.01 {
-		t.Errorf("%.2f", got)
-	}
+	got := c.ratio(&all)
+	check.That(t, math.Abs(got-270.72) <= 0.01, "%.2f", got)
 }
 
-// TestSlopesAreDerivatives compares them with differences of the loss.
 func TestSlopesAreDerivatives(t *testing.T) {
 	c, searches, m := topics(t, func(good bool) bool { return good })
 	c.finish()
@@ -179,9 +163,8 @@ func TestSlopesAreDerivatives(t *testing.T) {
 		model.factors[g.term] = -step
 		down := loss(model)
 		model.factors[g.term] = 0
-		if want := (down - up) / (2 * step); math.Abs(g.by-want) > 1e-4*math.Abs(want) || want == 0 {
-			t.Errorf("%s: %v, want %v", c.terms[g.term], g.by, want)
-		}
+		want := (down - up) / (2 * step)
+		check.That(t, math.Abs(g.by-want) <= 1e-4*math.Abs(want) && want != 0, "%s: %v, want %v", c.terms[g.term], g.by, want)
 	}
 }
 
@@ -194,9 +177,8 @@ func TestEvidenceAddsUp(t *testing.T) {
 				names = append(names, name)
 			}
 		}
-		if got := simmatrix.DescribeOrigins(names); !cmp.Equal(got, []string{want}) {
-			t.Errorf("%d: %q, want %q", count, got, want)
-		}
+		got := simmatrix.DescribeOrigins(names)
+		check.That(t, cmp.Equal(got, []string{want}), "%d: %q, want %q", count, got, want)
 	}
 }
 
@@ -236,9 +218,8 @@ func FuzzLearnedMatrices(f *testing.F) {
 				before[n.Term] = n.Similarity
 			}
 			for n := range row.All() {
-				if s, ok := before[n.Term]; ok && n.Similarity > 2*s+1e-4 {
-					t.Errorf("%s %s: %v, before %v", term, n.Term, n.Similarity, s)
-				}
+				s, ok := before[n.Term]
+				check.That(t, !ok || n.Similarity <= 2*s+1e-4, "%s %s: %v, before %v", term, n.Term, n.Similarity, s)
 			}
 		}
 	})
