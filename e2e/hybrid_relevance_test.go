@@ -35,7 +35,7 @@ func TestHybridRelevance(t *testing.T) {
 	}
 	model := languageModel(t)
 	e.must(t, http.MethodPut, "/_search/pipeline/"+hybridPipeline+"-half", hybridHalf)
-	stats := rankStats{}
+	stats, shifts := rankStats{}, map[bool][]float64{} // of the three rarest terms or of whole queries
 	for _, plain := range judgedCollections(t) {
 		if slices.Contains(heldOutCollections, plain.name) && model.fake {
 			continue
@@ -83,12 +83,43 @@ func TestHybridRelevance(t *testing.T) {
 			if model.fake {
 				name += fakeModel
 			}
+			sum := func(text string) string { // in which the vector finds and hardly scores
+				return fmt.Sprintf(`{"query":{"bool":{"should":[{"match":{"body":%s}},{"knn":{"dense":{"vector":%s,"k":1,"boost":0.000001}}}]}},"size":1,"_source":false}`,
+					quote(text), toJSON(t, at[text]))
+			}
+			shift := topScores(t, a, judgedIndexName(c), sum, queries) / topScores(t, a, judgedIndexName(c)+"?akin=off", sum, queries)
+			t.Logf("%s: best scores are %.3f times as high", c.name, shift)
+			shifts[c == three] = append(shifts[c == three], shift)
 			stats.note(e, name, direct, directly, nil)
 			stats.note(e, name, "akin", through, directly)
 		}
 	}
+	for three, all := range shifts {
+		mean := 0.0
+		for _, shift := range all {
+			mean += shift / float64(len(all))
+		}
+		if mean < 1 || mean > mostShifted {
+			t.Errorf("three terms %t: best scores are %.3f times as high, which shifts a sum with vectors", three, mean)
+		}
+	}
 	checkLosses(t, stats)
 	checkRankStats(t, hybridStatsFile, stats)
+}
+
+// mostShifted is how much related words may raise the best scores of texts, on
+// the mean of the collections, where they are added to those of vectors.
+const mostShifted = 1.1
+
+// topScores returns the sum of the best scores of texts.
+func topScores(t *testing.T, a *akin, index string, body func(text string) string, texts []string) (sum float64) {
+	t.Helper()
+	for _, text := range texts {
+		if hits := a.find(t, index, body(text)).Hits.Hits; len(hits) > 0 {
+			sum += hits[0].Score
+		}
+	}
+	return sum
 }
 
 // textVectors returns the vectors of texts by a model. Those of a real one are

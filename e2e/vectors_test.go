@@ -151,9 +151,65 @@ func checkVectors(t *testing.T, e *engine, store vectors.Store) {
 	for _, q := range c.queries {
 		checkVectorScores(t, e, a, p, store, q, c.docs)
 	}
+	if store == vectors.RankFeatures && e.name == qualityEngine { // which has neural-search
+		for _, q := range c.queries {
+			checkNeuralSparse(t, e, a, index, q.text)
+		}
+	}
 	a.checkExplained(t, index, relatedSearch("word3"), "vectors", "query", "")
 	checkOtherModels(t, e, a, index)
 	checkNoFallback(t, a)
+}
+
+// checkNeuralSparse compares what akin writes for a text in vectors with the
+// same vector as the tokens of a neural_sparse query: the order and the scores
+// are equal.
+func checkNeuralSparse(t *testing.T, e *engine, a *akin, index, text string) {
+	t.Helper()
+	tokens, field := map[string]float64{}, ""
+	var walk func(v any)
+	var features []any
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, x := range v {
+				walk(x)
+			}
+		case map[string]any:
+			if f, ok := v["rank_feature"].(map[string]any); ok {
+				name := f["field"].(string)
+				field = "akin_vector.body"
+				boost, boosted := f["boost"].(float64)
+				if !boosted {
+					boost = 1
+				}
+				tokens[strings.TrimPrefix(name, field+".")] = boost
+				features = append(features, v)
+				return
+			}
+			for _, x := range v {
+				walk(x)
+			}
+		}
+	}
+	var body any
+	if err := json.Unmarshal(a.explain(t, index, listBody(text, 200)).Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	if walk(body); len(tokens) == 0 {
+		t.Errorf("%q: no vector in %v", text, body)
+		return
+	}
+	plain := e.find(t, index, toJSON(t, section{"size": 200, "query": section{"bool": section{"should": features}}}))
+	sparse := e.find(t, index, toJSON(t, section{"size": 200, "query": section{"neural_sparse": section{field: section{"query_tokens": tokens}}}}))
+	if fmt.Sprint(plain.ids()) != fmt.Sprint(sparse.ids()) {
+		t.Errorf("%q: neural_sparse finds %v, rank_feature %v", text, sparse.ids(), plain.ids())
+	}
+	for id, score := range plain.scores() {
+		if got := sparse.scores()[id]; math.Abs(got-score) > 1e-5*score {
+			t.Errorf("%q: %s scores %v by neural_sparse, %v by rank_feature", text, id, got, score)
+		}
+	}
 }
 
 // checkVectorScores compares the hits of a query in all profiles with the measure.
