@@ -1,5 +1,5 @@
 # Needs only Go 1.26. `make test` also uses a JDK, Maven, redis-server and
-# Chromium if they are installed.
+# Chromium if they are installed, and says what is missing.
 
 GO       ?= go
 # nomsgpack drops gin's MessagePack codec, which akin does not use. Builds, tests,
@@ -42,7 +42,7 @@ picture: ## Take docs/playground.png again, in Chromium
 	AKIN_PICTURE=1 $(GO) test ./cmd/akin/ -run '^TestPictureOfThePlayground$$' -count=1
 
 # e2e takes the longest by far, so it starts first.
-test: ## Run go vet and all tests; tests on real servers are skipped without the servers
+test: ## Run go vet and the tests, those of e2e on one engine; AKIN_TEST=all runs all tests on all engines, as .ci/run does
 	$(GO) vet ./...
 	$(GO) run ./.ci/gotest -vet=off -timeout 35m ./e2e ./...
 
@@ -56,7 +56,7 @@ test-deploy: release-files ## Check the files of deploy and of releases with the
 chaos: ## Break everything around akin while clients search, 15 minutes, and write e2e/testdata/faults.md
 	AKIN_CHAOS=long $(GO) test ./e2e/ -run '^(TestChaos|TestSoak)$$' -update -v -count=1 -timeout 60m -parallel 2
 
-e2e: ## Run the tests on real servers, with their output
+e2e: ## Run the tests on real servers, with their output; AKIN_TEST as in test
 	$(GO) test ./e2e/ -v -count=1 -timeout 30m
 
 lint: ## Run the linters in the version pinned by .ci/lint/go.mod, and build for other systems

@@ -75,8 +75,15 @@ func TestANamedPipeIsReadFromItsLateWriter(t *testing.T) {
 	path := fifo(t)
 	want := strings.Repeat("0123456789", 20_000) // more than a pipe holds
 	go func() {
-		time.Sleep(100 * time.Millisecond) // so that the reader comes first
-		os.WriteFile(path, []byte(want), 0)
+		for t.Context().Err() == nil { // A pipe cannot be opened so before a reader is there.
+			w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+			if err == nil {
+				io.WriteString(w, want)
+				w.Close()
+				return
+			}
+			time.Sleep(time.Millisecond) // No event tells that the reader is there.
+		}
 	}()
 	check.Equal(t, want, check.Got(readAll(t.Context(), t, path))(t))
 }
@@ -86,7 +93,7 @@ func TestProcessSubstitutionsAreRead(t *testing.T) {
 		r, w, err := os.Pipe()
 		check.OK(t, err)
 		go func() {
-			time.Sleep(10 * time.Millisecond) // so that the reader comes first
+			time.Sleep(10 * time.Millisecond) // The reader has to come first, and no event tells that it waits.
 			io.WriteString(w, want)
 			w.Close()
 		}()

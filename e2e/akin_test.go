@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,14 +59,49 @@ type akin struct {
 	config string // file
 }
 
-// startAkin runs akin with config over what every test wants: free ports. It
-// returns when akin is ready and ends it with the test. Variables of the
-// environment may be given as NAME=VALUE.
-func startAkin(tb testing.TB, config section, env ...string) *akin {
+// setup starts akin before e with what every test wants laid under config: the
+// address of e, free ports, and time enough for a busy machine. Where config
+// names no matrices akin has the matrix A of the fixture, whose index is made on
+// e. It returns when akin is ready and serves all that the configuration names,
+// and ends akin with the test. Variables of the environment are NAME=VALUE.
+func setup(tb testing.TB, e *engine, config section, env ...string) *akin {
 	tb.Helper()
-	a := launchAkin(tb, config, env...)
+	full := section{
+		"listen": section{"address": "127.0.0.1:0"}, "admin": section{"address": "127.0.0.1:0"},
+		"shutdown": section{"delay": "0s"}, // no balancer is there to notice
+		"cluster":  section{"urls": []string{e.url}},
+	}
+	if config["matrices"] == nil {
+		makeRelated(tb, e)
+		full["matrices"] = matrices("main", relatedFile(tb, vectorsA))
+	}
+	maps.Copy(full, config)
+	expansion := section{"budget": widePatience}
+	if more, ok := config["expansion"].(section); ok {
+		maps.Copy(expansion, more)
+	}
+	full["expansion"] = expansion
+	a := launch(tb, writeFile(tb, "akin.yaml", toJSON(tb, full)), env...)
 	a.awaitReady(tb)
+	for kind, metric := range map[string]string{"matrices": "akin_matrix_info", "weights": "akin_weights_info"} {
+		named, _ := full[kind].([]section)
+		for _, m := range named {
+			a.awaitMetric(tb, 1, metric, fmt.Sprintf("=%q", m["name"]))
+		}
+	}
 	return a
+}
+
+// widePatience is a budget that a busy machine does not exceed.
+const widePatience = "10s"
+
+// matrices are those of files, each behind its name.
+func matrices(namesAndFiles ...string) []section {
+	var all []section
+	for pair := range slices.Chunk(namesAndFiles, 2) {
+		all = append(all, section{"name": pair[0], "file": pair[1]})
+	}
+	return all
 }
 
 // awaitReady waits until akin says that it is ready.
@@ -83,32 +119,11 @@ func (a *akin) awaitReady(tb testing.TB) {
 	})
 }
 
-// launchAkin is startAkin without waiting until akin is ready: for tests in
-// which it is not going to be.
-func launchAkin(tb testing.TB, config section, env ...string) *akin {
-	tb.Helper()
-	return launchAkinUnder(tb, "", config, env...)
-}
-
-// launchAkinUnder is launchAkin in a shell that runs commands such as ulimit
-// before; "" is none.
-func launchAkinUnder(tb testing.TB, commands string, config section, env ...string) *akin {
-	tb.Helper()
-	full := section{
-		"listen": section{"address": "127.0.0.1:0"}, "admin": section{"address": "127.0.0.1:0"},
-		"shutdown": section{"delay": "0s"}, // no balancer is there to notice
-	}
-	maps.Copy(full, config)
-	return launchAkinFrom(tb, commands, writeFile(tb, "akin.yaml", toJSON(tb, full)), env...)
-}
-
-// launchAkinFrom is launchAkinUnder with a configuration file.
-func launchAkinFrom(tb testing.TB, commands, path string, env ...string) *akin {
+// launch starts akin with a configuration file, and does not wait until it is
+// ready.
+func launch(tb testing.TB, path string, env ...string) *akin {
 	tb.Helper()
 	cmd := exec.Command(akinPath(tb), "serve", "--config", path)
-	if commands != "" {
-		cmd = exec.Command("sh", append([]string{"-c", commands + ` && exec "$0" "$@"`}, cmd.Args...)...)
-	}
 	cmd.Env = append(cleanEnvironment(), env...)
 	proc, err := startProcess("akin", newDir(tb, "akin"), cmd)
 	if err != nil {
@@ -177,12 +192,18 @@ func (a *akin) logLines(tb testing.TB) []map[string]any {
 	return lines
 }
 
-// awaitMatrix waits until akin serves a version of the named matrix.
-func (a *akin) awaitMatrix(tb testing.TB, name string) {
+// logged reports whether akin has logged a message.
+func (a *akin) logged(tb testing.TB, message string) bool {
 	tb.Helper()
-	waitFor(tb, 20*time.Second, "matrix "+name, func() error {
-		if a.metric(tb, "akin_matrix_info", `matrix="`+name+`"`) != 1 {
-			return errors.New("not served")
+	return slices.ContainsFunc(a.logLines(tb), func(line map[string]any) bool { return line["msg"] == message })
+}
+
+// awaitMetric waits until a metric has a value.
+func (a *akin) awaitMetric(tb testing.TB, want float64, name string, labels ...string) {
+	tb.Helper()
+	waitFor(tb, 30*time.Second, name, func() error {
+		if got := a.metric(tb, name, labels...); got != want {
+			return fmt.Errorf("%v is %v, want %v", labels, got, want)
 		}
 		return nil
 	})
@@ -218,11 +239,55 @@ func containsAll(s string, parts []string) bool {
 	return true
 }
 
-// The metric of requests and its labels.
+// counted returns by how much f raises a metric.
+func (a *akin) counted(tb testing.TB, f func(), name string, labels ...string) float64 {
+	tb.Helper()
+	before := a.metric(tb, name, labels...)
+	f()
+	return a.metric(tb, name, labels...) - before
+}
+
+// rewrites returns how many requests f has akin rewrite.
+func (a *akin) rewrites(tb testing.TB, f func()) int {
+	tb.Helper()
+	return int(a.counted(tb, f, requestsMetric, rewrittenOutcome))
+}
+
+// The metrics that tests read most, and their labels.
 const (
 	requestsMetric   = "akin_requests_total"
 	rewrittenOutcome = `outcome="rewritten"`
+	rerankedMetric   = "akin_reranked_total"
+	rerankedResult   = `result="reranked"`
+	feedbackMetric   = "akin_feedback_total"
+	// Rewritten searches that the engine refused, and of which it then took the
+	// original.
+	refusedMetric = "akin_rejected_searches_total"
+	originalTaken = `original="accepted"`
 )
+
+// requestMetrics returns the lines of the metric of requests.
+func requestMetrics(tb testing.TB, a *akin) string {
+	tb.Helper()
+	var lines []string
+	for line := range strings.Lines(string(a.admin.must(tb, http.MethodGet, "/metrics", ""))) {
+		if strings.HasPrefix(line, requestsMetric) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// checkNoFallback fails where akin wrote a search that the engine refused or
+// could not look at one.
+func checkNoFallback(t *testing.T, all ...*akin) {
+	t.Helper()
+	for _, a := range all {
+		if n := a.metric(t, refusedMetric, originalTaken) + a.metric(t, requestsMetric, `outcome="failed_open"`); n != 0 {
+			t.Errorf("the engine refused rewritten searches, or searches failed open: %v\n%s", n, requestMetrics(t, a))
+		}
+	}
+}
 
 // An explanation is what the admin port says of a search without sending it.
 type explanation struct {
@@ -238,15 +303,21 @@ type explanation struct {
 	}
 }
 
-// explain asks the admin port what becomes of a search.
+// explain asks the admin port what becomes of a search of an index, which may
+// have parameters behind it.
 func (a *akin) explain(tb testing.TB, index, body string) explanation {
 	tb.Helper()
-	answer := a.admin.must(tb, http.MethodPost, "/_akin/expand/"+index, body)
-	var e explanation
-	if err := json.Unmarshal(answer, &e); err != nil {
-		tb.Fatalf("/_akin/expand: %v: %s", err, answer)
+	return ask[explanation](tb, a.admin, http.MethodPost, "/_akin/expand/"+index, body)
+}
+
+// checkExplained checks that one clause is found, written in a form and phase for
+// a reason.
+func (a *akin) checkExplained(tb testing.TB, index, body, form, phase, reason string) {
+	tb.Helper()
+	e := a.explain(tb, index, body)
+	if len(e.Clauses) != 1 || e.Clauses[0].Form != form || e.Clauses[0].Phase != phase || e.Clauses[0].Reason != reason {
+		tb.Errorf("%s: explained as %+v, want the form %q in the phase %q, reason %q", index, e.Clauses, form, phase, reason)
 	}
-	return e
 }
 
 // A commandResult is what a command left when it ended.
@@ -283,6 +354,11 @@ func runAkinAs(tb testing.TB, user string, args ...string) commandResult {
 	return commandResult{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
+// of names a field of an index to a command.
+func (e *engine) of(index, field string) []string {
+	return []string{"--cluster", e.url, "--index", index, "--field", field}
+}
+
 // mustAkin is runAkin for a command that has to succeed; it returns its
 // standard output.
 func mustAkin(tb testing.TB, args ...string) string {
@@ -292,4 +368,19 @@ func mustAkin(tb testing.TB, args ...string) string {
 		tb.Fatalf("akin %s: exit status %d\n%s%s", strings.Join(args, " "), r.status, r.stdout, r.stderr)
 	}
 	return r.stdout
+}
+
+// build runs akin matrix build with arguments and returns the file.
+func build(tb testing.TB, args ...string) string {
+	tb.Helper()
+	out := newPath(tb, "s.akin")
+	mustAkin(tb, append([]string{"matrix", "build", "--out", out}, args...)...)
+	return out
+}
+
+// exported returns the entries of a matrix file, a line "term TAB neighbor TAB
+// similarity" each.
+func exported(tb testing.TB, file string) string {
+	tb.Helper()
+	return mustAkin(tb, "matrix", "export", "--out", "-", file)
 }

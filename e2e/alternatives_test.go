@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // alternativeStatsFile has the measures that docs/comparison.md shows.
@@ -55,107 +53,78 @@ func alternativeIndex(thesaurus, neighbors []string) section {
 // TestAlternatives ranks judged collections through akin, and by synonyms at
 // search time; one collection if none are chosen.
 func TestAlternatives(t *testing.T) {
+	long(t)
 	t.Parallel()
+	e := theEngine(t, qualityEngine) // which measures all rankings
+	if e == nil {
+		return
+	}
 	collections := judgedCollections(t)
 	if os.Getenv("AKIN_E2E_COLLECTIONS") == "" {
 		collections = collections[:1]
 	}
 	stats := rankStats{}
-	eachEngine(t, func(t *testing.T, e *engine) {
-		if e.name != qualityEngine {
-			return // which measures all rankings
+	file := filepath.Join(dataFolder(), "thesaurus", "oewn_synonyms.solr.txt")
+	var thesaurus []string
+	eachLine(t, file, func(line string) error {
+		if !strings.HasPrefix(line, "#") {
+			thesaurus = append(thesaurus, line)
 		}
-		root := dataFolder()
-		file := filepath.Join(root, "thesaurus", "oewn_synonyms.solr.txt")
-		var thesaurus []string
-		eachLine(t, file, func(line string) error {
-			if !strings.HasPrefix(line, "#") {
-				thesaurus = append(thesaurus, line)
-			}
-			return nil
-		})
-		for _, c := range collections {
-			_, matrix := e.judged(t, c)
-			index := "akin-e2e-alternatives-" + c.name
-			e.makeIndex(t, index, toJSON(t, alternativeIndex(thesaurus, nearestWords(t, matrix))))
-			e.index(t, index, withIDs(c.docs))
-			synonyms := filepath.Join(newDir(t, "thesaurus"), "synonyms.akin")
-			mustAkin(t, "matrix", "build", "--from-thesaurus", file, "--cluster", e.url, "--index", index, "--field", "body", "--out", synonyms)
-			a := startAkin(t, section{
-				"cluster": section{"urls": []string{e.url}}, "expansion": section{"budget": "10s"},
-				"profiles": section{"akin": section{"matrices": []string{"main"}}, "akin-thesaurus": section{"matrices": []string{"thesaurus"}}},
-				"matrices": []section{{"name": "main", "file": matrix}, {"name": "thesaurus", "file": synonyms}},
-			})
-			a.awaitMatrix(t, "main")
-			a.awaitMatrix(t, "thesaurus")
-			directly := rankBy(t, c, e.cluster, index, "", "")
-			key := func(ranking string) rankKey { return rankKey{e.name, c.name, ranking} }
-			stats[key(direct)] = rankStat{measures: meanMeasures(directly)}
-			for _, alternative := range alternatives {
-				name := alternative.ranking
-				var got []measures
-				if strings.HasPrefix(name, "akin") {
-					got = rankBy(t, c, a.cluster, index, "&akin_profile="+name, "")
-				} else {
-					got = rankBy(t, c, e.cluster, index, "", name)
-				}
-				stats[key(name)] = rankStat{meanMeasures(got), significance(got, directly)}
-			}
-		}
+		return nil
 	})
+	for _, c := range collections {
+		_, matrix := e.judged(t, c)
+		index := "akin-e2e-alternatives-" + c.name
+		e.makeIndex(t, index, toJSON(t, alternativeIndex(thesaurus, nearestWords(t, matrix))))
+		e.index(t, index, withIDs(c.docs))
+		synonyms := build(t, append([]string{"--from-thesaurus", file}, e.of(index, "body")...)...)
+		a := setup(t, e, section{
+			"profiles": section{"akin": section{"matrices": []string{"main"}}, "akin-thesaurus": section{"matrices": []string{"thesaurus"}}},
+			"matrices": matrices("main", matrix, "thesaurus", synonyms),
+		})
+		directly := rank(t, e.cluster, index, wholeBody, c.queries)
+		stats.note(e, c.name, direct, directly, nil)
+		for _, alternative := range alternatives {
+			name := alternative.ranking
+			if strings.HasPrefix(name, "akin") {
+				stats.note(e, c.name, name, rank(t, a.cluster, index+"?akin_profile="+name, wholeBody, c.queries), directly)
+			} else {
+				stats.note(e, c.name, name, rank(t, e.cluster, index, func(text string) string { return synonymBody(text, name) }, c.queries), directly)
+			}
+		}
+	}
 	checkRankStats(t, alternativeStatsFile, stats)
-	t.Log("\n" + formatRankStats(t.Name(), stats))
 }
 
-// rankBy judges what a cluster answers to every query, with synonyms of an
-// analyzer: "" for none, and where its name ends in -weak in a second clause.
-func rankBy(t *testing.T, c *collection, on cluster, index, parameters, synonyms string) []measures {
-	t.Helper()
-	perQuery := make([]measures, len(c.queries))
-	group, ctx := errgroup.WithContext(t.Context())
-	group.SetLimit(4)
-	for i, q := range c.queries {
-		group.Go(func() error {
-			query := fmt.Sprintf(`{"match":{"body":%s}}`, quote(q.text))
-			if analyzer, weak := strings.CutSuffix(synonyms, "-weak"); weak {
-				query = fmt.Sprintf(`{"bool":{"should":[%s,{"match":{"body":{"query":%s,"analyzer":%q,"boost":0.2}}}]}}`, query, quote(q.text), analyzer)
-			} else if analyzer != "" {
-				query = fmt.Sprintf(`{"match":{"body":{"query":%s,"analyzer":%q}}}`, quote(q.text), analyzer)
-			}
-			hits, err := on.search(ctx, "/"+index+"/_search?filter_path=hits.hits.fields,_shards"+parameters,
-				fmt.Sprintf(`{"query":%s,"size":%d,"_source":false,%s}`, query, wholeList, idColumn))
-			if err != nil {
-				return fmt.Errorf("query %s: %w", q.id, err)
-			}
-			perQuery[i] = judge(hits.ids(), q.grades)
-			return nil
-		})
+// synonymBody is a search by the synonyms of an analyzer, where the name of the
+// ranking ends in -weak in a second clause.
+func synonymBody(text, ranking string) string {
+	query := fmt.Sprintf(`{"match":{"body":{"query":%s,"analyzer":%q}}}`, quote(text), ranking)
+	if analyzer, weak := strings.CutSuffix(ranking, "-weak"); weak {
+		query = fmt.Sprintf(`{"bool":{"should":[{"match":{"body":%[1]s}},{"match":{"body":{"query":%[1]s,"analyzer":%[2]q,"boost":0.2}}}]}}`, quote(text), analyzer)
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	return perQuery
+	return fmt.Sprintf(`{"query":%s,"size":%d,"_source":false,%s}`, query, wholeList, idColumn)
 }
 
 // nearestWords returns lines of a synonym file: each term of a matrix with its
 // three nearest neighbors.
 func nearestWords(t *testing.T, matrix string) (lines []string) {
 	t.Helper()
-	tsv := filepath.Join(newDir(t, "export"), "s.tsv")
-	mustAkin(t, "matrix", "export", "--out", tsv, matrix)
 	type neighbor struct {
 		term       string
 		similarity float64
 	}
 	rows := map[string][]neighbor{}
-	eachLine(t, tsv, func(line string) error {
-		cells := strings.Split(line, "\t")
+	for line := range strings.Lines(exported(t, matrix)) {
+		cells := strings.Split(strings.TrimSpace(line), "\t")
 		similarity, err := strconv.ParseFloat(cells[2], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if cells[0] != cells[1] {
 			rows[cells[0]] = append(rows[cells[0]], neighbor{cells[1], similarity})
 		}
-		return err
-	})
+	}
 	for _, term := range slices.Sorted(maps.Keys(rows)) {
 		row := rows[term]
 		slices.SortStableFunc(row, func(a, b neighbor) int { return cmp.Compare(b.similarity, a.similarity) })

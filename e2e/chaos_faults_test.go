@@ -3,7 +3,7 @@ package e2e
 import (
 	"bufio"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -53,9 +53,9 @@ var faults = []fault{
 		closeQueue := s.nodes[0].dropSYN(t)
 		return func() { closeQueue(); s.nodes[0].listen(t) }
 	}},
-	{name: "one of two nodes answers 503 to everything", lost: 2 * chaosClients, start: answerStatus(http.StatusServiceUnavailable, 0)},
-	{name: "both nodes answer 429 to everything", lost: 1 << 20, start: answerStatus(http.StatusTooManyRequests, 0, 1), after: checkFewCalls},
-	{name: "both nodes answer 503 to everything", lost: 1 << 20, start: answerStatus(http.StatusServiceUnavailable, 0, 1), after: checkFewCalls},
+	{name: "one of two nodes answers 503 to everything", lost: 2 * chaosClients, start: answerStatus(http.StatusServiceUnavailable, 1)},
+	{name: "both nodes answer 429 to everything", lost: 1 << 20, start: answerStatus(http.StatusTooManyRequests, 2), after: checkFewCalls},
+	{name: "both nodes answer 503 to everything", lost: 1 << 20, start: answerStatus(http.StatusServiceUnavailable, 2), after: checkFewCalls},
 
 	{name: "both nodes answer 429 to expanded searches, and take the others", lost: 2 * chaosClients, plain: true, start: refuseExpanded(http.StatusTooManyRequests)},
 	{name: "both nodes answer 503 to expanded searches, and take the others", lost: 2 * chaosClients, plain: true, start: refuseExpanded(http.StatusServiceUnavailable)},
@@ -74,7 +74,10 @@ var faults = []fault{
 	{name: "100 clients read no answer", start: readNothing, after: checkMemory},
 	{name: "clients send heads of 12 KiB", start: sendLargeHeads},
 	{name: "300 connections do nothing", start: openConnections},
-	{name: "a script throws the engine's words about limits", start: throwLimits},
+	{name: "a script throws the engine's words about limits", start: throwLimits, after: func(t *testing.T, s *stage) {
+		t.Helper()
+		checkNotCounted(t, s, "akin_learned_limit_indices")
+	}},
 
 	{name: "akin is told to read its configuration again, over and over", start: reloadOften},
 	{name: "two akins behind a balancer are restarted in turn", start: restartInTurn},
@@ -89,13 +92,19 @@ func isExpanded(r *http.Request, body string) bool {
 	return strings.HasSuffix(r.URL.Path, "/_search") && !r.URL.Query().Has("filter_path") && strings.Contains(body, "automobile")
 }
 
-// refuse has all nodes refuse something until it is mended.
-func refuse(s *stage, what refusal) (mend func()) {
-	for _, n := range s.nodes {
-		n.refuses.Store(&what)
+// refuse has nodes answer a status to some requests until it is mended.
+func refuse(nodes []*frontNode, status int, which func(r *http.Request, body string) bool) (mend func()) {
+	refuses := refusal(func(r *http.Request, body string) int {
+		if which(r, body) {
+			return status
+		}
+		return 0
+	})
+	for _, n := range nodes {
+		n.refuses.Store(&refuses)
 	}
 	return func() {
-		for _, n := range s.nodes {
+		for _, n := range nodes {
 			n.refuses.Store(nil)
 		}
 	}
@@ -103,13 +112,13 @@ func refuse(s *stage, what refusal) (mend func()) {
 
 // refuseExpanded has the nodes answer a status to expanded searches only.
 func refuseExpanded(status int) func(*testing.T, *stage) func() {
+	return func(_ *testing.T, s *stage) func() { return refuse(s.nodes, status, isExpanded) }
+}
+
+// answerStatus has some nodes answer a status to everything.
+func answerStatus(status, nodes int) func(*testing.T, *stage) func() {
 	return func(_ *testing.T, s *stage) func() {
-		return refuse(s, func(r *http.Request, body string) int {
-			if isExpanded(r, body) {
-				return status
-			}
-			return 0
-		})
+		return refuse(s.nodes[:nodes], status, func(*http.Request, string) bool { return true })
 	}
 }
 
@@ -117,20 +126,10 @@ func refuseExpanded(status int) func(*testing.T, *stage) func() {
 // akin forget what it knows.
 func refuseProbes(t *testing.T, s *stage) func() {
 	t.Helper()
-	mend := refuse(s, func(_ *http.Request, body string) int {
-		if isProbe(body) {
-			return http.StatusServiceUnavailable
-		}
-		return 0
-	})
+	mend := refuse(s.nodes, http.StatusServiceUnavailable, func(_ *http.Request, body string) bool { return isProbe(body) })
 	reloads := s.akin.metric(t, "akin_config_reloads_total", `result="ok"`)
 	s.akin.proc.signal(t, syscall.SIGHUP)
-	waitFor(t, recoverWithin, "a reload", func() error {
-		if s.akin.metric(t, "akin_config_reloads_total", `result="ok"`) == reloads {
-			return fmt.Errorf("none yet")
-		}
-		return nil
-	})
+	s.akin.awaitMetric(t, reloads+1, "akin_config_reloads_total", `result="ok"`)
 	return mend
 }
 
@@ -154,21 +153,25 @@ func checkNotCounted(t *testing.T, s *stage, name string, labels ...string) {
 // own, until it is mended.
 func sendSearches(t *testing.T, s *stage, n int, header func(k int64) string, index, body string) (mend func()) {
 	t.Helper()
-	address := strings.TrimPrefix(s.akin.url, "http://")
 	var count atomic.Int64
 	return attack(t, s, n, func(ctx context.Context, _ net.Conn) {
 		for ctx.Err() == nil {
-			head := fmt.Sprintf("POST /%s/_search HTTP/1.1\r\nHost: akin\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n",
-				index, len(body), header(count.Add(1)))
-			sendAndRead(ctx, address, head+body)
-			time.Sleep(attackPause)
+			s.sendAndRead(ctx, searchOf(index, len(body), "Connection: close\r\n"+header(count.Add(1)))+body)
+			time.Sleep(attackPause) // Who attacks leaves the processors to the others.
 		}
 	})
 }
 
+// searchOf is the head of a search with a body of a length.
+func searchOf(index string, length int, more string) string {
+	return fmt.Sprintf("POST /%s/_search HTTP/1.1\r\nHost: akin\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n", index, length, more)
+}
+
+func noHeader(int64) string { return "" }
+
 func sendWrongSearches(t *testing.T, s *stage) func() {
 	t.Helper()
-	return sendSearches(t, s, 2, func(int64) string { return "" }, chaosIndex, `{"query":{"match":{"body":"car"}},"size":100000,"_source":false}`)
+	return sendSearches(t, s, 2, noHeader, chaosIndex, `{"query":{"match":{"body":"car"}},"size":100000,"_source":false}`)
 }
 
 func searchBlocked(t *testing.T, s *stage) func() {
@@ -176,25 +179,20 @@ func searchBlocked(t *testing.T, s *stage) func() {
 	const blocked = "akin-e2e-chaos-blocked"
 	s.engine.makeIndex(t, blocked, relatedDefinition)
 	s.engine.must(t, http.MethodPut, "/"+blocked+"/_settings", `{"index.blocks.read":true}`)
-	return sendSearches(t, s, 2, func(int64) string { return "" }, blocked, relatedSearch("car"))
+	return sendSearches(t, s, 2, noHeader, blocked, relatedSearch("car"))
 }
 
 // guessPasswords has the nodes deny all who show a password, and eight clients
 // try one after the other, from the address of those who search.
 func guessPasswords(t *testing.T, s *stage) func() {
 	t.Helper()
-	mend := refuse(s, func(r *http.Request, _ string) int {
-		if r.Header.Get("Authorization") != "" {
-			return http.StatusUnauthorized
-		}
-		return 0
-	})
+	mend := refuse(s.nodes, http.StatusUnauthorized, func(r *http.Request, _ string) bool { return r.Header.Get("Authorization") != "" })
 	guess := func(k int64) string { return fmt.Sprintf("Authorization: Basic guess%d\r\n", k) }
 	body := relatedSearch("car")
-	sendAndRead(t.Context(), strings.TrimPrefix(s.akin.url, "http://"), searchHead(len(body), guess(0))+body)
+	s.sendAndRead(t.Context(), searchOf(chaosIndex, len(body), guess(0))+body)
 	waitFor(t, recoverWithin, "a client that may search", func() error {
 		if s.akin.metric(t, "akin_authorization_checks_total", `result="allowed"`) == 0 {
-			return fmt.Errorf("none yet")
+			return errors.New("none yet")
 		}
 		return nil
 	})
@@ -236,7 +234,7 @@ func hangRedis(t *testing.T, s *stage) func() {
 // does.
 func barWrites(t *testing.T, s *stage) func() {
 	t.Helper()
-	db := s.db(t)
+	db := s.redis.client(t)
 	set := func(value string) {
 		if err := db.ConfigSet(t.Context(), "min-replicas-to-write", value).Err(); err != nil {
 			t.Error(err)
@@ -283,7 +281,7 @@ func replaceRedis(t *testing.T, s *stage) func() {
 
 func flushRedis(t *testing.T, s *stage) func() {
 	t.Helper()
-	if err := s.db(t).FlushAll(t.Context()).Err(); err != nil {
+	if err := s.redis.client(t).FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	file := relatedFile(t, vectorsA)
@@ -294,7 +292,7 @@ func flushRedis(t *testing.T, s *stage) func() {
 // The function that it returns puts the rows back.
 func damageRows(t *testing.T, s *stage, damage func(row string) (string, bool)) func() {
 	t.Helper()
-	db := s.db(t)
+	db := s.redis.client(t)
 	keys, err := db.Keys(t.Context(), "akin:{main}:rows:*").Result()
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("rows of one version: %v, %v", keys, err)
@@ -376,17 +374,12 @@ func attack(t *testing.T, s *stage, n int, f func(ctx context.Context, conn net.
 	return func() { cancel(); wg.Wait() }
 }
 
-func searchHead(length int, more string) string {
-	return fmt.Sprintf("POST /%s/_search HTTP/1.1\r\nHost: akin\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n",
-		chaosIndex, length, more)
-}
-
 func withholdBytes(t *testing.T, s *stage) func() {
 	t.Helper()
 	body := relatedSearch("car")
 	body += strings.Repeat(" ", 1<<20-len(body))
 	return attack(t, s, 400, func(ctx context.Context, conn net.Conn) {
-		_, _ = io.WriteString(conn, searchHead(len(body), "")+body[:len(body)-1])
+		_, _ = io.WriteString(conn, searchOf(chaosIndex, len(body), "")+body[:len(body)-1])
 		<-ctx.Done()
 	})
 }
@@ -408,21 +401,13 @@ func readNothing(t *testing.T, s *stage) func() {
 
 func sendLargeHeads(t *testing.T, s *stage) func() {
 	t.Helper()
-	body := relatedSearch("car")
-	request := searchHead(len(body), "X-Large: "+strings.Repeat("x", 12<<10)+"\r\n") + body
-	address := strings.TrimPrefix(s.akin.url, "http://")
-	return attack(t, s, 8, func(ctx context.Context, _ net.Conn) {
-		for ctx.Err() == nil {
-			sendAndRead(ctx, address, request)
-			time.Sleep(attackPause)
-		}
-	})
+	return sendSearches(t, s, 8, func(int64) string { return "X-Large: " + strings.Repeat("x", 12<<10) + "\r\n" }, chaosIndex, relatedSearch("car"))
 }
 
 // sendAndRead sends a request on a connection of its own and reads the answer's
 // head.
-func sendAndRead(ctx context.Context, address, request string) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+func (s *stage) sendAndRead(ctx context.Context, request string) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(s.akin.url, "http://"))
 	if err != nil {
 		return
 	}
@@ -456,7 +441,7 @@ func throwLimits(t *testing.T, s *stage) func() {
 			} {
 				_, _, _ = s.akin.call(ctx, http.MethodPost, "/"+chaosIndex+"/_search", search(words))
 			}
-			time.Sleep(attackPause)
+			time.Sleep(attackPause) // Who attacks leaves the processors to the others.
 		}
 	})
 }
@@ -474,21 +459,18 @@ func checkMemory(t *testing.T, s *stage) {
 // that is wrong.
 func reloadOften(t *testing.T, s *stage) func() {
 	t.Helper()
-	good, err := os.ReadFile(s.akin.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := readFile(t, s.akin.config)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
 			content := good
 			if n%2 == 1 {
-				content = []byte("{nonsense: true}")
+				content = "{nonsense: true}"
 			}
 			replaceFile(t, s.akin.config, content)
 			s.akin.proc.signal(t, syscall.SIGHUP)
-			time.Sleep(200 * time.Millisecond)
+			time.Sleep(200 * time.Millisecond) // akin reads some of the files, and is asked again meanwhile.
 		}
 	})
 	return func() {
@@ -504,12 +486,11 @@ func reloadOften(t *testing.T, s *stage) func() {
 // Both are replaced, one after the other.
 func restartInTurn(t *testing.T, s *stage) func() {
 	t.Helper()
-	config, err := os.ReadFile(s.akin.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var all section
+	decode(t, []byte(readFile(t, s.akin.config)), &all)
+	all["shutdown"] = section{"delay": "1s"} // so that the balancer notices
 	start := func() *akin {
-		a := launchAkinFrom(t, "", writeFile(t, "akin.yaml", withShutdownDelay(t, config)))
+		a := launch(t, writeFile(t, "akin.yaml", toJSON(t, all)))
 		a.awaitReady(t)
 		return a
 	}
@@ -529,7 +510,7 @@ func restartInTurn(t *testing.T, s *stage) func() {
 					break
 				}
 			}
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(50 * time.Millisecond) // A balancer looks so often.
 		}
 	})
 	waitFor(t, 5*time.Second, "the balancer", func() error {
@@ -552,14 +533,13 @@ func restartInTurn(t *testing.T, s *stage) func() {
 	return func() { cancel(); wg.Wait() }
 }
 
-// withShutdownDelay returns a configuration in which akin stays for a second
-// after SIGTERM.
-func withShutdownDelay(t *testing.T, config []byte) string {
+// replaceFile puts content in place of a file in one step.
+func replaceFile(t *testing.T, path, content string) {
 	t.Helper()
-	var all section
-	if err := json.Unmarshal(config, &all); err != nil {
+	if err := os.WriteFile(path+".new", []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all["shutdown"] = section{"delay": "1s"}
-	return toJSON(t, all)
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -3,11 +3,10 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -22,13 +21,9 @@ type frontNode struct {
 	address string
 	handler http.Handler
 	server  *http.Server
-	// status, unless 0, is what it answers to everything.
-	status atomic.Int32
 	// refuses, unless nil, returns the status that it answers to a request, 0 for
-	// the engine's answer, and [cutOff] for none.
+	// the engine's answer.
 	refuses atomic.Pointer[refusal]
-	// refused counts those.
-	refused atomic.Int64
 	// hung, unless nil, is closed when it goes on.
 	hung atomic.Pointer[chan struct{}]
 	// calls counts the requests.
@@ -37,9 +32,6 @@ type frontNode struct {
 
 // A refusal decides what is refused.
 type refusal func(r *http.Request, body string) (status int)
-
-// cutOff has a connection reset in place of an answer.
-const cutOff = -1
 
 // onceForLargeHeads does not use a connection again after a large head: engines
 // answer 400 to one that is too large and then ignore the connection, on which
@@ -54,13 +46,9 @@ func (o onceForLargeHeads) RoundTrip(r *http.Request) (*http.Response, error) {
 	return o.Transport.RoundTrip(r)
 }
 
-func startFrontNode(t *testing.T, engineURL string) *frontNode {
+func startFrontNode(t *testing.T, e *engine) *frontNode {
 	t.Helper()
-	base, err := url.Parse(engineURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := httputil.NewSingleHostReverseProxy(base)
+	proxy := forwardTo(t, e.url)
 	proxy.Transport = onceForLargeHeads{&http.Transport{MaxIdleConnsPerHost: 64}}
 	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
 	n := &frontNode{address: "127.0.0.1:0"}
@@ -73,34 +61,27 @@ func startFrontNode(t *testing.T, engineURL string) *frontNode {
 				return
 			}
 		}
-		status := int(n.status.Load())
+		status := 0
 		if refuses := n.refuses.Load(); refuses != nil {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
 				return
 			}
 			r.Body = io.NopCloser(bytes.NewReader(body))
-			if status = (*refuses)(r, string(body)); status != 0 {
-				n.refused.Add(1)
-			}
+			status = (*refuses)(r, string(body))
 		}
-		switch status {
-		case 0:
+		if status == 0 {
 			proxy.ServeHTTP(w, r)
-		case cutOff:
-			panic(http.ErrAbortHandler)
-		default:
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(status)
-			_, _ = w.Write([]byte(`{"error":{"type":"stand_in","reason":"as ordered"},"status":` + strconv.Itoa(status) + `}`))
+			return
 		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = fmt.Fprintf(w, `{"error":{"type":"stand_in","reason":"as ordered"},"status":%d}`, status)
 	})
 	n.listen(t)
 	t.Cleanup(func() { n.resume(); n.server.Close() })
 	return n
 }
-
-func (n *frontNode) url() string { return "http://" + n.address }
 
 // listen serves, again after kill at the same address.
 func (n *frontNode) listen(t *testing.T) {
@@ -170,19 +151,5 @@ func (n *frontNode) dropSYN(t *testing.T) (closeQueue func()) {
 		cancel()
 		filling.Wait()
 		_ = syscall.Close(fd)
-	}
-}
-
-// answerStatus has the nodes answer a status to everything until it is mended.
-func answerStatus(status int32, nodes ...int) func(*testing.T, *stage) func() {
-	return func(_ *testing.T, s *stage) func() {
-		for _, i := range nodes {
-			s.nodes[i].status.Store(status)
-		}
-		return func() {
-			for _, i := range nodes {
-				s.nodes[i].status.Store(0)
-			}
-		}
 	}
 }

@@ -1,19 +1,13 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
-	"maps"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // The fault tests do something bad to akin, or to what it talks to, while
@@ -24,23 +18,15 @@ import (
 // longChaos reports whether this is the long form.
 func longChaos() bool { return os.Getenv("AKIN_CHAOS") == "long" }
 
-// chaosPhase is how long a fault lasts, and about how long the clients search
-// before it and after it.
-func chaosPhase() time.Duration {
+// chaosTimes returns how long a fault lasts, about how long the clients search
+// before it and after it, and what a client waits between two searches: the load
+// is that of people. The short form leaves more of the processors to the tests
+// that run at the same time.
+func chaosTimes() (phase, pause time.Duration) {
 	if longChaos() {
-		return 10 * time.Second
+		return 10 * time.Second, 15 * time.Millisecond
 	}
-	return 1500 * time.Millisecond
-}
-
-// chaosPause is what a client waits between two searches: the load is that of
-// people, not as much as two processors can take. The short form leaves more of
-// these to the tests that run at the same time.
-func chaosPause() time.Duration {
-	if longChaos() {
-		return 15 * time.Millisecond
-	}
-	return 50 * time.Millisecond
+	return 1500 * time.Millisecond, 50 * time.Millisecond
 }
 
 const (
@@ -58,8 +44,6 @@ const (
 // A fault is one row of the table in testdata/faults.md.
 type fault struct {
 	name string
-	// config is laid over akin's configuration.
-	config section
 	// start breaks something; what it returns mends it.
 	start func(t *testing.T, s *stage) (mend func())
 	// lost is how many searches may fail: those that were on their way to what
@@ -87,17 +71,17 @@ const chaosIndex = "akin-e2e-chaos"
 
 // TestChaos runs every fault, some of them at the same time.
 func TestChaos(t *testing.T) {
+	long(t)
 	t.Parallel()
 	e := oneEngine(t)
 	e.makeIndex(t, chaosIndex, relatedDefinition)
 	e.index(t, chaosIndex, relatedDocuments())
-	file := relatedFile(t, vectorsA)
 	rows := make([]string, len(faults))
 	t.Run("faults", func(t *testing.T) {
 		for i, f := range faults {
 			t.Run(f.name, func(t *testing.T) {
 				t.Parallel()
-				rows[i] = runFault(t, e, file, f)
+				rows[i] = runFault(t, e, f)
 				t.Log(rows[i])
 			})
 		}
@@ -108,24 +92,36 @@ func TestChaos(t *testing.T) {
 }
 
 // runFault returns the row of the table.
-func runFault(t *testing.T, e *engine, file string, f fault) string {
+func runFault(t *testing.T, e *engine, f fault) string {
 	t.Helper()
-	s := setStage(t, e, file, f.config)
-	load := startLoad(t, s)
-	time.Sleep(chaosPhase() / 3)
+	s := setStage(t, e)
+	phase, pause := chaosTimes()
+	clients := startLoad(t, chaosClients, pause, chaosPatience, func() cluster { return *s.target.Load() }, chaosIndex,
+		func(client, n int) string { return fmt.Sprintf("car unseen%dx%d", client, n) }) // a text that akin has not seen
+	time.Sleep(phase / 3) // The clients search in peace.
 	mend := f.start(t, s)
 	broken := time.Now()
-	time.Sleep(chaosPhase())
-	load.awaitAnswer(t, broken)
+	time.Sleep(phase)                                                           // The fault lasts.
+	waitFor(t, chaosPatience, "an answer while the fault lasts", func() error { // on a busy machine that may take longer
+		if !slices.ContainsFunc(clients.last(-1), func(o observation) bool { return o.end.After(broken) }) {
+			return fmt.Errorf("none")
+		}
+		return nil
+	})
 	if mend != nil {
 		mend()
 	}
 	mended := time.Now()
-	load.awaitExpanded(t)
-	time.Sleep(chaosPhase() / 3)
-	seen := load.stop()
-
-	sum := summarize(seen, broken, mended)
+	waitFor(t, recoverWithin, "expanded searches after the fault", func() error {
+		for _, o := range clients.last(4 * chaosClients) {
+			if o.start.Before(mended) || o.ids != expandedHits {
+				return fmt.Errorf("not yet: %q, %w", o.ids, o.err)
+			}
+		}
+		return nil
+	})
+	time.Sleep(phase / 3) // The clients search in peace again.
+	sum := summarize(clients.stop(), broken, mended)
 	if sum.failed > f.lost {
 		t.Errorf("%d searches failed, at most %d may: %v", sum.failed, f.lost, sum.errors)
 	}
@@ -144,137 +140,34 @@ func runFault(t *testing.T, e *engine, file string, f fault) string {
 	return sum.row(f.name)
 }
 
-func setStage(t *testing.T, e *engine, file string, config section) *stage {
+// last returns the last n observations so far, all of them for -1.
+func (l *load) last(n int) []observation {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n < 0 {
+		n = len(l.seen)
+	}
+	return slices.Clone(l.seen[max(0, len(l.seen)-n):])
+}
+
+func setStage(t *testing.T, e *engine) *stage {
 	t.Helper()
 	s := &stage{engine: e, redis: ownRedis(t)}
 	var urls []string
 	for range 2 {
-		n := startFrontNode(t, e.url)
+		n := startFrontNode(t, e)
 		s.nodes = append(s.nodes, n)
-		urls = append(urls, n.url())
+		urls = append(urls, "http://"+n.address)
 	}
-	pushMatrix(t, s.redis, "main", file)
-	full := section{
+	pushMatrix(t, s.redis, "main", relatedFile(t, vectorsA))
+	s.akin = setup(t, e, section{
 		"cluster":   section{"urls": urls},
 		"expansion": section{"budget": "500ms"}, // the machine runs other faults at the same time
 		"matrices":  []section{{"name": "main"}},
 		"redis":     section{"url": s.redis.url},
-	}
-	maps.Copy(full, config)
-	s.akin = startAkin(t, full)
+	})
 	s.target.Store(&s.akin.cluster)
-	s.akin.awaitMatrix(t, "main")
 	return s
-}
-
-// db returns a client of the stage's Redis.
-func (s *stage) db(t *testing.T) *redis.Client {
-	t.Helper()
-	options, err := redis.ParseURL(s.redis.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := redis.NewClient(options)
-	t.Cleanup(func() { _ = db.Close() })
-	return db
-}
-
-// What a client saw of one search.
-type sighting struct {
-	start, end time.Time
-	expanded   bool
-	wrong      bool
-	err        error
-}
-
-// A load is the clients that search.
-type load struct {
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	mu     sync.Mutex
-	seen   []sighting
-	// inRow counts the expanded searches since the last one that was not.
-	inRow int
-}
-
-// startLoad lets clients search until the load is stopped.
-func startLoad(t *testing.T, s *stage) *load {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	l := &load{cancel: cancel}
-	http := &http.Client{Timeout: chaosPatience, Transport: &http.Transport{MaxIdleConnsPerHost: chaosClients}}
-	for i := range chaosClients {
-		l.wg.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				// A word that no document has makes a text that akin has not seen.
-				word := fmt.Sprintf("unseen%dx%d", i, n)
-				l.note(searchOnce(context.WithoutCancel(ctx), s.target.Load(), http, word))
-				time.Sleep(chaosPause())
-			}
-		})
-	}
-	t.Cleanup(func() { cancel(); l.wg.Wait() })
-	return l
-}
-
-// searchOnce searches for car and a word.
-func searchOnce(ctx context.Context, c *cluster, http *http.Client, word string) sighting {
-	body := `{"query":{"match":{"body":"car ` + word + `"}},"size":100,"_source":false}`
-	seen := sighting{start: time.Now()}
-	hits, err := c.searchWith(ctx, http, "/"+chaosIndex+"/_search", body)
-	seen.end, seen.err = time.Now(), err
-	ids := strings.Join(sortedIDs(hits), " ")
-	seen.expanded = ids == expandedHits
-	seen.wrong = err == nil && !seen.expanded && ids != plainHits
-	if seen.wrong {
-		seen.err = fmt.Errorf("hits %q", ids)
-	}
-	return seen
-}
-
-func (l *load) note(s sighting) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.seen = append(l.seen, s)
-	if l.inRow++; !s.expanded {
-		l.inRow = 0
-	}
-}
-
-// awaitExpanded waits until a number of searches in a row are expanded.
-func (l *load) awaitExpanded(t *testing.T) {
-	t.Helper()
-	l.mu.Lock()
-	l.inRow = 0
-	l.mu.Unlock()
-	waitFor(t, recoverWithin, "expanded searches after the fault", func() error {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.inRow < 4*chaosClients {
-			return fmt.Errorf("%d searches, the last %d of them expanded", len(l.seen), l.inRow)
-		}
-		return nil
-	})
-}
-
-// awaitAnswer waits until a search has ended since the fault began: on a busy
-// machine that may take longer than the fault is meant to last.
-func (l *load) awaitAnswer(t *testing.T, broken time.Time) {
-	t.Helper()
-	waitFor(t, chaosPatience, "an answer while the fault lasts", func() error {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if !slices.ContainsFunc(l.seen, func(s sighting) bool { return s.end.After(broken) }) {
-			return fmt.Errorf("%d searches, none since", len(l.seen))
-		}
-		return nil
-	})
-}
-
-func (l *load) stop() []sighting {
-	l.cancel()
-	l.wg.Wait()
-	return l.seen
 }
 
 // A summary is what the clients saw of a fault.
@@ -290,28 +183,32 @@ type summary struct {
 	errors    map[string]int
 }
 
-func summarize(seen []sighting, broken, mended time.Time) summary {
+func summarize(seen []observation, broken, mended time.Time) summary {
 	sum := summary{sent: len(seen), errors: map[string]int{}}
-	for _, s := range seen {
-		took := s.end.Sub(s.start)
+	for _, o := range seen {
+		took := o.end.Sub(o.start)
 		sum.slowest = max(sum.slowest, took)
+		expanded := o.ids == expandedHits
+		problem := ""
 		switch {
-		case s.wrong:
-			sum.wrong++
-		case s.err != nil:
+		case o.err != nil:
 			sum.failed++
+			problem = o.err.Error()
+		case !expanded && o.ids != plainHits:
+			sum.wrong++
+			problem = "hits " + o.ids
 		}
-		if s.err != nil && len(sum.errors) < 10 {
-			sum.errors[s.err.Error()]++
+		if problem != "" && len(sum.errors) < 10 {
+			sum.errors[problem]++
 		}
-		if s.end.After(broken) && s.end.Before(mended) {
+		if o.end.After(broken) && o.end.Before(mended) {
 			sum.during++
-			if !s.expanded {
+			if !expanded {
 				sum.plain++
 			}
 		}
-		if s.end.After(mended) && (s.err != nil || !s.expanded || took > slowSearch) {
-			sum.recovered = max(sum.recovered, s.end.Sub(mended))
+		if o.end.After(mended) && (problem != "" || !expanded || took > slowSearch) {
+			sum.recovered = max(sum.recovered, o.end.Sub(mended))
 		}
 	}
 	return sum
@@ -348,7 +245,7 @@ func checkReliabilityTable(t *testing.T, rows []string) {
 			}
 		}
 	}
-	table := readReliabilityTable(t)
+	table := readFile(t, reliabilityFile)
 	for _, f := range faults {
 		if !strings.Contains(table, "| "+f.name+" |") {
 			t.Errorf("the table in %s has no row %q; write it by make chaos", reliabilityFile, f.name)
@@ -359,23 +256,10 @@ func checkReliabilityTable(t *testing.T, rows []string) {
 	}
 }
 
-func readReliabilityTable(t *testing.T) string {
-	t.Helper()
-	table, err := os.ReadFile(reliabilityFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(table)
-}
-
 // readOperationsDoc returns the document, the table in it by itself.
 func readOperationsDoc(t *testing.T) (before, table, after string) {
 	t.Helper()
-	content, err := os.ReadFile(operationsDoc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(content), reliabilityBegin)
+	before, rest, ok := strings.Cut(readFile(t, operationsDoc), reliabilityBegin)
 	table, after, ended := strings.Cut(rest, reliabilityEnd)
 	if !ok || !ended {
 		t.Fatalf("%s lacks the marks of the table", operationsDoc)
@@ -406,7 +290,7 @@ func worstFaults(t *testing.T, table string) string {
 func TestOperationsDocShowsTheWorstFaults(t *testing.T) {
 	checkReliabilityTable(t, nil)
 	_, table, _ := readOperationsDoc(t)
-	if want := worstFaults(t, readReliabilityTable(t)); table != want {
+	if want := worstFaults(t, readFile(t, reliabilityFile)); table != want {
 		t.Errorf("%s has\n%s\nwant, of %s,\n%s", operationsDoc, table, reliabilityFile, want)
 	}
 }

@@ -99,8 +99,7 @@ func pythonClient(file string) func(*testing.T) ([]string, []string) {
 		t.Helper()
 		python, err := clientsPython()
 		if err != nil {
-			skipOrFail(t, "needs Python 3.10 or newer with venv, and the clients of Elasticsearch and OpenSearch from "+
-				"its package index: %v\ninstall python3 and python3-venv", err)
+			skipOrFail(t, "needs python3 3.10 or newer with venv, and the clients of Elasticsearch and OpenSearch from its package index: %v", err)
 		}
 		return []string{python, "-B", filepath.Join(clientsFolder, "python", file)}, nil
 	}
@@ -117,8 +116,7 @@ func jsClient(t *testing.T) (command, env []string) {
 	t.Helper()
 	modules, err := jsModules()
 	if err != nil {
-		skipOrFail(t, "needs Node.js 18 or newer with npm, and the client of Elasticsearch from its registry: %v\n"+
-			"install nodejs and npm", err)
+		skipOrFail(t, "needs node 18 or newer with npm, and the client of Elasticsearch from its registry: %v", err)
 	}
 	return []string{"node", filepath.Join(clientsFolder, "js", "elastic.js")}, []string{"NODE_PATH=" + modules}
 }

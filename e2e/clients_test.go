@@ -16,6 +16,7 @@ const clientsIndex = "akin-e2e-clients"
 // TestClientLibrariesWorkAsWithoutAkin runs every program directly, through
 // an akin that has nothing to add to its searches, and through one that does.
 func TestClientLibrariesWorkAsWithoutAkin(t *testing.T) {
+	long(t)
 	t.Parallel()
 	matrix := relatedFile(t, vectorsA)
 	var documents []section
@@ -24,54 +25,37 @@ func TestClientLibrariesWorkAsWithoutAkin(t *testing.T) {
 	}
 	fixture := writeFile(t, "fixture.json", `{"definition":`+relatedDefinition+`,"documents":`+toJSON(t, documents)+`}`)
 	eachEngine(t, func(t *testing.T, e *engine) {
-		programs := slices.DeleteFunc(slices.Clone(clientPrograms), func(p clientProgram) bool { return !slices.Contains(p.engines, e.name) })
-		if len(programs) == 0 {
-			return // no library is made for this engine
+		serve := func(matrix section) *akin {
+			return setup(t, e, section{"expansion": section{"default_fields": []string{"body"}}, "matrices": []section{matrix}})
 		}
-		idle := serveClients(t, e, section{"name": "main", "file": matrix, "indices": []string{"akin-e2e-elsewhere"}})
-		wide := serveClients(t, e, section{"name": "main", "file": matrix})
-		for _, p := range programs {
+		idle := serve(section{"name": "main", "file": matrix, "indices": []string{"akin-e2e-elsewhere"}})
+		wide := serve(section{"name": "main", "file": matrix})
+		drop := func() {
+			for _, suffix := range []string{"", "-2026.01", "-2026.02"} {
+				e.dropIndex(clientsIndex + suffix)
+			}
+		}
+		t.Cleanup(drop)
+		for _, p := range clientPrograms {
+			if !slices.Contains(p.engines, e.name) {
+				continue // the library is not made for this engine
+			}
 			t.Run(p.name, func(t *testing.T) {
-				direct := p.runFresh(t, e, e.url, fixture)
-				p.checkErrors(t, direct.steps)
-				compareRuns(t, direct, p.runFresh(t, e, idle.url, fixture))
-				compareWidened(t, direct, p.runFresh(t, e, wide.url, fixture))
+				var runs [3][]clientStep
+				var used [3]traffic
+				for i, base := range []string{e.url, idle.url, wide.url} {
+					drop()
+					r := startRelay(t, base) // whose address is none that the engine tells of its nodes
+					runs[i] = p.run(t, r.url, clientsIndex, fixture)
+					used[i] = r.traffic()
+				}
+				p.checkErrors(t, runs[0])
+				compareSteps(t, runs[0], runs[1])
+				compareTraffic(t, used[0], used[1])
+				compareWidened(t, runs[0], runs[2])
 			})
 		}
 	})
-}
-
-// serveClients starts akin before e with one matrix.
-func serveClients(t *testing.T, e *engine, matrix section) *akin {
-	t.Helper()
-	a := startAkin(t, section{
-		"cluster":   section{"urls": []string{e.url}},
-		"expansion": section{"budget": widePatience, "default_fields": []string{"body"}},
-		"matrices":  []section{matrix},
-	})
-	a.awaitMatrix(t, "main")
-	return a
-}
-
-// A clientRun is what a program did, and how it used its connections.
-type clientRun struct {
-	steps   []clientStep
-	traffic traffic
-}
-
-// runFresh runs the program on an engine that has none of its indices.
-func (p clientProgram) runFresh(t *testing.T, e *engine, base, fixture string) clientRun {
-	t.Helper()
-	drop := func() {
-		for _, suffix := range []string{"", "-2026.01", "-2026.02"} {
-			e.dropIndex(clientsIndex + suffix)
-		}
-	}
-	drop()
-	t.Cleanup(drop)
-	r := startRelay(t, base)
-	steps := p.run(t, r.url, clientsIndex, fixture)
-	return clientRun{steps, r.traffic()}
 }
 
 // clientErrors are the steps that end in an error, with status and type as
@@ -120,24 +104,22 @@ func (p clientProgram) class(e *clientError) string {
 	return p.classes[""]
 }
 
-// compareRuns compares every step of a run through akin with the direct one,
-// and the use of compression and of connections. A client that does not read
-// an answer to its end can reuse the connection only where the end came in
-// one piece, so that the number of connections is not the same every time.
-func compareRuns(t *testing.T, direct, through clientRun) {
+// compareTraffic compares the use of compression and of connections. A client
+// that does not read an answer to its end can reuse the connection only where
+// the end came in one piece, so that the number of connections varies.
+func compareTraffic(t *testing.T, direct, through traffic) {
 	t.Helper()
-	compareSteps(t, direct.steps, through.steps)
-	if want, got := direct.traffic.ZippedRequests, through.traffic.ZippedRequests; got != want || got == 0 {
+	if want, got := direct.ZippedRequests, through.ZippedRequests; got != want || got == 0 {
 		t.Errorf("%d compressed requests directly, %d through akin", want, got)
 	}
-	for _, n := range []traffic{direct.traffic, through.traffic} {
+	for _, n := range []traffic{direct, through} {
 		if n.ZippedAnswers == 0 || n.Requests < 3*n.Connections {
 			t.Errorf("want compressed answers, and several requests over a connection: %+v", n)
 		}
 	}
-	t.Logf("directly %+v, through akin %+v", direct.traffic, through.traffic)
 }
 
+// compareSteps compares every step of a run through akin with the direct one.
 func compareSteps(t *testing.T, direct, through []clientStep) {
 	t.Helper()
 	if len(direct) != len(through) {
@@ -152,19 +134,19 @@ func compareSteps(t *testing.T, direct, through []clientStep) {
 
 // compareWidened looks for the document that has a related word only in
 // every step that searches for car, and compares all other steps.
-func compareWidened(t *testing.T, direct, through clientRun) {
+func compareWidened(t *testing.T, direct, through []clientStep) {
 	t.Helper()
 	others := func(steps []clientStep) []clientStep {
 		return slices.DeleteFunc(slices.Clone(steps), clientStep.searchesCar)
 	}
-	compareSteps(t, others(direct.steps), others(through.steps))
+	compareSteps(t, others(direct), others(through))
 	searched := 0
-	for i, s := range direct.steps {
+	for i, s := range direct {
 		if !s.searchesCar() {
 			continue
 		}
 		searched++
-		before, after := s.text(t), through.steps[i].text(t)
+		before, after := s.text(t), through[i].text(t)
 		found := func(text string) bool {
 			return strings.Contains(text, `"automobile"`) || strings.Contains(text, `"count":4`)
 		}

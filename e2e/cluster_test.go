@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -10,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,20 +26,19 @@ var client = &http.Client{
 // A cluster is a search API at an address: an engine's own or akin's.
 type cluster struct{ url string }
 
-// call sends one request and returns status and body of the answer. The body
-// of the request is JSON.
-func (c cluster) call(ctx context.Context, method, path, body string) (int, []byte, error) {
-	return c.callWith(ctx, client, method, path, body)
-}
-
-// callWith is call through a client of the test's own.
-func (c cluster) callWith(ctx context.Context, client *http.Client, method, path, body string) (int, []byte, error) {
+// call sends one request, whose body is JSON, with more lines of the header, and
+// returns status and body of the answer.
+func (c cluster) call(ctx context.Context, method, path, body string, header ...string) (int, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.url+path, strings.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, line := range header {
+		name, value, _ := strings.Cut(line, ": ")
+		req.Header.Set(name, value)
 	}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -75,6 +74,122 @@ func (c cluster) must(tb testing.TB, method, path, body string) []byte {
 	return answer
 }
 
+// ask sends a request that has to succeed, and decodes its answer.
+func ask[T any](tb testing.TB, c cluster, method, path, body string) (answer T) {
+	tb.Helper()
+	decode(tb, c.must(tb, method, path, body), &answer)
+	return answer
+}
+
+func decode(tb testing.TB, answer []byte, into any) {
+	tb.Helper()
+	if err := json.Unmarshal(answer, into); err != nil {
+		tb.Fatalf("%v: %.2000s", err, answer)
+	}
+}
+
+// A found is what the tests read of the answer to a search.
+type found struct {
+	Hits struct {
+		Total struct{ Value int }
+		Hits  []hit
+	}
+	Shards   struct{ Total, Failed int } `json:"_shards"`
+	ScrollID string                      `json:"_scroll_id"`
+}
+
+// A hit is one of its hits.
+type hit struct {
+	ID        string  `json:"_id"` // or what is in the column of idColumn
+	Score     float64 `json:"_score"`
+	SeqNo     int     `json:"_seq_no"`
+	Routing   string  `json:"_routing"`
+	Fields    map[string][]any
+	Sort      json.RawMessage
+	Named     []string        `json:"matched_queries"`
+	Source    json.RawMessage `json:"_source"`
+	InnerHits map[string]struct {
+		Hits struct{ Hits []hit }
+	} `json:"inner_hits"`
+}
+
+// UnmarshalJSON reads a hit, whose id may be in the column of idColumn.
+func (h *hit) UnmarshalJSON(text []byte) error {
+	type plain hit
+	err := json.Unmarshal(text, (*plain)(h))
+	if uid := h.Fields["uid"]; h.ID == "" && len(uid) == 1 {
+		h.ID = fmt.Sprint(uid[0])
+	}
+	return err
+}
+
+// idColumn has a search return the keyword "uid" of its hits in place of _id,
+// which is stored with their texts: to unpack these is what takes an engine most
+// of the time of a long list of hits.
+const idColumn = `"stored_fields":"_none_","docvalue_fields":["uid"]`
+
+// ids returns the ids of the hits, best first.
+func (f *found) ids() []string {
+	ids := make([]string, 0, len(f.Hits.Hits))
+	for _, h := range f.Hits.Hits {
+		ids = append(ids, h.ID)
+	}
+	return ids
+}
+
+// sorted returns the ids of the hits in alphabetical order.
+func (f *found) sorted() []string { return slices.Sorted(slices.Values(f.ids())) }
+
+// has reports whether a document is among the hits.
+func (f *found) has(id string) bool { return slices.Contains(f.ids(), id) }
+
+// scores returns the scores of the hits by their ids.
+func (f *found) scores() map[string]float64 {
+	scores := map[string]float64{}
+	for _, h := range f.Hits.Hits {
+		scores[h.ID] = h.Score
+	}
+	return scores
+}
+
+// search sends body to path and reads the hits; any status but 200 and a failed
+// shard are errors.
+func (c cluster) search(ctx context.Context, path, body string) (*found, error) {
+	status, answer, err := c.call(ctx, http.MethodPost, path, body)
+	if err != nil {
+		return &found{}, err
+	}
+	if status != http.StatusOK {
+		return &found{}, fmt.Errorf("POST %s: %d: %.2000s", path, status, answer)
+	}
+	var f found
+	if err := json.Unmarshal(answer, &f); err != nil {
+		return &f, fmt.Errorf("POST %s: %w: %.2000s", path, err, answer)
+	}
+	if f.Shards.Failed > 0 {
+		return &f, fmt.Errorf("POST %s: %d shards failed: %.2000s", path, f.Shards.Failed, answer)
+	}
+	return &f, nil
+}
+
+// find is search for one that has to succeed, of an index and with parameters
+// behind a question mark.
+func (c cluster) find(tb testing.TB, index, body string) *found {
+	tb.Helper()
+	name, parameters, _ := strings.Cut(index, "?")
+	f, err := c.search(tb.Context(), "/"+name+"/_search?"+parameters, body)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return f
+}
+
+// total counts what a query finds.
+func (c cluster) total(tb testing.TB, index, query string) int {
+	tb.Helper()
+	return c.find(tb, index, `{"track_total_hits":true,"query":`+query+`}`).Hits.Total.Value
+}
+
 // makeIndex creates an index that lasts as long as the test.
 func (c cluster) makeIndex(tb testing.TB, name, definition string) {
 	tb.Helper()
@@ -96,62 +211,25 @@ func (c cluster) dropIndex(name string) {
 	_, _, _ = c.call(ctx, http.MethodDelete, "/"+name, "")
 }
 
-// A document is what the tests index: an id and its fields.
+// refresh makes visible what was written.
+func (c cluster) refresh(tb testing.TB, index string) {
+	tb.Helper()
+	c.must(tb, http.MethodPost, "/"+index+"/_refresh", "")
+}
+
+// merge puts an index into one segment.
+func (c cluster) merge(tb testing.TB, index string) {
+	tb.Helper()
+	c.must(tb, http.MethodPost, "/"+index+"/_forcemerge?max_num_segments=1", "")
+	c.refresh(tb, index)
+}
+
+// A document is what the tests index: an id and its fields, of which _routing
+// is none.
 type document struct {
 	id     string
 	fields map[string]any
 }
-
-// index writes the documents with one bulk request, which makes one segment,
-// so that documents of equal score come in the order given.
-func (c cluster) index(tb testing.TB, index string, docs []document) {
-	tb.Helper()
-	var body bytes.Buffer
-	encoder := json.NewEncoder(&body)
-	for _, d := range docs {
-		for _, line := range []any{map[string]any{"index": map[string]any{"_id": d.id}}, d.fields} {
-			if err := encoder.Encode(line); err != nil {
-				tb.Fatal(err)
-			}
-		}
-	}
-	answer := c.must(tb, http.MethodPost, "/"+index+"/_bulk?refresh=true", body.String())
-	if bytes.Contains(answer, []byte(`"errors":true`)) {
-		tb.Fatalf("bulk: %.2000s", answer)
-	}
-}
-
-// A hitList is what the tests read of the answer to a search.
-type hitList struct {
-	Hits struct {
-		Total struct{ Value int }
-		Hits  []listedHit
-	}
-	Shards struct{ Total, Failed int } `json:"_shards"`
-}
-
-// A listedHit is one hit.
-type listedHit struct {
-	ID    string
-	Score float64
-}
-
-// UnmarshalJSON reads a hit, whose id may be in the column of idColumn.
-func (h *listedHit) UnmarshalJSON(text []byte) error {
-	var hit struct {
-		ID     string  `json:"_id"`
-		Score  float64 `json:"_score"`
-		Fields struct{ UID [1]string }
-	}
-	err := json.Unmarshal(text, &hit)
-	*h = listedHit{cmp.Or(hit.ID, hit.Fields.UID[0]), hit.Score}
-	return err
-}
-
-// idColumn has a search return the keyword "uid" of its hits in place of _id,
-// which is stored with their texts: to unpack these is what takes an engine most
-// of the time of a long list of hits.
-const idColumn = `"stored_fields":"_none_","docvalue_fields":["uid"]`
 
 // withIDs returns the documents with their ids in the field of idColumn.
 func withIDs(docs []document) []document {
@@ -164,38 +242,44 @@ func withIDs(docs []document) []document {
 	return out
 }
 
-// ids returns the ids of the hits, best first.
-func (h hitList) ids() []string {
-	ids := make([]string, 0, len(h.Hits.Hits))
-	for _, hit := range h.Hits.Hits {
-		ids = append(ids, hit.ID)
+// index writes the documents with one bulk request, which makes one segment,
+// so that documents of equal score come in the order given.
+func (c cluster) index(tb testing.TB, index string, docs []document) {
+	tb.Helper()
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	for _, d := range docs {
+		action := section{"_id": d.id}
+		if routing, ok := d.fields["_routing"]; ok {
+			action["routing"] = routing
+			d.fields = maps.Clone(d.fields)
+			delete(d.fields, "_routing")
+		}
+		for _, line := range []any{section{"index": action}, d.fields} {
+			if err := encoder.Encode(line); err != nil {
+				tb.Fatal(err)
+			}
+		}
 	}
-	return ids
+	answer := c.must(tb, http.MethodPost, "/"+index+"/_bulk?refresh=true", body.String())
+	if bytes.Contains(answer, []byte(`"errors":true`)) {
+		tb.Fatalf("bulk: %.2000s", answer)
+	}
 }
 
-// search sends body to path and reads the hits; any status but 200, a failed
-// shard and a time-out are errors.
-func (c cluster) search(ctx context.Context, path, body string) (hitList, error) {
-	return c.searchWith(ctx, client, path, body)
+// wordDocuments returns documents with a text in body, whose ids are their words,
+// joined by hyphens.
+func wordDocuments(of ...string) []document {
+	var docs []document
+	for _, text := range of {
+		docs = append(docs, document{strings.ReplaceAll(text, " ", "-"), section{"body": text}})
+	}
+	return docs
 }
 
-// searchWith is search through a client of the test's own.
-func (c cluster) searchWith(ctx context.Context, client *http.Client, path, body string) (hitList, error) {
-	status, answer, err := c.callWith(ctx, client, http.MethodPost, path, body)
-	if err != nil {
-		return hitList{}, err
-	}
-	if status != http.StatusOK {
-		return hitList{}, fmt.Errorf("POST %s: %d: %.2000s", path, status, answer)
-	}
-	var hits hitList
-	if err := json.Unmarshal(answer, &hits); err != nil {
-		return hitList{}, fmt.Errorf("POST %s: %w: %.2000s", path, err, answer)
-	}
-	if hits.Shards.Failed > 0 {
-		return hits, fmt.Errorf("POST %s: %d shards failed: %.2000s", path, hits.Shards.Failed, answer)
-	}
-	return hits, nil
+// oneShard is an index of one shard with these properties.
+func oneShard(properties string) string {
+	return `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{` + properties + `}}}`
 }
 
 // toJSON returns v as JSON text.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,16 +55,12 @@ func (e *engine) threeTerms(t *testing.T, c *collection) *collection {
 	t.Helper()
 	short := &collection{name: c.name + threeTermsOnly, docs: c.docs}
 	for _, q := range c.queries {
-		answer := e.must(t, "POST", "/"+judgedIndexName(c)+"/_termvectors?realtime=false",
-			`{"doc":{"body":`+quote(q.text)+`},"fields":["body"],"term_statistics":true,"positions":false}`)
-		var vectors struct {
+		vectors := ask[struct {
 			TermVectors map[string]struct {
 				Terms map[string]termVector
 			} `json:"term_vectors"`
-		}
-		if err := json.Unmarshal(answer, &vectors); err != nil {
-			t.Fatalf("query %s: %v: %.200s", q.id, err, answer)
-		}
+		}](t, e.cluster, http.MethodPost, "/"+judgedIndexName(c)+"/_termvectors?realtime=false",
+			`{"doc":{"body":`+quote(q.text)+`},"fields":["body"],"term_statistics":true,"positions":false}`)
 		found := vectors.TermVectors["body"].Terms
 		maps.DeleteFunc(found, func(_ string, v termVector) bool { return v.DocFreq == 0 })
 		rarest := slices.SortedFunc(maps.Keys(found), func(a, b string) int {
@@ -85,16 +82,24 @@ func dataFolder() string {
 	return cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join("..", "..", "shared", "data"))
 }
 
-// loadCollection reads a collection from the folder AKIN_DATA; the test is
-// skipped where it is absent.
+// judgedFolder returns the folder of a judged collection; the test is skipped
+// where it is absent.
+func judgedFolder(tb testing.TB, name string) string {
+	tb.Helper()
+	dir := filepath.Join(dataFolder(), name)
+	if os.Getenv("AKIN_DATA") == "none" {
+		tb.Skip("needs judged collections, which AKIN_DATA=none leaves out")
+	} else if _, err := os.Stat(dir); err != nil {
+		skipOrFail(tb, "needs judged collections in the folder that AKIN_DATA names: %v", err)
+	}
+	return dir
+}
+
+// loadCollection reads a collection.
 func loadCollection(tb testing.TB, name string) *collection {
 	tb.Helper()
 	folder, titles := strings.CutSuffix(name, titlesOnly)
-	root := dataFolder()
-	dir := filepath.Join(root, folder)
-	if _, err := os.Stat(dir); err != nil {
-		tb.Skipf("needs the judged collection %s: %v\nname the folder that has it in AKIN_DATA", folder, err)
-	}
+	dir := judgedFolder(tb, folder)
 	c := &collection{name: name}
 	known := map[string]bool{}
 	eachLine(tb, filepath.Join(dir, "corpus.jsonl"), func(line string) error {
@@ -193,62 +198,5 @@ func eachLine(tb testing.TB, path string, f func(line string) error) {
 	}
 	if err := scanner.Err(); err != nil {
 		tb.Fatalf("%s: %v", path, err)
-	}
-}
-
-func TestOnlyQueriesWithARelevantKnownDocumentAreJudged(t *testing.T) {
-	root := newDir(t, "collection")
-	t.Setenv("AKIN_DATA", root)
-	dir := filepath.Join(root, "tiny")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string]string{
-		"corpus.jsonl":  `{"_id":"d1","title":"A","text":"b"}` + "\n" + `{"_id":"d2","title":"","text":"c"}` + "\n",
-		"queries.jsonl": `{"_id":"q1","text":"one"}` + "\n" + `{"_id":"q2","text":"two"}` + "\n" + `{"_id":"q3","text":"three"}` + "\n",
-		"qrels.tsv":     "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\tgone\t1\nq2\td2\t0\nq3\tgone\t1\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c := loadCollection(t, "tiny")
-	ids := slices.Collect(func(yield func(string) bool) {
-		for _, q := range c.queries {
-			if !yield(q.id) {
-				return
-			}
-		}
-	})
-	if !slices.Equal(ids, []string{"q1"}) || len(c.queries[0].grades) != 1 {
-		t.Errorf("judged queries %v, %+v; want q1 with one grade", ids, c.queries)
-	}
-	if got := c.docs[0].fields["body"]; got != "A \n b" {
-		t.Errorf("body = %q", got)
-	}
-}
-
-func TestQuestionsAreJudgedByTheirCandidates(t *testing.T) {
-	root := newDir(t, "collection")
-	t.Setenv("AKIN_DATA", root)
-	dir := filepath.Join(root, "forum")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string]string{
-		"corpus.jsonl":         `{"_id":"d1","title":"A","text":"b"}` + "\n",
-		"queries.jsonl":        `{"_id":"q1","title":"short","text":"long","split":"one"}` + "\n" + `{"_id":"q2","title":"other","text":"words"}` + "\n",
-		"candidates_one.tsv":   "query-id\tcorpus-id\tscore\trank\nq1\td1\t2\t4\n",
-		"candidates_other.tsv": "query-id\tcorpus-id\tscore\trank\nq2\td1\t1\t1\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, want := range map[string]string{"forum": "short \n long", "forum" + titlesOnly: "short"} {
-		c := loadCollection(t, name)
-		if c.name != name || len(c.queries) != 2 || c.queries[0].text != want || c.queries[0].grades["d1"] != 2 {
-			t.Errorf("%s: %q with the queries %+v, want two, the first of which is %q", name, c.name, c.queries, want)
-		}
 	}
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -17,7 +16,7 @@ import (
 // aggregations, with "widen" for all that was found and more.
 func TestSimilaritiesChangeTheOrderOfHits(t *testing.T) {
 	t.Parallel()
-	open := openMatrix(t)
+	open := section{"name": "main", "file": openMatrix(t)}
 	eachEngine(t, func(t *testing.T, e *engine) {
 		same := startContenders(t, e, open, section{"matching": "same"})
 		wider := startContenders(t, e, open, section{"matching": "widen"})
@@ -30,8 +29,7 @@ func TestSimilaritiesChangeTheOrderOfHits(t *testing.T) {
 				})
 			}
 		}
-		checkNoFallback(t, same)
-		checkNoFallback(t, wider)
+		checkNoFallback(t, akins(slices.Concat(same, wider))...)
 		// Each search goes twice through two of them.
 		all := slices.Concat(same, wider)
 		if n := tally(t, all, requestsMetric, rewrittenOutcome); n < float64(2*sent) {
@@ -136,24 +134,21 @@ func hitsOf(t *testing.T, c cluster, g generatedSearch, shards int) (hitSet, err
 	if status != http.StatusOK {
 		return hitSet{}, fmt.Errorf("%d: %.500s", status, answer)
 	}
-	var list hitList
-	var more struct {
-		Hits struct {
-			Hits []struct{ Fields struct{ Tag []string } }
-		}
+	var list struct {
+		found
 		Aggregations json.RawMessage
 	}
-	if err := errors.Join(json.Unmarshal(answer, &list), json.Unmarshal(answer, &more)); err != nil {
+	if err := json.Unmarshal(answer, &list); err != nil {
 		return hitSet{}, err
 	}
 	var groups []string
-	for _, h := range more.Hits.Hits {
-		groups = append(groups, strings.Join(h.Fields.Tag, ","))
+	for _, h := range list.Hits.Hits {
+		groups = append(groups, fmt.Sprint(h.Fields["tag"]))
 	}
 	slices.Sort(groups)
 	return hitSet{
-		ids:    strings.Join(sortedIDs(list), " "),
-		rest:   fmt.Sprintf("%d %s", list.Hits.Total.Value, more.Aggregations),
+		ids:    strings.Join(list.sorted(), " "),
+		rest:   fmt.Sprintf("%d %s", list.Hits.Total.Value, list.Aggregations),
 		groups: strings.Join(groups, " "),
 	}, nil
 }

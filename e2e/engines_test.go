@@ -33,7 +33,8 @@ var engineKinds = []engineKind{
 	{name: "elasticsearch9", minJDK: 21, family: "elasticsearch"},
 }
 
-// usualEngines are those that run where AKIN_E2E_ENGINES says nothing.
+// usualEngines are what an installation of JDK 17 runs, and the first of them is
+// what `make test` runs.
 const usualEngines = "opensearch2,elasticsearch7,elasticsearch8"
 
 // An engine is one search server, started on first use and shared by all
@@ -41,7 +42,6 @@ const usualEngines = "opensearch2,elasticsearch7,elasticsearch8"
 type engine struct {
 	engineKind
 	cluster
-	ours  bool // started here, so cluster settings may be changed
 	proc  *process
 	start func() error // once
 	// before is what stands before the address in the URL, "" for "http://".
@@ -54,11 +54,11 @@ type engine struct {
 
 // shareIndex has create make an index, unless a test that runs at the same time
 // has it already. The last of these tests drops it. They must not change it.
-func (e *engine) shareIndex(t *testing.T, name string, create func()) {
-	t.Helper()
+func (e *engine) shareIndex(tb testing.TB, name string, create func()) {
+	tb.Helper()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.users[name]--; e.users[name] == 0 {
@@ -74,69 +74,38 @@ func (e *engine) shareIndex(t *testing.T, name string, create func()) {
 }
 
 // engines lists the engines of this run.
-var engines = sync.OnceValues(chooseEngines)
-
-func chooseEngines() ([]*engine, error) {
-	if url := os.Getenv("AKIN_E2E_ENGINE_URL"); url != "" {
-		e, err := runningEngine(strings.TrimSuffix(url, "/"))
-		return []*engine{e}, err
-	}
-	names := os.Getenv("AKIN_E2E_ENGINES")
-	if names == "" {
+var engines = sync.OnceValues(func() (chosen []*engine, err error) {
+	names := os.Getenv("AKIN_TEST")
+	switch names {
+	case "":
+		names, _, _ = strings.Cut(usualEngines, ",")
+	case "all":
 		names = usualEngines
 	}
-	var chosen []*engine
-	var known []string
-	for _, kind := range engineKinds {
-		known = append(known, kind.name)
-		if names == "all" || slices.Contains(strings.Split(names, ","), kind.name) {
-			chosen = append(chosen, newEngine(kind))
-		}
-	}
 	for name := range strings.SplitSeq(names, ",") {
-		if name != "all" && !slices.Contains(known, name) {
-			return nil, fmt.Errorf("AKIN_E2E_ENGINES: no engine %q, there are %s", name, strings.Join(known, ", "))
+		k := slices.IndexFunc(engineKinds, func(k engineKind) bool { return k.name == name })
+		if k < 0 {
+			return nil, fmt.Errorf("AKIN_TEST: no engine %q, there are %v", name, engineKinds)
 		}
+		chosen = append(chosen, newEngine(engineKinds[k]))
 	}
 	return chosen, nil
-}
-
-// runningEngine describes the engine at url by what it says of itself.
-func runningEngine(url string) (*engine, error) {
-	e := &engine{cluster: cluster{url: url}, start: func() error { return nil }}
-	var info struct {
-		Version struct{ Distribution, Number string }
-	}
-	if err := e.getJSON(context.Background(), "/", &info); err != nil {
-		return nil, fmt.Errorf("AKIN_E2E_ENGINE_URL: %w", err)
-	}
-	family := info.Version.Distribution
-	if family == "" {
-		family = "elasticsearch"
-	}
-	major, _, _ := strings.Cut(info.Version.Number, ".")
-	e.engineKind = engineKind{name: family + major, family: family, scripts: true}
-	return e, nil
-}
+})
 
 func newEngine(kind engineKind) *engine {
-	e := &engine{engineKind: kind, ours: true}
-	e.start = sync.OnceValue(func() error { return e.launch() })
+	e := &engine{engineKind: kind}
+	e.start = sync.OnceValue(func() error {
+		home, err := makeDir(e.name)
+		if err != nil {
+			return err
+		}
+		return e.launchIn(home, nil)
+	})
 	return e
 }
 
-// launch builds the engine where that has not been done, starts one node and
-// waits until it serves.
-func (e *engine) launch() error {
-	home, err := makeDir(e.name)
-	if err != nil {
-		return err
-	}
-	return e.launchIn(home, nil)
-}
-
-// launchIn is launch in a folder that may have a configuration, with more
-// variables of the environment and more settings.
+// launchIn builds the engine where that has not been done, starts one node and
+// waits until it serves. The folder may have a configuration.
 func (e *engine) launchIn(home string, env []string, settings ...string) error {
 	jdk, err := findJDK(e.minJDK)
 	if err != nil {
@@ -165,22 +134,16 @@ func (e *engine) launchIn(home string, env []string, settings ...string) error {
 // start of all downloads and compiles, hence minutes.
 func (e *engine) awaitServing(home string) error {
 	ports := filepath.Join(home, "logs", "http.ports")
-	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if e.proc.ended() {
-			return fmt.Errorf("ended at start:\n%s", e.proc.tail())
-		}
+	return e.proc.await(5*time.Minute, func() bool {
 		address, err := os.ReadFile(ports)
 		if err != nil || !strings.Contains(string(address), "\n") {
-			continue
+			return false
 		}
 		first, _, _ := strings.Cut(string(address), "\n")
 		e.url = cmp.Or(e.before, "http://") + first
 		var info map[string]any
-		if e.getJSON(context.Background(), "/", &info) == nil {
-			return nil
-		}
-	}
-	return fmt.Errorf("does not serve:\n%s", e.proc.tail())
+		return e.getJSON(context.Background(), "/", &info) == nil
+	})
 }
 
 // eachEngine runs f on each engine of this run, side by side as far as
@@ -218,12 +181,26 @@ func oneEngine(t *testing.T) *engine {
 	return all[0]
 }
 
+// theEngine returns an engine by its name, nil where it is not one of this run.
+func theEngine(t *testing.T, name string) *engine {
+	t.Helper()
+	all, err := engines()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := slices.IndexFunc(all, func(e *engine) bool { return e.name == name })
+	if k < 0 {
+		return nil
+	}
+	all[k].require(t)
+	return all[k]
+}
+
 // require waits until the engine serves; without it the test is skipped.
 func (e *engine) require(tb testing.TB) {
 	tb.Helper()
 	if err := e.start(); err != nil {
-		skipOrFail(tb, "needs %s, which cannot be started: %v\ninstall a JDK %d or newer and Maven, "+
-			"or name a running engine in AKIN_E2E_ENGINE_URL", e.name, err, e.minJDK)
+		skipOrFail(tb, "needs %s, a JDK %d or newer and Maven: %v", e.name, e.minJDK, err)
 	}
 	if e.proc != nil {
 		e.proc.logOnFailure(tb)

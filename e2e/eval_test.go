@@ -60,10 +60,10 @@ func makeJudged(t *testing.T, e *engine) (queries, judgments string) {
 // TestMeasuresAreThoseOfTrecEval compares them, query by query, with those that
 // ir_measures computes by trec_eval from the run files.
 func TestMeasuresAreThoseOfTrecEval(t *testing.T) {
+	long(t)
 	python, err := pythonWith("testdata/ir_measures_requirements.txt")
 	if err != nil {
-		skipOrFail(t, "needs Python 3.10 to 3.13 with venv, and ir_measures from its package index: %v\n"+
-			"install python3 and python3-venv", err)
+		skipOrFail(t, "needs python3 3.10 to 3.13 with venv, and ir_measures from its package index: %v", err)
 	}
 	e := oneEngine(t)
 	queries, judgments := makeJudged(t, e)

@@ -1,11 +1,8 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"testing"
 )
@@ -142,19 +139,7 @@ func writeGenerated(t *testing.T, e *engine, shards int) {
 	t.Helper()
 	e.remakeIndex(t, generatedIndex(shards), generatedDefinition(e, shards))
 	s := newSpeaker(1)
-	var body bytes.Buffer
-	encoder := json.NewEncoder(&body)
-	write := func(id, routing string, fields section) {
-		action := section{"_id": id}
-		if routing != "" {
-			action["routing"] = routing
-		}
-		for _, line := range []any{section{"index": action}, fields} {
-			if err := encoder.Encode(line); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	var docs []document
 	for i := range openRoots + hiddenRoots {
 		id, open := fmt.Sprintf("d%d", i), i%9 != 8
 		doc := generatedDocument(s, i, open)
@@ -163,25 +148,20 @@ func writeGenerated(t *testing.T, e *engine, shards int) {
 		if e.scripts {
 			doc["relation"] = "question"
 		}
-		write(id, "", doc)
+		docs = append(docs, document{id, doc})
 		for k := range replies {
 			reply := section{"answer": s.words(1, 8), "open": open, "n": k, "uid": fmt.Sprintf("%sr%d", id, k)}
 			if k > 0 || !open { // hidden replies to documents that are found, as with parts
 				reply["answer"], reply["open"] = s.hiddenText(), false
 			}
 			if e.scripts {
-				reply["relation"] = section{"name": "reply", "parent": id}
-				write(fmt.Sprintf("%sr%d", id, k), id, reply)
+				reply["relation"], reply["_routing"] = section{"name": "reply", "parent": id}, id
+				docs = append(docs, document{fmt.Sprintf("%sr%d", id, k), reply})
 			}
 		}
 	}
-	answer := e.must(t, http.MethodPost, "/"+generatedIndex(shards)+"/_bulk?refresh=true", body.String())
-	if bytes.Contains(answer, []byte(`"errors":true`)) {
-		t.Fatalf("bulk: %.2000s", answer)
-	}
-	// One segment, so that early ends of a search come at the same document.
-	e.must(t, http.MethodPost, "/"+generatedIndex(shards)+"/_forcemerge?max_num_segments=1", "")
-	e.must(t, http.MethodPost, "/"+generatedIndex(shards)+"/_refresh", "")
+	e.index(t, generatedIndex(shards), docs)
+	e.merge(t, generatedIndex(shards)) // so that early ends of a search come at the same document
 }
 
 // hiddenMatrix returns the file of a matrix in which the neighbors of the open
@@ -212,8 +192,5 @@ func generatedMatrix(t *testing.T, stream uint64, neighbor func(speaker) string)
 			}
 		}
 	}
-	in := writeFile(t, "pairs.tsv", lines.String())
-	out := strings.TrimSuffix(in, ".tsv") + ".akin"
-	mustAkin(t, "matrix", "build", "--from-tsv", in, "--out", out)
-	return out
+	return build(t, "--from-tsv", writeFile(t, "pairs.tsv", lines.String()))
 }

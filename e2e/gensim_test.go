@@ -3,12 +3,8 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 	"math"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,12 +23,12 @@ var gensimPython = sync.OnceValues(func() (string, error) {
 
 // gensim runs a command of gensim_interop.py and decodes what it prints. Where
 // there is no gensim the test is skipped.
-func gensim[T any](t *testing.T, args ...string) T {
+func gensim[T any](t *testing.T, args ...string) (out T) {
 	t.Helper()
+	long(t)
 	python, err := gensimPython()
 	if err != nil {
-		skipOrFail(t, "needs Python 3.10 to 3.13 with venv, and gensim from its package index: %v\n"+
-			"install python3 and python3-venv", err)
+		skipOrFail(t, "needs python3 3.10 to 3.13 with venv, and gensim from its package index: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -42,10 +38,7 @@ func gensim[T any](t *testing.T, args ...string) T {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("gensim_interop.py %s: %v\n%s", strings.Join(args, " "), err, &stderr)
 	}
-	var out T
-	if err := json.Unmarshal(stdout.Bytes(), &out); err != nil {
-		t.Fatalf("gensim_interop.py %s: %v\n%s", strings.Join(args, " "), err, &stdout)
-	}
+	decode(t, stdout.Bytes(), &out)
 	return out
 }
 
@@ -70,18 +63,14 @@ simple 0 0 0.3 0.8
 // similarity", with the ones of the diagonal implied.
 type tsvMatrix map[string]map[string]float64
 
-func readTSVMatrix(t *testing.T, file string) tsvMatrix {
+func readTSVMatrix(t *testing.T, text string) tsvMatrix {
 	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	m := tsvMatrix{}
-	for line := range strings.Lines(string(content)) {
+	for line := range strings.Lines(text) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		s, err := strconv.ParseFloat(fields[len(fields)-1], 64)
 		if err != nil || len(fields) != 3 {
-			t.Fatalf("%s: %q", file, line)
+			t.Fatalf("%q: %v", line, err)
 		}
 		if m[fields[0]] == nil {
 			m[fields[0]] = map[string]float64{}
@@ -116,16 +105,8 @@ func TestGensimReadsWhatAkinExports(t *testing.T) {
 		{{"naïve", "doctor"}, {"simple", "physician", "doctor"}},
 		{{"physician"}, {"car"}},
 	}
-	encoded, err := json.Marshal(pairs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := newDir(t, "gensim")
-	matrix := filepath.Join(dir, "matrix.akin")
-	tsv := filepath.Join(dir, "matrix.tsv")
-	mustAkin(t, "matrix", "build", "--from-vectors", writeFile(t, "vectors.txt", gensimVectors), "--top", "3", "--power", "1", "--out", matrix)
-	mustAkin(t, "matrix", "export", "--out", tsv, matrix)
-	similarities := readTSVMatrix(t, tsv)
+	tsv := writeFile(t, "matrix.tsv", exported(t, build(t, "--from-vectors", writeFile(t, "vectors.txt", gensimVectors), "--top", "3", "--power", "1")))
+	similarities := readTSVMatrix(t, readFile(t, tsv))
 	if cmp.Equal(similarities.inner(pairs[2][0], pairs[2][1]), similarities.inner(pairs[2][1], pairs[2][0])) {
 		t.Fatal("the matrix is symmetric, so that the test cannot tell rows from columns")
 	}
@@ -136,7 +117,7 @@ func TestGensimReadsWhatAkinExports(t *testing.T) {
 		norms := math.Sqrt(similarities.inner(x, x)) * math.Sqrt(similarities.inner(y, y))
 		want = append(want, [2]float64{similarities.inner(x, y), min(similarities.inner(x, y)/norms, 1)})
 	}
-	got := gensim[[][2]float64](t, "inner", tsv, writeFile(t, "pairs.json", string(encoded)))
+	got := gensim[[][2]float64](t, "inner", tsv, writeFile(t, "pairs.json", toJSON(t, pairs)))
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("inner product and soft cosine (-akin's list +gensim):\n%s", diff)
 	}
@@ -149,72 +130,31 @@ func TestAkinReadsWhatGensimBuilds(t *testing.T) {
 	vectors := writeFile(t, "vectors.txt", gensimVectors)
 	for _, test := range []struct{ symmetric, limit string }{{"symmetric", "100"}, {"symmetric", "2"}, {"general", "2"}} {
 		t.Run(test.symmetric+" with "+test.limit+" neighbors", func(t *testing.T) {
-			dir := newDir(t, "gensim")
-			tsv, matrix := filepath.Join(dir, "gensim.tsv"), filepath.Join(dir, "matrix.akin")
+			tsv := newPath(t, "gensim.tsv")
 			want := gensim[tsvMatrix](t, "build", vectors, test.symmetric, test.limit, tsv)
-			mustAkin(t, "matrix", "build", "--from-tsv", tsv, "--out", matrix)
-			got := tsvMatrix{}
-			for term := range want {
-				got[term] = shownNeighbors(t, matrix, term)
-			}
-			// show prints four decimals.
-			if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-4)); diff != "" {
+			list := exported(t, build(t, "--from-tsv", tsv))
+			got := readTSVMatrix(t, list)
+			// A similarity is stored in 65535 steps.
+			if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-5), cmpopts.IgnoreMapEntries(func(_ string, row map[string]float64) bool { return len(row) == 0 })); diff != "" {
 				t.Errorf("rows (-gensim +akin):\n%s", diff)
 			}
-
-			// What akin exports as a list and reads again is the same.
-			exported, again := filepath.Join(dir, "matrix.tsv"), filepath.Join(dir, "again.akin")
-			mustAkin(t, "matrix", "export", "--out", exported, matrix)
-			mustAkin(t, "matrix", "build", "--from-tsv", exported, "--out", again)
-			for term, row := range got {
-				if diff := cmp.Diff(row, shownNeighbors(t, again, term), cmpopts.EquateEmpty()); len(row) > 0 && diff != "" {
-					t.Errorf("%s (-before +after the list):\n%s", term, diff)
-				}
+			if again := exported(t, build(t, "--from-tsv", writeFile(t, "matrix.tsv", list))); again != list {
+				t.Error("what akin exports as a list and reads again is another matrix")
 			}
 		})
 	}
-}
-
-// shownNeighbors returns the neighbors that akin matrix show prints: lines of
-// two blanks, the neighbor and the similarity.
-func shownNeighbors(t *testing.T, file, term string) map[string]float64 {
-	t.Helper()
-	row := map[string]float64{}
-	for line := range strings.Lines(mustAkin(t, "matrix", "show", file, "--top", "100", term)) {
-		fields := strings.Fields(line)
-		if !strings.HasPrefix(line, "  ") || len(fields) < 2 {
-			continue
-		}
-		s, err := strconv.ParseFloat(fields[1], 64)
-		if err != nil {
-			t.Fatalf("akin matrix show %s: %q", term, line)
-		}
-		row[fields[0]] = s
-	}
-	return row
 }
 
 // TestBinaryVectorsOfGensimGiveTheSameMatrix writes the vectors as text and,
 // by gensim, in word2vec's binary format.
 func TestBinaryVectorsOfGensimGiveTheSameMatrix(t *testing.T) {
 	t.Parallel()
-	dir := newDir(t, "gensim")
-	text, binary := writeFile(t, "vectors.txt", gensimVectors), filepath.Join(dir, "vectors.bin")
+	text, binary := writeFile(t, "vectors.txt", gensimVectors), newPath(t, "vectors.bin")
 	if n := gensim[int](t, "binary", text, binary); n != 12 {
 		t.Fatalf("gensim read %d words", n)
 	}
-	var entries [2]string
-	for k, vectors := range []string{text, binary} {
-		out := filepath.Join(dir, fmt.Sprintf("%d.akin", k))
-		mustAkin(t, "matrix", "build", "--from-vectors", vectors, "--out", out)
-		mustAkin(t, "matrix", "export", "--out", out+".tsv", out)
-		content, err := os.ReadFile(out + ".tsv")
-		if err != nil {
-			t.Fatal(err)
-		}
-		entries[k] = string(content)
-	}
-	if entries[0] == "" || entries[0] != entries[1] {
+	of := func(vectors string) string { return exported(t, build(t, "--from-vectors", vectors)) }
+	if of(text) == "" || of(text) != of(binary) {
 		t.Error("text and binary give different matrices")
 	}
 }

@@ -3,18 +3,15 @@ package e2e
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"net/http"
-	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
 // A hardSetting is an index for the mode hard: how its linear field scores, in
@@ -49,69 +46,12 @@ func hardSettings(e *engine, collection string) []hardSetting {
 // longest query to stay within the 1,024 clauses that the engines take.
 const hardNeighbors = 30
 
-// TestHardModeScoresAreTheMeasure makes an index as docs/modes.md says,
-// learns S from it, freezes weights, stores the norms, and has akin rank all
-// judged queries in the mode hard. The scores have to be those that softcosine
-// computes from the two files and the terms of the index, with no factor
-// between them.
-func TestHardModeScoresAreTheMeasure(t *testing.T) {
-	t.Parallel()
-	eachEngine(t, func(t *testing.T, e *engine) {
-		for _, name := range usualCollections {
-			h := &hardCollection{engine: e, collection: loadCollection(t, name), index: "akin-e2e-hard-" + name}
-			for _, s := range hardSettings(e, name) {
-				t.Run(name+", "+s.name, func(t *testing.T) { h.test(t, s) })
-			}
-		}
-	})
-}
+// hardFiles are the matrix file with S and that with W.
+type hardFiles struct{ matrix, weights string }
 
-// A hardCollection is a judged collection in an index of an engine. All that
-// depends only on its texts is made once.
-type hardCollection struct {
-	*collection
-
-	engine *engine
-	index  string
-	files  hardFiles
-	space  *hardSpace
-}
-
-// test ranks all judged queries.
-func (h *hardCollection) test(t *testing.T, s hardSetting) {
-	t.Helper()
-	h.engine.makeHardIndex(t, h.index, s, "english", h.docs)
-	if h.space == nil {
-		h.files = h.engine.makeHardFiles(t, h.index, h.collection)
-		h.space = newHardSpace(t, h.engine, h.index, h.collection, h.files)
-	}
-	h.engine.storeNorms(t, h.index, h.files)
-	a := startHardAkin(t, h.engine, h.files, nil)
-	worst := 0.0
-	for _, q := range h.queries {
-		hits, err := a.search(t.Context(), "/"+h.index+"/_search", listBody(q.text, hardDepth(h.engine)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		worst = max(worst, h.space.check(t, q, hits, s.tolerance))
-	}
-	if sent, n := len(h.queries), int(a.metric(t, requestsMetric, rewrittenOutcome)); n != sent {
-		t.Errorf("%d of %d searches were rewritten", n, sent)
-	}
-	explained := a.explain(t, h.index, matchBody(h.queries[0].text))
-	if len(explained.Clauses) != 1 || explained.Clauses[0].Form != "hard" || explained.Clauses[0].Reason != "" {
-		t.Errorf("explained as %+v", explained.Clauses)
-	}
-	t.Logf("%d queries, largest deviation %.2g", len(h.queries), worst)
-}
-
-// hardDepth is how many hits of a query are looked at: on one engine all. The
-// others take the most of their time to read documents.
-func hardDepth(e *engine) int {
-	if e.name == qualityEngine {
-		return 1500
-	}
-	return 200
+// config serves the two files in the mode hard.
+func (f hardFiles) config() section {
+	return section{"expansion": section{"mode": "hard"}, "matrices": matrices("s", f.matrix), "weights": matrices("w", f.weights)}
 }
 
 // makeHardIndex indexes documents in an index as docs/modes.md has it.
@@ -132,16 +72,13 @@ func (e *engine) makeHardIndex(t *testing.T, index string, s hardSetting, analyz
 	}
 	properties, _ := definition["mappings"].(map[string]any)["properties"].(map[string]any)
 	properties["uid"] = section{"type": "keyword"}
-	maps.Copy(settings, map[string]any{"number_of_shards": s.shards, "number_of_replicas": 0})
+	maps.Copy(settings, section{"number_of_shards": s.shards, "number_of_replicas": 0})
 	if s.sorted {
 		settings["sort.field"] = "uid"
 	}
 	e.makeIndex(t, index, toJSON(t, definition))
 	e.index(t, index, withIDs(docs))
 }
-
-// hardFiles are the matrix file with S and that with W.
-type hardFiles struct{ matrix, weights string }
 
 // makeHardFiles learns S with hardNeighbors from an index of a collection, once
 // for all of them, and freezes the weights of this one.
@@ -150,185 +87,84 @@ func (e *engine) makeHardFiles(t *testing.T, index string, c *collection) hardFi
 	matrix := e.learn(t, "hard "+c.name, func() []string {
 		return []string{"--index", index, "--top", strconv.Itoa(hardNeighbors)}
 	})
-	files := hardFiles{matrix, filepath.Join(newDir(t, "hard"), "w.akin")}
-	e.freezeWeights(t, index, files)
-	return files
+	return hardFiles{matrix, e.freezeWeights(t, index, "body")}
 }
 
-func (e *engine) freezeWeights(t *testing.T, index string, files hardFiles) {
+// freezeWeights makes a file of the weights of a field.
+func (e *engine) freezeWeights(t *testing.T, index, field string) string {
 	t.Helper()
-	mustAkin(t, "norms", "snapshot", "--cluster", e.url, "--index", index, "--field", "body", "--out", files.weights)
+	out := newPath(t, "w.akin")
+	mustAkin(t, append([]string{"norms", "snapshot", "--out", out}, e.of(index, field)...)...)
+	return out
 }
 
-// storeNorms stores the norms of all documents.
-func (e *engine) storeNorms(t *testing.T, index string, files hardFiles) {
+// storeNorms stores the norms of a field of all documents.
+func (e *engine) storeNorms(t *testing.T, index, field, weights string) {
 	t.Helper()
-	mustAkin(t, "norms", "backfill", "--cluster", e.url, "--index", index, "--field", "body", "--weights", files.weights)
-	e.must(t, http.MethodPost, "/"+index+"/_refresh", "")
+	mustAkin(t, append([]string{"norms", "backfill", "--weights", weights}, e.of(index, field)...)...)
+	e.refresh(t, index)
 }
 
-// startHardAkin serves the two files in the mode hard.
-func startHardAkin(t *testing.T, e *engine, files hardFiles, expansion section) *akin {
-	t.Helper()
-	options := section{"mode": "hard", "budget": widePatience}
-	maps.Copy(options, expansion)
-	a := startAkin(t, section{
-		"cluster":   section{"urls": []string{e.url}},
-		"expansion": options,
-		"matrices":  []section{{"name": "s", "file": files.matrix}},
-		"weights":   []section{{"name": "w", "file": files.weights}},
-	})
-	a.awaitMatrix(t, "s")
-	return a
-}
-
-// A hardSpace computes the measure from S, W and the documents, without the
-// engine's scores.
-type hardSpace struct {
-	e          *engine
-	index      string
-	vocabulary *softcosine.Vocabulary
-	space      *softcosine.Space
-	docs       map[string]softcosine.Vector
-}
-
-func newHardSpace(t *testing.T, e *engine, index string, c *collection, files hardFiles) *hardSpace {
-	t.Helper()
-	h := &hardSpace{e: e, index: index, docs: map[string]softcosine.Vector{}}
-	counts := map[string]map[string]int{}
-	extra := map[string]bool{}
-	for docs := range slices.Chunk(c.docs, 200) {
-		for id, terms := range h.termVectors(t, docs) {
-			counts[id] = terms
-			for term := range terms {
-				extra[term] = true
+// TestHardModeScoresAreTheMeasure makes an index as docs/modes.md says,
+// learns S from it, freezes weights, stores the norms, and has akin rank all
+// judged queries in the mode hard. The scores have to be those that softcosine
+// computes from the two files and the terms of the index, with no factor
+// between them.
+func TestHardModeScoresAreTheMeasure(t *testing.T) {
+	long(t)
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, e *engine) {
+		depth := 200 // to read documents takes the engines most of the time
+		if e.name == qualityEngine {
+			depth = 1500 // all
+		}
+		for _, name := range usualCollections {
+			c, index := loadCollection(t, name), "akin-e2e-hard-"+name
+			var files hardFiles
+			var measure *space
+			for _, s := range hardSettings(e, name) {
+				t.Run(name+", "+s.name, func(t *testing.T) {
+					e.makeHardIndex(t, index, s, "english", c.docs)
+					if measure == nil {
+						files = e.makeHardFiles(t, index, c)
+						measure = newSpace(t, e, index, "body", asHits(c.docs), c.queries, readMatrix(t, files.matrix), readMatrix(t, files.weights))
+					}
+					e.storeNorms(t, index, "body", files.weights)
+					a := setup(t, e, files.config())
+					rewritten := a.rewrites(t, func() {
+						for _, q := range c.queries {
+							checkHard(t, measure, q, a.find(t, index, listBody(q.text, depth)), depth, s.tolerance)
+						}
+					})
+					if rewritten != len(c.queries) {
+						t.Errorf("%d of %d searches were rewritten", rewritten, len(c.queries))
+					}
+					a.checkExplained(t, index, relatedSearch(c.queries[0].text), "hard", "query", "")
+				})
 			}
 		}
-	}
-	for _, q := range c.queries {
-		for _, term := range h.analyze(t, q.text) {
-			extra[term] = true
-		}
-	}
-	weights := readMatrix(t, files.weights)
-	var s *softcosine.Similarities
-	h.vocabulary, s = softcosine.FromMatrix(readMatrix(t, files.matrix), slices.Sorted(maps.Keys(extra))...)
-	w := make([]float64, h.vocabulary.Len())
-	for i := range w {
-		docFreq := weights.Row(h.vocabulary.Term(int32(i))).DocFreq()
-		w[i] = simmatrix.IDF(int64(docFreq), int64(weights.Meta().Docs))
-	}
-	var err error
-	if h.space, err = softcosine.NewSpace(w, s); err != nil {
-		t.Fatal(err)
-	}
-	for id, terms := range counts {
-		h.docs[id] = h.vector(terms)
-	}
-	return h
+	})
 }
 
-func readMatrix(t *testing.T, path string) *simmatrix.Matrix {
-	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	m, err := simmatrix.Decode(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
-// vector makes a vector of known terms.
-func (h *hardSpace) vector(terms map[string]int) softcosine.Vector {
-	values := map[int32]float64{}
-	for term, n := range terms {
-		if i, ok := h.vocabulary.Number(term); ok {
-			values[i] = float64(n)
-		}
-	}
-	return softcosine.NewVector(values)
-}
-
-// termVectors returns the frequencies of the terms that the index has of
-// documents.
-func (h *hardSpace) termVectors(t *testing.T, docs []document) map[string]map[string]int {
-	t.Helper()
-	var ids []string
-	for _, d := range docs {
-		ids = append(ids, d.id)
-	}
-	body := toJSON(t, map[string]any{"ids": ids, "parameters": map[string]any{
-		"fields": []string{"body"}, "positions": false, "offsets": false, "field_statistics": false,
-	}})
-	var answer struct {
-		Docs []struct {
-			ID      string `json:"_id"`
-			Vectors map[string]struct {
-				Terms map[string]struct {
-					Freq int `json:"term_freq"`
-				}
-			} `json:"term_vectors"`
-		}
-	}
-	if err := json.Unmarshal(h.e.must(t, http.MethodPost, "/"+h.index+"/_mtermvectors", body), &answer); err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]map[string]int{}
-	for _, d := range answer.Docs {
-		found[d.ID] = map[string]int{}
-		for term, v := range d.Vectors["body"].Terms {
-			found[d.ID][term] = v.Freq
-		}
-	}
-	return found
-}
-
-// analyze returns the index terms of a query.
-func (h *hardSpace) analyze(t *testing.T, text string) []string {
-	t.Helper()
-	var answer struct{ Tokens []struct{ Token string } }
-	body := toJSON(t, map[string]any{"field": "body", "text": text})
-	if err := json.Unmarshal(h.e.must(t, http.MethodPost, "/"+h.index+"/_analyze", body), &answer); err != nil {
-		t.Fatal(err)
-	}
-	var terms []string
-	for _, token := range answer.Tokens {
-		terms = append(terms, token.Token)
-	}
-	return terms
-}
-
-// check compares the hits of a query with the measure: of all documents that
+// checkHard compares the hits of a query with the measure: of all documents that
 // have one the best, with its scores, in its order except for ties.
-// It returns the largest relative deviation of a score.
-func (h *hardSpace) check(t *testing.T, q judgedQuery, hits hitList, tolerance float64) float64 {
+func checkHard(t *testing.T, p *space, q judgedQuery, hits *found, depth int, tolerance float64) {
 	t.Helper()
-	counts := map[string]int{}
-	for _, term := range h.analyze(t, q.text) {
-		counts[term]++
-	}
-	x := h.vector(counts)
 	want := map[string]float64{}
-	for id, y := range h.docs {
-		if v := h.space.Hard(x, y); v > 0 {
+	for id, y := range p.docs {
+		if v := p.Hard(p.query(q), y); v > 0 && !strings.HasPrefix(id, "query ") {
 			want[id] = v
 		}
 	}
-	if n := len(hits.Hits.Hits); hits.Hits.Total.Value != len(want) || n != min(len(want), hardDepth(h.e)) {
+	if n := len(hits.Hits.Hits); hits.Hits.Total.Value != len(want) || n != min(len(want), depth) {
 		t.Errorf("query %s: %d of %d hits, want of %d", q.id, n, hits.Hits.Total.Value, len(want))
 	}
-	worst, before := 0.0, math.Inf(1)
+	before := math.Inf(1)
 	for i, hit := range hits.Hits.Hits {
-		deviation := math.Abs(hit.Score/want[hit.ID] - 1)
-		if !(deviation <= tolerance) {
+		if !(math.Abs(hit.Score/want[hit.ID]-1) <= tolerance) {
 			t.Errorf("query %s, hit %d, document %s: score %v, the measure is %v", q.id, i, hit.ID, hit.Score, want[hit.ID])
-			return deviation
+			return
 		}
-		worst = max(worst, deviation)
 		if want[hit.ID] > before*(1+2*tolerance) {
 			t.Errorf("query %s, hit %d, document %s: %v comes behind %v", q.id, i, hit.ID, want[hit.ID], before)
 		}
@@ -340,5 +176,56 @@ func (h *hardSpace) check(t *testing.T, q judgedQuery, hits hitList, tolerance f
 			t.Errorf("query %s, document %s: %v is not among the hits, of which the last has %v", q.id, id, v, before)
 		}
 	}
-	return worst
+}
+
+// TestHardModeFillsTheClauseLimit relates a word to more words than the engines
+// take in a query where nothing else is set. What akin writes is about as much
+// as they take, also where they add clauses themselves.
+func TestHardModeFillsTheClauseLimit(t *testing.T) {
+	const index, limit, neighbors = "akin-e2e-hard-limit", 1024, 1500
+	docs := []document{{"car", section{"body": "car"}}, {"cars", section{"body": "car boat car"}}}
+	rows := []simmatrix.TermRow{{Term: "boat", DocFreq: 1}, {Term: "car", DocFreq: 2}}
+	for i := range neighbors {
+		word := fmt.Sprintf("word%04d", i)
+		docs = append(docs, document{word, section{"body": word}})
+		rows[1].Neighbors = append(rows[1].Neighbors, simmatrix.Neighbor{Term: word, Similarity: float32(neighbors-i) / neighbors, DocFreq: 1})
+		rows = append(rows, simmatrix.TermRow{Term: word, DocFreq: 1})
+	}
+	matrix := rowsFile(t, len(docs), rows)
+	eachEngine(t, func(t *testing.T, e *engine) {
+		e.makeHardIndex(t, index, hardSetting{scripted: e.scripts, shards: 1}, "standard", docs)
+		files := hardFiles{matrix, e.freezeWeights(t, index, "body")}
+		e.storeNorms(t, index, "body", files.weights)
+		a := setup(t, e, files.config())
+		check := func(name string) {
+			t.Helper()
+			for query, rest := range map[string]int{ // clauses that are not added
+				`{"match":{"body":"car"}}`:      2,
+				`{"match":{"body":"car boat"}}`: 4,
+				`{"bool":{"must":[{"match":{"body":"car"}}],"filter":[{"exists":{"field":"body"}}]}}`:                          3,
+				`{"bool":{"must":[{"match":{"body":"car"}}],"must_not":[{"term":{"body":"lorry"}},{"term":{"body":"tram"}}]}}`: 4,
+			} {
+				body, added, hits := `{"query":`+query+`,"size":2000}`, 0, 0
+				if n := a.rewrites(t, func() { hits = len(a.find(t, name, body).ids()) }); n != 1 {
+					t.Fatalf("%s: not taken as it was rewritten", query)
+				}
+				for _, c := range a.explain(t, name, body).Clauses {
+					if c.Form == "" {
+						continue // a filter
+					}
+					if added += len(c.Added); c.Form != "hard" || c.Reason != "truncated" {
+						t.Errorf("%s: form %q, reason %q", query, c.Form, c.Reason)
+					}
+				}
+				if hits != added+2 || added+rest > limit-16 || added+rest < limit-20 {
+					t.Errorf("%s of %s: %d terms added, and %d others; %d hits", query, name, added, rest, hits)
+				}
+			}
+		}
+		check(index)
+		// Both have filters that the engine adds to each query itself.
+		e.must(t, http.MethodPut, "/"+index+"/_mapping", `{"properties":{"n":{"type":"nested","properties":{"x":{"type":"text"}}}}}`)
+		e.must(t, http.MethodPut, "/"+index+"/_alias/"+index+"-some", `{"filter":{"bool":{"must_not":[{"term":{"body":"lorry"}},{"term":{"body":"tram"}}]}}}`)
+		check(index + "-some")
+	})
 }

@@ -1,8 +1,8 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -27,11 +27,15 @@ const (
 // a language model, half and half, directly and with akin: the direct search of
 // hybrid_stats.txt is the hybrid one without akin.
 func TestHybridRelevance(t *testing.T) {
+	long(t)
 	t.Parallel()
-	e := hybridNode(t)
+	e := theEngine(t, qualityEngine)
+	if e == nil {
+		return
+	}
 	model := languageModel(t)
 	e.must(t, http.MethodPut, "/_search/pipeline/"+hybridPipeline+"-half", hybridHalf)
-	stats := rankStats{}
+	stats, shifts := rankStats{}, map[bool][]float64{} // of the three rarest terms or of whole queries
 	for _, plain := range judgedCollections(t) {
 		if slices.Contains(heldOutCollections, plain.name) && model.fake {
 			continue
@@ -48,17 +52,12 @@ func TestHybridRelevance(t *testing.T) {
 			fmt.Sprintf(`{"properties":{"dense":{"type":"knn_vector","dimension":%d,"method":{"name":"hnsw","engine":"lucene","space_type":"cosinesimil"}}}}`, len(vectors[0])))
 		docs := make([]document, len(plain.docs))
 		for i, d := range plain.docs {
-			docs[i] = document{d.id, map[string]any{"body": d.fields["body"], "uid": d.id, "dense": vectors[i]}}
+			docs[i] = document{d.id, section{"body": d.fields["body"], "uid": d.id, "dense": vectors[i]}}
 		}
 		for some := range slices.Chunk(docs, 1000) {
 			e.index(t, judgedIndexName(c), some)
 		}
-		a := startAkin(t, section{
-			"cluster":   section{"urls": []string{e.url}},
-			"expansion": section{"budget": "10s"},
-			"matrices":  []section{{"name": "m", "file": matrix}},
-		})
-		a.awaitMatrix(t, "m")
+		a := setup(t, e, section{"matrices": matrices("m", matrix)})
 		three := e.threeTerms(t, plain)
 		three.name = c.name + threeTermsOnly
 		for _, c := range []*collection{c, three} {
@@ -74,23 +73,53 @@ func TestHybridRelevance(t *testing.T) {
 				return fmt.Sprintf(`{"query":{"hybrid":{"queries":[{"match":{"body":%s}},{"knn":{"dense":{"vector":%s,"k":100}}}]}},"size":100,"_source":false,%s}`,
 					quote(text), toJSON(t, at[text]), idColumn)
 			}
-			parameters := "&search_pipeline=" + hybridPipeline + "-half"
-			before := a.metric(t, requestsMetric, rewrittenOutcome)
-			directly, through := rankQueries(t, e.cluster, parameters, body, c), rankQueries(t, a.cluster, parameters, body, c)
-			if n := a.metric(t, requestsMetric, rewrittenOutcome) - before; n < float64(len(c.queries))/2 {
+			index := judgedIndexName(c) + "?search_pipeline=" + hybridPipeline + "-half"
+			directly := rank(t, e.cluster, index, body, c.queries)
+			var through []measures
+			if n := a.counted(t, func() { through = rank(t, a.cluster, index, body, c.queries) }, requestsMetric, rewrittenOutcome); n < float64(len(c.queries))/2 {
 				t.Errorf("%s: %v of %d searches were rewritten", c.name, n, len(c.queries))
 			}
 			name := c.name
 			if model.fake {
 				name += fakeModel
 			}
-			stats[rankKey{e.name, name, direct}] = rankStat{meanMeasures(directly), measures{}}
-			stats[rankKey{e.name, name, "akin"}] = rankStat{meanMeasures(through), significance(through, directly)}
+			sum := func(text string) string { // in which the vector finds and hardly scores
+				return fmt.Sprintf(`{"query":{"bool":{"should":[{"match":{"body":%s}},{"knn":{"dense":{"vector":%s,"k":1,"boost":0.000001}}}]}},"size":1,"_source":false}`,
+					quote(text), toJSON(t, at[text]))
+			}
+			shift := topScores(t, a, judgedIndexName(c), sum, queries) / topScores(t, a, judgedIndexName(c)+"?akin=off", sum, queries)
+			t.Logf("%s: best scores are %.3f times as high", c.name, shift)
+			shifts[c == three] = append(shifts[c == three], shift)
+			stats.note(e, name, direct, directly, nil)
+			stats.note(e, name, "akin", through, directly)
+		}
+	}
+	for three, all := range shifts {
+		mean := 0.0
+		for _, shift := range all {
+			mean += shift / float64(len(all))
+		}
+		if mean < 1 || mean > mostShifted {
+			t.Errorf("three terms %t: best scores are %.3f times as high, which shifts a sum with vectors", three, mean)
 		}
 	}
 	checkLosses(t, stats)
 	checkRankStats(t, hybridStatsFile, stats)
-	t.Log("\n" + formatRankStats(t.Name(), stats))
+}
+
+// mostShifted is how much related words may raise the best scores of texts, on
+// the mean of the collections, where they are added to those of vectors.
+const mostShifted = 1.1
+
+// topScores returns the sum of the best scores of texts.
+func topScores(t *testing.T, a *akin, index string, body func(text string) string, texts []string) (sum float64) {
+	t.Helper()
+	for _, text := range texts {
+		if hits := a.find(t, index, body(text)).Hits.Hits; len(hits) > 0 {
+			sum += hits[0].Score
+		}
+	}
+	return sum
 }
 
 // textVectors returns the vectors of texts by a model. Those of a real one are
@@ -108,31 +137,18 @@ func textVectors(t *testing.T, model embeddings, name string, texts []string) (v
 		for i, text := range some {
 			input[i] = strings.ToValidUTF8(text[:min(len(text), longestEmbedded)], "")
 		}
-		res, err := http.Post(model.url+"/v1/embeddings", "application/json", strings.NewReader(toJSON(t, section{"model": model.name, "input": input})))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var answer struct {
+		answer := ask[struct {
 			Data []struct{ Embedding []float64 }
-		}
-		err = json.NewDecoder(res.Body).Decode(&answer)
-		res.Body.Close()
-		if err != nil || len(answer.Data) != len(some) {
-			t.Fatalf("%s: %d vectors of %d, %v", name, len(answer.Data), len(some), err)
+		}](t, cluster{url: model.url}, http.MethodPost, "/v1/embeddings", toJSON(t, section{"model": model.name, "input": input}))
+		if len(answer.Data) != len(some) {
+			t.Fatalf("%s: %d vectors of %d", name, len(answer.Data), len(some))
 		}
 		for _, d := range answer.Data {
 			vectors = append(vectors, d.Embedding)
 		}
 	}
 	if folder != "" && !model.fake {
-		var text bytes.Buffer
-		if err := json.NewEncoder(&text).Encode(vectors); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, text.Bytes(), 0o644); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(toJSON(t, vectors)), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}

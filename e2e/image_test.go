@@ -14,13 +14,11 @@ import (
 	"github.com/moby/patternmatcher/ignorefile"
 )
 
-// repository is the root of the checkout.
-const repository = ".."
-
 // TestImageBuildsFromItsFiles runs the commands of the Dockerfile's build
 // stage in a folder with what .dockerignore lets into the image's
 // context, and nothing else.
 func TestImageBuildsFromItsFiles(t *testing.T) {
+	long(t)
 	t.Parallel()
 	root := t.TempDir()
 	src, out := filepath.Join(root, "src"), filepath.Join(root, "out")
@@ -54,12 +52,7 @@ func TestImageBuildsFromItsFiles(t *testing.T) {
 // copyContext copies what .dockerignore lets in.
 func copyContext(t *testing.T, to string) {
 	t.Helper()
-	file, err := os.Open(filepath.Join(repository, ".dockerignore"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	patterns, err := ignorefile.ReadAll(file)
+	patterns, err := ignorefile.ReadAll(strings.NewReader(readFile(t, filepath.Join(repository, ".dockerignore"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,11 +107,7 @@ func writeCommit(t *testing.T, src, commit string) {
 // dockerfile returns the instructions of the Dockerfile, each on one line.
 func dockerfile(t *testing.T) []string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(repository, "Dockerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(string(content), "")
+	text := regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(readFile(t, filepath.Join(repository, "Dockerfile")), "")
 	text = strings.ReplaceAll(text, "\\\n", " ")
 	lines := strings.Split(text, "\n")
 	return slices.DeleteFunc(lines, func(line string) bool { return strings.TrimSpace(line) == "" })

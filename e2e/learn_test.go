@@ -16,7 +16,7 @@ import (
 const learnStatsFile = "testdata/learn_stats.txt"
 
 // learnedFolds is how many parts the queries are cut into. Each is held out in
-// turn; AKIN_E2E_LEARN=1 has all of them, of learnedCollections, and clicks.
+// turn; AKIN_E2E_COLLECTIONS=all has all of them, of learnedCollections, and clicks.
 const learnedFolds = 5
 
 var learnedCollections = []string{"cran", "npl", "scifact_train"}
@@ -96,49 +96,35 @@ func TestLearnedFiguresAreEnough(t *testing.T) {
 // the judged queries, or from clicks of simulated users on what they found with S
 // as it was, and ranks the others.
 func TestLearnedMatricesRankQueriesThatWereNotLearnedFrom(t *testing.T) {
+	long(t)
 	t.Parallel()
-	all := os.Getenv("AKIN_E2E_LEARN") != ""
+	e := theEngine(t, qualityEngine)
+	if e == nil {
+		return
+	}
+	all := os.Getenv("AKIN_E2E_COLLECTIONS") == "all"
 	names, folds := learnedCollections[:1], 1
 	if all {
 		names, folds = learnedCollections, learnedFolds
 	}
-	if chosen := os.Getenv("AKIN_E2E_COLLECTIONS"); chosen != "" && all {
-		names = strings.Split(chosen, ",")
-	}
-	var collections []*collection
-	for _, name := range names {
-		collections = append(collections, loadCollection(t, name))
-	}
 	stats := rankStats{}
-	eachEngine(t, func(t *testing.T, e *engine) {
-		if e.name != qualityEngine {
-			return
-		}
-		for _, c := range collections {
-			t.Run(c.name, func(t *testing.T) { e.learnFromQueries(t, c, folds, all, stats) })
-		}
-	})
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) { e.learnFromQueries(t, loadCollection(t, name), folds, all, stats) })
+	}
 	checkRankStats(t, learnStatsFile, stats)
 }
 
 func (e *engine) learnFromQueries(t *testing.T, c *collection, folds int, all bool, stats rankStats) {
 	t.Helper()
-	learned := &collection{name: "learn-" + c.name}
-	index := judgedIndexName(learned)
+	index := "akin-e2e-learn-" + c.name
 	e.makeIndex(t, index, judgedIndex)
 	e.index(t, index, withIDs(c.docs))
 	dir := newDir(t, "learned")
-	plain := filepath.Join(dir, "plain.akin")
-	mustAkin(t, "matrix", "build", "--from-index", e.url, "--index", index, "--field", "body", "--out", plain)
+	plain := build(t, "--from-index", e.url, "--index", index, "--field", "body")
 	files := map[string]string{unlearned: plain}
 	learn := func(name string, args ...string) {
 		files[name] = filepath.Join(dir, name+".akin")
-		r := runAkin(t, append([]string{"matrix", "learn", plain, "--cluster", e.url, "--index", index, "--field", "body", "--out", files[name]}, args...)...)
-		if r.status != 0 {
-			t.Fatal(r.stderr)
-		}
-		lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
-		t.Log(name, lines[len(lines)-1])
+		mustAkin(t, slices.Concat([]string{"matrix", "learn", plain, "--out", files[name]}, e.of(index, "body"), args)...)
 	}
 	before := e.serveMatrices(t, index, files)
 	sources := []string{fromJudgments}
@@ -155,25 +141,22 @@ func (e *engine) learnFromQueries(t *testing.T, c *collection, folds int, all bo
 	}
 	a := e.serveMatrices(t, index, files)
 	for fold := range folds {
-		learned.queries = nil
+		var held []judgedQuery
 		for i, q := range c.queries {
 			if i%learnedFolds == fold {
-				learned.queries = append(learned.queries, q)
+				held = append(held, q)
 			}
 		}
-		note := func(ranking string, got []measures) {
-			stats[rankKey{e.name, foldName(c.name, fold), ranking}] = rankStat{measures: meanMeasures(got)}
+		measure := func(ranking string, on cluster, profile string) {
+			got := rank(t, on, index+profile, func(text string) string { return listBody(text, learnedList) }, held)
+			stats.note(e, foldName(c.name, fold), ranking, got, nil)
 		}
-		note(direct, rankQueries(t, e.cluster, "", listOf(learnedList), learned))
+		measure(direct, e.cluster, "")
 		for _, phase := range []string{"", inQuery} {
-			note(unlearned+phase, rankQueries(t, a.cluster, "&akin_profile="+unlearned+phase, listOf(learnedList), learned))
+			measure(unlearned+phase, a.cluster, "?akin_profile="+unlearned+phase)
 			for _, source := range sources {
-				note(source+phase, rankQueries(t, a.cluster, fmt.Sprint("&akin_profile=", source, fold, phase), listOf(learnedList), learned))
+				measure(source+phase, a.cluster, fmt.Sprint("?akin_profile=", source, fold, phase))
 			}
-		}
-		for _, source := range sources {
-			was, is := stats[rankKey{e.name, foldName(c.name, fold), unlearned}].NDCG10, stats[rankKey{e.name, foldName(c.name, fold), source}].NDCG10
-			t.Logf("%s, fold %d: nDCG@10 %.4f, with S as it was %.4f (%+.1f %%)", source, fold, is, was, gainOver(is, was))
 		}
 	}
 	for _, source := range sources {
@@ -187,30 +170,13 @@ func (e *engine) learnFromQueries(t *testing.T, c *collection, folds int, all bo
 func (e *engine) serveMatrices(t *testing.T, index string, files map[string]string) *akin {
 	t.Helper()
 	profiles := section{}
-	var matrices []section
+	var served []section
 	for name, file := range files {
 		profiles[name] = section{"matrices": []string{name}}
 		profiles[name+inQuery] = section{"matrices": []string{name}, "phase": "query"}
-		matrices = append(matrices, section{"name": name, "file": file, "indices": []string{index}, "fields": []string{"body"}})
+		served = append(served, section{"name": name, "file": file, "indices": []string{index}, "fields": []string{"body"}})
 	}
-	a := startAkin(t, section{
-		"cluster": section{"urls": []string{e.url}}, "expansion": section{"budget": "10s"},
-		"profiles": profiles, "matrices": matrices,
-	})
-	for name := range files {
-		a.awaitMatrix(t, name)
-	}
-	return a
-}
-
-// found returns the first documents.
-func found(t *testing.T, a *akin, index, profile, text string, n int) []string {
-	t.Helper()
-	hits, err := a.search(t.Context(), "/"+index+"/_search?akin_profile="+profile, pageBody(text, 0, n))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return hits.ids()
+	return setup(t, e, section{"profiles": profiles, "matrices": served})
 }
 
 // writeFold writes the queries and judgments that are not of the fold.
@@ -255,7 +221,7 @@ func simulateClicks(t *testing.T, a *akin, index string, c *collection, fold int
 		if i%learnedFolds == fold {
 			continue
 		}
-		shown := found(t, a, index, unlearned, q.text, hitsOfAPage)
+		shown := a.find(t, index+"?akin_profile="+unlearned, matchBody(q.text, hitsOfAPage)).ids()
 		if len(shown) == 0 {
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -253,87 +252,32 @@ func longProfiles() map[string]section {
 // with the defaults, and without; some with S learned from the segments, too. It
 // measures what AKIN_E2E_COLLECTIONS names.
 func TestLongDocuments(t *testing.T) {
-	t.Parallel()
+	e := theEngine(t, qualityEngine)
+	if e == nil {
+		return
+	}
 	stats := rankStats{}
-	eachEngine(t, func(t *testing.T, e *engine) {
-		if e.name != qualityEngine {
-			return
-		}
-		for _, name := range chosenLong() {
-			t.Run(name, func(t *testing.T) {
-				c := loadLong(t, name)
-				index := "akin-e2e-long-" + name
-				e.makeIndex(t, index, longIndex)
-				e.index(t, index, withIDs(c.docs))
-				e.must(t, http.MethodPost, "/"+index+"/_forcemerge?max_num_segments=1", "")
-				profiles := longProfiles()
-				learnLong := func(fields string) string {
-					out := filepath.Join(newDir(t, "long"), "s.akin")
-					mustAkin(t, "matrix", "build", "--from-index", e.url, "--index", index, "--field", fields, "--out", out)
-					return out
-				}
-				a := startAkin(t, section{
-					"cluster":   section{"urls": []string{e.url}},
-					"expansion": section{"budget": "10s"},
-					"profiles":  profiles,
-					"matrices": []section{
-						{"name": "main", "file": learnLong("body")},
-						{"name": "parts", "file": learnLong("body,segments.text")},
-						{"name": "nothing", "file": relatedFile(t, nothingRelated)},
-					},
-				})
-				a.awaitMatrix(t, "main")
-				directly := rankPage(t, e.cluster, index, "", c)
-				stats[rankKey{e.name, name, direct}] = rankStat{measures: meanMeasures(directly)}
-				for _, profile := range slices.Sorted(maps.Keys(profiles)) {
-					got := rankPage(t, a.cluster, index, "?akin_profile="+profile, c)
-					stats[rankKey{e.name, name, profile}] = rankStat{meanMeasures(got), significance(got, directly)}
-				}
+	for _, name := range chosenLong() {
+		t.Run(name, func(t *testing.T) {
+			c, index, profiles := loadLong(t, name), "akin-e2e-long-"+name, longProfiles()
+			e.makeIndex(t, index, longIndex)
+			e.index(t, index, withIDs(c.docs))
+			e.merge(t, index)
+			learned := func(fields string) string {
+				return build(t, "--from-index", e.url, "--index", index, "--field", fields)
+			}
+			a := setup(t, e, section{
+				"profiles": profiles,
+				"matrices": matrices("main", learned("body"), "parts", learned("body,segments.text"), "nothing", relatedFile(t, nothingRelated)),
 			})
-		}
-	})
+			directly := rank(t, e.cluster, index, modeBody, c.queries)
+			stats.note(e, name, direct, directly, nil)
+			for _, profile := range slices.Sorted(maps.Keys(profiles)) {
+				stats.note(e, name, profile, rank(t, a.cluster, index+"?akin_profile="+profile, modeBody, c.queries), directly)
+			}
+		})
+	}
 	checkRankStats(t, longStatsFile, stats)
-	if len(stats) > 0 {
-		t.Log("\n" + formatRankStats(t.Name(), stats))
-	}
-}
-
-func TestRelevantDocumentsAreJoinedWithOthers(t *testing.T) {
-	c := &collection{name: "tiny"}
-	for i := range 95 {
-		c.docs = append(c.docs, document{fmt.Sprint("d", i), map[string]any{"body": fmt.Sprint("text", i)}})
-	}
-	for q := range 20 {
-		grades := map[string]float64{}
-		for i := range 5 {
-			grades[fmt.Sprint("d", (q*4+i*7)%95)] = float64(1 + i%2)
-		}
-		c.queries = append(c.queries, judgedQuery{fmt.Sprint("q", q), "words", grades})
-	}
-	long, queries, clashes := join(c)
-	if len(long) != 10 || clashes != 0 {
-		t.Errorf("%d long documents, %d clashes, want 10 and none", len(long), clashes)
-	}
-	var parts []string
-	for _, d := range long {
-		parts = append(parts, d.parts...)
-		if len(d.parts) > joinedDocuments {
-			t.Errorf("document %s has %d parts", d.id, len(d.parts))
-		}
-	}
-	slices.Sort(parts)
-	if len(parts) != 95 || len(slices.Compact(parts)) != 95 {
-		t.Errorf("%d parts, want each document once", len(parts))
-	}
-	for _, q := range queries {
-		if len(q.grades) != 5 {
-			t.Errorf("query %s has %d relevant documents, want 5: %v", q.id, len(q.grades), q.grades)
-		}
-	}
-	again, _, _ := join(c)
-	if fmt.Sprint(again) != fmt.Sprint(long) {
-		t.Error("another order at the second time")
-	}
 }
 
 // longTable writes the gains of the ways to score segments between which readers

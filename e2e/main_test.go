@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,9 @@ import (
 
 // update has the tests with figures in testdata write them again.
 var update = flag.Bool("update", false, "rewrite the figures in testdata")
+
+// repository is the root of the checkout.
+const repository = ".."
 
 // runDir has the binary, the logs and the data of everything that the run
 // starts. It is removed when the run passes.
@@ -69,11 +73,19 @@ func noteSources() error {
 	})
 }
 
-// skipOrFail skips the test because a server is missing, or fails it where
-// AKIN_REQUIRE_SERVERS=1 says that every server has to be there.
+// long skips a test that `make test` leaves to .ci/run, unless -run chooses tests.
+func long(tb testing.TB) {
+	tb.Helper()
+	if os.Getenv("AKIN_TEST") == "" && flag.Lookup("test.run").Value.String() == "" {
+		tb.Skip("runs with AKIN_TEST=all")
+	}
+}
+
+// skipOrFail skips the test because something is missing, or fails it where
+// AKIN_TEST=all wants everything to be there.
 func skipOrFail(tb testing.TB, format string, args ...any) {
 	tb.Helper()
-	if os.Getenv("AKIN_REQUIRE_SERVERS") == "1" {
+	if os.Getenv("AKIN_TEST") == "all" {
 		tb.Fatalf(format, args...)
 	}
 	tb.Skipf(format, args...)
@@ -92,12 +104,39 @@ func newDir(tb testing.TB, name string) string {
 
 func makeDir(name string) (string, error) { return os.MkdirTemp(runDir, name+"-") }
 
+// newPath returns the path of a file that is not there, in a folder of its own.
+func newPath(tb testing.TB, name string) string {
+	tb.Helper()
+	return filepath.Join(newDir(tb, "file"), name)
+}
+
 // writeFile writes content to a new file called name and returns its path.
 func writeFile(tb testing.TB, name, content string) string {
 	tb.Helper()
-	path := filepath.Join(newDir(tb, "file"), name)
+	path := newPath(tb, name)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		tb.Fatal(err)
 	}
 	return path
+}
+
+// writeEncoded writes what encode writes to a new file called name and returns
+// its path.
+func writeEncoded(tb testing.TB, name string, encode func(*bytes.Buffer) error) string {
+	tb.Helper()
+	var b bytes.Buffer
+	if err := encode(&b); err != nil {
+		tb.Fatal(err)
+	}
+	return writeFile(tb, name, b.String())
+}
+
+// readFile returns the content of a file.
+func readFile(tb testing.TB, path string) string {
+	tb.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(content)
 }

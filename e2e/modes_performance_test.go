@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 )
@@ -26,10 +25,7 @@ func BenchmarkModes(b *testing.B) {
 	e := productionEngine(b)
 	texts := loadForms(b, e, modesIndex, formsDocs)
 	weights := storeFormsNorms(b, e)
-	a := startAkin(b, section{
-		"cluster": section{"urls": []string{e.url}},
-		// A search that runs out of time would go out as it came.
-		"expansion": section{"budget": "10s"},
+	a := setup(b, e, section{
 		"profiles": section{
 			"fewest": section{"scoring": "linear", "max_added_terms": 8, "matrices": []string{"forms"}},
 			"bm25":   section{"matrices": []string{"forms"}},
@@ -37,15 +33,10 @@ func BenchmarkModes(b *testing.B) {
 			"blend":  section{"mode": "soft", "matrices": []string{"forms"}},
 			"hard":   section{"mode": "hard", "matrices": []string{"short"}},
 		},
-		"matrices": []section{
-			{"name": "forms", "fields": []string{"body"}, "file": formsMatrix(b, e)},
-			{"name": "short", "fields": []string{"body"}, "file": formsMatrix(b, e, "--top", "30")},
-		},
-		"weights": []section{{"name": "weights", "file": weights}},
-		"caches":  section{"size": "640MiB"},
+		"matrices": matrices("forms", formsMatrix(b, e), "short", formsMatrix(b, e, "--top", "30")),
+		"weights":  matrices("weights", weights),
+		"caches":   section{"size": "640MiB"},
 	})
-	a.awaitMatrix(b, "forms")
-	a.awaitMatrix(b, "short")
 	entrants := []entrant{
 		{name: "directly", at: e.cluster},
 		{name: "bm25, linear, which finds the hits of soft", profile: "fewest", form: "linear", phase: "query"},
@@ -76,8 +67,7 @@ func BenchmarkModes(b *testing.B) {
 // returns the file of the weights.
 func storeFormsNorms(b *testing.B, e *engine) string {
 	b.Helper()
-	file := filepath.Join(newDir(b, "weights"), "weights.akin")
-	target := []string{"--cluster", e.url, "--index", formsIndex, "--field", "body"}
+	file, target := newPath(b, "weights.akin"), e.of(formsIndex, "body")
 	mustAkin(b, append([]string{"norms", "snapshot", "--out", file}, target...)...)
 	start := time.Now()
 	mustAkin(b, append([]string{"norms", "backfill", "--weights", file}, target...)...)

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -16,9 +15,6 @@ const modesDoc = "../docs/modes.md"
 // the document has them.
 var modeRankings = []string{"bm25", "soft", "measure", "hard"}
 
-// modePage is how many hits are measured: those that the mode soft orders.
-const modePage = softWindow
-
 // modeFloors are the least gains of MAP over the direct search, in hundredths.
 // They lie under what was measured (testdata/mode_stats.txt).
 var modeFloors = map[rankKey]float64{
@@ -30,27 +26,25 @@ var modeFloors = map[rankKey]float64{
 // docs/modes.md says, with S learned from them: the default one, and rows of
 // 30 neighbors for the mode hard.
 func TestModes(t *testing.T) {
+	long(t)
 	t.Parallel()
-	collections := judgedCollections(t)
+	e := theEngine(t, qualityEngine)
+	if e == nil {
+		return
+	}
 	stats := rankStats{}
-	eachEngine(t, func(t *testing.T, e *engine) {
-		if e.name != qualityEngine {
-			return
-		}
-		for _, c := range collections {
-			t.Run(c.name, func(t *testing.T) {
-				index := "akin-e2e-modes-" + c.name
-				a := serveModes(t, e, index, c)
-				directly := rankPage(t, e.cluster, index, "", c)
-				stats[rankKey{e.name, c.name, direct}] = rankStat{measures: meanMeasures(directly)}
-				for _, mode := range modeRankings {
-					got := rankPage(t, a.cluster, index, "?akin_profile="+mode, c)
-					stats[rankKey{e.name, c.name, mode}] = rankStat{meanMeasures(got), significance(got, directly)}
-				}
-				checkModesUsed(t, a, index, c)
-			})
-		}
-	})
+	for _, c := range judgedCollections(t) {
+		t.Run(c.name, func(t *testing.T) {
+			index := "akin-e2e-modes-" + c.name
+			a := serveModes(t, e, index, c)
+			directly := rank(t, e.cluster, index, modeBody, c.queries)
+			stats.note(e, c.name, direct, directly, nil)
+			for _, mode := range modeRankings {
+				stats.note(e, c.name, mode, rank(t, a.cluster, index+"?akin_profile="+mode, modeBody, c.queries), directly)
+			}
+			checkModesUsed(t, a, index, c)
+		})
+	}
 	for key, least := range modeFloors {
 		m, ran := stats[key]
 		base := stats[rankKey{key.engine, key.collection, direct}]
@@ -67,7 +61,6 @@ func TestModes(t *testing.T) {
 		}
 	}
 	checkRankStats(t, modeStatsFile, stats)
-	t.Log("\n" + formatRankStats(t.Name(), stats))
 }
 
 // serveModes indexes a collection, and starts akin before it with a profile for
@@ -76,39 +69,19 @@ func serveModes(t *testing.T, e *engine, index string, c *collection) *akin {
 	t.Helper()
 	e.makeHardIndex(t, index, hardSetting{scripted: true, shards: 1, sorted: true}, "english", c.docs)
 	files := e.makeHardFiles(t, index, c)
-	e.storeNorms(t, index, files)
-	// Statistics count the old versions of documents until they are merged away.
-	e.must(t, http.MethodPost, "/"+index+"/_forcemerge?max_num_segments=1", "")
+	e.storeNorms(t, index, "body", files.weights)
+	e.merge(t, index) // statistics count the old versions of documents until they are merged away
 	_, whole := e.judged(t, c)
-	a := startAkin(t, section{
-		"cluster":   section{"urls": []string{e.url}},
-		"expansion": section{"budget": "10s"},
+	return setup(t, e, section{
 		"profiles": section{
 			"bm25":    section{"matrices": []string{"whole"}},
 			"soft":    section{"matrices": []string{"whole"}, "mode": "soft"},
 			"measure": section{"matrices": []string{"whole"}, "mode": "soft", "soft_weight": 1},
 			"hard":    section{"matrices": []string{"short"}, "mode": "hard"},
 		},
-		"matrices": []section{{"name": "whole", "file": whole}, {"name": "short", "file": files.matrix}},
-		"weights":  []section{{"name": "weights", "file": files.weights}},
+		"matrices": matrices("whole", whole, "short", files.matrix),
+		"weights":  matrices("weights", files.weights),
 	})
-	a.awaitMatrix(t, "whole")
-	a.awaitMatrix(t, "short")
-	return a
-}
-
-// rankPage measures the first hits of every judged query.
-func rankPage(t *testing.T, at cluster, index, parameters string, c *collection) []measures {
-	t.Helper()
-	perQuery := make([]measures, 0, len(c.queries))
-	for _, q := range c.queries {
-		hits, err := at.search(t.Context(), "/"+index+"/_search"+parameters, pageBody(q.text, 0, modePage))
-		if err != nil {
-			t.Fatalf("query %s: %v", q.id, err)
-		}
-		perQuery = append(perQuery, judge(hits.ids(), q.grades))
-	}
-	return perQuery
 }
 
 // checkModesUsed makes sure that searches were ranked in their modes.
@@ -125,11 +98,8 @@ func checkModesUsed(t *testing.T, a *akin, index string, c *collection) {
 	if n := a.metric(t, requestsMetric, rewrittenOutcome); n < 4*least {
 		t.Errorf("%s: %v of %v searches were rewritten", c.name, n, 4*queries)
 	}
-	for mode, form := range map[string]string{"soft": "linear", "measure": "linear", "hard": "hard"} {
-		e := a.explain(t, index+"?akin_profile="+mode, pageBody(c.queries[0].text, 0, modePage))
-		if len(e.Clauses) != 1 || e.Clauses[0].Form != form || e.Clauses[0].Reason != "" {
-			t.Errorf("%s, %s: explained as %+v", c.name, mode, e.Clauses)
-		}
+	for mode, want := range map[string][2]string{"soft": {"linear", "rerank"}, "measure": {"linear", "rerank"}, "hard": {"hard", "query"}} {
+		a.checkExplained(t, index+"?akin_profile="+mode, modeBody(c.queries[0].text), want[0], want[1], "")
 	}
 }
 

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -21,7 +20,7 @@ const newTexts, newWarmups = 360, 160
 // waits for. The fields are known, and the frequencies of terms only from other
 // texts. An akin before a recorder searches for each text first, so that the
 // engine has met it.
-func newTextsTable(b *testing.B, e *engine, matrices []section, texts map[int][]string) string {
+func newTextsTable(b *testing.B, e *engine, learned []section, texts map[int][]string) string {
 	b.Helper()
 	r := startRecorder(b, e, 0)
 	var table strings.Builder
@@ -30,7 +29,7 @@ func newTextsTable(b *testing.B, e *engine, matrices []section, texts map[int][]
 		var took map[string][]time.Duration
 		unknown := texts[length][formsQueries:]
 		for _, part := range [][]string{unknown[:newWarmups], unknown[newWarmups:]} {
-			recorded, plain := newAkin(b, r.url, matrices), newAkin(b, e.url, matrices)
+			recorded, plain := setup(b, e, section{"cluster": section{"urls": []string{r.url}}, "matrices": learned}), setup(b, e, section{"matrices": learned})
 			timeNew(b, recorded, plain, r, texts[length][:1]) // asks about the field
 			took = timeNew(b, recorded, plain, r, part)
 		}
@@ -40,16 +39,6 @@ func newTextsTable(b *testing.B, e *engine, matrices []section, texts map[int][]
 		}
 	}
 	return table.String()
-}
-
-// newAkin starts an akin with the defaults.
-func newAkin(b *testing.B, url string, matrices []section) *akin {
-	b.Helper()
-	a := startAkin(b, section{
-		"cluster": section{"urls": []string{url}}, "expansion": section{"budget": "10s"}, "matrices": matrices,
-	})
-	a.awaitMatrix(b, "forms")
-	return a
 }
 
 // timeNew searches for each text and returns how much longer a search by plain
@@ -77,21 +66,10 @@ func timeNew(b *testing.B, recorded, plain *akin, r *recorder, texts []string) m
 // searchNew searches for a text and returns how long that took.
 func searchNew(b *testing.B, a *akin, text string) time.Duration {
 	b.Helper()
-	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost,
-		a.url+"/"+formsIndex+"/_search?request_cache=false", strings.NewReader(formsBody(text)))
-	if err != nil {
-		b.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("X-Opaque-Id", "search")
 	start := time.Now()
-	resp, err := client.Do(req)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if answer, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
-		b.Fatalf("%q: %v, %s: %.2000s", text, err, resp.Status, answer)
+	status, answer, err := a.call(b.Context(), http.MethodPost, "/"+formsIndex+"/_search?request_cache=false", formsBody(text), "X-Opaque-Id: search")
+	if err != nil || status != http.StatusOK {
+		b.Fatalf("%q: %v, %d: %.2000s", text, err, status, answer)
 	}
 	return time.Since(start)
 }

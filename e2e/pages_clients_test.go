@@ -33,6 +33,7 @@ var clientSnippets = []clientSnippet{
 
 // TestClientsPageRuns runs the programs of docs/clients.md.
 func TestClientsPageRuns(t *testing.T) {
+	long(t)
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, e *engine) {
 		programs := slices.DeleteFunc(slices.Clone(clientSnippets), func(c clientSnippet) bool {
@@ -42,23 +43,15 @@ func TestClientsPageRuns(t *testing.T) {
 			return
 		}
 		indexDemoTexts(t, e)
-		matrix := e.learn(t, pageIndex, func() []string { return []string{"--index", pageIndex} })
-		a := startAkin(t, section{
-			"cluster":   section{"urls": []string{e.url}},
-			"expansion": section{"budget": "10s"},
-			"profiles":  section{"careful": section{"matching": "same"}},
-			"matrices":  []section{{"name": "docs", "file": matrix}},
+		a := setup(t, e, section{
+			"profiles": section{"careful": section{"matching": "same"}},
+			"matrices": matrices("docs", e.learn(t, pageIndex, func() []string { return []string{"--index", pageIndex} })),
 		})
-		a.awaitMatrix(t, "docs")
 		p := openPage(t, "clients.md", e)
 		p.use("127.0.0.1:9280", strings.TrimPrefix(a.url, "http://"))
 		var totals []int
 		for _, parameters := range []string{"", "?akin=off", "?akin_profile=careful"} {
-			hits, err := a.search(t.Context(), "/docs/_search"+parameters, `{"query":{"match":{"body":"car rental"}}}`)
-			if err != nil {
-				t.Fatal(err)
-			}
-			totals = append(totals, hits.Hits.Total.Value)
+			totals = append(totals, a.find(t, "docs"+parameters, `{"query":{"match":{"body":"car rental"}}}`).Hits.Total.Value)
 		}
 		if totals[0] <= totals[1] || totals[1] != totals[2] {
 			t.Fatalf("%v hits with akin, without, and with the profile", totals)
@@ -115,7 +108,7 @@ func javaSnippet(t *testing.T, p *docPage, program string) *exec.Cmd {
 	t.Helper()
 	jdk, err := findJDK(17)
 	if err != nil {
-		skipOrFail(t, "needs a JDK: %v", err)
+		skipOrFail(t, "needs a JDK 17 or newer: %v", err)
 	}
 	return exec.CommandContext(t.Context(), filepath.Join(jdk, "bin", "java"), "-XX:TieredStopAtLevel=1", p.write(t, "Search.java", program))
 }
@@ -124,7 +117,7 @@ func rubySnippet(t *testing.T, p *docPage, program string) *exec.Cmd {
 	t.Helper()
 	ruby, err := exec.LookPath("ruby")
 	if err != nil {
-		skipOrFail(t, "needs Ruby: %v\ninstall ruby", err)
+		skipOrFail(t, "needs ruby: %v", err)
 	}
 	return exec.CommandContext(t.Context(), ruby, p.write(t, "search.rb", program))
 }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 )
@@ -13,11 +12,10 @@ func TestModesPageMakesAnIndexReadyForModeHard(t *testing.T) {
 	t.Parallel()
 	const index, similarity = "akin-e2e-catalogue", `{"type": "scripted", "script.source": "return query.boost * doc.freq;"}`
 	e := oneEngine(t)
-	e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0},
-		"mappings":{"properties":{"title":{"type":"text","analyzer":"english"}}}}`)
+	e.makeIndex(t, index, oneShard(`"title":{"type":"text","analyzer":"english"}`))
 	var docs []document
 	for _, d := range relatedDocuments() {
-		docs = append(docs, document{d.id, map[string]any{"title": d.fields["body"]}})
+		docs = append(docs, document{d.id, section{"title": d.fields["body"]}})
 	}
 	e.index(t, index, docs)
 	p := openPage(t, "modes.md", e)
@@ -47,6 +45,6 @@ func TestModesPageMakesAnIndexReadyForModeHard(t *testing.T) {
 	for _, script := range scripts[1:] {
 		p.run(t, strings.ReplaceAll(script, "--top 30", "--top 30 --min-df 1"))
 	}
-	e.must(t, http.MethodPost, "/"+index+"/_refresh", "")
+	e.refresh(t, index)
 	check("hard")
 }

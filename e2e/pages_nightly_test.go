@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,11 +33,7 @@ func TestNightlyPageRuns(t *testing.T) {
 	}
 	p.run(t, script)
 	first := p.activeVersion(t)
-	a := startAkin(t, section{
-		"cluster": section{"urls": []string{e.url}}, "expansion": section{"budget": "10s"},
-		"matrices": []section{{"name": "docs"}}, "redis": section{"url": redis.url},
-	})
-	a.awaitMatrix(t, "docs")
+	setup(t, e, section{"matrices": []section{{"name": "docs"}}, "redis": redis.section()})
 	for _, commands := range p.blocks("sh") {
 		if strings.Contains(commands, "matrix rollback") {
 			if p.activeVersion(t) == first {
@@ -94,10 +89,6 @@ func writeDemoJudgments(t *testing.T, p *docPage) {
 // in which Kubernetes starts them.
 func cronJob(t *testing.T) [][]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(nightly, "cronjob.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	type container struct{ Args []string }
 	var job struct {
 		Kind string
@@ -114,7 +105,7 @@ func cronJob(t *testing.T) [][]string {
 			} `yaml:"jobTemplate"`
 		}
 	}
-	if err := yaml.Unmarshal(text, &job); err != nil {
+	if err := yaml.Unmarshal([]byte(readFile(t, filepath.Join(nightly, "cronjob.yaml"))), &job); err != nil {
 		t.Fatal(err)
 	}
 	pod := job.Spec.JobTemplate.Spec.Template.Spec

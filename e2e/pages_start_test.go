@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -20,24 +19,20 @@ const pageListeners = "listen: {address: \"127.0.0.1:9280\"}\nadmin: {address: \
 // pageIndex is the index that pages call docs.
 const pageIndex = "docs"
 
-// indexDemoTexts makes the index that the pages speak of, once for all tests of
-// a run.
+// indexDemoTexts makes the index that the pages speak of. Tests that run at the
+// same time share it.
 func indexDemoTexts(t *testing.T, e *engine) {
 	t.Helper()
-	e.shareIndex(t, pageIndex, func() { makeDemoTexts(t, e) })
-}
-
-func makeDemoTexts(t *testing.T, e *engine) {
-	t.Helper()
-	e.remakeIndex(t, pageIndex, `{"settings":{"number_of_shards":1,"number_of_replicas":0},
-		"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"}}}}`)
 	var docs []document
 	for _, index := range demo.Indices() {
 		for _, d := range demo.Docs(index) {
-			docs = append(docs, document{d.ID, map[string]any{"title": d.Title, "body": d.Body}})
+			docs = append(docs, document{d.ID, section{"title": d.Title, "body": d.Body}})
 		}
 	}
-	e.index(t, pageIndex, docs)
+	e.shareIndex(t, pageIndex, func() {
+		e.remakeIndex(t, pageIndex, oneShard(`"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"}`))
+		e.index(t, pageIndex, docs)
+	})
 }
 
 // TestStartPageRuns does what docs/start.md says.
@@ -51,20 +46,17 @@ func TestStartPageRuns(t *testing.T) {
 	answers := map[string]string{} // by what is new in the script
 	for _, script := range p.blocks("sh") {
 		if strings.Contains(script, "akin serve") {
-			config, err := os.ReadFile(filepath.Join(p.dir, "akin.yml"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			config := readFile(t, filepath.Join(p.dir, "akin.yml"))
 			for _, line := range []string{"name: english", "file: english.akin"} {
-				if !strings.Contains(string(config), line) {
+				if !strings.Contains(config, line) {
 					t.Errorf("akin init does not write %s:\n%s", line, config)
 				}
 			}
 			listeners := strings.NewReplacer(p.addresses...).Replace(pageListeners)
-			patient := strings.Replace(string(config), "\nexpansion:\n", "\nexpansion:\n  budget: "+widePatience+"\n", 1)
-			a := launchAkinFrom(t, "", p.write(t, "akin.yml", listeners+patient))
+			patient := strings.Replace(config, "\nexpansion:\n", "\nexpansion:\n  budget: "+widePatience+"\n", 1)
+			a := launch(t, p.write(t, "akin.yml", listeners+patient))
 			a.awaitReady(t)
-			a.awaitMatrix(t, "english")
+			a.awaitMetric(t, 1, "akin_matrix_info", `="english"`)
 			continue
 		}
 		answer := p.run(t, script)
@@ -84,7 +76,7 @@ func TestStartPageRuns(t *testing.T) {
 	var totals []int
 	decoder := json.NewDecoder(strings.NewReader(answers["_search"]))
 	for range 2 {
-		var answer hitList
+		var answer found
 		if err := decoder.Decode(&answer); err != nil {
 			t.Fatalf("%v: %s", err, answers["_search"])
 		}
@@ -100,6 +92,9 @@ func TestStartPageRuns(t *testing.T) {
 func TestScoresByHandAreThoseOfTheEngine(t *testing.T) {
 	t.Parallel()
 	e := oneEngine(t)
+	if !e.scripts { // without which scores are others
+		return
+	}
 	p := openPage(t, "scoring.md", e)
 	t.Cleanup(func() { e.dropIndex("by-hand") })
 	e.dropIndex("by-hand")
@@ -111,12 +106,7 @@ func TestScoresByHandAreThoseOfTheEngine(t *testing.T) {
 	for _, script := range p.blocks("sh") {
 		p.run(t, script)
 	}
-	a := startAkin(t, section{
-		"cluster":   section{"urls": []string{e.url}},
-		"expansion": section{"budget": "10s"}, "profiles": section{"linear": section{"scoring": "linear"}},
-		"matrices": []section{{"name": "pairs", "file": p.dir + "/pairs.akin"}},
-	})
-	a.awaitMatrix(t, "pairs")
+	a := setup(t, e, section{"profiles": section{"linear": section{"scoring": "linear"}}, "matrices": matrices("pairs", p.dir+"/pairs.akin")})
 	_, table, found := strings.Cut(p.text, "| document | without akin | linear | saturated |\n")
 	if !found {
 		t.Fatal("the page has no table of scores")
@@ -127,18 +117,14 @@ func TestScoresByHandAreThoseOfTheEngine(t *testing.T) {
 	}
 	rows := regexp.MustCompile(`(?m)^\| (\d) \| ([0-9.]+) \| ([0-9.]+) \| ([0-9.]+) \|$`).FindAllStringSubmatch(table, -1)
 	for column, parameters := range []string{"akin=off", "akin_profile=linear", "akin=explain"} {
-		hits, err := a.search(t.Context(), "/by-hand/_search?"+parameters, `{"query":{"match":{"body":"car hire"}}}`)
-		if err != nil {
-			t.Fatal(err)
-		}
 		want, got := map[string]string{}, map[string]string{}
 		for _, row := range rows {
 			if score := row[2+column]; score != "0.0000" {
 				want[row[1]] = score
 			}
 		}
-		for _, h := range hits.Hits.Hits {
-			got[h.ID] = fmt.Sprintf("%.4f", h.Score*factor)
+		for id, score := range a.find(t, "by-hand?"+parameters, `{"query":{"match":{"body":"car hire"}}}`).scores() {
+			got[id] = fmt.Sprintf("%.4f", score*factor)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-page +engine):\n%s", parameters, diff)

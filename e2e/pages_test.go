@@ -25,11 +25,7 @@ type docPage struct {
 // openPage reads a page for an engine, and gives its commands a folder.
 func openPage(t *testing.T, name string, e *engine) *docPage {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, "docs", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &docPage{text: string(text), dir: newDir(t, "page")}
+	p := &docPage{text: readFile(t, filepath.Join(repository, "docs", name)), dir: newDir(t, "page")}
 	if err := os.Symlink(akinPath(t), filepath.Join(p.dir, "akin")); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -126,13 +125,10 @@ func BenchmarkForms(b *testing.B) {
 func compareForms(b *testing.B, e *engine, docs int) {
 	b.Helper()
 	texts := loadForms(b, e, formsDefinition, docs)
-	matrices := []section{{
+	learned := []section{{
 		"name": "forms", "indices": []string{formsIndex}, "fields": []string{"title", "body"}, "file": formsMatrix(b, e),
 	}}
 	config := section{
-		"cluster": section{"urls": []string{e.url}},
-		// A search that runs out of time would go out as it came.
-		"expansion": section{"budget": "10s"},
 		"profiles": section{
 			"low":       section{"effort": "low"},
 			"normal":    section{"effort": "normal"},
@@ -146,14 +142,12 @@ func compareForms(b *testing.B, e *engine, docs int) {
 			"soft":      section{"mode": "soft"},
 			"softer":    section{"mode": "soft", "effort": "normal"},
 		},
-		"matrices": matrices,
+		"matrices": learned,
 		"caches":   section{"size": "640MiB"},
 	}
-	a := startAkin(b, config)
+	a := setup(b, e, config)
 	config["caches"] = section{"size": "2560KiB"} // by the time that a text comes again, its hits are forgotten
-	cold := startAkin(b, config)
-	a.awaitMatrix(b, "forms")
-	cold.awaitMatrix(b, "forms")
+	cold := setup(b, e, config)
 	efforts := []entrant{
 		{name: "directly", at: e.cluster},
 		{name: "through akin, switched off", at: a.cluster, parameters: "&akin=off"},
@@ -178,7 +172,7 @@ func compareForms(b *testing.B, e *engine, docs int) {
 	for b.Loop() {
 		for _, merged := range []bool{false, true} {
 			if merged {
-				e.must(b, http.MethodPost, "/"+formsIndex+"/_forcemerge?max_num_segments=1", "")
+				e.merge(b, formsIndex)
 				settle(b, e)
 			}
 			fmt.Fprintf(os.Stdout, "\n%d documents in %s segments, %d texts of each length, %d searches of each\n",
@@ -198,7 +192,7 @@ func compareForms(b *testing.B, e *engine, docs int) {
 				fmt.Fprintf(os.Stdout, "\n%s", formsTable(s.name, forms, addedTerms(b, a, forms, known, s.body), race(b, e, a, forms, known, formsTurns(docs), s.body)))
 			}
 		}
-		fmt.Fprintf(os.Stdout, "\n%s", newTextsTable(b, e, matrices, texts))
+		fmt.Fprintf(os.Stdout, "\n%s", newTextsTable(b, e, learned, texts))
 	}
 }
 
@@ -248,7 +242,7 @@ func settle(b *testing.B, e *engine) {
 		}
 		return nil
 	})
-	e.must(b, http.MethodPost, "/"+formsIndex+"/_refresh", "")
+	e.refresh(b, formsIndex)
 }
 
 // formsMatrix learns S from a part of the documents, which takes a fraction of
@@ -256,30 +250,17 @@ func settle(b *testing.B, e *engine) {
 // more of those of akin matrix build.
 func formsMatrix(b *testing.B, e *engine, flags ...string) string {
 	b.Helper()
-	file := filepath.Join(newDir(b, "matrix"), "forms.akin")
-	cmd := exec.CommandContext(b.Context(), akinPath(b), append([]string{
-		"matrix", "build", "--from-index", e.url, "--index", formsIndex,
-		"--field", "body", "--out", file, "--max-docs", "60000",
-	}, flags...)...)
-	cmd.Env = cleanEnvironment()
-	if output, err := cmd.CombinedOutput(); err != nil {
-		b.Fatalf("akin matrix build: %v\n%s", err, output)
-	}
-	return file
+	return build(b, append([]string{"--from-index", e.url, "--index", formsIndex, "--field", "body", "--max-docs", "60000"}, flags...)...)
 }
 
 // segments returns how many segments the index has.
 func segments(b *testing.B, e *engine) string {
 	b.Helper()
-	const path = "/_stats/segments?filter_path=_all.total.segments.count"
-	var answer struct {
+	answer := ask[struct {
 		All struct {
 			Total struct{ Segments struct{ Count int } }
 		} `json:"_all"`
-	}
-	if err := e.getJSON(b.Context(), "/"+formsIndex+path, &answer); err != nil {
-		b.Fatal(err)
-	}
+	}](b, e.cluster, http.MethodGet, "/"+formsIndex+"/_stats/segments?filter_path=_all.total.segments.count", "")
 	return strconv.Itoa(answer.All.Total.Segments.Count)
 }
 
@@ -296,8 +277,8 @@ func addedTerms(b *testing.B, a *akin, entrants []entrant, texts []string, body 
 			e := a.explain(b, formsIndex+"?akin_profile="+c.profile, body(text))
 			written := 0
 			for _, clause := range e.Clauses {
-				if clause.Reason == "not_scoring" {
-					continue // a filter
+				if clause.Reason == "not_scoring" || clause.Reason == "other_query" {
+					continue // a filter, or vectors
 				}
 				if clause.Form != c.form || clause.Phase != c.phase {
 					b.Fatalf("%s: explained as %+v", c.name, e.Clauses)
@@ -321,7 +302,7 @@ func race(b *testing.B, e *engine, a *akin, entrants []entrant, texts []string, 
 	counted := func() [3]int { // rewritten, with feedback, and reranked
 		return [3]int{
 			int(a.metric(b, requestsMetric, rewrittenOutcome)),
-			int(a.metric(b, "akin_feedback_total", `result="used"`)),
+			int(a.metric(b, feedbackMetric, `result="used"`)),
 			int(a.metric(b, rerankedMetric, rerankedResult)),
 		}
 	}

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,21 +14,9 @@ func TestPlaygroundOnAnEngine(t *testing.T) {
 	makeRelated(t, e)
 	versionA := pushMatrix(t, redis, name, relatedFile(t, vectorsA))
 	versionB := pushMatrix(t, redis, name, relatedFile(t, vectorsB))
-	a := startAkin(t, section{
-		"cluster":   section{"urls": []string{e.url}},
-		"expansion": section{"budget": widePatience},
-		"matrices":  []section{{"name": name, "indices": []string{relatedIndex}}},
-		"redis":     section{"url": redis.url},
-	})
-	a.awaitMatrix(t, name)
-	ask := func(method, path, body string, answer any) {
-		t.Helper()
-		if data := a.admin.must(t, method, "/_akin/playground/"+path, body); json.Unmarshal(data, answer) != nil {
-			t.Fatalf("%s: %s", path, data)
-		}
-	}
-
-	var setup struct {
+	a := setup(t, e, section{"matrices": []section{{"name": name, "indices": []string{relatedIndex}}}, "redis": redis.section()})
+	const page = "/_akin/playground/"
+	offered := ask[struct {
 		Indices  []struct{ Name string }
 		Matrices []struct {
 			Versions []struct {
@@ -37,59 +24,35 @@ func TestPlaygroundOnAnEngine(t *testing.T) {
 				Active bool
 			}
 		}
+	}](t, a.admin, http.MethodGet, page+"setup", "")
+	if len(offered.Indices) != 1 || offered.Indices[0].Name != relatedIndex || len(offered.Matrices) != 1 || len(offered.Matrices[0].Versions) != 2 {
+		t.Fatalf("the setup: %+v", offered)
 	}
-	ask(http.MethodGet, "setup", "", &setup)
-	if len(setup.Indices) != 1 || setup.Indices[0].Name != relatedIndex || len(setup.Matrices) != 1 || len(setup.Matrices[0].Versions) != 2 {
-		t.Fatalf("the setup: %+v", setup)
-	}
-	if v := setup.Matrices[0].Versions; v[0].ID != versionB || !v[0].Active || v[1].ID != versionA || v[1].Active {
+	if v := offered.Matrices[0].Versions; v[0].ID != versionB || !v[0].Active || v[1].ID != versionA || v[1].Active {
 		t.Errorf("versions: %+v, want %s (active), %s", v, versionB, versionA)
 	}
 	for version, want := range map[string]string{versionA: "automobile", versionB: "lorry", "": "lorry"} {
-		var row struct{ Neighbors []struct{ Term string } }
-		ask(http.MethodPost, "neighbors", `{"matrix":"`+name+`","version":"`+version+`","term":"car"}`, &row)
+		row := ask[struct{ Neighbors []struct{ Term string } }](t, a.admin, http.MethodPost, page+"neighbors", `{"matrix":"`+name+`","version":"`+version+`","term":"car"}`)
 		if len(row.Neighbors) != 1 || row.Neighbors[0].Term != want {
 			t.Errorf("neighbors in %q: %+v, want %s", version, row, want)
 		}
 	}
-	status, data, err := a.admin.call(t.Context(), http.MethodPost, "/_akin/playground/neighbors", `{"matrix":"`+name+`","version":"none","term":"car"}`)
-	if err != nil || status != http.StatusNotFound {
-		t.Errorf("an unknown version: %d %s, %v", status, data, err)
+	type side struct{ Answer found }
+	for adjusted, want := range map[string]bool{"": true, `,"adjusted":[{"term":"lorry","factor":0}]`: false} {
+		compared := ask[struct{ Direct, Akin side }](t, a.admin, http.MethodPost, page+"search", `{"index":"`+relatedIndex+`","body":`+relatedSearch("car")+adjusted+`}`)
+		if compared.Direct.Answer.has("lorry") || compared.Akin.Answer.has("lorry") != want || len(compared.Direct.Answer.ids()) == 0 {
+			t.Errorf("with %q: %+v", adjusted, compared)
+		}
 	}
-
-	type found struct {
-		Status int
+	analysis := ask[struct {
 		Answer struct {
-			Hits struct {
-				Hits []struct {
-					ID string `json:"_id"`
-				}
-			}
 			Tokens []struct {
 				Token string
 				Start int `json:"start_offset"`
 				End   int `json:"end_offset"`
 			}
 		}
-	}
-	for adjusted, want := range map[string]bool{"": true, `,"adjusted":[{"term":"lorry","factor":0}]`: false} {
-		var compared struct{ Direct, Akin found }
-		ask(http.MethodPost, "search", `{"index":"`+relatedIndex+`","body":`+relatedSearch("car")+adjusted+`}`, &compared)
-		has := func(f found) bool {
-			for _, h := range f.Answer.Hits.Hits {
-				if h.ID == "lorry" {
-					return true
-				}
-			}
-			return false
-		}
-		if has(compared.Direct) || has(compared.Akin) != want || len(compared.Direct.Answer.Hits.Hits) == 0 {
-			t.Errorf("with %q: %+v", adjusted, compared)
-		}
-	}
-	var analysis found
-	text := "🚗 a Car" // offsets are in units of UTF-16
-	ask(http.MethodPost, "analysis", `{"index":"`+relatedIndex+`","field":"body","text":"`+text+`"}`, &analysis)
+	}](t, a.admin, http.MethodPost, page+"analysis", `{"index":"`+relatedIndex+`","field":"body","text":"🚗 a Car"}`) // offsets are in units of UTF-16
 	tokens := analysis.Answer.Tokens
 	if last := tokens[len(tokens)-1]; !strings.EqualFold(last.Token, "car") || last.Start != 5 || last.End != 8 {
 		t.Errorf("the analysis: %+v", tokens)

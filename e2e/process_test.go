@@ -170,19 +170,32 @@ func stopShared() {
 	wg.Wait()
 }
 
-// waitFor calls ready every 20 ms until it returns nil, and fails the test
-// with its last error when the limit is over.
+// poll calls ready until it returns true or the limit is over, and returns
+// which.
+func poll(limit time.Duration, ready func() bool) bool {
+	for deadline := time.Now().Add(limit); !ready(); {
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(20 * time.Millisecond) // No event tells that another process is ready.
+	}
+	return true
+}
+
+// waitFor calls ready until it returns nil, and fails the test with its last
+// error when the limit is over.
 func waitFor(tb testing.TB, limit time.Duration, what string, ready func() error) {
 	tb.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		err := ready()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			tb.Fatalf("%s: not within %v: %v", what, limit, err)
-		}
-		time.Sleep(20 * time.Millisecond)
+	var err error
+	if !poll(limit, func() bool { err = ready(); return err == nil }) {
+		tb.Fatalf("%s: not within %v: %v", what, limit, err)
 	}
+}
+
+// await waits until a process that has started serves.
+func (p *process) await(limit time.Duration, serves func() bool) error {
+	if poll(limit, func() bool { return p.ended() || serves() }) && !p.ended() {
+		return nil
+	}
+	return fmt.Errorf("does not serve:\n%s", p.tail())
 }

@@ -2,10 +2,10 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"net"
-	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,7 +15,7 @@ import (
 	"github.com/akin-search/akin/e2e/freeport"
 )
 
-// A redisServer is a Redis that the tests started or were given.
+// A redisServer is a Redis that the tests started.
 type redisServer struct {
 	url  string
 	dir  string
@@ -26,9 +26,6 @@ type redisServer struct {
 // sharedRedis is started on first use. Tests that use it keep apart by the
 // names of their matrices.
 var sharedRedis = sync.OnceValues(func() (*redisServer, error) {
-	if url := os.Getenv("AKIN_E2E_REDIS_URL"); url != "" {
-		return &redisServer{url: url}, nil
-	}
 	r, err := startRedis()
 	if err == nil {
 		keepShared(r.proc)
@@ -57,9 +54,23 @@ func ownRedis(t *testing.T) *redisServer {
 func requireRedis(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
-		skipOrFail(t, "needs Redis: %v\ninstall redis-server, or name a running one in AKIN_E2E_REDIS_URL "+
-			"(tests that stop Redis need redis-server)", err)
+		skipOrFail(t, "needs redis-server: %v", err)
 	}
+}
+
+// section is what configures akin for a matrix in this Redis.
+func (r *redisServer) section() section { return section{"url": r.url} }
+
+// client returns a client of this Redis.
+func (r *redisServer) client(t *testing.T) *redis.Client {
+	t.Helper()
+	options, err := redis.ParseURL(r.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := redis.NewClient(options)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 // startRedis starts redis-server on a free port. Its data outlives a restart.
@@ -87,38 +98,68 @@ func (r *redisServer) start() error {
 	if r.proc, err = startProcess("redis-server", r.dir, cmd); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if r.proc.ended() {
-			return fmt.Errorf("redis-server ended at start:\n%s", r.proc.tail())
-		}
+	return r.proc.await(10*time.Second, func() bool {
 		conn, err := net.DialTimeout("tcp", "127.0.0.1:"+r.port, time.Second)
-		if err == nil {
-			return conn.Close()
-		}
-	}
-	return fmt.Errorf("redis-server does not serve:\n%s", r.proc.tail())
+		return err == nil && conn.Close() == nil
+	})
 }
 
-// contents returns every key with its serialized value.
-func (r *redisServer) contents(t *testing.T) map[string]string {
-	t.Helper()
-	options, err := redis.ParseURL(r.url)
+// TestRedisWithTLSAndUsers has a private authority, certificates for clients,
+// and a user each for the proxy and for those who push.
+func TestRedisWithTLSAndUsers(t *testing.T) {
+	t.Parallel()
+	e := oneEngine(t)
+	dir := certificates(t, "server", "client")
+	path, err := exec.LookPath("redis-server")
+	requireRedis(t, err)
+	port, err := freeport.Pick(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := redis.NewClient(options)
-	defer db.Close()
-	all := map[string]string{}
-	keys := db.Scan(t.Context(), 0, "*", 1000).Iterator()
-	for keys.Next(t.Context()) {
-		value, err := db.Dump(t.Context(), keys.Val()).Result()
-		if err != nil {
-			t.Fatalf("redis: %s: %v", keys.Val(), err)
-		}
-		all[keys.Val()] = value
-	}
-	if err := keys.Err(); err != nil {
+	users := writeFile(t, "users.acl", "user default off\n"+
+		"user proxy on >secret/1 ~akin:* -@all +get +hget +hmget +hlen +lrange\n"+
+		"user pusher on >secret@2 ~akin:* -@all +@read +@write +@scripting +@transaction\n")
+	in := func(name string) string { return filepath.Join(dir, name) }
+	server, err := startProcess("redis-server", newDir(t, "redis"), exec.Command(path, "--port", "0", "--tls-port", port, "--bind", "127.0.0.1",
+		"--save", "", "--aclfile", users, "--tls-ca-cert-file", in("ca.crt"), "--tls-cert-file", in("server.crt"), "--tls-key-file", in("server.key")))
+	if err != nil {
 		t.Fatal(err)
 	}
-	return all
+	t.Cleanup(func() { _ = server.stop() })
+	server.logOnFailure(t)
+	waitFor(t, 10*time.Second, "redis-server", func() error {
+		conn, err := net.DialTimeout("tcp", "127.0.0.1:"+port, time.Second)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	})
+	trust := []string{"--redis-ca-file", in("ca.crt"), "--redis-cert-file", in("client.crt"), "--redis-key-file", in("client.key")}
+	push := func(user string, more ...string) commandResult {
+		url := "rediss://" + user + "@127.0.0.1:" + port
+		return runAkin(t, append([]string{"matrix", "push", "--name", "main", "--activate", relatedFile(t, vectorsA), "--redis", url}, more...)...)
+	}
+	const pusher, proxy = "pusher:secret%402", "proxy:secret%2F1"
+	for name, r := range map[string]commandResult{
+		"no authority": push(pusher), "no certificate": push(pusher, trust[:2]...),
+		"wrong password": push("pusher:hunter2", trust...), "no right": push(proxy, trust...),
+	} {
+		if r.status != 1 || strings.Contains(r.stderr, "secret") || strings.Contains(r.stderr, "hunter2") {
+			t.Errorf("%s: status %d\n%s", name, r.status, r.stderr)
+		}
+	}
+	if r := push(pusher, trust...); r.status != 0 {
+		t.Fatal(r.stderr)
+	}
+	makeRelated(t, e)
+	a := setup(t, e, section{
+		"matrices": []section{{"name": "main"}},
+		"redis":    section{"tls": section{"ca_file": in("ca.crt"), "cert_file": in("client.crt"), "key_file": in("client.key")}},
+	}, "AKIN_REDIS_URL=rediss://"+proxy+"@127.0.0.1:"+port)
+	if !a.expands(t, relatedIndex) {
+		t.Errorf("not expanded:\n%s", requestMetrics(t, a))
+	}
+	if log := readFile(t, a.proc.stderr); strings.Contains(log, "secret") {
+		t.Errorf("the log has the password:\n%s", log)
+	}
 }

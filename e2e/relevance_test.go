@@ -1,16 +1,11 @@
 package e2e
 
 import (
-	"fmt"
-	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // judgedIndex is the definition of an index for a judged collection: as a
@@ -132,28 +127,30 @@ var floors = []floor{
 // ranks the judged queries directly and through akin; on one engine also three
 // terms of each query.
 func TestRelevance(t *testing.T) {
+	long(t)
 	t.Parallel()
 	collections := judgedCollections(t)
 	redis := commonRedis(t)
 	stats := rankStats{}
 	var mu sync.Mutex // of stats
-	note := func(e *engine, c *collection, ranking string, got, directly []measures) {
-		mu.Lock()
-		defer mu.Unlock()
-		stats[rankKey{e.name, c.name, ranking}] = rankStat{meanMeasures(got), significance(got, directly)}
-	}
 	eachEngine(t, func(t *testing.T, e *engine) {
 		judged := slices.Clone(collections)
 		for _, c := range collections {
-			e.makeJudged(t, c, redis)
+			index, file := e.judged(t, c)
+			pushMatrix(t, redis, matrixName(e, index), file)
 			if e.name == qualityEngine {
 				judged = append(judged, e.threeTerms(t, c))
 			}
 		}
+		note := func(c *collection, ranking string, got, directly []measures) {
+			mu.Lock()
+			defer mu.Unlock()
+			stats.note(e, c.name, ranking, got, directly)
+		}
 		directly := map[*collection][]measures{}
 		for _, c := range judged {
-			directly[c] = rankQueries(t, e.cluster, "", matchBody, c)
-			note(e, c, direct, directly[c], nil)
+			directly[c] = rank(t, e.cluster, judgedIndexName(c), wholeBody, c.queries)
+			note(c, direct, directly[c], nil)
 		}
 		model := languageModel(t)
 		for _, r := range rankings(e) {
@@ -163,20 +160,21 @@ func TestRelevance(t *testing.T) {
 				}
 				r.name = "fake-" + r.name
 			}
-			a := startAkin(t, relevanceConfig(t, e, redis, collections, r, model))
+			a, reason := setup(t, e, relevanceConfig(t, e, redis, collections, r, model)), ""
+			if !e.scripts {
+				reason = "no_scripts"
+			}
 			for _, c := range collections {
-				a.awaitMatrix(t, matrixName(e, judgedIndexName(c)))
-				checkForm(t, a, c, r)
+				a.checkExplained(t, judgedIndexName(c), r.body(c.queries[0].text), r.form, r.in, reason)
 			}
 			for _, c := range judged {
-				note(e, c, r.name, rankThroughAkin(t, a, c, r), directly[c])
+				note(c, r.name, rankThroughAkin(t, a, c, r), directly[c])
 			}
 		}
 	})
 	checkFloors(t, stats)
 	checkLosses(t, stats)
 	checkRankStats(t, rankStatsFile, stats)
-	t.Log("\n" + formatRankStats(t.Name(), stats))
 }
 
 // judgedIndexName is the index of a collection.
@@ -222,9 +220,7 @@ func (e *engine) learn(t *testing.T, name string, choose func() []string) string
 	file := e.learned[name]
 	e.mu.Unlock()
 	file.once.Do(func() {
-		out := filepath.Join(newDir(t, "learned"), "s.akin")
-		mustAkin(t, append([]string{"matrix", "build", "--from-index", e.url, "--field", "body", "--out", out}, choose()...)...)
-		file.path = out
+		file.path = build(t, append([]string{"--from-index", e.url, "--field", "body"}, choose()...)...)
 	})
 	if file.path == "" {
 		t.Fatalf("the matrix %s could not be made by another test", name)
@@ -232,24 +228,13 @@ func (e *engine) learn(t *testing.T, name string, choose func() []string) string
 	return file.path
 }
 
-// makeJudged makes the matrix that is learned from a collection active.
-func (e *engine) makeJudged(t *testing.T, c *collection, redis *redisServer) {
-	t.Helper()
-	index, file := e.judged(t, c)
-	version := mustAkin(t, "matrix", "push", "--redis", redis.url, "--name", matrixName(e, index), "--activate", file)
-	if strings.TrimSpace(version) == "" {
-		t.Error("akin matrix push prints no version")
-	}
-}
-
 // matrixName is the name in Redis of the matrix of an index.
 func matrixName(e *engine, index string) string { return index + "-" + e.name }
 
-// relevanceConfig serves the judged indices. The budget is wide, for what is
-// measured here is quality: no search may go out unexpanded.
+// relevanceConfig serves the judged indices.
 func relevanceConfig(t *testing.T, e *engine, redis *redisServer, collections []*collection, r ranking, model embeddings) section {
 	t.Helper()
-	var matrices []section
+	var served []section
 	for _, c := range collections {
 		index := judgedIndexName(c)
 		matrix := section{"name": matrixName(e, index), "indices": []string{index}, "fields": []string{"body"}}
@@ -258,26 +243,9 @@ func relevanceConfig(t *testing.T, e *engine, redis *redisServer, collections []
 				return []string{"--index", index, "--embeddings", model.url, "--embedding-model", model.name}
 			})
 		}
-		matrices = append(matrices, matrix)
+		served = append(served, matrix)
 	}
-	expansion := section{"budget": "10s"}
-	maps.Copy(expansion, r.expansion)
-	return section{
-		"cluster":   section{"urls": []string{e.url}},
-		"expansion": expansion,
-		"matrices":  matrices,
-		"redis":     section{"url": redis.url},
-	}
-}
-
-// checkForm makes sure that searches are written in the form and phase that
-// are expected.
-func checkForm(t *testing.T, a *akin, c *collection, r ranking) {
-	t.Helper()
-	e := a.explain(t, judgedIndexName(c), r.body(c.queries[0].text))
-	if len(e.Clauses) != 1 || e.Clauses[0].Form != r.form || e.Clauses[0].Phase != r.in || len(e.Clauses[0].Added) == 0 {
-		t.Errorf("%s %s: explained as %+v, want one clause of the form %s in the phase %s", c.name, r.name, e.Clauses, r.form, r.in)
-	}
+	return section{"expansion": r.expansion, "matrices": served, "redis": redis.section()}
 }
 
 // rankThroughAkin ranks the queries through akin and makes sure that they were
@@ -302,7 +270,7 @@ func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) []measures
 	for i, n := range counts {
 		before[i] = a.metric(t, n.metric, n.labels...)
 	}
-	perQuery := rankQueries(t, a.cluster, "", r.body, c)
+	perQuery := rank(t, a.cluster, judgedIndexName(c), r.body, c.queries)
 	// Words without neighbors are left alone, and a few queries have no others.
 	least := len(c.queries) / 2
 	if slices.Contains(usualCollections, strings.TrimSuffix(c.name, threeTermsOnly)) {
@@ -318,58 +286,15 @@ func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) []measures
 	return perQuery
 }
 
-const (
-	// wholeList is so many of the best documents that most of what can be found is
-	// among them.
-	wholeList = 1500
-	// longestReranked is how many the longest page may have that akin puts in order.
-	longestReranked = 1000
-)
+// longestReranked is how many the longest page may have that akin puts in order.
+const longestReranked = 1000
 
 // body is a search for the documents that are ranked.
 func (r *ranking) body(text string) string {
 	if r.soft() { // which needs the names of its hits
-		return pageBody(text, 0, longestReranked)
+		return matchBody(text, longestReranked)
 	}
-	return matchBody(text)
-}
-
-// matchBody is a search for the documents that match text.
-func matchBody(text string) string { return listBody(text, wholeList) }
-
-// listOf returns what makes a search for so many of the best documents.
-func listOf(size int) func(text string) string {
-	return func(text string) string { return listBody(text, size) }
-}
-
-// listBody is a search for so many of the best documents that match text, of
-// which only the ids and the scores are wanted.
-func listBody(text string, size int) string {
-	return fmt.Sprintf(`{"query":{"match":{"body":%s}},"size":%d,"_source":false,%s}`, quote(text), size, idColumn)
-}
-
-// rankQueries searches for every judged query by a body, with these parameters,
-// and returns the measures of what each finds.
-func rankQueries(t *testing.T, c cluster, parameters string, body func(text string) string, judged *collection) []measures {
-	t.Helper()
-	path := "/" + judgedIndexName(judged) + "/_search?pretty=false" + parameters
-	perQuery := make([]measures, len(judged.queries))
-	group, ctx := errgroup.WithContext(t.Context())
-	group.SetLimit(4)
-	for i, q := range judged.queries {
-		group.Go(func() error {
-			hits, err := c.search(ctx, path, body(q.text))
-			if err != nil {
-				return fmt.Errorf("query %s: %w", q.id, err)
-			}
-			perQuery[i] = judge(hits.ids(), q.grades)
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	return perQuery
+	return wholeBody(text)
 }
 
 // checkFloors fails the test for every promised gain that was not reached.

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -80,8 +79,7 @@ type forumThread struct {
 	Comments []string
 }
 
-// loadForum reads the data from the folder AKIN_DATA; the test is skipped where
-// it is absent.
+// loadForum reads the data.
 func loadForum(tb testing.TB) *forum {
 	tb.Helper()
 	return loadForumAs(tb, newForumTokenizer())
@@ -90,10 +88,7 @@ func loadForum(tb testing.TB) *forum {
 // loadForumAs reads the data with another preprocessing.
 func loadForumAs(tb testing.TB, tokenize func(text string) []string) *forum {
 	tb.Helper()
-	dir := filepath.Join(dataFolder(), "semeval_ql")
-	if _, err := os.Stat(dir); err != nil {
-		tb.Skipf("needs the judged collection semeval_ql: %v\nname the folder that has it in AKIN_DATA", err)
-	}
+	dir := judgedFolder(tb, "semeval_ql")
 	f := &forum{parts: map[string][]forumQuestion{}}
 	eachLine(tb, filepath.Join(dir, "unlabelled.txt"), func(line string) error {
 		f.texts = append(f.texts, [][]string{tokenize(line)})

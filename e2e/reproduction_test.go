@@ -50,6 +50,7 @@ type reproduction struct {
 // with matrices of akin's own builders. It measures the headline settings in every
 // run, and all sweeps with AKIN_E2E_COLLECTIONS=all.
 func TestReproduction(t *testing.T) {
+	long(t)
 	t.Parallel()
 	r := newReproduction(loadForum(t))
 	r.baselines(t)

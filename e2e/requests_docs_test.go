@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,11 +12,7 @@ import (
 // queriesDocument returns the text of docs/queries.md.
 func queriesDocument(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "docs", "queries.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return readFile(t, filepath.Join(repository, "docs", "queries.md"))
 }
 
 // TestDocumentedSearchesStandInTheCorpus checks that the examples of the document were

@@ -1,25 +1,15 @@
 package e2e
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/akin-search/akin/e2e/requests"
 )
-
-const archiveDefinition = `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{
-	"title":{"type":"keyword"},"body":{"type":"text","analyzer":"english"}}}}`
 
 // measuredDefinition is what docs/modes.md says, without the linear similarity
 // itself.
@@ -49,14 +39,14 @@ func newRequestSetting(t *testing.T, e *engine) *requestSetting {
 	mapping := requestMapping(t, e)
 	docs := requestDocuments(t, "documents.jsonl")
 	e.makeIndex(t, requests.Shop, toJSON(t, mapping))
-	e.indexRouted(t, requests.Shop, docs)
+	e.index(t, requests.Shop, docs)
 	if e.scripts {
-		e.indexRouted(t, requests.Shop, requestDocuments(t, "documents_modules.jsonl"))
+		e.index(t, requests.Shop, requestDocuments(t, "documents_modules.jsonl"))
 	}
 	mapping["settings"].(section)["number_of_shards"] = 2
 	e.makeIndex(t, requests.Depot, toJSON(t, mapping))
-	e.indexRouted(t, requests.Depot, docs)
-	e.makeIndex(t, requests.Archive, archiveDefinition)
+	e.index(t, requests.Depot, docs)
+	e.makeIndex(t, requests.Archive, oneShard(`"title":{"type":"keyword"},"body":{"type":"text","analyzer":"english"}`))
 	e.index(t, requests.Archive, []document{{"a", section{"title": "red car", "body": "an old car"}}})
 	s.weights = e.makeMeasured(t, docs)
 	if e.scripts {
@@ -64,7 +54,7 @@ func newRequestSetting(t *testing.T, e *engine) *requestSetting {
 		t.Cleanup(func() { e.dropIndex("_scripts/akin-e2e-by-title") })
 	}
 
-	forward := forwardTo(t, e.url)
+	forward := http.Handler(forwardTo(t, e.url))
 	questions := forward
 	if *update && requests.Records(e.name) {
 		s.recorder = requests.NewRecorder(e.url, forward)
@@ -72,23 +62,8 @@ func newRequestSetting(t *testing.T, e *engine) *requestSetting {
 	}
 	between := httptest.NewServer(s.arrivals.Before(forward, questions))
 	t.Cleanup(between.Close)
-	matrix := filepath.Join(newDir(t, "matrix"), "main.akin")
-	mustAkin(t, "matrix", "build", "--from-tsv", requestFixture("matrix.tsv"), "--out", matrix)
-	s.akin = startAkin(t, requests.Config(between.URL, matrix, s.weights))
-	s.akin.awaitMatrix(t, "main")
-	s.akin.awaitWeights(t, "weights")
+	s.akin = setup(t, e, requests.Config(between.URL, build(t, "--from-tsv", requestFixture("matrix.tsv")), s.weights))
 	return s
-}
-
-// awaitWeights waits until akin serves a version of the named weights.
-func (a *akin) awaitWeights(t *testing.T, name string) {
-	t.Helper()
-	waitFor(t, 20*time.Second, "weights "+name, func() error {
-		if a.metric(t, "akin_weights_info", `weights="`+name+`"`) != 1 {
-			return errors.New("not served")
-		}
-		return nil
-	})
 }
 
 // makeMeasured makes the index for the modes hard and soft, with the norms
@@ -100,12 +75,12 @@ func (e *engine) makeMeasured(t *testing.T, docs []document) string {
 		linear = `{"type":"scripted","script":{"source":"return query.boost * doc.freq;"}}`
 	}
 	e.makeIndex(t, requests.Measured, strings.Replace(measuredDefinition, "LINEAR", linear, 1))
-	e.indexRouted(t, requests.Measured, docs)
-	files := hardFiles{weights: filepath.Join(newDir(t, "weights"), "weights.akin")}
-	e.freezeWeights(t, requests.Measured, files)
-	mustAkin(t, "norms", "backfill", "--cluster", e.url, "--index", requests.Measured, "--field", "title", "--weights", files.weights)
-	e.storeNorms(t, requests.Measured, files)
-	return files.weights
+	e.index(t, requests.Measured, docs)
+	weights := e.freezeWeights(t, requests.Measured, "body")
+	for _, field := range []string{"title", "body"} {
+		e.storeNorms(t, requests.Measured, field, weights)
+	}
+	return weights
 }
 
 // storedTemplate is a search template that the corpus names.
@@ -131,55 +106,23 @@ func requestMapping(t *testing.T, e *engine) section {
 
 func readSection(t *testing.T, name string) section {
 	t.Helper()
-	content, err := os.ReadFile(requestFixture(name))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var s section
-	if err := json.Unmarshal(content, &s); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	decode(t, []byte(readFile(t, requestFixture(name))), &s)
 	return s
 }
 
 // requestDocuments reads documents, one a line, with their ids among the fields.
 func requestDocuments(t *testing.T, name string) []document {
 	t.Helper()
-	file, err := os.Open(requestFixture(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
 	var docs []document
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
+	for line := range strings.Lines(readFile(t, requestFixture(name))) {
 		var fields section
-		if err := json.Unmarshal(lines.Bytes(), &fields); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		decode(t, []byte(line), &fields)
 		id := fields["_id"].(string)
 		delete(fields, "_id")
 		docs = append(docs, document{id, fields})
 	}
 	return docs
-}
-
-// indexRouted is index for documents of which some have a routing.
-func (c cluster) indexRouted(t *testing.T, index string, docs []document) {
-	t.Helper()
-	var body strings.Builder
-	for _, d := range docs {
-		action := section{"_id": d.id}
-		if r, ok := d.fields["_routing"]; ok {
-			action["routing"] = r
-			delete(d.fields, "_routing")
-		}
-		body.WriteString(toJSON(t, section{"index": action}) + "\n" + toJSON(t, d.fields) + "\n")
-	}
-	answer := c.must(t, http.MethodPost, "/"+index+"/_bulk?refresh=true", body.String())
-	if strings.Contains(string(answer), `"errors":true`) {
-		t.Fatalf("bulk: %.2000s", answer)
-	}
 }
 
 // fillIn puts the id of a point in time of the shop's index in its place. The
@@ -190,43 +133,10 @@ func (s *requestSetting) fillIn(t *testing.T, f requests.File) (*requests.File, 
 		return &f, func(text string) string { return text }
 	}
 	if s.pit == "" {
-		s.pit = s.engine.openPIT(t)
+		s.pit = openPoint(t, s.engine, s.engine.cluster, requests.Shop)
 	}
 	f.Body = strings.ReplaceAll(f.Body, requests.PIT, s.pit)
 	return &f, func(text string) string { return strings.ReplaceAll(text, s.pit, requests.PIT) }
-}
-
-// openPIT opens a point in time of the shop's index for as long as the test.
-func (e *engine) openPIT(t *testing.T) string {
-	t.Helper()
-	path := "/" + requests.Shop + "/_pit?keep_alive=5m"
-	if e.family == "opensearch" {
-		path = "/" + requests.Shop + "/_search/point_in_time?keep_alive=5m"
-	}
-	var answer struct {
-		ID    string
-		PITID string `json:"pit_id"`
-	}
-	if err := json.Unmarshal(e.must(t, http.MethodPost, path, ""), &answer); err != nil {
-		t.Fatal(err)
-	}
-	return answer.ID + answer.PITID
-}
-
-// forwardTo returns a handler that hands everything on to an engine.
-func forwardTo(t *testing.T, engine string) http.Handler {
-	t.Helper()
-	target, err := url.Parse(engine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &httputil.ReverseProxy{
-		Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 16},
-		Rewrite: func(pr *httputil.ProxyRequest) {
-			pr.SetURL(target)
-			pr.Out.URL.RawQuery = pr.In.URL.RawQuery
-		},
-	}
 }
 
 // requestFiles reads the files of testdata/requests.

@@ -151,11 +151,11 @@ func (s *requestSetting) checkCount(t *testing.T, f *requests.File, answer strin
 			return
 		}
 	}
-	var hits hitList
+	var hits found
 	if err := json.Unmarshal([]byte(answer), &hits); err != nil || hits.Shards.Total == 0 {
 		return // an error
 	}
-	ask := rawRequest{method: http.MethodPost, target: path + "/_count", header: []string{jsonType, "X-Opaque-Id: " + requests.Mark}, body: `{"query":` + string(search["query"]) + `}`}
+	ask := post(path+"/_count", `{"query":`+string(search["query"])+`}`, "X-Opaque-Id: "+requests.Mark)
 	if f.Profile != "" {
 		ask.header = append(ask.header, "X-Akin-Profile: "+f.Profile)
 	}

@@ -8,10 +8,37 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 )
+
+// forwardTo returns a handler that hands everything on to a server.
+func forwardTo(tb testing.TB, server string) *httputil.ReverseProxy {
+	tb.Helper()
+	target, err := url.Parse(server)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &httputil.ReverseProxy{
+		Transport: client.Transport,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.URL.RawQuery = r.In.URL.RawQuery
+		},
+	}
+}
+
+// between starts a server before an engine that handles requests itself, or has
+// forward hand them on. It returns its address.
+func between(tb testing.TB, e *engine, handle func(w http.ResponseWriter, r *http.Request, forward http.Handler)) string {
+	tb.Helper()
+	forward := forwardTo(tb, e.url)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handle(w, r, forward) }))
+	tb.Cleanup(server.Close)
+	return server.URL
+}
 
 // A trip is one request of akin's to the cluster.
 type trip struct {
@@ -35,37 +62,25 @@ type tripKey struct{}
 
 func startRecorder(tb testing.TB, e *engine, delay time.Duration) *recorder {
 	tb.Helper()
-	target, err := url.Parse(e.url)
-	if err != nil {
-		tb.Fatal(err)
-	}
 	r := &recorder{}
-	forward := &httputil.ReverseProxy{
-		Rewrite: func(pr *httputil.ProxyRequest) {
-			pr.SetURL(target)
-			pr.Out.URL.RawQuery = pr.In.URL.RawQuery
-		},
-		Transport: client.Transport,
-		// Noted before akin sees the answer, so that what it asks next starts later.
-		ModifyResponse: func(resp *http.Response) error {
-			in := resp.Request
-			if in.Method == http.MethodHead {
-				return nil // akin looks whether a node answers, every ten seconds
-			}
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			start, _ := in.Context().Value(tripKey{}).(time.Time)
-			r.log = append(r.log, trip{in.Method + " " + in.URL.Path, in.Header.Get("X-Opaque-Id"), start, time.Now()})
-			return nil
-		},
+	forward := forwardTo(tb, e.url)
+	// Noted before akin sees the answer, so that what it asks next starts later.
+	forward.ModifyResponse = func(resp *http.Response) error {
+		in := resp.Request
+		if in.Method == http.MethodHead {
+			return nil // akin looks whether a node answers, every ten seconds
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		start, _ := in.Context().Value(tripKey{}).(time.Time)
+		r.log = append(r.log, trip{in.Method + " " + in.URL.Path, in.Header.Get("X-Opaque-Id"), start, time.Now()})
+		return nil
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	r.url = between(tb, e, func(w http.ResponseWriter, req *http.Request, _ http.Handler) {
 		start := time.Now()
-		time.Sleep(delay)
+		time.Sleep(delay) // The delay is what the recorder is for.
 		forward.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), tripKey{}, start)))
-	}))
-	tb.Cleanup(server.Close)
-	r.url = server.URL
+	})
 	return r
 }
 
@@ -82,7 +97,7 @@ func (r *recorder) take() []trip {
 func (r *recorder) settle() {
 	for busy := true; busy; busy = len(r.take()) > 0 {
 		r.take()
-		time.Sleep(10 * tripDelay)
+		time.Sleep(10 * tripDelay) // No sign tells that akin will ask nothing more.
 	}
 }
 
@@ -99,99 +114,6 @@ func longestChain(trips []trip) int {
 	return chain
 }
 
-func TestLongestChain(t *testing.T) {
-	at := func(start, end int) trip {
-		return trip{start: time.UnixMilli(int64(start)), end: time.UnixMilli(int64(end))}
-	}
-	for _, test := range []struct {
-		name  string
-		trips []trip
-		want  int
-	}{
-		{"none", nil, 0},
-		{"side by side", []trip{at(0, 30), at(1, 31), at(2, 40)}, 1},
-		{"one after the other", []trip{at(30, 60), at(0, 30), at(61, 90)}, 3},
-		{"two stages of two", []trip{at(0, 30), at(0, 33), at(34, 60), at(35, 61)}, 2},
-		{"a long one during two", []trip{at(0, 90), at(0, 30), at(31, 60)}, 2},
-	} {
-		if got := longestChain(test.trips); got != test.want {
-			t.Errorf("%s: %d, want %d", test.name, got, test.want)
-		}
-	}
-}
-
-// TestRoundTripsOfASearch counts what a search costs. The rows come from
-// Redis, so that reading them is one of the three round trips allowed; two
-// are left for the cluster. A change that adds a request of akin's own to a
-// search for a new text has to say what for, here and in docs/performance.md.
-func TestRoundTripsOfASearch(t *testing.T) {
-	const name = "akin-e2e-trips"
-	eachEngine(t, func(t *testing.T, e *engine) {
-		redis := commonRedis(t)
-		makeRelated(t, e)
-		pushMatrix(t, redis, name, relatedFile(t, vectorsA))
-		r := startRecorder(t, e, tripDelay)
-		a := startAkin(t, section{
-			"cluster":   section{"urls": []string{r.url}},
-			"expansion": section{"budget": widePatience},
-			"matrices":  []section{{"name": name}},
-			"redis":     section{"url": redis.url},
-		})
-		a.awaitMatrix(t, name)
-		r.settle()
-
-		before, sent := tripsOfSearch(t, a, r, "cold", "car boat")
-		if chain := longestChain(before); chain > 2 {
-			t.Errorf("a cold search waits %d times for the cluster before it is sent, want at most 2: %v", chain, names(before))
-		}
-		if len(sent) != 1 {
-			t.Errorf("a cold search is sent %d times", len(sent))
-		}
-		for _, test := range []struct {
-			text string
-			want []string
-		}{
-			{"car red", []string{"POST /" + relatedIndex + "/_analyze", "POST /" + relatedIndex + "/_termvectors"}},
-			{"red boat", []string{"POST /" + relatedIndex + "/_analyze"}}, // whose frequencies are known
-		} {
-			r.settle()
-			before, sent = tripsOfSearch(t, a, r, test.text, test.text)
-			if got := names(before); !slices.Equal(got, test.want) || len(sent) != 1 {
-				t.Errorf("a search for the new text %q: %v before it, sent %d times; want %v and once", test.text, got, len(sent), test.want)
-			}
-		}
-		r.settle()
-		before, sent = tripsOfSearch(t, a, r, "warm", "car boat")
-		if len(before) != 0 || len(sent) != 1 {
-			t.Errorf("a warm search: %v before it, sent %d times; want no other request and once", names(before), len(sent))
-		}
-		if n := a.metric(t, requestsMetric, rewrittenOutcome); n != 4 {
-			t.Errorf("%v of 4 searches were rewritten", n)
-		}
-	})
-}
-
-// tripsOfSearch searches through akin and returns akin's own requests and
-// those that carry the search.
-func tripsOfSearch(t *testing.T, a *akin, r *recorder, id, text string) (own, sent []trip) {
-	t.Helper()
-	answer := exchange(t, a.url, rawRequest{
-		method: "POST", target: relatedPath,
-		header: []string{jsonType, "X-Opaque-Id: " + id}, body: relatedSearch(text),
-	})
-	if answer.status != "200 OK" {
-		t.Fatalf("%s: %s", answer.status, answer.body)
-	}
-	for _, trip := range r.take() {
-		if trip.opaqueID == id && trip.what == "POST "+relatedPath {
-			sent = append(sent, trip)
-		} else {
-			own = append(own, trip)
-		}
-	}
-	return own, sent
-}
-
 // names returns the trips in the order in which they began.
 func names(trips []trip) []string {
 	sorted := slices.SortedFunc(slices.Values(trips), func(a, b trip) int {
@@ -202,4 +124,76 @@ func names(trips []trip) []string {
 		what = append(what, s.what)
 	}
 	return what
+}
+
+func TestLongestChain(t *testing.T) {
+	at := func(start, end int) trip {
+		return trip{start: time.UnixMilli(int64(start)), end: time.UnixMilli(int64(end))}
+	}
+	for want, trips := range [][]trip{
+		nil,
+		{at(0, 30), at(1, 31), at(2, 40)}, // side by side
+		{at(0, 90), at(0, 30), at(31, 60)},
+		{at(30, 60), at(0, 30), at(61, 90)}, // one after the other
+	} {
+		if got := longestChain(trips); got != want {
+			t.Errorf("%v: %d, want %d", trips, got, want)
+		}
+	}
+}
+
+// TestRoundTripsOfASearch counts what a search costs, by the name of the index
+// and by that of an alias. The rows come from Redis, so that reading them is one
+// of the three round trips allowed; two are left for the cluster. Mappings,
+// analyzers, the scale of scores and whether scripts run are known when akin is
+// ready. A change that adds a request of akin's own to a search for a new text
+// has to say what for, here and in docs/performance.md.
+func TestRoundTripsOfASearch(t *testing.T) {
+	const (
+		name, alias      = "akin-e2e-trips", relatedIndex + "-alias"
+		analyze, vectors = "POST /" + relatedIndex + "/_analyze", "POST /" + relatedIndex + "/_termvectors"
+	)
+	eachEngine(t, func(t *testing.T, e *engine) {
+		redis := commonRedis(t)
+		makeRelated(t, e)
+		e.must(t, http.MethodPut, "/"+relatedIndex+"/_alias/"+alias, "")
+		pushMatrix(t, redis, name, relatedFile(t, vectorsA))
+		for _, index := range []string{relatedIndex, alias} {
+			r := startRecorder(t, e, tripDelay)
+			a := setup(t, e, section{
+				"cluster": section{"urls": []string{r.url}}, "redis": redis.section(),
+				"matrices": []section{{"name": name, "indices": []string{relatedIndex + "*"}}},
+			})
+			for _, tt := range []struct {
+				text string
+				want []string // nil: any number of these, in two stages
+			}{
+				{"car boat", nil},
+				{"car red", []string{analyze, vectors}},
+				{"red boat", []string{analyze}}, // whose frequencies are known
+				{"car boat", []string{}},
+			} {
+				r.settle()
+				var own, sent []trip
+				answer := exchange(t, a.url, post("/"+index+"/_search", relatedSearch(tt.text), "X-Opaque-Id: of-the-client"))
+				for _, trip := range r.take() {
+					if trip.opaqueID == "of-the-client" && strings.HasSuffix(trip.what, "/_search") {
+						sent = append(sent, trip)
+					} else {
+						own = append(own, trip)
+					}
+				}
+				got := names(own)
+				stray := slices.ContainsFunc(got, func(what string) bool {
+					return !strings.HasSuffix(what, "_analyze") && !strings.HasSuffix(what, "termvectors")
+				})
+				if answer.status != "200 OK" || len(sent) != 1 || longestChain(own) > 2 || stray || tt.want != nil && !slices.Equal(got, tt.want) {
+					t.Errorf("%s, %q: %s, sent %d times, before it %v, want %v", index, tt.text, answer.status, len(sent), got, tt.want)
+				}
+			}
+			if n := a.metric(t, requestsMetric, rewrittenOutcome); n != 4 {
+				t.Errorf("%v of 4 searches were rewritten", n)
+			}
+		}
+	})
 }

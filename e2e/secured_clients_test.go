@@ -31,7 +31,7 @@ func TestSecuredTokenInTheURL(t *testing.T) {
 	makeSecured(t, e)
 	config := securedConfig(t, e, section{"feedback": section{"documents": 5}}, nil)
 	config["log"] = section{"level": "debug", "queries": true, "access": true}
-	a := startSecured(t, config)
+	a := setupSecured(t, e, config)
 	nobody := a.as("")
 	const path = "/" + securedIndex + "/_search?size=50&"
 	with := func(user string) string { return path + tokenParameter + "=" + tokenOf(user) }
@@ -75,7 +75,7 @@ func TestSecuredTokenInTheURL(t *testing.T) {
 	}
 	for _, secret := range []string{tokenOf(userToken), tokenOf(userNone)} {
 		for what, text := range map[string]string{
-			"log": fileText(t, a.proc.stderr), "access log": fileText(t, a.proc.stdout),
+			"log": readFile(t, a.proc.stderr), "access log": readFile(t, a.proc.stdout),
 			"list of explanations": string(a.admin.must(t, http.MethodGet, "/_akin/explanations?limit=100", "")),
 		} {
 			if strings.Contains(text, secret) {
@@ -83,15 +83,6 @@ func TestSecuredTokenInTheURL(t *testing.T) {
 			}
 		}
 	}
-}
-
-func fileText(t *testing.T, name string) string {
-	t.Helper()
-	content, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
 }
 
 // TestSecuredCertificateOfAkin has akin known to the cluster by its certificate.
@@ -105,21 +96,17 @@ func TestSecuredCertificateOfAkin(t *testing.T) {
 	shown, key := filepath.Join(dir, "shown.crt"), filepath.Join(dir, "shown.key")
 	show := func(user string) {
 		for from, to := range map[string]string{user + ".crt": shown, user + ".key": key} {
-			if err := os.WriteFile(to, []byte(fileText(t, filepath.Join(dir, from))), 0o600); err != nil {
+			if err := os.WriteFile(to, []byte(readFile(t, filepath.Join(dir, from))), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	show(userNone)
 	config := securedConfig(t, e, nil, section{"tls": section{"ca_file": filepath.Join(dir, "ca.crt"), "certificate": shown, "key": key}})
-	a := startSecured(t, config)
+	a := setupSecured(t, e, config)
 	body := `{"size":50,"query":{"match":{"body":"car"}}}`
 	hits := func() int {
-		got, err := a.as(userReader).search(t.Context(), "/"+securedIndex+"/_search", body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(got.ids())
+		return len(a.as(userReader).find(t, securedIndex, body).ids())
 	}
 	if n := hits(); n != 9 {
 		t.Errorf("with the certificate of a user without rights: %d hits, want the 9 of the original", n)

@@ -70,16 +70,16 @@ func makeSecured(t *testing.T, e *engine) {
 
 // securedConfig is the configuration of an akin before the secured engine with
 // TLS on both sides and the role of akin, or other access to the cluster.
-func securedConfig(t *testing.T, e *engine, expansion section, cluster section) section {
+func securedConfig(t *testing.T, e *engine, expansion, access section) section {
 	t.Helper()
 	dir := certificates(t, "akin")
 	options := section{"budget": widePatience, "templates": true, "default_fields": []string{"body"}}
 	maps.Copy(options, expansion)
 	to := section{"urls": []string{e.as("").url}, "tls": section{"ca_file": filepath.Join(dir, "ca.crt")}}
-	if cluster == nil {
-		cluster = section{"auth": section{"username": userAkin, "password_file": writeFile(t, "password", password)}}
+	if access == nil {
+		access = section{"auth": section{"username": userAkin, "password_file": writeFile(t, "password", password)}}
 	}
-	maps.Copy(to, cluster)
+	maps.Copy(to, access)
 	return section{
 		"listen":    section{"address": "127.0.0.1:0", "tls": section{"cert_file": filepath.Join(dir, "akin.crt"), "key_file": filepath.Join(dir, "akin.key")}},
 		"cluster":   to,
@@ -88,12 +88,11 @@ func securedConfig(t *testing.T, e *engine, expansion section, cluster section) 
 	}
 }
 
-// startSecured starts an akin with securedConfig, or a configuration like it.
-func startSecured(t *testing.T, config section) *akin {
+// setupSecured is setup with securedConfig, or a configuration like it.
+func setupSecured(t *testing.T, e *engine, config section) *akin {
 	t.Helper()
-	a := startAkin(t, config)
+	a := setup(t, e, config)
 	a.url = strings.Replace(a.url, "http:", "https:", 1)
-	a.awaitMatrix(t, "main")
 	return a
 }
 

@@ -61,7 +61,7 @@ func TestSecuredMatrixOfARestrictedUser(t *testing.T) {
 	makeLearned(t, e)
 	ca := filepath.Join(certificates(t), "ca.crt")
 	build := func(user string, more ...string) string {
-		out := filepath.Join(newDir(t, "matrix"), "m.akin")
+		out := newPath(t, "m.akin")
 		r := runAkinAs(t, user, append([]string{
 			"matrix", "build", "--from-index", e.as("").url, "--ca-file", ca, "--index", learnedAlias, "--field", "body", "--out", out,
 		}, more...)...)
@@ -70,9 +70,7 @@ func TestSecuredMatrixOfARestrictedUser(t *testing.T) {
 		}
 		return out
 	}
-	knows := func(file, word string) bool {
-		return strings.Contains(mustAkin(t, "matrix", "export", "--out", "-", file), word)
-	}
+	knows := func(file, word string) bool { return strings.Contains(exported(t, file), word) }
 	all := build(userAkin)
 	if !knows(all, secretWord) {
 		t.Fatal("the matrix of all documents does not know the hidden word: the test says nothing")
@@ -93,19 +91,14 @@ func TestSecuredMatrixOfARestrictedUser(t *testing.T) {
 		}
 	}
 
-	path := "/" + learnedAlias + "/_search"
 	find := func(c cluster, word string) []string {
 		t.Helper()
-		got, err := c.as(userOwn).search(t.Context(), path, `{"size":100,"query":{"match":{"body":"`+word+`"}}}`)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got.ids()
+		return c.as(userOwn).find(t, learnedAlias, relatedSearch(word)).ids()
 	}
 	serve := func(file string, expansion section) *akin {
 		config := securedConfig(t, e, expansion, nil)
 		config["matrices"] = []section{{"name": "main", "indices": []string{learnedAlias}, "file": file}}
-		return startSecured(t, config)
+		return setupSecured(t, e, config)
 	}
 	if n := len(find(e.cluster, secretWord)); n > 0 {
 		t.Fatalf("directly the hidden word finds %d documents", n)

@@ -19,7 +19,7 @@ func TestSecuredRoleOfAkin(t *testing.T) {
 	makeLearned(t, e)
 	ca := filepath.Join(certificates(t), "ca.crt")
 	build := func(user string, more ...string) commandResult {
-		out := filepath.Join(newDir(t, "matrix"), "m.akin")
+		out := newPath(t, "m.akin")
 		return runAkinAs(t, user, append([]string{
 			"matrix", "build", "--from-index", e.as("").url, "--ca-file", ca, "--index", learnedIndex, "--field", "body", "--out", out,
 		}, more...)...)
@@ -65,7 +65,7 @@ func TestSecuredRoleOfAkin(t *testing.T) {
 	})
 	t.Run("serves", func(t *testing.T) {
 		for _, options := range []section{nil, {"mode": "soft"}, {"feedback": section{"documents": 5}}, {"hide_from": []string{}}} {
-			a := startSecured(t, securedConfig(t, e, options, nil))
+			a := setupSecured(t, e, securedConfig(t, e, options, nil))
 			for _, user := range []string{userReader, userAll} {
 				if got, err := a.as(user).search(t.Context(), "/"+securedIndex+"/_search", `{"size":50,"query":{"match":{"body":"car"}}}`); err != nil || len(got.ids()) != 12 {
 					t.Errorf("%v: %s finds %v, %v; want what is about automobiles, too", options, user, got.ids(), err)
@@ -106,7 +106,7 @@ func TestSecuredWordsAreHidden(t *testing.T) {
 	t.Parallel()
 	e := securedEngine(t)
 	makeSecured(t, e)
-	showing, hiding := startSecured(t, securedConfig(t, e, section{"hide_from": []string{}}, nil)), startSecured(t, securedConfig(t, e, nil, nil))
+	showing, hiding := setupSecured(t, e, securedConfig(t, e, section{"hide_from": []string{}}, nil)), setupSecured(t, e, securedConfig(t, e, nil, nil))
 	shown := map[string][]string{}
 	for _, user := range []string{userOwn, userFields, userMasked, userAll} {
 		field, word, added := "body", "boat", "body:ship"
@@ -152,7 +152,7 @@ func TestSecuredSearchesOfNineUsers(t *testing.T) {
 	t.Parallel()
 	e := securedEngine(t)
 	makeSecured(t, e)
-	a := startSecured(t, securedConfig(t, e, nil, nil))
+	a := setupSecured(t, e, securedConfig(t, e, nil, nil))
 	users := []string{userAll, userAkin, userReader, userOwn, userFields, userMasked, userAlias, userNone, userWrong}
 	searches, differ, words := 0, 0, 0
 	for round := 0; searches < 1000; round++ {

@@ -5,13 +5,11 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -153,16 +151,8 @@ func documentedRole(family string) (string, error) {
 // theSecuredEngine is an OpenSearch with its security plugin: TLS on both
 // sides, and the users above. One serves the whole run.
 var theSecuredEngine = sync.OnceValues(func() (*engine, error) {
-	all, err := engines()
-	if err != nil {
-		return nil, err
-	}
-	k := slices.IndexFunc(all, func(e *engine) bool { return e.name == "opensearch2" && e.ours })
-	if k < 0 {
-		return nil, errNotSecured
-	}
-	e := &engine{engineKind: all[k].engineKind, ours: true, before: "https://" + userAll + ":" + password + "@"}
-	e.start = func() error { return nil }
+	e := newEngine(engineKinds[0])
+	e.before, e.start = "https://"+userAll+":"+password+"@", func() error { return nil }
 	home, err := makeDir("secured")
 	if err != nil {
 		return nil, err
@@ -170,18 +160,31 @@ var theSecuredEngine = sync.OnceValues(func() (*engine, error) {
 	return e, e.launchSecured(home)
 })
 
-var errNotSecured = errors.New("only OpenSearch 2 is started with security")
-
 func securedEngine(t *testing.T) *engine {
 	t.Helper()
+	long(t)
 	e, err := theSecuredEngine()
-	if errors.Is(err, errNotSecured) {
-		t.Skip(err)
-	} else if err != nil {
+	if err != nil {
 		skipOrFail(t, "needs OpenSearch with %s: %v", securityPlugin, err)
 	}
 	e.proc.logOnFailure(t)
 	return e
+}
+
+// as returns the same address for a user of the secured engine, "" for nobody.
+// A password may stand behind a colon.
+func (c cluster) as(user string) cluster {
+	scheme, host, _ := strings.Cut(c.url, "//")
+	if _, rest, known := strings.Cut(host, "@"); known {
+		host = rest
+	}
+	if user != "" && !strings.Contains(user, ":") {
+		user += ":" + password
+	}
+	if user != "" {
+		host = user + "@" + host
+	}
+	return cluster{url: scheme + "//" + host}
 }
 
 func (e *engine) launchSecured(home string) error {

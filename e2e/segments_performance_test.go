@@ -49,13 +49,7 @@ func BenchmarkSegments(b *testing.B) {
 	profiles["none"] = section{"segments": segmentsOf(nil), "max_added_terms": 0}
 	profiles["query"] = section{"segments": segmentsOf(nil), "phase": "query"}
 	profiles["linear"] = section{"segments": segmentsOf(nil), "scoring": "linear"}
-	a := startAkin(b, section{
-		"cluster":   section{"urls": []string{e.url}},
-		"expansion": section{"budget": "10s"}, // a search that runs out of time would go out as it came
-		"profiles":  profiles,
-		"matrices":  []section{{"name": "forms", "file": formsMatrix(b, e)}},
-	})
-	a.awaitMatrix(b, "forms")
+	a := setup(b, e, section{"profiles": profiles, "matrices": matrices("forms", formsMatrix(b, e))})
 	entrants := []entrant{
 		{name: "directly", at: e.cluster},
 		{name: "whole texts", profile: "whole"},

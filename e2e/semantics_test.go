@@ -25,7 +25,7 @@ var semanticsTexts = []string{
 }
 
 // semanticsDefinition is the index, with the analyzers that the engine has.
-func semanticsDefinition(e *engine, shards int) string {
+func semanticsDefinition(e *engine) string {
 	analysis, fields := "", ""
 	if e.scripts { // the engines with scripts have the module for analysis, too
 		analysis = `,"analysis":{
@@ -38,12 +38,12 @@ func semanticsDefinition(e *engine, shards int) string {
 			"syn":{"type":"text","analyzer":"standard","search_analyzer":"syn"},
 			"words":{"type":"text","analyzer":"standard","search_analyzer":"words"}`
 	}
-	return fmt.Sprintf(`{"settings":{"number_of_shards":%d,"number_of_replicas":0%s},"mappings":{"properties":{
+	return fmt.Sprintf(`{"settings":{"number_of_shards":1,"number_of_replicas":0%s},"mappings":{"properties":{
 		"body":{"type":"text","fields":{"stem":{"type":"text","analyzer":"english"}%s}},
 		"title":{"type":"text"},"subtitle":{"type":"text"},"cjk":{"type":"text","analyzer":"cjk"},
 		"mixed":{"type":"text","analyzer":"standard","search_analyzer":"english"},
 		"n":{"type":"integer"},"tag":{"type":"keyword"},"parts":{"type":"nested","properties":{"text":{"type":"text"}}}}}}`,
-		shards, analysis, fields)
+		analysis, fields)
 }
 
 // semanticsDocuments are the documents with enough others.
@@ -70,33 +70,23 @@ func semanticsDocuments() []document {
 	return docs
 }
 
-// semanticsMatrix returns the file of the matrix of the pairs.
-func semanticsMatrix(t *testing.T) string {
+// serveSemantics makes the index on e and starts an akin for every writing. The
+// matrix is for some fields, all of them where none are given.
+func serveSemantics(t *testing.T, e *engine, fields ...string) []contender {
 	t.Helper()
-	in := writeFile(t, "pairs.tsv", semanticsPairs)
-	out := strings.TrimSuffix(in, ".tsv") + ".akin"
-	mustAkin(t, "matrix", "build", "--from-tsv", in, "--out", out)
-	return out
-}
-
-// serveSemantics makes the index on e and starts an akin for every writing.
-func serveSemantics(t *testing.T, e *engine, matrix string, shards int, expansion section, fields ...string) []contender {
-	t.Helper()
-	e.makeIndex(t, semanticsIndex, semanticsDefinition(e, shards))
+	e.makeIndex(t, semanticsIndex, semanticsDefinition(e))
 	e.index(t, semanticsIndex, semanticsDocuments())
-	return startContenders(t, e, matrix, expansion, fields...)
+	matrix := section{"name": "main", "file": build(t, "--from-tsv", writeFile(t, "pairs.tsv", semanticsPairs))}
+	if fields != nil {
+		matrix["fields"] = fields
+	}
+	return startContenders(t, e, matrix, nil)
 }
 
-const semanticsPath = "/" + semanticsIndex + "/_search"
-
-// found returns the sorted ids of the hits of a query.
-func (c cluster) found(t *testing.T, query string) []string {
+// meant returns the sorted ids of the hits of a query.
+func (c cluster) meant(t *testing.T, query string) []string {
 	t.Helper()
-	hits, err := c.search(t.Context(), semanticsPath, `{"size":200,"query":`+query+`}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sortedIDs(hits)
+	return c.find(t, semanticsIndex, `{"size":200,"query":`+query+`}`).sorted()
 }
 
 // withWords returns the ids of the documents whose body has at least n of the
@@ -159,9 +149,8 @@ func TestMinimumsCountOriginalWords(t *testing.T) {
 		"multi_match most_fields": `{"multi_match":{"fields":["body","subtitle"],"type":"most_fields","query":"` + words + `",%s}}`,
 		"query_string":            `{"query_string":{"fields":["body"],"query":"` + words + `",%s}}`,
 	}
-	matrix := semanticsMatrix(t)
 	eachEngine(t, func(t *testing.T, e *engine) {
-		contenders := serveSemantics(t, e, matrix, 1, nil)
+		contenders := serveSemantics(t, e)
 		for name, query := range queries {
 			for _, tt := range tests {
 				option := tt.option
@@ -170,7 +159,7 @@ func TestMinimumsCountOriginalWords(t *testing.T) {
 				}
 				q := fmt.Sprintf(query, option)
 				t.Run(name+" "+tt.option, func(t *testing.T) {
-					if got, want := e.found(t, q), inBody(words, tt.least, false); !slices.Equal(got, want) {
+					if got, want := e.meant(t, q), inBody(words, tt.least, false); !slices.Equal(got, want) {
 						t.Fatalf("directly %q, want %q", got, want)
 					}
 					for _, c := range contenders {
@@ -182,13 +171,113 @@ func TestMinimumsCountOriginalWords(t *testing.T) {
 						if name == "query_string" {
 							want = slices.DeleteFunc(want, func(id string) bool { return id == "subtitle:auto" })
 						}
-						if got := c.found(t, q); !slices.Equal(got, want) {
+						if got := c.meant(t, q); !slices.Equal(got, want) {
 							t.Errorf("%s: %q, want %q", c.name, got, want)
 						}
 					}
 				})
 			}
 		}
-		checkNoFallback(t, contenders)
+		checkNoFallback(t, akins(contenders)...)
 	})
+}
+
+// A meaning is a query with the documents that it finds through akin, beyond
+// those that it finds directly.
+type meaning struct {
+	name, query string
+	// more are the ids that come in: none where only their order may change, nil
+	// where the search is not expanded.
+	more []string
+	// modules says that the engine needs its modules for analysis.
+	modules bool
+	// combined says that the engine has to know combined_fields.
+	combined bool
+}
+
+// fieldMeanings are queries on several fields.
+var fieldMeanings = []meaning{
+	{
+		name: "best_fields and", query: `{"multi_match":{"fields":["title","body"],"query":"car red","operator":"and"}}`,
+		more: []string{"auto-red-big", "auto-crimson-huge", "auto-crimson-huge-ship", "auto-crimson"},
+	},
+	{
+		name: "cross_fields and", query: `{"multi_match":{"fields":["title","body"],"type":"cross_fields","query":"car red","operator":"and"}}`,
+		more: []string{"auto-red-big", "auto-crimson-huge", "auto-crimson-huge-ship", "auto-crimson", "title:auto body:crimson"},
+	},
+	{
+		name: "combined_fields and", query: `{"combined_fields":{"fields":["title^2","body"],"query":"car red","operator":"and"}}`,
+		more: []string{"auto-red-big", "auto-crimson-huge", "auto-crimson-huge-ship", "auto-crimson", "title:auto body:crimson"}, combined: true,
+	},
+	{
+		name: "cross_fields minimum", query: `{"multi_match":{"fields":["title","body"],"type":"cross_fields","query":"car red boat","minimum_should_match":2}}`,
+		more: []string{"auto-red-big", "auto-crimson-huge", "auto-crimson-huge-ship", "auto-crimson", "title:auto body:crimson"},
+	},
+	{
+		name: "wildcard", query: `{"multi_match":{"fields":["*title"],"query":"car"}}`,
+		more: []string{"title:auto", "title:auto body:crimson", "subtitle:auto"},
+	},
+	{
+		name: "wildcard and name", query: `{"multi_match":{"fields":["sub*^3","title"],"type":"most_fields","query":"car"}}`,
+		more: []string{"title:auto", "title:auto body:crimson", "subtitle:auto"},
+	},
+	{
+		name: "tie_breaker", query: `{"multi_match":{"fields":["title^2","subtitle"],"query":"car","tie_breaker":0.3}}`,
+		more: []string{"title:auto", "title:auto body:crimson", "subtitle:auto"},
+	},
+	{name: "bool_prefix", query: `{"multi_match":{"fields":["title"],"type":"bool_prefix","query":"car fil"}}`, more: []string{"title:auto", "title:auto body:crimson"}},
+	{name: "phrase", query: `{"multi_match":{"fields":["body"],"type":"phrase","query":"car red"}}`, more: []string{}},
+}
+
+// analyzerMeanings are queries whose text is analyzed in some special way.
+var analyzerMeanings = []meaning{
+	{name: "the field's own", query: `{"match":{"body.stem":"cars"}}`, more: []string{"auto", "auto-crimson", "auto-crimson-huge", "auto-crimson-huge-ship", "auto-red-big"}},
+	{name: "not stemmed", query: `{"match":{"body":"cars"}}`},
+	{name: "the clause's", query: `{"match":{"body":{"query":"cars","analyzer":"english"}}}`, more: []string{"auto", "auto-crimson", "auto-crimson-huge", "auto-crimson-huge-ship", "auto-red-big"}},
+	{name: "search_analyzer", query: `{"match":{"mixed":"dogs"}}`, more: []string{"hounds"}},
+	{name: "only stop words", query: `{"match":{"body.stem":{"query":"the of and","zero_terms_query":"none"}}}`},
+	{name: "a language without blanks", query: `{"match":{"cjk":"日本"}}`, more: []string{"東京"}},
+	{name: "synonyms", query: `{"match":{"body.syn":"quick"}}`, modules: true, more: []string{"rapid", "huge-ship-swift"}},
+	{name: "synonyms and", query: `{"match":{"body.syn":{"query":"quick boat","operator":"and"}}}`, modules: true, more: []string{"huge-ship-swift"}},
+	{name: "a synonym of several words", query: `{"match":{"body.words":"sports car"}}`, modules: true, more: []string{}}, // only as a phrase
+	{name: "synonym and", query: `{"match":{"body.words":{"query":"coupe","operator":"and"}}}`, modules: true, more: []string{}},
+	{name: "n-grams in the index", query: `{"match":{"body.grams":"car"}}`, modules: true, more: []string{"auto", "auto-crimson", "auto-crimson-huge", "auto-crimson-huge-ship", "auto-red-big"}},
+	{name: "n-grams in both", query: `{"match":{"body.gramsboth":"red"}}`, modules: true},
+}
+
+// known reports whether the engine knows what m needs.
+func (e *engine) known(m meaning) bool {
+	if m.combined {
+		return e.family == "elasticsearch" && e.name != "elasticsearch7"
+	}
+	return e.scripts || !m.modules
+}
+
+func TestFieldsAndAnalyzersKeepTheirMeaning(t *testing.T) {
+	eachEngine(t, func(t *testing.T, e *engine) {
+		// Fields of n-grams are not expanded unless a binding names them in full.
+		contenders := serveSemantics(t, e, "*", "body.grams", "body.gramsboth")
+		for _, m := range slices.Concat(fieldMeanings, analyzerMeanings) {
+			if e.known(m) {
+				t.Run(m.name, func(t *testing.T) { checkMeaning(t, e, contenders, m) })
+			}
+		}
+		checkNoFallback(t, akins(contenders)...)
+	})
+}
+
+// checkMeaning compares what a query finds through akin with what it finds
+// directly and what is to come in.
+func checkMeaning(t *testing.T, e *engine, contenders []contender, m meaning) {
+	t.Helper()
+	direct := e.meant(t, m.query)
+	want := slices.Sorted(slices.Values(append(slices.Clone(direct), m.more...)))
+	for _, c := range contenders {
+		var got []string
+		rewritten := c.rewrites(t, func() { got = c.meant(t, m.query) }) > 0
+		if !slices.Equal(got, want) || rewritten != (m.more != nil) {
+			t.Errorf("%s: %q, want %q and directly %q; rewritten: %t: %s", c.name, got, m.more, direct, rewritten,
+				c.written(t, semanticsIndex, `{"query":`+m.query+`}`))
+		}
+	}
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -32,15 +31,12 @@ type stackService struct {
 // readStack returns docker-compose.yml as text and its services.
 func readStack(t *testing.T) (string, map[string]stackService) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, "docker-compose.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, filepath.Join(repository, "docker-compose.yml"))
 	var file struct{ Services map[string]stackService }
-	if err := yaml.Unmarshal(text, &file); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
 		t.Fatal(err)
 	}
-	return string(text), file.Services
+	return text, file.Services
 }
 
 // A stack runs the services of docker-compose.yml as child processes, without
@@ -57,6 +53,7 @@ type stack struct {
 // TestComposeFileFindsDiapers starts what docker-compose.yml starts, in its
 // order, and asks what it says to ask.
 func TestComposeFileFindsDiapers(t *testing.T) {
+	long(t)
 	t.Parallel()
 	text, services := readStack(t)
 	curl := regexp.MustCompile(`(?m)^#\s+curl '([^']+)'$`).FindStringSubmatch(text)
@@ -68,7 +65,7 @@ func TestComposeFileFindsDiapers(t *testing.T) {
 		for _, name := range s.order(t) {
 			s.start(t, name)
 		}
-		s.akin.awaitMatrix(t, "demo")
+		s.akin.awaitMetric(t, 1, "akin_matrix_info", `="demo"`)
 		address, path, _ := strings.Cut(curl[1], "/")
 		waitFor(t, 20*time.Second, "curl "+curl[1], func() error { // the first search may be over its budget
 			return findsDiapers(t.Context(), cluster{url: "http://" + s.place.Replace(address)}, "/"+path)
@@ -179,7 +176,7 @@ func (s *stack) startAkin(t *testing.T) {
 	for name, value := range s.services["akin"].Environment {
 		env = append(env, name+"="+withDefault(value))
 	}
-	s.akin = launchAkinFrom(t, "", s.mounted(t, "akin", "/etc/akin/akin.yml"), env...)
+	s.akin = launch(t, s.mounted(t, "akin", "/etc/akin/akin.yml"), env...)
 }
 
 // withDefault returns what a value such as ${NAME:-default} is without NAME.
@@ -208,11 +205,7 @@ func (s *stack) mounted(t *testing.T, service, path string) string {
 		}
 		dir := newDir(t, service)
 		for _, file := range files {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(s.place.Replace(string(content))), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(s.place.Replace(readFile(t, file))), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -282,16 +275,13 @@ func (s *stack) startPrometheus(t *testing.T) {
 			}
 			return nil
 		})
-		var rules struct {
+		rules := ask[struct {
 			Data struct {
 				Groups []struct {
 					Rules []struct{ Name, LastError string }
 				}
 			}
-		}
-		if err := json.Unmarshal(prometheus.must(t, http.MethodGet, "/api/v1/rules", ""), &rules); err != nil {
-			t.Fatal(err)
-		}
+		}](t, prometheus, http.MethodGet, "/api/v1/rules", "")
 		if len(rules.Data.Groups) == 0 {
 			t.Error("Prometheus has no rules")
 		}

@@ -14,29 +14,79 @@ import (
 // followWithin is how soon a proxy serves a version that was made active.
 const followWithin = time.Second
 
-// An observation is one search of a client during the live switch.
+// An observation is one search of a client.
 type observation struct {
-	start time.Time
-	ids   string // sorted
-	err   error
+	start, end time.Time
+	ids        string // sorted
+	err        error
 }
 
-// The hits of a search for "car boat" with each matrix, sorted.
-var (
-	hitsWithA = sortedWords("car", "car-red", "car-automobile", "automobile", "boat", "boat-blue", "boat-ship", "ship")
-	hitsWithB = sortedWords("car", "car-red", "car-automobile", "lorry", "boat", "boat-blue", "boat-ship", "canoe")
-)
-
-func sortedWords(words ...string) string {
-	slices.Sort(words)
-	return strings.Join(words, " ")
+// A load is clients that search again and again.
+type load struct {
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	mu     sync.Mutex
+	seen   []observation
 }
 
-// A switchover is a moment after which one version has to be served.
-type switchover struct {
-	settled time.Time // followWithin after the command ended
-	until   time.Time // the next command began
-	ids     string
+// clientPause is what a client waits between two searches, so that a few clients
+// do not take the processors from the tests that run at the same time.
+const clientPause = 20 * time.Millisecond
+
+// startLoad lets clients search an index for words until the load is stopped.
+// Each search has to be answered within a time.
+func startLoad(t *testing.T, clients int, pause, patience time.Duration, target func() cluster, index string, words func(client, n int) string) *load {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &load{cancel: cancel}
+	for i := range clients {
+		l.wg.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				// Not canceled with the load: the last search is to end in good order.
+				one, done := context.WithTimeout(context.WithoutCancel(ctx), patience)
+				o := observation{start: time.Now()}
+				hits, err := target().search(one, "/"+index+"/_search", relatedSearch(words(i, n)))
+				o.end, o.ids, o.err = time.Now(), strings.Join(hits.sorted(), " "), err
+				done()
+				l.mu.Lock()
+				l.seen = append(l.seen, o)
+				l.mu.Unlock()
+				time.Sleep(pause) // The load is that of people.
+			}
+		})
+	}
+	t.Cleanup(func() { l.stop() })
+	return l
+}
+
+// keepSearching is startLoad of searches for "car boat" in the fixture.
+func keepSearching(t *testing.T, a *akin, clients int) *load {
+	t.Helper()
+	return startLoad(t, clients, clientPause, 10*time.Second, func() cluster { return a.cluster }, relatedIndex, func(int, int) string { return "car boat" })
+}
+
+// stop ends the load and returns what the clients saw.
+func (l *load) stop() []observation {
+	l.cancel()
+	l.wg.Wait()
+	return l.seen
+}
+
+// checkVersions checks that no search failed, and that every answer to "car boat"
+// comes from one of the two matrices.
+func checkVersions(t *testing.T, seen []observation) {
+	t.Helper()
+	problems := map[string]int{}
+	for _, o := range seen {
+		if o.err != nil {
+			problems["failed: "+o.err.Error()]++
+		} else if o.ids != hitsWithA && o.ids != hitsWithB {
+			problems["neither version by itself answers "+o.ids]++
+		}
+	}
+	for p, n := range problems {
+		t.Errorf("%d times: %s", n, p)
+	}
 }
 
 // TestMatrixIsReplacedWhileClientsSearch switches between two matrices by
@@ -47,103 +97,55 @@ func TestMatrixIsReplacedWhileClientsSearch(t *testing.T) {
 	makeRelated(t, e)
 	fileA, fileB := relatedFile(t, vectorsA), relatedFile(t, vectorsB)
 	versionA := pushMatrix(t, redis, name, fileA)
-	a := startAkin(t, section{
-		"cluster":   section{"urls": []string{e.url}},
-		"expansion": section{"budget": widePatience},
-		"matrices":  []section{{"name": name}},
-		"redis":     section{"url": redis.url},
-	})
-	a.awaitMatrix(t, name)
+	a := setup(t, e, section{"matrices": []section{{"name": name}}, "redis": redis.section()})
 	untouched := indexState(t, e)
 
-	stop := keepSearching(t, a, 8)
-	on := []string{"--redis", redis.url, "--name", name}
+	clients := keepSearching(t, a, 8)
+	matrix := func(command ...string) {
+		mustAkin(t, slices.Concat([]string{"matrix"}, command, []string{"--redis", redis.url, "--name", name})...)
+	}
 	var versionB string
 	steps := []struct {
 		ids string
 		run func()
 	}{
 		{hitsWithB, func() { versionB = pushMatrix(t, redis, name, fileB) }},
-		{hitsWithA, func() { mustAkin(t, append([]string{"matrix", "rollback"}, on...)...) }},
-		{hitsWithB, func() { mustAkin(t, append([]string{"matrix", "activate", versionB}, on...)...) }},
-		{hitsWithA, func() { mustAkin(t, append([]string{"matrix", "activate", versionA}, on...)...) }},
-		{hitsWithB, func() { mustAkin(t, append([]string{"matrix", "rollback"}, on...)...) }},
+		{hitsWithA, func() { matrix("rollback") }},
+		{hitsWithB, func() { matrix("activate", versionB) }},
+		{hitsWithA, func() { matrix("activate", versionA) }},
+		{hitsWithB, func() { matrix("rollback") }},
 		{hitsWithA, func() { pushMatrix(t, redis, name, fileA) }},
 		{hitsWithB, func() { pushMatrix(t, redis, name, fileB) }},
 	}
+	type switchover struct{ settled, until time.Time } // when the version has to be served
 	var switches []switchover
 	for _, s := range steps {
 		s.run()
 		settled := time.Now().Add(followWithin)
-		time.Sleep(followWithin + 200*time.Millisecond)
-		switches = append(switches, switchover{settled, time.Now(), s.ids})
+		time.Sleep(followWithin + 200*time.Millisecond) // Searches have to come after the time in which a version is taken up.
+		switches = append(switches, switchover{settled, time.Now()})
 	}
-	observations := stop()
-	checkObservations(t, observations, switches)
+	seen := clients.stop()
+	checkVersions(t, seen)
+	for i, s := range switches {
+		of := 0
+		for _, o := range seen {
+			if !o.start.Before(s.settled) && !o.start.After(s.until) {
+				if of++; o.ids != steps[i].ids {
+					t.Errorf("switch %d: the old version answers after %v", i, followWithin)
+				}
+			}
+		}
+		if of == 0 {
+			t.Errorf("no search after switch %d", i)
+		}
+	}
 	if after := indexState(t, e); after != untouched {
 		t.Errorf("the index was touched:\nbefore %s\nafter  %s", untouched, after)
 	}
-	if n := a.metric(t, requestsMetric, rewrittenOutcome); int(n) != len(observations) {
-		t.Errorf("%v of %d searches were rewritten", n, len(observations))
+	if n := a.metric(t, requestsMetric, rewrittenOutcome); int(n) != len(seen) {
+		t.Errorf("%v of %d searches were rewritten", n, len(seen))
 	}
-}
-
-// keepSearching lets clients search until the function it returns is called,
-// which hands over what they saw.
-func keepSearching(t *testing.T, a *akin, clients int) func() []observation {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	seen := make([][]observation, clients)
-	var wg sync.WaitGroup
-	for i := range clients {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				start := time.Now()
-				// Not canceled: the last search is to end in good order.
-				hits, err := a.search(context.WithoutCancel(ctx), relatedPath, relatedSearch("car boat"))
-				seen[i] = append(seen[i], observation{start, strings.Join(sortedIDs(hits), " "), err})
-				time.Sleep(clientPause)
-			}
-		})
-	}
-	t.Cleanup(func() { cancel(); wg.Wait() }) // where the test fails before it stops them
-	return func() []observation {
-		cancel()
-		wg.Wait()
-		return slices.Concat(seen...)
-	}
-}
-
-// checkObservations checks that no search failed, that every answer comes
-// from one version, and that the right one answered once it had to.
-func checkObservations(t *testing.T, observations []observation, switches []switchover) {
-	t.Helper()
-	problems := map[string]int{}
-	checked := make([]int, len(switches))
-	for _, o := range observations {
-		switch {
-		case o.err != nil:
-			problems["failed: "+o.err.Error()]++
-		case o.ids != hitsWithA && o.ids != hitsWithB:
-			problems["neither version by itself answers "+o.ids]++
-		}
-		for i, s := range switches {
-			if o.start.Before(s.settled) || o.start.After(s.until) {
-				continue
-			}
-			checked[i]++
-			if o.ids != s.ids {
-				problems[fmt.Sprintf("switch %d: the old version answers after %v", i, followWithin)]++
-			}
-		}
-	}
-	for p, n := range problems {
-		t.Errorf("%d times: %s", n, p)
-	}
-	if slices.Contains(checked, 0) {
-		t.Errorf("searches after each switch: %v, want some after every one", checked)
-	}
-	t.Logf("%d searches, after the switches had to be done: %v", len(observations), checked)
 }
 
 // indexState is what would change if anything wrote to the index.
@@ -157,4 +159,73 @@ func indexState(t *testing.T, e *engine) string {
 		state.Write(e.must(t, http.MethodGet, "/"+relatedIndex+path, ""))
 	}
 	return state.String()
+}
+
+// soakTime is how long the soak lasts: `make chaos` takes ten minutes.
+func soakTime() time.Duration {
+	if longChaos() {
+		return 10 * time.Minute
+	}
+	return 15 * time.Second
+}
+
+// soakSwitch is the time between two switches of the matrix's version.
+const soakSwitch = 2 * time.Second
+
+// TestSoak lets clients search while the version of the matrix is switched
+// again and again: nothing fails, no answer mixes versions, and memory and
+// goroutines stay flat.
+func TestSoak(t *testing.T) {
+	long(t)
+	t.Parallel()
+	const name = "akin-e2e-soak"
+	e, redis := oneEngine(t), commonRedis(t)
+	makeRelated(t, e)
+	versions := []string{
+		pushMatrix(t, redis, name, relatedFile(t, vectorsA)), pushMatrix(t, redis, name, relatedFile(t, vectorsB)),
+	}
+	a := setup(t, e, section{"matrices": []section{{"name": name}}, "redis": redis.section()})
+	clients := keepSearching(t, a, 4)
+	time.Sleep(soakSwitch) // Caches fill.
+	uses := []use{useOf(t, a)}
+	for i, end := 0, time.Now().Add(soakTime()); time.Now().Before(end); i++ {
+		mustAkin(t, "matrix", "activate", "--redis", redis.url, "--name", name, versions[i%2])
+		time.Sleep(soakSwitch) // Searches go on with the version.
+		uses = append(uses, useOf(t, a))
+	}
+	seen := clients.stop()
+	checkVersions(t, seen)
+	checkFlat(t, uses)
+	t.Logf("soak of %v: %d searches, %d switches; before %v, at the end %v", soakTime(), len(seen), len(uses)-1, uses[0], uses[len(uses)-1])
+}
+
+// A use is what a process takes.
+type use struct{ goroutines, memory float64 }
+
+func (u use) String() string {
+	return fmt.Sprintf("%.0f goroutines and %.0f MB", u.goroutines, u.memory/(1<<20))
+}
+
+func useOf(t *testing.T, a *akin) use {
+	t.Helper()
+	return use{a.metric(t, "go_goroutines"), a.metric(t, "process_resident_memory_bytes")}
+}
+
+// checkFlat compares the least use of the last third with that of the first:
+// what grows is there at every moment, what comes and goes is not.
+func checkFlat(t *testing.T, uses []use) {
+	t.Helper()
+	least := func(list []use) use {
+		low := list[0]
+		for _, u := range list[1:] {
+			low.goroutines, low.memory = min(low.goroutines, u.goroutines), min(low.memory, u.memory)
+		}
+		return low
+	}
+	third := max(1, (len(uses)-1)/3)
+	first, last := least(uses[:third+1]), least(uses[len(uses)-third:])
+	const someGoroutines, someMemory = 20, 64 << 20
+	if last.goroutines > first.goroutines+someGoroutines || last.memory > first.memory+someMemory {
+		t.Errorf("from %v to %v: %v", first, last, uses)
+	}
 }

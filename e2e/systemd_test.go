@@ -19,13 +19,9 @@ func TestSystemdTakesTheUnits(t *testing.T) {
 	dir := t.TempDir()
 	var units []string
 	for _, name := range []string{"systemd/akin.service", "nightly/akin-rebuild.service", "nightly/akin-rebuild.timer"} {
-		text, err := os.ReadFile(filepath.Join(repository, "deploy", name))
-		if err != nil {
-			t.Fatal(err)
-		}
 		unit := filepath.Join(dir, filepath.Base(name))
-		text = regexp.MustCompile(`/usr/bin/akin[a-z-]*`).ReplaceAll(text, []byte("/bin/true"))
-		if err := os.WriteFile(unit, text, 0o600); err != nil {
+		text := regexp.MustCompile(`/usr/bin/akin[a-z-]*`).ReplaceAllString(readFile(t, filepath.Join(repository, "deploy", name)), "/bin/true")
+		if err := os.WriteFile(unit, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		units = append(units, unit)

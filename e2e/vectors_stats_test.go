@@ -1,13 +1,11 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +43,7 @@ var vectorArms = []string{"bm25", "soft", "hard"}
 // measures what AKIN_E2E_COLLECTIONS names.
 func TestVectorStats(t *testing.T) {
 	if os.Getenv("AKIN_E2E_COLLECTIONS") == "" {
-		t.Skip("takes minutes for each collection: name some in AKIN_E2E_COLLECTIONS")
+		return // it takes minutes for each collection
 	}
 	stats := rankStats{}
 	eachEngine(t, func(t *testing.T, e *engine) {
@@ -61,7 +59,6 @@ func TestVectorStats(t *testing.T) {
 		}
 	})
 	checkRankStats(t, vectorStatsFile, stats)
-	t.Log("\n" + formatRankStats(t.Name(), stats))
 }
 
 // measureVectors adds the measures of one store and collection.
@@ -71,15 +68,10 @@ func measureVectors(t *testing.T, e *engine, store vectors.Store, c *collection,
 	index := "akin-e2e-stats-" + kind + "-" + c.name
 	e.makeHardIndex(t, index, hardSetting{scripted: e.scripts, shards: 1}, "english", c.docs)
 	files := e.makeHardFiles(t, index, c)
-	e.storeNorms(t, index, files)
+	e.storeNorms(t, index, "body", files.weights)
 	_, whole := e.judged(t, c)
-	before := e.mergedSize(t, index)
-	model := filepath.Join(newDir(t, "vectors"), "model.akin")
-	of := []string{"--cluster", e.url, "--index", index, "--field", "body"}
-	mustAkin(t, append([]string{
-		"vectors", "model", "--matrix", whole, "--weights", files.weights, "--store", string(store),
-		"--out", model,
-	}, of...)...)
+	before, model, of := e.mergedSize(t, index), newPath(t, "model.akin"), e.of(index, "body")
+	mustAkin(t, append([]string{"vectors", "model", "--matrix", whole, "--weights", files.weights, "--store", string(store), "--out", model}, of...)...)
 	start := time.Now()
 	mustAkin(t, append([]string{"vectors", "backfill", "--model", model}, of...)...)
 	took := time.Since(start)
@@ -100,27 +92,21 @@ func measureVectors(t *testing.T, e *engine, store vectors.Store, c *collection,
 		arms = append(arms, kind+name)
 	}
 	slices.Sort(arms)
-	a := startAkin(t, section{
-		"cluster":   section{"urls": []string{e.url}},
-		"expansion": section{"budget": "10s", "max_query_terms": 256},
+	a := setup(t, e, section{
+		"expansion": section{"max_query_terms": 256},
 		"profiles":  profiles,
-		"matrices":  []section{{"name": "whole", "file": whole}, {"name": "short", "file": files.matrix}},
-		"weights":   []section{{"name": "weights", "file": files.weights}},
+		"matrices":  matrices("whole", whole, "short", files.matrix),
+		"weights":   matrices("weights", files.weights),
 		"vectors":   []string{model},
 	})
-	a.awaitMatrix(t, "whole")
-	a.awaitMatrix(t, "short")
-	directly := rankPage(t, e.cluster, index, "", c)
-	stats[rankKey{e.name, c.name, direct}] = rankStat{measures: meanMeasures(directly)}
+	directly := rank(t, e.cluster, index, modeBody, c.queries)
+	stats.note(e, c.name, direct, directly, nil)
 	for _, arm := range arms {
 		if slices.Contains(vectorArms, arm) {
 			continue // is measured by TestModes
 		}
-		if x := a.explain(t, index+"?akin_profile="+arm, pageBody(c.queries[0].text, 0, modePage)); len(x.Clauses) != 1 || x.Clauses[0].Form != "vectors" {
-			t.Errorf("%s, %s: explained as %+v", c.name, arm, x.Clauses)
-		}
-		got := rankPage(t, a.cluster, index, "?akin_profile="+arm, c)
-		stats[rankKey{e.name, c.name, arm}] = rankStat{meanMeasures(got), significance(got, directly)}
+		a.checkExplained(t, index+"?akin_profile="+arm, modeBody(c.queries[0].text), "vectors", "query", "")
+		stats.note(e, c.name, arm, rank(t, a.cluster, index+"?akin_profile="+arm, modeBody, c.queries), directly)
 	}
 	t.Log(raceArms(t, e, a, index, c, arms))
 }
@@ -128,15 +114,13 @@ func measureVectors(t *testing.T, e *engine, store vectors.Store, c *collection,
 // mergedSize returns the bytes of an index in one segment.
 func (e *engine) mergedSize(t *testing.T, index string) float64 {
 	t.Helper()
-	for _, call := range []string{"_refresh", "_forcemerge?max_num_segments=1", "_flush?force=true", "_refresh"} {
-		e.must(t, http.MethodPost, "/"+index+"/"+call, "")
-	}
-	var segments []struct{ Size string } // for _stats may be ten seconds old
-	if err := json.Unmarshal(e.must(t, http.MethodGet, "/_cat/segments/"+index+"?format=json&bytes=b&h=size", ""), &segments); err != nil {
-		t.Fatal(err)
-	}
+	e.refresh(t, index)
+	e.merge(t, index)
+	e.must(t, http.MethodPost, "/"+index+"/_flush?force=true", "")
+	e.refresh(t, index)
 	var sum float64
-	for _, s := range segments {
+	// _stats may be ten seconds old.
+	for _, s := range ask[[]struct{ Size string }](t, e.cluster, http.MethodGet, "/_cat/segments/"+index+"?format=json&bytes=b&h=size", "") {
 		size, err := strconv.ParseFloat(s.Size, 64)
 		if err != nil {
 			t.Fatal(err)
@@ -161,9 +145,7 @@ func raceArms(t *testing.T, e *engine, a *akin, index string, c *collection, arm
 				at, parameters = e.cluster, ""
 			}
 			start := time.Now()
-			if _, err := at.search(t.Context(), "/"+index+"/_search"+parameters, pageBody(q.text, 0, 10)); err != nil {
-				t.Fatalf("%s: %v", arm, err)
-			}
+			at.find(t, index+parameters, matchBody(q.text, 10))
 			if n >= min(warm, len(c.queries)/3) {
 				took[arm] = append(took[arm], time.Since(start))
 			}

@@ -215,12 +215,12 @@ func TestCallerWhoseTimeIsUpLeavesAndTheMemoryFills(t *testing.T) {
 		start := time.Now()
 		_, err := c.Analyze(hurry(), at("library"), "title", "", "The Running Cars")
 		check.That(t, errors.Is(err, context.DeadlineExceeded) && time.Since(start) == 50*time.Millisecond, "error %v after %v", err, time.Since(start))
-		time.Sleep(time.Second)
+		check.Elapse(time.Second)
 		check.Error(t, nil, check.ErrOf(c.Analyze(hurry(), at("library"), "title", "", "The Running Cars")), "from a memory that has had time to fill")
 		if _, dfs, err := statistics(hurry(), c); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("df %v, error %v", dfs, err)
 		}
-		time.Sleep(time.Second)
+		check.Elapse(time.Second)
 		if _, _, err := statistics(hurry(), c); err != nil {
 			t.Errorf("error %v from a memory that has had time to fill", err)
 		}
@@ -239,10 +239,10 @@ func TestAnswersHoldForTheTimeToLive(t *testing.T) {
 		}
 		askAll()
 		cold := f.Asked("")
-		time.Sleep(59 * time.Second)
+		check.Elapse(59 * time.Second)
 		askAll()
 		check.Equal(t, cold, f.Asked(""), f.Asked("")-cold, "calls before the time was over")
-		time.Sleep(2 * time.Second)
+		check.Elapse(2 * time.Second)
 		askAll()
 		check.Equal(t, 2*cold, f.Asked(""), f.Asked("")-cold, cold, "calls after the time was over")
 	})
@@ -273,7 +273,7 @@ func TestFailureIsAnsweredFromMemoryForASecond(t *testing.T) {
 						check.That(t, of.ask(i) != nil, "%s: no error", of.call)
 					}
 					check.Equal(t, 1, f.Asked(of.call), of.call)
-					time.Sleep(1100 * time.Millisecond)
+					check.Elapse(1100 * time.Millisecond)
 					f.Replay(t, of.call, r, of.recorded)
 					err := of.ask(0)
 					check.That(t, err == nil, "%s: error %v from a cluster that is well again", of.call, err)
@@ -293,7 +293,7 @@ func TestFieldThatIsNotTextIsRememberedForTheTimeToLive(t *testing.T) {
 		for range 5 {
 			_, err := c.Analyze(t.Context(), at("library"), "title.raw", "", "a")
 			check.Must(t, errors.Is(err, mapping.ErrNotText), "error %v", err)
-			time.Sleep(10 * time.Second)
+			check.Elapse(10 * time.Second)
 		}
 		check.Equal(t, 1, f.Asked("GET /library"))
 		s := c.Stats().Analysis
@@ -338,7 +338,7 @@ func TestLoadsAreBounded(t *testing.T) {
 		}
 		callers.Wait()
 		check.That(t, busy.Load() == 100-maxLoads/2 && most.Load() <= maxLoads/2 && c.Stats().Busy == uint64(busy.Load()), "%d callers refused, %d calls at once", busy.Load(), most.Load())
-		time.Sleep(10 * time.Second) // being busy passes
+		check.Elapse(10 * time.Second) // being busy passes
 		f.Replay(t, "POST /library/_analyze", clustertest.Engines(t, "testdata")[0], "analyze")
 		analyze(t, c, "library", "title", "The Running Cars")
 	})
@@ -399,7 +399,7 @@ func TestCloseEndsAndWaitsForLoads(t *testing.T) {
 		slow := func(w http.ResponseWriter, r *http.Request) {
 			under.Add(1)
 			clustertest.Hang(w, r)
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // The call takes that long to end.
 			under.Add(-1)
 		}
 		c := cached(t, clustertest.New().On("GET /library", slow).On("POST /library/_analyze", slow))
@@ -475,7 +475,7 @@ func TestScaleThatWasGuessedIsAskedForAgain(t *testing.T) {
 			wantScale(2.2) // which goes with the version
 		}
 		check.Equal(t, 1, f.Asked("_explanation"))
-		time.Sleep(guessTime + time.Second)
+		check.Elapse(guessTime + time.Second)
 		explanation = "explain low"
 		wantScale(1.9)
 		check.Equal(t, 1, f.Asked("_termvectors"))
@@ -520,12 +520,12 @@ func TestProbesThatFailLeaveWhatIsKnown(t *testing.T) {
 					st, _, err := statistics(t.Context(), c)
 					check.That(t, err != nil, "without knowing: %+v", st)
 				}
-				time.Sleep(failureTime)
+				check.Elapse(failureTime)
 				sick.Store(false)
 				known, _, err := statistics(t.Context(), c)
 				check.Must(t, err == nil && known.Scripts && known.Scale == 1.9, "%+v, %v, want scripts and a scale", known, err)
 				sick.Store(true)
-				time.Sleep(time.Hour) // what was remembered is over
+				check.Elapse(time.Hour) // what was remembered is over
 				if st, _, err := statistics(t.Context(), c); err != nil || st != known {
 					t.Errorf("%+v, %v, want what was known, %+v", st, err, known)
 				}

@@ -56,7 +56,7 @@ func TestOneLimitIsAskedForOnceAtATime(t *testing.T) {
 		for range 10 {
 			c.AskLimit(MaxClauses, "a", func(int64) { t.Error("reported a refusal") })
 		}
-		time.Sleep(time.Second)
+		check.Elapse(time.Second)
 		check.Equal(t, 1, f.Asked("_cluster/settings"))
 	})
 }
@@ -67,7 +67,7 @@ func TestAnIndexIsForgottenOnceASecond(t *testing.T) {
 		c := &Cached{}
 		c.generations.seed, c.generations.start = maphash.MakeSeed(), time.Now()
 		check.That(t, c.Forget("a") && !c.Forget("a"), "not forgotten, or twice")
-		time.Sleep(forgetPause)
+		check.Elapse(forgetPause)
 		check.That(t, c.Forget("a"), "not forgotten a second later")
 	})
 }

@@ -300,9 +300,9 @@ func TestLinearIsRememberedAndForgotten(t *testing.T) {
 					check.Equal(t, want, f.Asked("GET /i?"))
 				}
 				ask(1)
-				time.Sleep(test.again - time.Second)
+				check.Elapse(test.again - time.Second)
 				ask(1)
-				time.Sleep(2 * time.Second)
+				check.Elapse(2 * time.Second)
 				ask(2)
 				c.Forget("i")
 				ask(3)

@@ -106,7 +106,7 @@ func TestLimitsAreLearnedCorrectedAndForgotten(t *testing.T) {
 			t.Errorf("the limits are %d, %d and %d", a, b, c)
 		}
 		check.Equal(t, 2, len(e.limits.All()), "limits are listed")
-		time.Sleep(limitTime + time.Second)
+		check.Elapse(limitTime + time.Second)
 		check.That(t, e.limits.of(LimitClauses, "docs") == 0 && len(e.limits.All()) == 0, "not forgotten")
 		check.Equal(t, []int64{500, 400, 1024, 90, 50, 0, 0}, told, "reported")
 	})

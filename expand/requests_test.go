@@ -183,7 +183,7 @@ func (r *replay) serve(t *testing.T, cfg *configs.Config) {
 			t.Log(log.b.String())
 		}
 	})
-	for end := time.Now().Add(time.Minute); !r.ready(t); time.Sleep(10 * time.Millisecond) { // it loads files, and asks over sockets
+	for end := time.Now().Add(time.Minute); !r.ready(t); time.Sleep(10 * time.Millisecond) { // It loads files and asks over sockets, which no event tells.
 		check.Must(t, !time.Now().After(end), "akin does not become ready")
 	}
 	r.counters = requests.Counters(r.metrics(t))

@@ -396,7 +396,7 @@ func TestVerdictsHoldForAWhile(t *testing.T) {
 				x.asked.Store(key, true)
 				_, _ = cache.Get(t.Context(), a.verdicts, key, 0, func(context.Context) (any, error) { return nil, tt.err })
 				wait := func(lives float64) (known bool) {
-					time.Sleep(time.Duration(lives * float64(tt.want)))
+					check.Elapse(time.Duration(lives * float64(tt.want)))
 					_, known, err := cache.Peek[any](a.verdicts, key)
 					check.That(t, !known || errors.Is(err, tt.err), "the verdict is %v, want %v", err, tt.err)
 					return known

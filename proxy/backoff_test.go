@@ -17,15 +17,15 @@ func TestBackoffsTakeLongerWhereTheyBeginAgain(t *testing.T) {
 		for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
 			m.note(7)
 			m.note(7) // at the same time
-			time.Sleep(want - time.Second)
+			check.Elapse(want - time.Second)
 			check.That(t, m.has(7) && !m.has(8), "it does not hold for %v, or for others", want)
-			time.Sleep(time.Second)
+			check.Elapse(time.Second)
 			check.That(t, !m.has(7), "it holds for longer than %v", want)
 		}
-		time.Sleep(maxBackoffTime + backoffTime)
+		check.Elapse(maxBackoffTime + backoffTime)
 		check.That(t, !m.has(7) && m.count.Load() == 0 && len(m.made) == 0, "it is still there")
 		m.note(7)
-		if time.Sleep(backoffTime); m.has(7) {
+		if check.Elapse(backoffTime); m.has(7) {
 			t.Error("it does not begin again with a minute")
 		}
 	})
@@ -42,7 +42,7 @@ func TestBackoffsAreBounded(t *testing.T) {
 			for k := n - min(n, maxBackoffs-1); k <= n; k += maxBackoffs / 4 {
 				check.Must(t, m.has(k) && len(m.made) <= maxBackoffs, "%d of %d are held, or %d is not", len(m.made), n+1, k)
 			}
-			time.Sleep(time.Millisecond)
+			check.Elapse(time.Millisecond)
 		}
 	})
 }

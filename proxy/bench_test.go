@@ -155,7 +155,7 @@ http {
 			conn.Close()
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // No event tells that another process listens.
 	}
 	b.Fatal("nginx does not listen")
 }

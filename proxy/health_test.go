@@ -90,14 +90,12 @@ func TestServeTellsOfADegradationAndOfItsEnd(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); NewFront(s, nil).watch(ctx) }()
-		time.Sleep(3 * watchEvery)
-		synctest.Wait()
+		check.Elapse(3 * watchEvery)
 		begins := book.lines(t)
 		mu.Lock()
 		all = nil
 		mu.Unlock()
-		time.Sleep(2 * watchEvery)
-		synctest.Wait()
+		check.Elapse(2 * watchEvery)
 		want := []map[string]any{
 			{"level": "WARN", "msg": "degraded", "reason": "matrix", "detail": "main: away"},
 			{"level": "INFO", "msg": "no longer degraded", "reason": "matrix"},

@@ -618,7 +618,7 @@ func heldBytes(memory *limits.Budget) (n int64) {
 // waitFor waits until what is so.
 func waitFor(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) { // What is polled has no event.
 		check.Must(t, !time.Now().After(end), "waited in vain for %s", what)
 	}
 }

@@ -148,7 +148,7 @@ func TestSearchWhoseBodyDoesNotComeIsCutOff(t *testing.T) {
 func TestTheTimeForABodyEndsWithIt(t *testing.T) {
 	const timeout = 100 * time.Millisecond
 	p := start(t, Options{Expander: rewriteTo("{}"), BodyTimeout: timeout}, func(int, rawRequest) string {
-		time.Sleep(3 * timeout) // the time of the body has to be over on a real connection
+		time.Sleep(3 * timeout) // The time of the body has to be over on a real connection.
 		return emptyAnswer
 	})
 	c := dial(t, p.addr)

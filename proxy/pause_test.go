@@ -203,11 +203,11 @@ func TestPausesTakeLongerWhereTheyAreInVain(t *testing.T) {
 		// holds reports a pause of exactly d, and returns the trial after it.
 		holds := func(d time.Duration) (ticket uint64) {
 			t.Helper()
-			time.Sleep(d - time.Millisecond)
+			check.Elapse(d - time.Millisecond)
 			if _, paused := p.enter(); !paused {
 				t.Errorf("it takes less than %v", d)
 			}
-			time.Sleep(time.Millisecond)
+			check.Elapse(time.Millisecond)
 			ticket, paused := p.enter()
 			_, others := p.enter()
 			check.Must(t, !paused && ticket != 0 && others, "after %v there is no trial, or there are two", d)
@@ -248,7 +248,7 @@ func TestPausesTakeLongerWhereTheyAreInVain(t *testing.T) {
 		refuse(0, originalNotSent) // soon after another pause one client is enough
 		ticket = holds(time.Minute)
 		p.accepted(t.Context(), log, ticket)
-		time.Sleep(time.Minute)
+		check.Elapse(time.Minute)
 		begin(originalAccepted)
 		ticket = holds(time.Second)
 		for range 5 { // an overload: the next one tries
@@ -257,7 +257,7 @@ func TestPausesTakeLongerWhereTheyAreInVain(t *testing.T) {
 				t.Fatal("no trial follows one that was refused in both forms")
 			}
 		}
-		time.Sleep(time.Second) // this one hangs
+		check.Elapse(time.Second) // this one hangs
 		if next, paused := p.enter(); paused || next == 0 || next == ticket {
 			t.Error("a trial that hangs keeps others away")
 		}

@@ -44,7 +44,7 @@ func noTraffic() *report.Metrics {
 func writePieces(w http.ResponseWriter, n int, pause time.Duration) {
 	for i := range n {
 		if i > 0 {
-			time.Sleep(pause)
+			time.Sleep(pause) // The server is slow.
 		}
 		_, _ = w.Write([]byte("piece"))
 		_ = http.NewResponseController(w).Flush()
@@ -65,7 +65,7 @@ func TestPiecesOfAnAnswerAreSentWithItsEndWhereThatIsNear(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				got := relayTo(t, func(w http.ResponseWriter, _ *http.Request) { writePieces(w, tt.pieces, tt.pause) })
-				time.Sleep(10 * flushDelay) // nothing may come behind the end
+				check.Elapse(10 * flushDelay) // nothing may come behind the end
 				check.Equal(t, tt.want, got, "flushes before the end")
 			})
 		})
@@ -88,7 +88,7 @@ func TestAnAnswerWithoutABodyDoesNotWaitForTheEndOfTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if flushes := relayTo(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) // The handler goes on after its answer.
 		}); flushes != 1 {
 			t.Errorf("it was sent %d times", flushes)
 		}
@@ -100,7 +100,7 @@ func TestErrorsOfAkinAreSentWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flushes := relayTo(t, func(w http.ResponseWriter, _ *http.Request) {
 			writeError(w, http.StatusBadGateway, "akin_upstream_exception", "no node")
-			time.Sleep(10 * flushDelay)
+			time.Sleep(10 * flushDelay) // The handler goes on after its answer.
 		})
 		check.Equal(t, 0, flushes, "flushes before the end")
 	})

@@ -253,7 +253,7 @@ func TestSearchesOfOneRequestShareTheTime(t *testing.T) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-			time.Sleep(900 * time.Millisecond)
+			time.Sleep(900 * time.Millisecond) // The cluster is slow.
 			return backwards(ctx, by, hits)
 		})})
 		var reranks []*expand.Rerank

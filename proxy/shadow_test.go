@@ -350,8 +350,10 @@ func TestShadowsThatAreNotSentAreCounted(t *testing.T) {
 			check.Equal(t, hitsPage("0"), bodyOf(p.post(t, "/a/_search", jsonType, original)), "the client")
 			p.awaitShadow(t, tt.outcome, 1)
 			var list struct{ Explanations []map[string]any }
-			getAdmin(t, p.server, explanationsPath, &list)
-			check.Must(t, len(list.Explanations) == 1, "recorded %v", list.Explanations)
+			waitFor(t, "the record of the search", func() bool { // which comes after the shadow is counted
+				getAdmin(t, p.server, explanationsPath, &list)
+				return len(list.Explanations) == 1
+			})
 			tt.record["sent"] = "original"
 			for name, want := range tt.record {
 				check.Equal(t, want, list.Explanations[0][name], name)

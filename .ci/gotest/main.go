@@ -1,6 +1,7 @@
 // Gotest runs go test with its arguments, prints what go test prints, then the
-// tests that were skipped, by reason, the slowest tests, and where tests keep what
-// they have downloaded. Its exit status is that of go test.
+// tests that were skipped, by reason, the slowest tests, where tests keep what
+// they have downloaded, and which packages to install for the skipped ones. Its
+// exit status is that of go test.
 package main
 
 import (
@@ -67,6 +68,7 @@ func main() {
 	r.printSkipped()
 	r.printSlowest()
 	printKept(os.Stdout)
+	r.printMissing()
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
@@ -127,7 +129,9 @@ func (r *report) note(e event) {
 		if e.Action == "fail" && output != nil {
 			output.WriteTo(r.out)
 		}
-		if e.Action == "skip" && output != nil {
+		// Seeds that a fuzz target does not take are no tests, and e2e runs the tests
+		// of packages that need a real engine.
+		if e.Action == "skip" && output != nil && !strings.HasPrefix(e.Test, "Fuzz") && !strings.Contains(output.String(), "AKIN_E2E_ENGINE_URL") {
 			reason := reasonOf(output.String())
 			r.skipped[reason] = append(r.skipped[reason], path.Base(e.Package)+" "+e.Test)
 		}
@@ -192,6 +196,47 @@ func (r *report) printSkipped() {
 			fmt.Fprintf(r.out, " and %d more", more)
 		}
 		fmt.Fprintln(r.out)
+	}
+}
+
+// programs are what tests need besides Go: the word for it in the reasons of
+// skipped tests, the program, and the package of Debian and Ubuntu that has it.
+var programs = []struct{ word, program, pkg string }{
+	{"redis-server", "redis-server", "redis-server"},
+	{"JDK", "javac", "openjdk-17-jdk-headless"},
+	{"Maven", "mvn", "maven"},
+	{"Chromium", "chromium", "chromium"},
+	{"systemd-analyze", "systemd-analyze", "systemd"},
+	{"python3", "python3", "python3-venv"},
+	{"node ", "npm", "nodejs npm"},
+	{"ruby", "ruby", "ruby"},
+	{"prometheus", "prometheus", "prometheus"},
+}
+
+// printMissing prints what to install for the tests that were skipped because a
+// program is missing.
+func (r *report) printMissing() {
+	var packages []string
+	without := map[string]bool{}
+	for _, p := range programs {
+		if _, err := exec.LookPath(p.program); err == nil {
+			continue
+		}
+		missed := false
+		for reason, tests := range r.skipped {
+			if strings.Contains(reason, p.word) {
+				missed = true
+				for _, test := range tests {
+					without[test] = true
+				}
+			}
+		}
+		if missed {
+			packages = append(packages, p.pkg)
+		}
+	}
+	if len(packages) > 0 {
+		fmt.Fprintf(r.out, "\nFor the %d tests that miss a program: apt-get install %s\n", len(without), strings.Join(packages, " "))
 	}
 }
 

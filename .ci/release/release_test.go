@@ -132,11 +132,11 @@ func pack(t *testing.T, format string) string {
 }
 
 // output runs a program that has to succeed; without it the test is skipped, or
-// fails where AKIN_REQUIRE_SERVERS=1 says that everything has to be there.
+// fails where AKIN_TEST=all says that everything has to be there.
 func output(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
-		if os.Getenv("AKIN_REQUIRE_SERVERS") == "1" {
+		if os.Getenv("AKIN_TEST") == "all" {
 			t.Fatal(err)
 		}
 		t.Skip(err)

@@ -1,39 +1,30 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // TestArchitectureNamesFilesThatExist looks up every path in backquotes of
 // ARCHITECTURE.md and CONTRIBUTING.md, so that a newcomer who follows them
 // arrives.
 func TestArchitectureNamesFilesThatExist(t *testing.T) {
-	root := filepath.Join("..", "..")
 	for page, least := range map[string]int{"ARCHITECTURE.md": 25, "CONTRIBUTING.md": 80} {
-		t.Run(page, func(t *testing.T) { namesFilesThatExist(t, root, page, least) })
-	}
-}
-
-func namesFilesThatExist(t *testing.T, root, page string, least int) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	paths := regexp.MustCompile("`([a-z0-9_.-]+(?:/[A-Za-z0-9_.*-]+)+/?|[a-z]+/)`").FindAllStringSubmatch(string(text), -1)
-	if len(paths) < least {
-		t.Errorf("it names %d paths; has the pattern of this test become wrong?", len(paths))
-	}
-	for _, path := range paths {
-		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(strings.TrimSuffix(path[1], "/"))))
-		if err != nil || len(found) == 0 {
-			t.Errorf("it names %s, which is not there", path[1])
+		paths := regexp.MustCompile("`([a-z0-9_.-]+(?:/[A-Za-z0-9_.*-]+)+/?|[a-z]+/)`").FindAllStringSubmatch(read(t, filepath.Join(root, page)), -1)
+		if len(paths) < least {
+			t.Errorf("%s names %d paths; has the pattern of this test become wrong?", page, len(paths))
+		}
+		for _, path := range paths {
+			found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(strings.TrimSuffix(path[1], "/"))))
+			if err != nil || len(found) == 0 {
+				t.Errorf("%s names %s, which is not there", page, path[1])
+			}
 		}
 	}
 }
@@ -43,9 +34,7 @@ func namesFilesThatExist(t *testing.T, root, page string, least int) {
 func TestNothingInThePathOfASearchReachesTheTools(t *testing.T) {
 	const module = "github.com/akin-search/akin/"
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+"internal/serve").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	reached := strings.Fields(string(out))
 	if !slices.Contains(reached, module+"expand") {
 		t.Fatalf("%d packages, without expand", len(reached))

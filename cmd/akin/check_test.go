@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -36,22 +34,15 @@ func verdictOf(r *checkReport, about string) string {
 // a part.
 func refusing(t *testing.T, part string, status int, reason string) string {
 	t.Helper()
-	target, err := url.Parse(demoEngine(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := httputil.NewSingleHostReverseProxy(target)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.Contains(r.URL.Path, part) {
-			next.ServeHTTP(w, r)
-			return
+	return relayTo(t, demoEngine(t), func(w http.ResponseWriter, r *http.Request) bool {
+		refused := strings.Contains(r.URL.Path, part)
+		if refused {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			fmt.Fprintf(w, `{"error":{"type":"security_exception","reason":%q,"root_cause":[{"type":"security_exception","reason":%q}]},"status":%d}`, reason, reason, status)
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		fmt.Fprintf(w, `{"error":{"type":"security_exception","reason":%q,"root_cause":[{"type":"security_exception","reason":%q}]},"status":%d}`, reason, reason, status)
-	}))
-	t.Cleanup(s.Close)
-	return s.URL
+		return refused
+	})
 }
 
 func checkConfig(cluster, matrix string) string {
@@ -75,15 +66,15 @@ func TestCheckFindsNoErrorWhereAllIsWell(t *testing.T) {
 	if i < 0 || r.Fields[i].Matrix == "" {
 		t.Fatalf("fields %+v", r.Fields)
 	}
-	table := mustAkin(t, "check", "--config", write(t, "akin.yml", checkConfig(demoEngine(t), demoMatrix(t))))
-	t.Log("\n" + table)
 }
 
 func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	away := gone.URL
-	matrix := demoMatrix(t)
+	away, matrix := gone.URL, demoMatrix(t)
+	redis := func(cluster string) string {
+		return fmt.Sprintf("cluster: {urls: [%q]}\nmatrices: [{name: main}]\nredis: {url: \"redis://%s\"}\n", cluster, strings.TrimPrefix(away, "http://"))
+	}
 	for _, c := range []struct{ name, config, about, want string }{
 		{"two mistakes", "cluster: {urls: [ftp://x]}\nexpansion: {scoring: fancy}\n", "configuration", ":1: cluster.urls"},
 		{"cluster away", checkConfig(away, matrix), "node ", "start the server"},
@@ -97,14 +88,8 @@ func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		},
 		{"no matrix file", checkConfig(demoEngine(t), matrix+".gone"), "matrix demo", "build it: akin matrix build"},
 		{"no matrix at all", checkConfig(demoEngine(t), write(t, "bad.akin", "hello")), "matrix demo", "from "},
-		{
-			"Redis away", "cluster: {urls: [\"" + demoEngine(t) + "\"]}\nmatrices: [{name: main}]\nredis: {url: \"redis://" + strings.TrimPrefix(away, "http://") + "\"}\n",
-			"matrix main", "akin matrix push",
-		},
-		{
-			"cluster and Redis away", "cluster: {urls: [\"" + away + "\"]}\nmatrices: [{name: main}]\nredis: {url: \"redis://" + strings.TrimPrefix(away, "http://") + "\"}\n",
-			"matrix main", "unavailable",
-		},
+		{"Redis away", redis(demoEngine(t)), "matrix main", "akin matrix push"},
+		{"cluster and Redis away", redis(away), "matrix main", "unavailable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, status := checked(t, c.config)
@@ -112,6 +97,10 @@ func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 				t.Errorf("status %d, want 1 and %q in\n%s\n%+v", status, c.want, got, r)
 			}
 		})
+	}
+	r, status := checked(t, checkConfig(demoEngine(t), matrix), "--index", "nope")
+	if got := verdictOf(&r, "indices"); status != exitFailure || !strings.HasPrefix(got, "error") {
+		t.Errorf("an index that is not there: status %d, %q", status, got)
 	}
 }
 
@@ -131,18 +120,5 @@ func TestCheckDoesNotCallRightsWellThatItCouldNotTry(t *testing.T) {
 	r, _ := checked(t, checkConfig(refusing(t, "_termvectors", 503, "busy"), demoMatrix(t)))
 	if got := verdictOf(&r, "right to count terms"); !strings.HasPrefix(got, verdictWarning+": not known: ") {
 		t.Errorf("%q", got)
-	}
-}
-
-func TestCheckOfAnIndexThatIsNotThereFails(t *testing.T) {
-	r, status := checked(t, checkConfig(demoEngine(t), demoMatrix(t)), "--index", "nope")
-	if got := verdictOf(&r, "indices"); status != exitFailure || !strings.HasPrefix(got, "error") {
-		t.Errorf("status %d, %q", status, got)
-	}
-}
-
-func TestCheckWithoutAConfigurationIsWrongUsage(t *testing.T) {
-	if _, _, status := akin(t, "check"); status != exitUsage {
-		t.Errorf("status %d", status)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/freeport"
 	"github.com/akin-search/akin/internal/demo"
 )
@@ -27,17 +28,9 @@ func TestDemoFitsTheScreenAndSpeaksInWords(t *testing.T) {
 	if n := strings.Count(out, "  without akin   "); n != 5 {
 		t.Errorf("%d searches shown, want 5", n)
 	}
-	for _, want := range []string{
+	contains(t, "the demo", out,
 		"A + marks a text that answers", `"nappies" in catalogue`, "+ Diapers, monthly pack", "+ Night diapers for toddlers",
-		"diapers (nappies 0.", "light (flashlight 0.", "roast (eggplant 0.", "+ Stuffed aubergines for four", "way (accepted 0.", "why it does not help: ", "over 62 judged queries", betterWords,
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is not in it", want)
-		}
-	}
-	if t.Failed() {
-		t.Log(out)
-	}
+		"diapers (nappies 0.", "light (flashlight 0.", "roast (eggplant 0.", "+ Stuffed aubergines for four", "way (accepted 0.", "why it does not help: ", "over 62 judged queries", betterWords)
 }
 
 // TestDemoPrintsWhatItsCommandsFind does what the printed commands do, and
@@ -50,18 +43,13 @@ func TestDemoPrintsWhatItsCommandsFind(t *testing.T) {
 		t.Fatalf("hits of nappies %q, commands %q in\n%s", shown, invited, out)
 	}
 	for i, command := range invited {
-		var answer struct {
-			Hits struct {
-				Total struct{ Value int }
-			}
-		}
-		post(t, command[2], "", &answer)
-		found := answer.Hits.Total.Value
+		hits := total(t, command[2], "")
+		found := hits
 		if i == 1 { // related hits are shown besides the others
 			found -= 4
 		}
-		if strconv.Itoa(answer.Hits.Total.Value) != command[1] || strconv.Itoa(found) != shown[i+1] {
-			t.Errorf("%s finds %d, the command promises %s, the search shown %s", command[2], answer.Hits.Total.Value, command[1], shown[i+1])
+		if strconv.Itoa(hits) != command[1] || strconv.Itoa(found) != shown[i+1] {
+			t.Errorf("%s finds %d, the command promises %s, the search shown %s", command[2], hits, command[1], shown[i+1])
 		}
 	}
 	if shown[1] != "4" || shown[2] != "72" || shown[3] != "4" {
@@ -73,17 +61,12 @@ func TestDemoPrintsWhatItsCommandsFind(t *testing.T) {
 	}
 	var answer map[string]any
 	post(t, explained[1], "", &answer)
-	if text := fmt.Sprint(answer); !strings.Contains(text, "diaper") {
-		t.Errorf("%s: %s", explained[1], text)
-	}
+	contains(t, explained[1], fmt.Sprint(answer), "diaper")
 }
 
 // TestDemoSaysTrulyWhyItDoesNotHelp looks for what is said of the last search.
 func TestDemoSaysTrulyWhyItDoesNotHelp(t *testing.T) {
-	out, stderr, status := akin(t, "demo", "--once")
-	if status != 0 {
-		t.Fatalf("status %d\n%s", status, stderr)
-	}
+	out := mustAkin(t, "demo", "--once")
 	if !regexp.MustCompile(`(?s)"coupon not accepted" in help\n[^\n]*\n 1  \+ Coupons from partner firms +Status of my repair\n.*nDCG@10 0\.6\d\d +\d+ and \d+ related, nDCG@10 0\.4\d\d\n.*why it does not help: `).MatchString(out) {
 		t.Errorf("another search, other hits, or no reason given:\n%s", out)
 	}
@@ -100,18 +83,10 @@ func TestDemoSaysTrulyWhyItDoesNotHelp(t *testing.T) {
 // its ports.
 func TestDemoHasThePortsThatAreAskedFor(t *testing.T) {
 	port, err := freeport.Pick(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	first, _ := strconv.Atoi(port) // the next ones are free as a rule: they are not those of outgoing connections
-	out := startDemo(t, "--port", strconv.Itoa(first)).String()
-	for _, want := range []string{
+	contains(t, "the demo", startDemo(t, "--port", strconv.Itoa(first)).String(),
 		fmt.Sprintf("Playground: http://127.0.0.1:%d/playground", first+1),
 		fmt.Sprintf("curl -s 'http://127.0.0.1:%d/catalogue/_search?q=nappies&pretty'\n\nwith akin, 76 hits", first+2),
-		fmt.Sprintf("curl -s 'http://127.0.0.1:%d/catalogue/_search?q=nappies&akin_profile=same'", first),
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is not in\n%s", want, out)
-		}
-	}
+		fmt.Sprintf("curl -s 'http://127.0.0.1:%d/catalogue/_search?q=nappies&akin_profile=same'", first))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/demo"
 )
@@ -25,17 +24,11 @@ const papers = "simmatrix/softcosine/PAPERS.md"
 func userTexts(t *testing.T) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	texts := map[string]string{}
 	names = append(names, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, filepath.FromSlash(papers)))
 	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts[filepath.Base(name)] = string(data)
+		texts[filepath.Base(name)] = read(t, name)
 	}
 	return texts
 }
@@ -49,7 +42,7 @@ func blocks(text, language string) []string {
 	return found
 }
 
-func TestEveryYAMLBlockOfTheDocumentsLoads(t *testing.T) {
+func TestEveryBlockOfTheDocumentsLoads(t *testing.T) {
 	n := 0
 	for name, text := range userTexts(t) {
 		for _, block := range blocks(text, "yaml") {
@@ -58,19 +51,14 @@ func TestEveryYAMLBlockOfTheDocumentsLoads(t *testing.T) {
 				t.Errorf("%v\n%s", err, block)
 			}
 		}
-	}
-	if n == 0 {
-		t.Error("no block found")
-	}
-}
-
-func TestEveryJSONBlockOfTheDocumentsIsJSON(t *testing.T) {
-	for name, text := range userTexts(t) {
 		for _, block := range blocks(text, "json") {
 			if !json.Valid([]byte(block)) {
 				t.Errorf("%s: not JSON:\n%s", name, block)
 			}
 		}
+	}
+	if n == 0 {
+		t.Error("no block found")
 	}
 }
 
@@ -87,9 +75,7 @@ func anchors(page string) map[string]bool {
 
 func TestEveryLinkOfTheDocumentsLeadsSomewhere(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, name := range append(names, filepath.Join(root, "README.md"), filepath.Join(root, filepath.FromSlash(papers))) {
 		for _, m := range regexp.MustCompile(`\]\(([^)#]*)(?:#([^)]*))?\)`).FindAllStringSubmatch(read(t, name), -1) {
 			if strings.Contains(m[1], "://") || m[1] == "" && m[2] == "" {
@@ -142,16 +128,13 @@ func akinArgs(line string) ([]string, bool) {
 }
 
 func TestEveryCommandOfTheDocumentsExists(t *testing.T) {
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := read(t, filepath.Join(root, "Makefile"))
 	n := 0
 	for name, text := range userTexts(t) {
 		for _, line := range commands(text) {
 			n++
 			if target, ok := strings.CutPrefix(line, "make "); ok {
-				if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(target) + `:`).Match(makefile) {
+				if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(target) + `:`).MatchString(makefile) {
 					t.Errorf("%s: %s: no such target", name, line)
 				}
 				continue
@@ -183,55 +166,38 @@ func TestEveryCommandOfTheDocumentsExists(t *testing.T) {
 // TestREADMEPutsAkinInFrontOfACluster runs the commands of the section of that
 // name.
 func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
-	engine := httptest.NewServer(demo.NewEngine())
-	t.Cleanup(engine.Close)
-	client, err := esclient.New(esclient.Options{URL: engine.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	var docs []documents.Document
 	for _, index := range demo.Indices() { // all texts in one index, called docs
-		if _, err := (documents.API{Client: client}).CreateIndex(t.Context(), "docs", []byte(demoMapping)); err != nil {
-			t.Fatal(err)
-		}
-		var docs []documents.Document
 		for _, d := range demo.Docs(index) {
 			docs = append(docs, documents.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Body}})
 		}
-		if err := (documents.API{Client: client}).Index(t.Context(), "docs", docs); err != nil {
-			t.Fatal(err)
-		}
 	}
+	engine, _ := newIndex(t, "docs", demoMapping, docs)
 	readme := userTexts(t)["README.md"]
 	t.Chdir(t.TempDir())
 	ran := ""
 	for _, line := range commands(readme) {
-		args, ok := akinArgs(strings.ReplaceAll(line, "http://127.0.0.1:9200", engine.URL))
+		args, ok := akinArgs(strings.ReplaceAll(line, "http://127.0.0.1:9200", engine))
 		if !ok {
 			continue
 		}
-		if ran += args[0] + " "; args[0] == "serve" {
-			continue
-		}
-		if stdout, stderr, status := akin(t, args...); status != 0 {
-			t.Fatalf("%s: status %d\n%s%s", line, status, stdout, stderr)
+		if ran += args[0] + " "; args[0] != "serve" {
+			mustAkin(t, args...)
 		}
 	}
 	if ran != "init matrix serve " {
 		t.Errorf("%swere run", ran)
 	}
-	config := "listen: {address: '127.0.0.1:0'}\nadmin: {address: '127.0.0.1:0'}\n" +
-		strings.Replace(read(t, "akin.yml"), "\nexpansion:\n", "\nexpansion:\n  budget: 10s\n", 1) // on a machine that is busy
-	if err := os.WriteFile("akin.yml", []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	proxy, admin := serveConfig(t, "akin.yml")
+	here, err := os.Getwd()
+	check.OK(t, err)
+	here += string(filepath.Separator)
+	s := startServe(t, strings.NewReplacer("\nexpansion:\n", "\nexpansion:\n  budget: 10s\n", " file: ", " file: "+here).Replace(read(t, "akin.yml"))) // on a machine that is busy
 	const body = `{"query":{"match":{"body":"car rental"}}}`
 	var answer struct{ Rewritten bool }
-	if post(t, admin+"/_akin/expand/docs", body, &answer); !answer.Rewritten {
+	if post(t, s.admin+"/_akin/expand/docs", body, &answer); !answer.Rewritten {
 		t.Error("a search is not rewritten")
 	}
-	if with, without := total(t, proxy+"/docs/_search", body), total(t, proxy+"/docs/_search?akin=off", body); with <= without {
+	if with, without := total(t, s.proxy+"/docs/_search", body), total(t, s.proxy+"/docs/_search?akin=off", body); with <= without {
 		t.Errorf("%d hits with akin, %d without", with, without)
 	}
 }
@@ -241,32 +207,22 @@ func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
 func TestEvaluationPageRuns(t *testing.T) {
 	page := userTexts(t)["evaluation.md"]
 	set := newDemoSet(t)
-	proxy, admin := serveConfig(t, write(t, "akin.yml", `
-listen: {address: "127.0.0.1:0"}
-admin: {address: "127.0.0.1:0"}
-cluster: {urls: ["`+set.engine+`"]}
-expansion: {budget: 5s}
-matrices: [{name: demo, file: "`+set.matrix+`"}]
-`))
+	s := serveDemo(t, "expansion: {budget: 5s}\n")
 	t.Chdir(t.TempDir())
 	for name, content := range map[string]string{
 		"queries.jsonl": read(t, set.queries), "qrels.tsv": read(t, set.judgments), "docs.akin": read(t, set.matrix), "search.json": blocks(page, "json")[0],
 		"queries.txt": "comfortable couch\nquiet keyboard\n", "judged.csv": "query,document,grade\ncomfortable couch,catalogue-001,1\n",
 		"shown.jsonl": blocks(page, "json")[1],
 	} {
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(name, []byte(content), 0o600))
 	}
-	local := strings.NewReplacer("http://127.0.0.1:9200", set.engine, "http://127.0.0.1:9280", proxy, "http://127.0.0.1:9281", admin, "--index docs", "--index "+demoIndices)
+	local := strings.NewReplacer("http://127.0.0.1:9200", set.engine, "http://127.0.0.1:9280", s.proxy, "http://127.0.0.1:9281", s.admin, "--index docs", "--index "+demoIndices)
 	for _, line := range commands(page) {
 		if args, ok := akinArgs(local.Replace(line)); ok {
 			if args[0] == "tune" {
 				args = append(args, "--settings", "8") // the default takes a minute
 			}
-			if stdout, stderr, status := akin(t, args...); status != 0 {
-				t.Errorf("%s: status %d\n%s%s", line, status, stdout, stderr)
-			}
+			ends(t, 0, args)
 		}
 	}
 }

@@ -3,9 +3,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -15,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/store"
@@ -22,36 +21,17 @@ import (
 
 func TestFilesKeepTheirModeAndNewOnesFollowTheUmask(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o027))
-	dir := t.TempDir()
 	for name, mode := range map[string]fs.FileMode{"new": 0, "private": 0o600, "open": 0o666, "read only": 0o440} {
-		path := filepath.Join(dir, name)
-		want := fs.FileMode(0o640)
+		path, want := filepath.Join(t.TempDir(), "file"), fs.FileMode(0o640)
 		if mode != 0 {
 			want = mode
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(path, mode); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, os.WriteFile(path, nil, 0o600))
+			check.OK(t, os.Chmod(path, mode))
 		}
-		if err := cli.Write(t.Context(), path, func(w io.Writer) error { _, err := w.Write([]byte("x")); return err }); err != nil {
-			t.Fatal(err)
+		check.OK(t, cli.Write(t.Context(), path, func(w io.Writer) error { _, err := w.Write([]byte("x")); return err }))
+		if info, err := os.Stat(path); err != nil || info.Mode() != want || info.Size() != 1 {
+			t.Errorf("%s: %+v, want %v, %v", name, info, want, err)
 		}
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.Mode() != want || info.Size() != 1 {
-			t.Errorf("%s: %v of %d bytes, want %v", name, info.Mode(), info.Size(), want)
-		}
-	}
-}
-
-func works(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -59,10 +39,7 @@ func works(t *testing.T, err error) {
 // the place of a matrix file: the matrix read before is served on, the trouble
 // is told, and the end of the context ends it all at once.
 func TestANamedPipeIsNotFollowedAndBlocksNothing(t *testing.T) {
-	m, err := simmatrix.New(simmatrix.Meta{Source: "test"}, []simmatrix.TermRow{{Term: "car"}})
-	works(t, err)
-	var file bytes.Buffer
-	works(t, simmatrix.Encode(&file, m))
+	m := matrixOf(t, simmatrix.Meta{Source: "test"}, simmatrix.TermRow{Term: "car"})
 	for name, put := range map[string]func(path string) error{
 		"named pipe": func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"folder":     func(path string) error { return os.Mkdir(path, 0o700) },
@@ -70,20 +47,23 @@ func TestANamedPipeIsNotFollowedAndBlocksNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "m.akin")
-			works(t, os.WriteFile(path, file.Bytes(), 0o600))
+			check.OK(t, cli.WriteMatrix(t.Context(), path, m))
 			follow := cli.Follow(path)
 			if got, written, err := follow(t.Context()); err != nil || written.IsZero() || got.Checksum() != m.Checksum() {
 				t.Fatalf("the file: written %v, %v", written, err)
 			}
-			works(t, os.Remove(path))
-			works(t, put(path))
+			check.OK(t, os.Remove(path))
+			check.OK(t, put(path))
 			for range 2 {
-				if _, written, err := within(t, func() (*simmatrix.Matrix, time.Time, error) { return follow(t.Context()) }); !written.IsZero() || !errors.Is(err, cli.ErrNotRegular) {
-					t.Errorf("written %v, %v", written, err)
-				}
+				within(t, func() {
+					_, written, err := follow(t.Context())
+					if check.Error(t, cli.ErrNotRegular, err); !written.IsZero() {
+						t.Errorf("written %v", written)
+					}
+				})
 			}
-			works(t, os.Remove(path))
-			works(t, os.WriteFile(path, file.Bytes(), 0o600))
+			check.OK(t, os.Remove(path))
+			check.OK(t, cli.WriteMatrix(t.Context(), path, m))
 			if _, written, err := follow(t.Context()); err != nil || written.IsZero() {
 				t.Errorf("a file again: written %v, %v", written, err)
 			}
@@ -92,49 +72,48 @@ func TestANamedPipeIsNotFollowedAndBlocksNothing(t *testing.T) {
 }
 
 // within calls f and fails the test where it does not come back.
-func within[A, B any](t *testing.T, f func() (A, B, error)) (a A, b B, err error) {
+func within(t *testing.T, f func()) {
 	t.Helper()
 	done := make(chan struct{})
-	go func() { defer close(done); a, b, err = f() }()
+	go func() { defer close(done); f() }()
 	select {
 	case <-done:
-		return a, b, err
 	case <-time.After(20 * time.Second):
 		t.Fatal("it waits")
-		return a, b, err
 	}
 }
 
 func TestAStoreThatFollowsANamedPipeCloses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.akin")
-	works(t, syscall.Mkfifo(path, 0o600))
+	check.OK(t, syscall.Mkfifo(path, 0o600))
 	ctx, stop := context.WithCancel(t.Context())
-	s, _, err := within(t, func() (*store.Store, bool, error) {
+	within(t, func() {
 		s, err := store.Open(ctx, store.Options{
 			Bindings:   []store.Binding{{Name: "m", Indices: []string{"*"}, Fields: []string{"*"}}},
 			Files:      map[string]store.Loader{"m": cli.Follow(path)},
 			CacheBytes: 1 << 20,
 		})
-		return s, true, err
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if problem := s.State()[0].Problem; !strings.Contains(problem, "not a regular file") {
+			t.Errorf("problem %q", problem)
+		}
+		stop()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	})
-	works(t, err)
-	if problem := s.State()[0].Problem; !strings.Contains(problem, "not a regular file") {
-		t.Errorf("problem %q", problem)
-	}
-	stop()
-	_, _, err = within(t, func() (bool, bool, error) { return true, true, s.Close() })
-	works(t, err)
 }
 
 func TestReadingANamedPipeThatNobodyWritesEndsWithTheContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.akin")
-	works(t, syscall.Mkfifo(path, 0o600))
+	check.OK(t, syscall.Mkfifo(path, 0o600))
 	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
-	if _, _, err := within(t, func() (*simmatrix.Matrix, bool, error) {
-		m, err := cli.ReadMatrix(ctx, path)
-		return m, true, err
-	}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v", err)
-	}
+	within(t, func() {
+		_, err := cli.ReadMatrix(ctx, path)
+		check.Error(t, context.DeadlineExceeded, err)
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/cli"
 )
@@ -20,18 +21,12 @@ func texts(t *testing.T, index string, analyzers map[string]string) []mapping.Te
 		properties[field] = map[string]string{"type": "text", "analyzer": analyzer}
 	}
 	mappings, err := json.Marshal(map[string]any{"properties": properties})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var m mapping.Index
 	const settings = `{"index.analysis.analyzer.parts.tokenizer":"edge_ngram","index.analysis.analyzer.parts.type":"custom"}`
-	if err := json.Unmarshal([]byte(`{"mappings":`+string(mappings)+`,"settings":`+settings+`}`), &m); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(`{"mappings":`+string(mappings)+`,"settings":`+settings+`}`), &m))
 	found, err := mapping.Texts(index, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return found
 }
 
@@ -42,9 +37,7 @@ func TestFieldsThatAreAnalyzedAlikeShareAMatrix(t *testing.T) {
 		"livres": texts(t, "livres", map[string]string{"title": "french", "body": "english"}),
 	}
 	groups, left, err := grouped([]string{"books", "films", "livres"}, all, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var got []string
 	for _, g := range groups {
 		got = append(got, g.name+" "+strings.Join(g.indices, ",")+" "+strings.Join(g.fields, ","))
@@ -99,9 +92,7 @@ func TestOddNamesAreWrittenSoThatTheyAreReadAgain(t *testing.T) {
 	odd := []string{"true", "1e3", "null", "~", "naïve", "x.y"}
 	p.groups = []group{{name: "yes", analyzer: "an\nalyzer", indices: odd, fields: odd}}
 	var b strings.Builder
-	if err := p.write(&b); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.write(&b))
 	cfg, err := configs.Parse("written", []byte(b.String()))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, b.String())

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // inited writes a configuration for the demo's engine and returns the file and
@@ -32,9 +32,7 @@ func TestInitWritesAConfigurationThatServesOnceItsCommandsHaveRun(t *testing.T) 
 	t.Setenv(configs.EnvClusterPassword, "hunter2")
 	file, out := inited(t)
 	cfg, err := configs.Load(t.Context(), file)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, read(t, file))
-	}
+	check.OK(t, err)
 	text := read(t, file)
 	if strings.Contains(text, "hunter2") || strings.Contains(text, "somebody") {
 		t.Errorf("credentials in\n%s", text)
@@ -57,41 +55,24 @@ func TestInitWritesAConfigurationThatServesOnceItsCommandsHaveRun(t *testing.T) 
 	}
 }
 
-func TestInitReplacesNoFile(t *testing.T) {
-	file := write(t, "akin.yml", "mine")
-	_, stderr, status := akin(t, "init", "--url", demoEngine(t), "--out", file)
-	if status != exitUsage || !strings.Contains(stderr, "or remove it") || read(t, file) != "mine" {
-		t.Errorf("status %d, %s, %q", status, stderr, read(t, file))
-	}
-}
-
 func TestInitPrintsTheConfigurationThatItWouldWrite(t *testing.T) {
 	out := mustAkin(t, "init", "--url", demoEngine(t), "--index", "catalogue", "--out", "-")
 	cfg, err := configs.Parse("printed", []byte(out))
 	if err != nil || len(cfg.Matrices) != 1 || strings.Join(cfg.Matrices[0].Indices, ",") != "catalogue" {
 		t.Errorf("%v, %+v\n%s", err, cfg, out)
 	}
-	if _, err := os.Stat("akin.yml"); err == nil {
+	if isThere("akin.yml") {
 		t.Error("akin.yml is written")
 	}
 }
 
 func TestInitSaysWhatIsMissing(t *testing.T) {
-	for _, c := range []struct {
-		name, want string
-		args       []string
-		status     int
-	}{
-		{"no URL", "--url", []string{}, exitUsage},
-		{"no such folder", "no folder", []string{"--url", demoEngine(t), "--out", "/nonexistent/akin.yml"}, exitUsage},
-		{"no such index", "next: see which indices", []string{"--url", demoEngine(t), "--index", "nosuch", "--out", "-"}, exitFailure},
-		{"no credentials", "AKIN_CLUSTER_USERNAME", []string{"--url", refusing(t, "/", 401, "missing"), "--out", "-"}, exitFailure},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, stderr, status := akin(t, append([]string{"init"}, c.args...)...)
-			if status != c.status || !strings.Contains(stderr, c.want) {
-				t.Errorf("status %d, want %d and %q in %s", status, c.status, c.want, stderr)
-			}
-		})
+	init := func(url string, more ...string) []string { return append([]string{"init", "--url", url}, more...) }
+	mine := write(t, "akin.yml", "mine")
+	if ends(t, exitUsage, init(demoEngine(t), "--out", mine), "or remove it"); read(t, mine) != "mine" {
+		t.Error("a file is replaced")
 	}
+	ends(t, exitUsage, init(demoEngine(t), "--out", "/nonexistent/akin.yml"), "no folder")
+	ends(t, exitFailure, init(demoEngine(t), "--index", "nosuch", "--out", "-"), "next: see which indices")
+	ends(t, exitFailure, init(refusing(t, "/", 401, "missing"), "--out", "-"), "AKIN_CLUSTER_USERNAME")
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,33 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 )
-
-// built runs "matrix build" and returns the matrix and what it printed.
-func built(t *testing.T, args ...string) (*simmatrix.Matrix, string) {
-	t.Helper()
-	out := filepath.Join(t.TempDir(), "built.akin")
-	_, stderr, status := akin(t, append([]string{"matrix", "build", "--out", out}, args...)...)
-	if status != 0 {
-		t.Fatalf("%q: status %d\n%s", args, status, stderr)
-	}
-	m, err := cli.ReadMatrix(t.Context(), out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m, stderr
-}
-
-// rowOf returns the neighbors of a term, best first.
-func rowOf(m *simmatrix.Matrix, term string) []string {
-	var terms []string
-	for n := range m.Row(term).All() {
-		terms = append(terms, n.Term)
-	}
-	return terms
-}
 
 func TestEverySourceMakesAMatrix(t *testing.T) {
 	vectors := write(t, "v.txt", "car 1 0\nautomobile 0.9 0.1\nbus 0.5 0.5\nbanana 0 1\n")
@@ -77,29 +51,13 @@ func TestEverySourceMakesAMatrix(t *testing.T) {
 }
 
 func TestMatricesAreCombinedAndKeepTheirOrigins(t *testing.T) {
-	a := write(t, "a.tsv", "car\tautomobile\t0.8\ncar\tbus\t0.4\n")
-	b := write(t, "b.tsv", "car\tautomobile\t0.4\ncar\tcart\t0.6\n")
-	dir := t.TempDir()
-	meaning, spelling := filepath.Join(dir, "meaning.akin"), filepath.Join(dir, "spelling.akin")
-	for out, in := range map[string]string{meaning: a, spelling: b} {
-		if _, stderr, status := akin(t, "matrix", "build", "--from-tsv", in, "--out", out); status != 0 {
-			t.Fatal(stderr)
-		}
-	}
+	meaning, spelling := pairsFile(t, "meaning.akin", "car\tautomobile\t0.8\ncar\tbus\t0.4\n"), pairsFile(t, "spelling.akin", "car\tautomobile\t0.4\ncar\tcart\t0.6\n")
 	both := meaning + "," + spelling
-	for _, tt := range []struct {
-		rule  []string
-		first float32
-	}{
-		{[]string{"--combine", "average"}, 0.6},
-		{[]string{"--combine", "minimum"}, 0.4},
-		{[]string{"--combine", "maximum"}, 0.8},
-		{[]string{"--combine", "weighted:3,1"}, 0.7},
-	} {
-		m, _ := built(t, append([]string{"--from-matrices", both}, tt.rule...)...)
+	for rule, first := range map[string]float32{"average": 0.6, "minimum": 0.4, "maximum": 0.8, "weighted:3,1": 0.7} {
+		m, _ := built(t, "--from-matrices", both, "--combine", rule)
 		for n := range m.Row("car").All() {
-			if d := n.Similarity - tt.first; n.Term != "automobile" || d > 1e-4 || d < -1e-4 || n.Origins != 3 {
-				t.Errorf("%q: %+v", tt.rule, n)
+			if d := n.Similarity - first; n.Term != "automobile" || d > 1e-4 || d < -1e-4 || n.Origins != 3 {
+				t.Errorf("%s: %+v", rule, n)
 			}
 			break
 		}
@@ -123,23 +81,22 @@ func TestRegressionIsFittedAndPrinted(t *testing.T) {
 		bad.WriteString(x + "\t" + y + "\t0.5\n" + x + "\t" + z + "\t0.5\n")
 		synonyms.WriteString(x + ", " + y + "\n" + z + ", " + word(i+300) + "\n")
 	}
-	dir := t.TempDir()
-	a, b := filepath.Join(dir, "a.akin"), filepath.Join(dir, "b.akin")
-	for out, in := range map[string]string{a: good.String(), b: bad.String()} {
-		if _, stderr, status := akin(t, "matrix", "build", "--from-tsv", write(t, "in.tsv", in), "--out", out); status != 0 {
-			t.Fatal(stderr)
-		}
-	}
-	m, told := built(t, "--from-matrices", a+","+b, "--combine", "regression:"+write(t, "s.txt", synonyms.String()))
+	m, told := built(t, "--from-matrices", pairsFile(t, "a.akin", good.String())+","+pairsFile(t, "b.akin", bad.String()),
+		"--combine", "regression:"+write(t, "s.txt", synonyms.String()))
 	row := rowOf(m, word(0))
 	if len(row) == 0 || row[0] != word(100) {
 		t.Errorf("row %q", row)
 	}
-	for _, want := range []string{"log loss", "AUC"} {
-		if !strings.Contains(told, want) {
-			t.Errorf("no %s in\n%s", want, told)
-		}
-	}
+	contains(t, "regression", told, "log loss", "AUC")
+
+	// The matrix of a thesaurus has another header and other similarities than the
+	// relations, and is made of the same file.
+	thesaurus, relations := filepath.Join(t.TempDir(), "thesaurus.akin"), write(t, "s.txt", synonyms.String())
+	mustAkin(t, "matrix", "build", "--from-thesaurus", relations, "--similarity", "0.8", "--out", thesaurus)
+	ends(t, exitFailure, []string{
+		"matrix", "build", "--from-matrices", pairsFile(t, "docs.akin", good.String()) + "," + thesaurus, "--combine", "regression:" + relations,
+		"--out", filepath.Join(t.TempDir(), "out.akin"),
+	}, `input "thesaurus" has the`)
 }
 
 // word returns a word of letters for a number under 676.
@@ -155,11 +112,10 @@ func TestOverridesAreAppliedAtBuildAndSurviveSparsification(t *testing.T) {
 	if diff := cmp.Diff([]string{"car"}, rowOf(m, "van")); diff != "" {
 		t.Error(diff)
 	}
-	for _, want := range []string{"2 entries set", "1 banned", "1 pinned", "pin car -> lorry"} {
-		if !strings.Contains(told, want) {
-			t.Errorf("no %q in %q", want, told)
-		}
-	}
+	contains(t, "overrides", told, "2 entries set", "1 banned", "1 pinned", "pin car -> lorry")
+	ends(t, exitUsage, []string{
+		"matrix", "build", "--from-tsv", tsv, "--symmetric", "--overrides", write(t, "o.txt", "ban car -> jaguar\nset auto -> car 0.1\n"), "--out", "o",
+	}, "ban car -> jaguar", "set auto -> car")
 }
 
 func TestFiltersLeaveTermsOutOfEverySource(t *testing.T) {
@@ -191,46 +147,6 @@ func TestSynonymsBecomeIndexTermsOfAField(t *testing.T) {
 	}
 }
 
-func TestMistakesInTheFlagsOfABuildAreNamedAtOnce(t *testing.T) {
-	tsv := write(t, "p.tsv", "a\tb\t0.5\n")
-	for _, tt := range []struct {
-		name string
-		args []string
-		want []string
-	}{
-		{"no source", nil, []string{"--from-index", "--from-matrices", "give one of"}},
-		{"two sources", []string{"--from-tsv", tsv, "--from-vectors", tsv}, []string{"give one of"}},
-		{"no such files", []string{"--from-tsv", "/no/p.tsv", "--overrides", "/no/o.txt"}, []string{"--from-tsv: ", "/no/p.tsv", "--overrides: ", "/no/o.txt"}},
-		{"no such matrices", []string{"--from-matrices", "/no/a,,/no/b", "--combine", "regression:/no/s"}, []string{"/no/a", "/no/b", "/no/s"}},
-		{"a folder", []string{"--from-vectors", os.TempDir()}, []string{"is a folder"}},
-		{"nothing in flags", []string{"--from-tsv", "", "--overrides", "", "--exclude", "", "--field", ""}, []string{"--from-tsv is empty", "--overrides is", "--exclude is", "--field is"}},
-		{"no matrices", []string{"--from-matrices", ""}, []string{"--from-matrices is empty"}},
-		{"a matrix twice", []string{"--from-matrices", tsv + "," + tsv}, []string{"rename it"}},
-		{"flags of other sources", []string{"--from-tsv", tsv, "--similarity", "0.2", "--recall", "0.5"}, []string{"--similarity does not go with --from-tsv", "--recall does not"}},
-		{"half a target", []string{"--from-tsv", tsv, "--index", "i"}, []string{"--cluster, --index and --field together"}},
-		{"several settings", []string{"--from-tsv", tsv, "--top", "0", "--min-similarity", "2", "--exclude", "("}, []string{"--top: 0", "--min-similarity: 2", "--exclude: "}},
-		{"weights without their rule", []string{"--from-matrices", "a,b", "--combine", "average:1,2"}, []string{"average takes nothing"}},
-		{"too few weights", []string{"--from-matrices", "a,b", "--combine", "weighted:1"}, []string{"1 numbers for 2 matrices"}},
-		{"no weights", []string{"--from-matrices", "a,b", "--combine", "weighted"}, []string{`"" is not a number`}},
-		{"weights of nothing", []string{"--from-matrices", "a,b", "--combine", "weighted:0,inf"}, []string{`"0" is not`, `"inf" is not`}},
-		{"regression without relations", []string{"--from-matrices", "a,b", "--combine", "regression"}, []string{"regression:FILE"}},
-		{"no such rule", []string{"--from-matrices", "a,b", "--combine", "median"}, []string{`"median"`}},
-		{"a power of nothing", []string{"--from-vectors", tsv, "--power", "0"}, []string{"--power: 0"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			_, stderr, status := akin(t, append([]string{"matrix", "build", "--out", filepath.Join(t.TempDir(), "o")}, tt.args...)...)
-			if status != exitUsage {
-				t.Errorf("status %d", status)
-			}
-			for _, want := range tt.want {
-				if !strings.Contains(stderr, want) {
-					t.Errorf("no %q in %s", want, stderr)
-				}
-			}
-		})
-	}
-}
-
 // TestWhatCannotBeFoundTakesNoPlaceInARow has words that no document of the
 // demo has, and terms that the filters leave out, nearer than others.
 func TestWhatCannotBeFoundTakesNoPlaceInARow(t *testing.T) {
@@ -255,36 +171,17 @@ func TestWhatCannotBeFoundTakesNoPlaceInARow(t *testing.T) {
 }
 
 func TestRulesAndFiltersComeBeforeTheCutOfAnEnsemble(t *testing.T) {
-	dir := t.TempDir()
-	c1, c2 := filepath.Join(dir, "c1.akin"), filepath.Join(dir, "c2.akin")
-	for out, in := range map[string]string{c1: "a\tb\t.9\na\tc\t.8\na\td\t.7\n", c2: "a\tb\t.9\na\te\t.2\n"} {
-		if _, stderr, status := akin(t, "matrix", "build", "--from-tsv", write(t, "in.tsv", in), "--out", out); status != 0 {
-			t.Fatal(stderr)
-		}
-	}
-	for _, tt := range []struct {
-		name string
-		args []string
-		want []string
-	}{
-		{"nothing", nil, []string{"b"}},
-		{"ban", []string{"--overrides", write(t, "o.txt", "ban a b\n")}, []string{"c"}},
-		{"pin", []string{"--overrides", write(t, "o.txt", "pin a -> d\n")}, []string{"d"}},
-		{"filter", []string{"--exclude", "^b$"}, []string{"c"}},
+	both := pairsFile(t, "c1.akin", "a\tb\t.9\na\tc\t.8\na\td\t.7\n") + "," + pairsFile(t, "c2.akin", "a\tb\t.9\na\te\t.2\n")
+	for want, args := range map[string][]string{
+		"b": nil, "c": {"--overrides", write(t, "o.txt", "ban a b\n")}, "d": {"--overrides", write(t, "o.txt", "pin a -> d\n")},
 	} {
-		m, told := built(t, append(tt.args, "--from-matrices", c1+","+c2, "--top", "1")...)
-		if diff := cmp.Diff(tt.want, rowOf(m, "a")); diff != "" || strings.Contains(told, "no such entry") {
-			t.Errorf("%s: %s\n%s", tt.name, diff, told)
+		m, told := built(t, append(args, "--from-matrices", both, "--top", "1")...)
+		if got := rowOf(m, "a"); !slices.Equal(got, []string{want}) || strings.Contains(told, "no such entry") {
+			t.Errorf("%q: %q, want %s\n%s", args, got, want, told)
 		}
 	}
-}
-
-func TestRulesOfOneDirectionDoNotGoWithSymmetric(t *testing.T) {
-	tsv := write(t, "p.tsv", "car\tjaguar\t0.9\n")
-	rules := write(t, "o.txt", "ban car -> jaguar\nset auto -> car 0.1\n")
-	_, stderr, status := akin(t, "matrix", "build", "--from-tsv", tsv, "--symmetric", "--overrides", rules, "--out", filepath.Join(t.TempDir(), "o"))
-	if status != exitUsage || !strings.Contains(stderr, "ban car -> jaguar") || !strings.Contains(stderr, "set auto -> car") {
-		t.Errorf("status %d: %s", status, stderr)
+	if m, _ := built(t, "--from-matrices", both, "--top", "1", "--exclude", "^b$"); !slices.Equal(rowOf(m, "a"), []string{"c"}) {
+		t.Errorf("with a filter %q", rowOf(m, "a"))
 	}
 }
 

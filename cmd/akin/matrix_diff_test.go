@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -16,50 +18,25 @@ import (
 func TestDiffPrintsWhatChanged(t *testing.T) {
 	want := golden(t, "fleet_diff.txt")
 	encodedFile(t, "old.akin", fleet(t))
-	changed, err := simmatrix.New(simmatrix.Meta{
-		Source: "a small fleet", Docs: 101, Params: map[string]string{"power": "2", "seed": "1"},
-	}, []simmatrix.TermRow{
-		{Term: "bus", DocFreq: 12, Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 0.5}, {Term: "coach", Similarity: 0.75}}},
-		{Term: "car", DocFreq: 41, Neighbors: []simmatrix.Neighbor{{Term: "bus", Similarity: 0.25}, {Term: "lorry", Similarity: 0.8}}},
-		{Term: "coach", DocFreq: 2},
-		{Term: "lorry", DocFreq: 9},
-		{Term: "van"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	addEncodedFile(t, "new.akin", changed)
-	out, stderr, status := akin(t, "matrix", "diff", "old.akin", "new.akin")
-	if status != 0 {
-		t.Fatalf("status %d\n%s", status, stderr)
-	}
-	if diff := cmp.Diff(want, trimmed(out)); diff != "" {
+	check.OK(t, cli.WriteMatrix(t.Context(), "new.akin", matrixOf(t, simmatrix.Meta{Source: "a small fleet", Docs: 101, Params: map[string]string{"power": "2", "seed": "1"}},
+		simmatrix.TermRow{Term: "bus", DocFreq: 12, Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 0.5}, {Term: "coach", Similarity: 0.75}}},
+		simmatrix.TermRow{Term: "car", DocFreq: 41, Neighbors: []simmatrix.Neighbor{{Term: "bus", Similarity: 0.25}, {Term: "lorry", Similarity: 0.8}}},
+		simmatrix.TermRow{Term: "coach", DocFreq: 2}, simmatrix.TermRow{Term: "lorry", DocFreq: 9}, simmatrix.TermRow{Term: "van"})))
+	if diff := cmp.Diff(want, trimmed(mustAkin(t, "matrix", "diff", "old.akin", "new.akin")+"\n")); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestDiffCutsLongListsShort(t *testing.T) {
-	var rows, none []simmatrix.TermRow
+	var rows []simmatrix.TermRow
 	all := simmatrix.TermRow{Term: "all"}
 	for i := range 30 {
 		rows = append(rows, simmatrix.TermRow{Term: fmt.Sprintf("t%02d", i)})
 		all.Neighbors = append(all.Neighbors, simmatrix.Neighbor{Term: rows[i].Term, Similarity: 0.5})
 	}
-	matrix := func(rows []simmatrix.TermRow) *simmatrix.Matrix {
-		m, err := simmatrix.New(simmatrix.Meta{}, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
-	encodedFile(t, "old.akin", matrix(append(none, simmatrix.TermRow{Term: "all"})))
-	addEncodedFile(t, "new.akin", matrix(append(rows, all)))
-	out, _, _ := akin(t, "matrix", "diff", "old.akin", "new.akin")
-	for _, want := range []string{"t19 and 10 more\n", "+ and 20 more", "+ t09"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
-	}
+	encodedFile(t, "old.akin", matrixOf(t, simmatrix.Meta{}, simmatrix.TermRow{Term: "all"}))
+	check.OK(t, cli.WriteMatrix(t.Context(), "new.akin", matrixOf(t, simmatrix.Meta{}, append(rows, all)...)))
+	out := ends(t, 0, []string{"matrix", "diff", "old.akin", "new.akin"}, "t19 and 10 more\n", "+ and 20 more", "+ t09")
 	if strings.Contains(out, "+ t10") {
 		t.Errorf("more than ten neighbors in\n%s", out)
 	}

@@ -13,93 +13,80 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/tools/embed"
 )
 
-// embeddingModel starts a model that answers words of one meaning, which it is
-// given, with nearly the same vector and others with random ones. sent counts the
-// words.
-func embeddingModel(t *testing.T, meanings ...[]string) (url string, sent *atomic.Int64) {
+// modelOf starts a model that answers each text with a vector, and returns its
+// address and how many texts it was sent.
+func modelOf(t *testing.T, vector func(text string) []float64) (url string, sent *atomic.Int64) {
 	t.Helper()
-	vector := func(seed string) []float64 {
-		h := fnv.New64a()
-		_, _ = h.Write([]byte(seed))
-		random, v := rand.New(rand.NewPCG(h.Sum64(), 1)), make([]float64, 48)
-		for d := range v {
-			v[d] = random.NormFloat64()
-		}
-		return v
-	}
 	sent = &atomic.Int64{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return answering(t, func(w http.ResponseWriter, r *http.Request) {
 		var body struct{ Input []string }
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || r.URL.Path != "/v1/embeddings" || r.Header.Get("Authorization") != "Bearer k" {
 			t.Errorf("%s with %v: %v", r.URL, r.Header, err)
 		}
 		var data []map[string]any
 		for k, text := range body.Input {
-			v := vector(text)
-			for _, words := range meanings {
-				for _, word := range words {
-					if word == text {
-						for d, x := range vector(words[0]) {
-							v[d] = x + v[d]/100
-						}
-					}
-				}
-			}
-			data = append(data, map[string]any{"index": k, "embedding": v})
+			data = append(data, map[string]any{"index": k, "embedding": vector(text)})
 		}
 		sent.Add(int64(len(body.Input)))
 		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
-	}))
-	t.Cleanup(server.Close)
-	return server.URL, sent
+	}), sent
+}
+
+// randomVector returns a vector that is another one for each seed.
+func randomVector(seed string) []float64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(seed))
+	random, v := rand.New(rand.NewPCG(h.Sum64(), 1)), make([]float64, 48)
+	for d := range v {
+		v[d] = random.NormFloat64()
+	}
+	return v
 }
 
 func TestWordsOfAModelAreMixedIntoAMatrix(t *testing.T) {
 	t.Setenv(embed.EnvKey, "k\n")
-	engine := demoEngine(t)
-	model, sent := embeddingModel(t, []string{"refund", "refunds", "refunded", "gear", "gears"}, []string{"parcel", "parcels", "oven", "ovens"})
-	before, _ := buildFromIndex(t, engine)
-	cache := filepath.Join(t.TempDir(), "vectors.db")
-	flags := []string{"--embeddings", model, "--embedding-model", "tiny", "--embeddings-cache", cache, "--embedding-share", "0.9"}
-
-	out := filepath.Join(t.TempDir(), "none.akin")
-	_, stderr, status := akin(t, append([]string{
-		"matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body", "--out", out, "--dry-run",
-	}, flags...)...)
+	model, sent := modelOf(t, func(text string) []float64 { // words of one meaning have nearly the same vector
+		v := randomVector(text)
+		for _, meaning := range [][]string{{"refund", "refunds", "refunded", "gear", "gears"}, {"parcel", "parcels", "oven", "ovens"}} {
+			if slices.Contains(meaning, text) {
+				for d, x := range randomVector(meaning[0]) {
+					v[d] = x + v[d]/100
+				}
+			}
+		}
+		return v
+	})
+	before, _ := built(t, fromDemo(t)...)
+	cache, out := filepath.Join(t.TempDir(), "vectors.db"), filepath.Join(t.TempDir(), "out.akin")
+	flags := fromDemo(t, "--embeddings", model, "--embedding-model", "tiny", "--embeddings-cache", cache, "--embedding-share", "0.9")
+	build := append([]string{"matrix", "build", "--out", out}, flags...)
 	host := strings.TrimPrefix(model, "http://")
-	_, missing := os.Stat(out)
-	if status != 0 || sent.Load() != 0 || missing == nil || !strings.Contains(stderr, "words of your index go to "+host) {
-		t.Errorf("a dry run has status %d, sent %d words and said\n%s", status, sent.Load(), stderr)
+	if ends(t, 0, append(build, "--dry-run"), "words of your index go to "+host); sent.Load() != 0 || isThere(out) {
+		t.Errorf("a dry run sent %d words", sent.Load())
 	}
 
-	m, _ := buildFromIndex(t, engine, flags...)
+	m, _ := built(t, flags...)
 	meta := m.Meta()
 	if meta.Params[simmatrix.ModelParam] != "tiny at "+host || meta.Params[learn.ModelShareParam] != "0.9" || !strings.Contains(meta.Source, demoIndices) {
 		t.Errorf("made of %q with %v", meta.Source, meta.Params)
 	}
 	if m.Len() != before.Len() || meta.NonZeros < before.Meta().NonZeros*9/10 {
 		t.Errorf("%d terms with %d neighbors, %d with %d before", m.Len(), meta.NonZeros, before.Len(), before.Meta().NonZeros)
-	}
-	shown := filepath.Join(t.TempDir(), "shown.akin")
-	mustAkin(t, append([]string{
-		"matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body", "--out", shown,
-	}, flags...)...)
-	if row := mustAkin(t, "matrix", "show", shown, "refund", "--top", "3"); !strings.Contains(row, "gear") || !strings.Contains(row, "model") {
-		t.Errorf("the row of refund does not say what is from the model:\n%s", row)
 	}
 	for _, pair := range [][2]string{{"refund", "gear"}, {"gear", "refund"}, {"parcel", "oven"}} {
 		for n := range m.Row(pair[0]).All() {
@@ -111,17 +98,18 @@ func TestWordsOfAModelAreMixedIntoAMatrix(t *testing.T) {
 	}
 
 	all := sent.Load()
-	again, _ := buildFromIndex(t, engine, flags...)
-	if sent.Load() != all || again.Checksum() != m.Checksum() {
+	mustAkin(t, build...)
+	contains(t, "the row of refund", mustAkin(t, "matrix", "show", out, "refund", "--top", "3"), "gear", "model")
+	again, err := cli.ReadMatrix(t.Context(), out)
+	if check.OK(t, err); sent.Load() != all || again.Checksum() != m.Checksum() {
 		t.Errorf("%d words were sent again, and the matrix is the same: %v", sent.Load()-all, again.Checksum() == m.Checksum())
 	}
 }
 
 func TestWordVectorsOfAFileAreMixedIntoAMatrix(t *testing.T) {
-	engine := demoEngine(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	var vectors strings.Builder
-	before, _ := buildFromIndex(t, engine)
+	before, _ := built(t, fromDemo(t)...)
 	for term := range before.Terms() {
 		if term == "refund" || term == "gear" {
 			continue
@@ -136,14 +124,12 @@ func TestWordVectorsOfAFileAreMixedIntoAMatrix(t *testing.T) {
 		vectors.WriteString(word + strings.Repeat(" 1 -1", 11) + " 1" + fmt.Sprintf(" -%d\n", 1+k))
 	}
 	file := "file:" + write(t, "words.txt", vectors.String())
-	m, stderr := buildFromIndex(t, engine, "--embeddings", file, "--embedding-share", "0.9")
+	m, stderr := built(t, fromDemo(t, "--embeddings", file, "--embedding-share", "0.9")...)
 	if got := m.Meta().Params[simmatrix.ModelParam]; got != "words.txt" || !strings.Contains(stderr, "words of your index") {
 		t.Errorf("made with %q, saying\n%s", got, stderr)
 	}
-	_, stderr = buildFromIndex(t, engine, "--embeddings", file)
-	if !strings.Contains(stderr, "the model counts for 0.35: documents have ") {
-		t.Errorf("the share is chosen, saying\n%s", stderr)
-	}
+	_, stderr = built(t, fromDemo(t, "--embeddings", file)...)
+	contains(t, "the share is chosen", stderr, "the model counts for 0.35: documents have ")
 	for n := range m.Row("refund").All() {
 		if n.Term != "gear" {
 			t.Errorf("the nearest of refund is %s, not gear", n.Term)
@@ -152,38 +138,16 @@ func TestWordVectorsOfAFileAreMixedIntoAMatrix(t *testing.T) {
 	}
 }
 
-// Word vectors of another language end the build with what is wrong.
-func TestVectorsOfNoWordOfTheIndexEndTheBuild(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "x.akin")
-	file := write(t, "v.txt", "zebra-unheard 1 0 0\nquagga-unheard 0 1 0\n")
-	_, stderr, status := akin(t, "matrix", "build", "--from-index", demoEngine(t), "--index", demoIndices, "--field", "title,body",
-		"--out", out, "--embeddings", "file:"+file)
-	if _, err := os.Stat(out); status == 0 || err == nil || !strings.Contains(stderr, "none of the 2 words of the file is kept") {
-		t.Errorf("status %d: %s", status, stderr)
-	}
-}
-
 // What a model cannot read gets one vector, and is nobody's neighbor by it.
 func TestWordsThatAModelCannotReadStayAsTheDocumentsHaveThem(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body struct{ Input []string }
-		_ = json.NewDecoder(r.Body).Decode(&body)
-		var data []map[string]any
-		for k, text := range body.Input {
-			v := make([]float64, 48)
-			for d := range v {
-				h := fnv.New32a()
-				if v[d] = 1; len(text) < 9 {
-					fmt.Fprint(h, text, d)
-					v[d] = float64(h.Sum32()%2000)/1000 - 1
-				}
-			}
-			data = append(data, map[string]any{"index": k, "embedding": v})
+	t.Setenv(embed.EnvKey, "k")
+	model, _ := modelOf(t, func(text string) []float64 {
+		if len(text) < 9 {
+			return randomVector(text)
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
-	}))
-	t.Cleanup(server.Close)
-	m, said := buildFromIndex(t, demoEngine(t), "--embeddings", server.URL, "--embedding-model", "tiny")
+		return slices.Repeat([]float64{1}, 48)
+	})
+	m, said := built(t, fromDemo(t, "--embeddings", model, "--embedding-model", "tiny")...)
 	if counts := regexp.MustCompile(`(\d+) of (\d+) words have a vector of their own`).FindStringSubmatch(said); counts == nil || counts[1] == counts[2] || counts[1] == "0" {
 		t.Errorf("it says %s", said)
 	}
@@ -198,52 +162,37 @@ func TestWordsThatAModelCannotReadStayAsTheDocumentsHaveThem(t *testing.T) {
 	}
 }
 
-// refusingModel starts a model that answers with a status.
-func refusingModel(t *testing.T, status int) string {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "3600")
-		w.WriteHeader(status)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
-func TestRefusalOfAModelIsNotTakenForOneOfTheCluster(t *testing.T) {
-	engine := demoEngine(t)
+// What a build says where the vectors do not help it: a refusal of the model is
+// not taken for one of the cluster.
+func TestBuildsWithVectorsThatFail(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "x")
+	build := func(more ...string) []string {
+		return append([]string{"matrix", "build", "--out", out}, fromDemo(t, more...)...)
+	}
 	for status, want := range map[int]string{
 		http.StatusUnauthorized:    "$AKIN_EMBEDDINGS_KEY",
 		http.StatusForbidden:       "$AKIN_EMBEDDINGS_KEY",
 		http.StatusNotFound:        "the name of the model",
 		http.StatusTooManyRequests: "asks to wait 1h",
 	} {
-		model := refusingModel(t, status)
-		_, stderr, got := akin(t, "matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body",
-			"--out", filepath.Join(t.TempDir(), "x"), "--embeddings", model, "--embedding-model", "tiny")
-		_, failed, _ := strings.Cut(stderr, "akin: ")
-		if got != exitFailure || !strings.Contains(failed, want) || !strings.Contains(failed, model) || strings.Contains(failed, "cluster") || strings.Contains(failed, "next:") {
-			t.Errorf("%d: status %d, want %q in\n%s", status, got, want, stderr)
+		model := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "3600")
+			w.WriteHeader(status)
+		})
+		said := ends(t, exitFailure, build("--embeddings", model, "--embedding-model", "tiny"))
+		_, failed, _ := strings.Cut(said, "akin: ")
+		if contains(t, strconv.Itoa(status), failed, want, model); strings.Contains(failed, "cluster") || strings.Contains(failed, "next:") {
+			t.Errorf("%d: %s", status, failed)
 		}
 	}
-}
-
-func TestModelThatIsTooLargeForTheMemoryIsRefusedAfterOneBatch(t *testing.T) {
-	sent := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body struct{ Input []string }
-		_ = json.NewDecoder(r.Body).Decode(&body)
-		sent += len(body.Input)
-		vector := strings.Repeat("1,", 4095)
-		for k := range body.Input {
-			fmt.Fprintf(w, `%s{"index":%d,"embedding":[%s%d]}`, []string{`{"data":[`, ","}[min(k, 1)], k, vector, k)
-		}
-		_, _ = w.Write([]byte("]}"))
-	}))
-	defer server.Close()
-	_, stderr, status := akin(t, "matrix", "build", "--from-index", demoEngine(t), "--index", demoIndices, "--field", "title,body",
-		"--out", filepath.Join(t.TempDir(), "x"), "--embeddings", server.URL, "--embedding-model", "tiny", "--max-memory", "64MiB")
-	if status != exitFailure || sent != 16 || !strings.Contains(stderr, "--max-memory 64MiB") {
-		t.Errorf("status %d after %d words\n%s", status, sent, stderr)
+	t.Setenv(embed.EnvKey, "k")
+	large, sent := modelOf(t, func(text string) []float64 { return append(randomVector(text), make([]float64, 4048)...) })
+	if ends(t, exitFailure, build("--embeddings", large, "--embedding-model", "tiny", "--max-memory", "64MiB"), "--max-memory 64MiB"); sent.Load() != 16 {
+		t.Errorf("a model that is too large is refused after %d words, want one batch", sent.Load())
+	}
+	ends(t, exitFailure, build("--embeddings", "file:"+write(t, "v.txt", "zebra-unheard 1 0 0\nquagga-unheard 0 1 0\n")), "none of the 2 words of the file is kept")
+	if isThere(out) {
+		t.Error("a matrix was written")
 	}
 }
 
@@ -271,9 +220,7 @@ func TestTermHasTheMeanOfItsWordsAtLengthOne(t *testing.T) {
 	o.MinDocFreq = 1
 	f := embeddingFlags{url: "file:" + write(t, "v.txt", "gear 30 40\ngears 0 0.1\noven 2 0\nnothing 0 0\n")}
 	var told bytes.Buffer
-	if err := f.mix(t.Context(), c, &o, nil, cli.NewProgress(&told)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, f.mix(t.Context(), c, &o, nil, cli.NewProgress(&told)))
 	for term, want := range map[string][]float32{"gear": {0.36, 0.88}, "oven": {1, 0}, "nothing": nil} { // gear 3, gears 2
 		got := o.Mix.Vector(term)
 		for d := range got {
@@ -294,45 +241,9 @@ func TestAuthoritiesOfTheClusterAreAlsoThoseOfTheModel(t *testing.T) {
 	defer server.Close()
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	ca := write(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
-	build := []string{
-		"matrix", "build", "--from-index", demoEngine(t), "--index", demoIndices, "--field", "title,body",
-		"--out", filepath.Join(t.TempDir(), "x"), "--embeddings", server.URL, "--embedding-model", "tiny",
-	}
-	if _, stderr, _ := akin(t, build...); !strings.Contains(stderr, "next: name the PEM file") {
-		t.Error(stderr)
-	}
-	if _, stderr, _ := akin(t, append(build, "--ca-file", ca)...); !strings.Contains(stderr, "answers 404") {
-		t.Error(stderr)
-	}
-}
-
-func TestMistakesInTheFlagsOfAModelAreFoundBeforeTheWork(t *testing.T) {
-	key := write(t, "key", "k")
-	t.Setenv(embed.EnvKey, " ")
-	for want, args := range map[string][]string{
-		"--embedding-model needs --embeddings":     {"--embedding-model", "tiny"},
-		"--embeddings needs --embedding-model":     {"--embeddings", "http://127.0.0.1:1"},
-		"--embeddings: want http://HOST:PORT":      {"--embeddings", "tiny"},
-		"--embedding-prefix is for a model":        {"--embeddings", "file:" + write(t, "v", ""), "--embedding-prefix", "q"},
-		"--embeddings: stat nowhere":               {"--embeddings", "file:nowhere"},
-		"--embeddings: give the key apart":         {"--embeddings", "http://u:p@127.0.0.1:1", "--embedding-model", "tiny"},
-		"--embedding-share: 1 is not above 0":      {"--embeddings", "_ml/trained_models/x/_infer", "--embedding-share", "1"},
-		"--embedding-share: 0 is not above 0":      {"--embeddings", "_ml/trained_models/x/_infer", "--embedding-share", "0"},
-		"is the file of --embeddings-cache":        {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--embeddings-cache", key, "--out", key},
-		"is the file of --embeddings:":             {"--embeddings", "file:" + key, "--out", key},
-		"$AKIN_EMBEDDINGS_KEY is empty":            {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny"},
-		"nowhere is no folder":                     {"--embeddings", "_inference/tiny", "--embeddings-cache", "nowhere/x"},
-		"the cache of vectors " + key:              {"--embeddings", "_ml/trained_models/x/_infer", "--embeddings-cache", key},
-		"--embeddings does not go with --from-tsv": {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--from-tsv", write(t, "pairs", "a\tb\t1\n")},
-	} {
-		all := []string{"matrix", "build", "--index", "x", "--field", "y", "--out", filepath.Join(t.TempDir(), "x")}
-		if args[len(args)-2] != "--from-tsv" {
-			all = append(all, "--from-index", "http://127.0.0.1:1")
-		}
-		if _, stderr, status := akin(t, append(all, args...)...); status != exitUsage || !strings.Contains(stderr, want) {
-			t.Errorf("%q: status %d, want %q in\n%s", args, status, want, stderr)
-		}
-	}
+	build := append([]string{"matrix", "build", "--out", filepath.Join(t.TempDir(), "x"), "--embeddings", server.URL, "--embedding-model", "tiny"}, fromDemo(t)...)
+	ends(t, exitFailure, build, "next: name the PEM file")
+	ends(t, exitFailure, append(build, "--ca-file", ca), "answers 404")
 }
 
 func TestModelCountsForMoreWhereDocumentsAreShort(t *testing.T) {

@@ -1,41 +1,20 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/tools/reweigh"
 )
 
-func TestMatrixLearnNeedsOneSource(t *testing.T) {
-	file := []string{"matrix", "learn", "m.akin", "--cluster", "http://127.0.0.1:1", "--index", "i", "--field", "f", "--out", "out.akin"}
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no cluster":        {[]string{"matrix", "learn", "m.akin"}, "give --cluster, --index, --field and --out"},
-		"none":              {file, "one of --judgments and --clicks"},
-		"two":               {append(slices.Clip(file), "--judgments", "j", "--clicks", "c"), "one of --judgments and --clicks"},
-		"queries of clicks": {append(slices.Clip(file), "--clicks", "c", "--queries", "q"), "--queries goes with --judgments"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if _, stderr, status := akin(t, c.args...); status != exitUsage || !strings.Contains(stderr, c.want) {
-				t.Errorf("status %d, %s", status, stderr)
-			}
-		})
-	}
-}
-
 func TestUnknownDocumentsAreNamedOnce(t *testing.T) {
 	there := reweigh.NewCollection()
-	if err := there.Add("a", [][]string{{"wing"}}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, there.Add("a", [][]string{{"wing"}}))
 	opinions := map[string]reweigh.Opinion{"a": {}, "gone": {}}
 	searches := []reweigh.Search{{Documents: opinions}, {Documents: opinions}, {Documents: map[string]reweigh.Opinion{"away": {}}}}
 	if got, want := unknownDocuments(searches, there), []string{"away", "gone"}; !slices.Equal(got, want) {
@@ -57,9 +36,7 @@ func TestShowSaysWhatNeighborsWereLearnedFrom(t *testing.T) {
 		for d := range 10 {
 			for _, word := range []string{"wrong", right} {
 				id := fmt.Sprint(topic, word, d)
-				if err := documents.Add(id, [][]string{{topic, word}}); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, documents.Add(id, [][]string{{topic, word}}))
 				if d < 5 && word == right {
 					opinions[id] = reweigh.Opinion{Gain: 1}
 				}
@@ -71,24 +48,13 @@ func TestShowSaysWhatNeighborsWereLearnedFrom(t *testing.T) {
 			searches = append(searches, reweigh.Search{Terms: []string{topic}, Documents: documents})
 		}
 	}
-	m, err := simmatrix.New(simmatrix.Meta{Source: "by hand", Docs: 20 * topics}, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := matrixOf(t, simmatrix.Meta{Source: "by hand", Docs: 20 * topics}, rows...)
 	r, err := reweigh.Learn(t.Context(), m, documents, searches,
 		reweigh.Options{Strength: 0.25, Added: 30, MaxShare: 0.5, Unit: "click"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file bytes.Buffer
-	if err := simmatrix.Encode(&file, r.Matrix); err != nil {
-		t.Fatal(err)
-	}
-	name := write(t, "learned.akin", file.String())
+	check.OK(t, err)
+	name := encodedFile(t, "learned.akin", r.Matrix)
 	for topic, want := range map[string]string{"topic00": "learned: 1 click\n", "topic01": "learned: 31 clicks\n"} {
-		stdout, stderr, status := akin(t, "matrix", "show", name, topic)
-		if _, line, _ := strings.Cut(stdout, "right"); status != 0 || !strings.Contains(line, want) {
-			t.Errorf("%s: status %d, want %q\n%s%s", topic, status, want, stdout, stderr)
-		}
+		_, line, _ := strings.Cut(mustAkin(t, "matrix", "show", name, topic)+"\n", "right")
+		contains(t, topic, line, want)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // TestPictureOfThePlayground looks at the picture that README shows. With
@@ -22,14 +24,10 @@ func TestPictureOfThePlayground(t *testing.T) {
 	const width, height, most = 1100, 846, 100_000
 	file := filepath.Join(root, "docs", "playground.png")
 	if os.Getenv("AKIN_PICTURE") == "1" {
-		if err := os.WriteFile(file, takePicture(t, width, height), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(file, takePicture(t, width, height), 0o644))
 	}
 	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	size, err := png.DecodeConfig(bytes.NewReader(content))
 	if err != nil || size.Width != width || size.Height != height {
 		t.Errorf("the picture is %d by %d, %v; make picture takes it again", size.Width, size.Height, err)
@@ -52,17 +50,11 @@ func takePicture(t *testing.T, width, height int64) []byte {
 	do(ctx, t, chromedp.KeyEvent("\r"))
 	inPage[any](ctx, t, `await until(() => shown); await settled(); document.activeElement.blur()`)
 	taken, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	page, err := png.Decode(bytes.NewReader(taken))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var content bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&content, inFewColors(page)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&content, inFewColors(page)))
 	return content.Bytes()
 }
 

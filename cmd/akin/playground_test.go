@@ -28,6 +28,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix/combine"
 )
 
@@ -36,6 +37,18 @@ type record struct {
 	mu       sync.Mutex
 	problems []any
 	urls     []string
+}
+
+// check looks for complaints of the browser, and returns the URLs.
+func (b *record) check(t *testing.T) []string {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, problem := range b.problems {
+		data, _ := json.Marshal(problem)
+		t.Errorf("the browser complains: %s", data)
+	}
+	return b.urls
 }
 
 // openBrowser opens Chromium, or skips the test, and returns the context of its
@@ -47,7 +60,7 @@ func openBrowser(t *testing.T) (context.Context, *record) {
 	}
 	at := slices.IndexFunc([]string{"chromium", "chromium-browser", "google-chrome"}, func(name string) bool { _, err := exec.LookPath(name); return err == nil })
 	if at < 0 {
-		missing(t, "no Chromium in PATH: install it (apt-get install chromium)")
+		missing(t, "needs Chromium in PATH")
 	}
 	path, _ := exec.LookPath([]string{"chromium", "chromium-browser", "google-chrome"}[at])
 	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -74,20 +87,9 @@ func openBrowser(t *testing.T) (context.Context, *record) {
 	return ctx, b
 }
 
-// missing skips a test that lacks something, which has to be there in CI.
-func missing(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("AKIN_REQUIRE_SERVERS") == "1" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-}
-
 func do(ctx context.Context, t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
-	if err := chromedp.Do(ctx, actions...); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, chromedp.Do(ctx, actions...))
 }
 
 // The page is ready when it is not busy.
@@ -127,13 +129,8 @@ func startDemo(t *testing.T, args ...string) *lockedBuffer {
 			t.Errorf("demo: %v", err)
 		}
 	})
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if strings.Contains(out.String(), "Ctrl-C") {
-			return out
-		}
-	}
-	t.Fatalf("the demo does not invite:\n%s", out.String())
-	return nil
+	poll(t, "the demo invites", func() bool { return strings.Contains(out.String(), "Ctrl-C") })
+	return out
 }
 
 // odd are terms that the lines of an overrides file have to quote.
@@ -144,9 +141,7 @@ var odd = []string{"station wagon", `"quoted"`, "#hash", "->", "two\nlines", "ta
 func matricesBefore(t *testing.T, admin string) string {
 	t.Helper()
 	target, err := url.Parse(admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	type neighbor struct {
 		Term       string  `json:"term"`
 		Similarity float64 `json:"similarity"`
@@ -221,11 +216,10 @@ func TestPlaygroundInABrowser(t *testing.T) {
 
 	judgments := testJudgments(ctx, t)
 	engine := regexp.MustCompile(`curl -s '(http://[^/]+)/`).FindStringSubmatch(printed)[1]
-	out, stderr, status := akin(t, "eval", "--cluster", engine, "--index", "catalogue", "--judgments", write(t, "judgments.csv", judgments),
-		"--template", write(t, "search.json", `{"query":{"match":{"title":"{{query}}"}}}`), "--arm", "direct")
-	if status != 0 || !strings.Contains(out, "0.8597") {
-		t.Errorf("akin eval: status %d\n%s%s\nof\n%s", status, out, stderr, judgments)
-	}
+	ends(t, 0, []string{
+		"eval", "--cluster", engine, "--index", "catalogue", "--judgments", write(t, "judgments.csv", judgments),
+		"--template", write(t, "search.json", `{"query":{"match":{"title":"{{query}}"}}}`), "--arm", "direct",
+	}, "0.8597")
 
 	// The keyboard is enough: Enter searches.
 	inPage[bool](ctx, t, `return !(shown = null)`)
@@ -333,16 +327,11 @@ func TestPlaygroundInABrowser(t *testing.T) {
 
 	proxy := regexp.MustCompile(`curl -s '(http://[^/]+)/\S+akin_profile=`).FindStringSubmatch(printed)[1]
 	testHostileHits(ctx, t, proxy)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, problem := range b.problems {
-		data, _ := json.Marshal(problem)
-		t.Errorf("the browser complains: %s", data)
+	urls := b.check(t)
+	if len(urls) < 20 {
+		t.Errorf("only %d requests are seen", len(urls))
 	}
-	if len(b.urls) < 20 {
-		t.Errorf("only %d requests are seen", len(b.urls))
-	}
-	for _, u := range b.urls {
+	for _, u := range urls {
 		if strings.Contains(u, "nappi") && !strings.Contains(u, "#") || strings.Contains(u, "couch") || strings.Contains(u, "secret") {
 			t.Errorf("a URL has the text of a search: %s", u)
 		}
@@ -352,9 +341,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 func testNeighborsAndRules(ctx context.Context, t *testing.T) {
 	t.Helper()
 	folder := t.TempDir()
-	if _, err := chromedp.CallBrowser(ctx, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllow, DownloadPath: folder}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, check.ErrOf(chromedp.CallBrowser(ctx, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllow, DownloadPath: folder})))
 	got := inPage[map[string]any](ctx, t, `
 		const out = {}
 		all('#chips button').find(e => e.textContent == 'Neighbors' && e.getAttribute('aria-label') == 'Neighbors of diapers').click()
@@ -394,9 +381,10 @@ func testNeighborsAndRules(ctx context.Context, t *testing.T) {
 		}
 	}
 	var saved []byte
-	for deadline := time.Now().Add(10 * time.Second); len(saved) == 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	poll(t, "the download", func() bool {
 		saved, _ = os.ReadFile(filepath.Join(folder, "overrides.txt"))
-	}
+		return len(saved) > 0
+	})
 	if string(saved) != got["shown"] {
 		t.Errorf("saved %q, shown %q", saved, got["shown"])
 	}
@@ -471,9 +459,7 @@ func testHostileHits(ctx context.Context, t *testing.T, proxy string) {
 		action, _ := json.Marshal(map[string]any{"index": map[string]any{"_id": fmt.Sprint(k, "<b>", hostile[:20])}})
 		doc, _ := json.Marshal(map[string]any{"title": title, "body": "nappies " + hostile + strings.Repeat("y", 100_000)})
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, proxy+"/help/_bulk?refresh=true", strings.NewReader(fmt.Sprintf("%s\n%s\n", action, doc)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		req.Header.Set("Content-Type", "application/json")
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil || resp.StatusCode >= 300 {
@@ -503,9 +489,7 @@ func testHostileHits(ctx context.Context, t *testing.T, proxy string) {
 	backgrounds := map[string]bool{}
 	for _, width := range []int64{1280, 390} {
 		for _, scheme := range []string{"light", "dark"} {
-			if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, check.ErrOf(chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})))
 			do(ctx, t, chromedp.EmulateViewport(width, 800))
 			for _, fault := range inPage[[]string](ctx, t, faults) {
 				t.Errorf("%d wide, %s: %s", width, scheme, fault)
@@ -514,9 +498,7 @@ func testHostileHits(ctx context.Context, t *testing.T, proxy string) {
 			if axe == "" {
 				continue
 			}
-			if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](axe+"\n;true")); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, check.ErrOf(chromedp.Run(ctx, chromedp.Evaluate[bool](axe+"\n;true"))))
 			for _, fault := range inPage[[]string](ctx, t, `const found = await axe.run(document)
 				return found.violations.map(v => v.id + ': ' + v.help + ': ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 200)).join(' '))`) {
 				t.Errorf("%d wide, %s: axe: %s", width, scheme, fault)
@@ -554,23 +536,19 @@ func axeSource(ctx context.Context, t *testing.T) string {
 	npm, err := exec.LookPath("npm")
 	cache, err2 := os.UserCacheDir()
 	if err != nil || err2 != nil {
-		if os.Getenv("AKIN_REQUIRE_SERVERS") == "1" {
-			t.Fatal("no npm in PATH: install Node.js, for the rules of accessibility")
+		if os.Getenv("AKIN_TEST") == "all" {
+			t.Fatal("needs npm in PATH, for the rules of accessibility")
 		}
 		t.Log("not checked: the rules of axe-core, for which npm is needed")
 		return ""
 	}
 	pins := filepath.Join("testdata", "axe")
 	data, err := os.ReadFile(filepath.Join(pins, "package-lock.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var lock struct {
 		Packages map[string]struct{ Version string }
 	}
-	if err := json.Unmarshal(data, &lock); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(data, &lock))
 	dir := filepath.Join(cache, "akin-axe-"+lock.Packages["node_modules/axe-core"].Version)
 	source := filepath.Join(dir, "node_modules", "axe-core", "axe.min.js")
 	if _, err := os.Stat(source); err != nil {
@@ -580,7 +558,7 @@ func axeSource(ctx context.Context, t *testing.T) string {
 		cmd := exec.CommandContext(ctx, npm, "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts")
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
-			if os.Getenv("AKIN_REQUIRE_SERVERS") == "1" {
+			if os.Getenv("AKIN_TEST") == "all" {
 				t.Fatalf("npm ci: %v\n%s", err, out)
 			}
 			t.Logf("not checked: the rules of axe-core: npm ci: %v\n%s", err, out)
@@ -597,39 +575,25 @@ func axeSource(ctx context.Context, t *testing.T) string {
 func TestPlaygroundBehindAToken(t *testing.T) {
 	ctx, b := openBrowser(t)
 	t.Setenv(configs.EnvAdminToken, "0123456789abcdef")
-	set := newDemoSet(t)
-	var log lockedBuffer
-	_, admin := serveLogging(t, write(t, "akin.yml", `
+	s := startServe(t, `
 listen: {address: "127.0.0.1:0"}
 admin: {address: "0.0.0.0:0"}
-cluster: {urls: ["`+set.engine+`"]}
+shutdown: {delay: 0s}
+cluster: {urls: ["`+demoEngine(t)+`"]}
 expansion: {budget: 5s}
-matrices: [{name: demo, file: "`+set.matrix+`"}]
-`), &log)
-	_, port, _ := strings.Cut(strings.TrimPrefix(admin, "http://["), "]:")
-	if port == "" {
-		_, port, _ = strings.Cut(strings.TrimPrefix(admin, "http://"), ":")
-	}
-	resp, err := http.Get("http://127.0.0.1:" + port + "/playground")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusUnauthorized {
-		t.Errorf("without the token: %d", resp.StatusCode)
+matrices: [{name: demo, file: "`+demoMatrix(t)+`"}]
+`)
+	port := s.admin[strings.LastIndexByte(s.admin, ':')+1:]
+	if status, _ := get(t, "http://127.0.0.1:"+port+"/playground"); status != http.StatusUnauthorized {
+		t.Errorf("without the token: %d", status)
 	}
 	do(ctx, t, chromedp.Navigate("http://anybody:0123456789abcdef@127.0.0.1:"+port+"/playground#index=catalogue&q=nappies"))
 	summary := inPage[string](ctx, t, `document.querySelector('#search button').click(); await settled(); return id('summary').textContent`)
 	if !strings.HasPrefix(summary, "4 hits without akin, 75 with it.") {
 		t.Errorf("the page shows %q", summary)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, problem := range b.problems {
-		data, _ := json.Marshal(problem)
-		t.Errorf("the browser complains: %s", data)
-	}
-	if strings.Contains(log.String(), "without a token") || strings.Contains(log.String(), "0123456789abcdef") {
-		t.Errorf("the log: %s", log.String())
+	b.check(t)
+	if log := s.log.String(); strings.Contains(log, "without a token") || strings.Contains(log, "0123456789abcdef") {
+		t.Errorf("the log: %s", log)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix/learn"
 )
@@ -21,9 +22,7 @@ import (
 func newSpool(t *testing.T, plan scanPlan) *spool {
 	t.Helper()
 	s, _, err := openSpool(t.Context(), filepath.Join(t.TempDir(), "spool"), plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return s
 }
 
@@ -80,9 +79,7 @@ func TestSpoolIsReadableToItsOwnerAlone(t *testing.T) {
 	}
 	for _, name := range []string{"", planFile, sliceFile(0)} {
 		info, err := os.Stat(filepath.Join(spool.dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if mode := info.Mode().Perm(); mode&0o077 != 0 {
 			t.Errorf("%q has the mode %v", name, mode)
 		}
@@ -124,9 +121,7 @@ func TestFoldersThatAreNoSpoolAreLeftAlone(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(path, []byte(content), 0o600))
 		if _, _, err := openSpool(t.Context(), dir, scanPlan{Slices: 1}); err == nil {
 			t.Errorf("a folder with %s %q is a spool", name, content)
 		}
@@ -139,9 +134,7 @@ func TestFoldersThatAreNoSpoolAreLeftAlone(t *testing.T) {
 		"too many slices": `{"slices":100000}`, "too large": `{"slices":1}` + strings.Repeat(" ", maxPlan),
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, planFile), []byte(plan), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(filepath.Join(dir, planFile), []byte(plan), 0o600))
 		if _, _, err := openSpool(t.Context(), dir, scanPlan{Slices: 1}); err == nil || !strings.Contains(err.Error(), planFile) {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -156,20 +149,14 @@ func TestDamagedSliceIsNamed(t *testing.T) {
 	}
 	path := filepath.Join(spool.dir, sliceFile(3))
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	content[len(content)/2]++
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(path, content, 0o600))
 	_, _, err = s.read(t.Context(), spool)
 	if !errors.Is(err, learn.ErrTexts) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "remove this file") {
 		t.Fatalf("error %v", err)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.Remove(path))
 	words, _, err := s.read(t.Context(), spool)
 	if diff := cmp.Diff(s.all(), words); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
@@ -180,13 +167,9 @@ func TestRemovedSpoolLeavesOtherFiles(t *testing.T) {
 	spool := newSpool(t, scanPlan{Slices: 1})
 	other := filepath.Join(spool.dir, "letter.txt")
 	for _, path := range []string{other, filepath.Join(spool.dir, ".slice-0000.texts.123")} {
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(path, nil, 0o600))
 	}
-	if err := spool.Remove(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, spool.Remove())
 	entries, err := os.ReadDir(spool.dir)
 	if err != nil || len(entries) != 1 || entries[0].Name() != "letter.txt" {
 		t.Errorf("%v are left, %v", entries, err)
@@ -201,9 +184,7 @@ func FuzzSpoolPlan(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, content []byte) {
 		s := &spool{dir}
-		if err := os.WriteFile(filepath.Join(dir, planFile), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(filepath.Join(dir, planFile), content, 0o600))
 		first, err := s.readPlan(t.Context())
 		if err != nil {
 			return

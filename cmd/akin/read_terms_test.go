@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/cli"
@@ -111,24 +112,16 @@ func newScanTest(t *testing.T) *scanTest {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	client, err := esclient.New(esclient.Options{URL: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(client.Close)
-	if _, err := (documents.API{Client: client}).CreateIndex(t.Context(), "docs", []byte(`{"mappings":{"properties":{"body":{"type":"text","analyzer":"english"}}}}`)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, check.ErrOf((documents.API{Client: client}).CreateIndex(t.Context(), "docs", []byte(`{"mappings":{"properties":{"body":{"type":"text","analyzer":"english"}}}}`))))
 	docs := make([]documents.Document, 3000)
 	for i := range docs {
 		docs[i] = documents.Document{ID: strconv.Itoa(i), Source: map[string]string{"body": fmt.Sprintf("document number%d common%d", i, i%7)}}
 	}
-	if err := (documents.API{Client: client}).Index(t.Context(), "docs", docs); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, (documents.API{Client: client}).Index(t.Context(), "docs", docs))
 	indices, err := documents.API{Client: client}.Indices(t.Context(), "docs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	plan := newScanPlan(documents.ScanOptions{Index: "docs", Fields: []string{"body"}}, indices, 3000, 0, false)
 	plan.Slices = 8
 	return &scanTest{s, client, plan}

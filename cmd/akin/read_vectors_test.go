@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand/vectors"
@@ -103,15 +104,11 @@ func TestMappingIsPutOnceAndFits(t *testing.T) {
 			server := httptest.NewServer(&tt.cluster)
 			defer server.Close()
 			client, err := esclient.New(esclient.Options{URL: server.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			defer client.Close()
 			cluster := documents.API{Client: client}
 			indices, err := cluster.Countable(t.Context(), "docs", "a.b")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			err = prepareVectors(t.Context(), cluster, indices, tt.meta, !tt.dryRun)
 			if tt.want == "" && err != nil || tt.want != "" && (!errors.Is(err, errStore) || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("error %v, want %q", err, tt.want)

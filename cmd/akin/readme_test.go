@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -29,26 +28,17 @@ func TestREADMELinksEveryPage(t *testing.T) {
 // else.
 func TestFirstScreenOfREADME(t *testing.T) {
 	screen := strings.Join(strings.Split(userTexts(t)["README.md"], "\n")[:64], "\n")
-	for _, want := range []string{
+	contains(t, "the first 64 lines", screen,
 		"from your own index", "totals, facets and counts grow", "`matching: same`", "`failing open`", "](docs/playground.png)",
-		"make demo\n", "The first run downloads", "compiles", "`make test`", "Maven", "| collection |", "**held out:**", "**price:**", "**Not for you if**",
-	} {
-		if !strings.Contains(screen, want) {
-			t.Errorf("%q is not in the first 64 lines", want)
-		}
-	}
+		"make demo\n", "The first run downloads", "compiles", "`make test`", "Maven", "| collection |", "**held out:**", "**price:**", "**Not for you if**")
 }
 
 // TestREADMEShowsTheMeasuredGains compares its table with the figures that the
 // tests on real servers write.
 func TestREADMEShowsTheMeasuredGains(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(root, "e2e", "testdata", "rank_stats.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	measured := map[string]string{} // the text of each arm, by engine, collection and arm
 	var section string
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(read(t, filepath.Join(root, "e2e", "testdata", "rank_stats.txt"))) {
 		arm, figures, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if strings.HasPrefix(line, " ") {
 			measured[section+" "+arm] = figures
@@ -112,17 +102,7 @@ func TestREADMEShowsASearchOfTheDemo(t *testing.T) {
 		t.Fatalf("the demo prints %q", servers)
 	}
 	const query = `{"query":{"multi_match":{"query":"nappies for a newborn","fields":["title","body"]}}}`
-	type hits struct {
-		Hits struct {
-			Total struct{ Value int }
-			Hits  []struct {
-				Source struct{ Title string } `json:"_source"`
-			}
-		}
-	}
-	var direct, same hits
-	post(t, servers[0][1]+"/catalogue/_search", query, &direct)
-	post(t, servers[1][1]+"/catalogue/_search?akin_profile=same", query, &same)
+	direct, same := find(t, servers[0][1]+"/catalogue/_search", query), find(t, servers[1][1]+"/catalogue/_search?akin_profile=same", query)
 	var table strings.Builder
 	fmt.Fprintf(&table, "| | without akin, %d hits | with akin, %d hits |\n|---|---|---|\n", direct.Hits.Total.Value, same.Hits.Total.Value)
 	for i := range 3 {
@@ -131,7 +111,5 @@ func TestREADMEShowsASearchOfTheDemo(t *testing.T) {
 	if !strings.Contains(strings.ReplaceAll(strings.ReplaceAll(readme, "| **", "| "), "** |", " |"), table.String()) {
 		t.Errorf("README does not show\n%s", &table)
 	}
-	if widened := fmt.Sprintf("here to %d hits", total(t, servers[1][1]+"/catalogue/_search", query)); !strings.Contains(readme, widened) {
-		t.Errorf("README does not say %q", widened)
-	}
+	contains(t, "README", readme, fmt.Sprintf("here to %d hits", total(t, servers[1][1]+"/catalogue/_search", query)))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 )
 
@@ -16,16 +15,11 @@ func TestReadyFailsWhereAkinIsNotReady(t *testing.T) {
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(`{"status":"as it is"}`)) // the test sees what is missing
 	}))
-	out, errs, code := akin(t, "ready", "--admin", admin.URL+"/")
-	if code != 0 || out != `{"status":"as it is"}`+"\n" || errs != "" {
-		t.Errorf("exit status %d, %q, %q", code, out, errs)
+	if said := ends(t, 0, []string{"ready", "--admin", admin.URL + "/"}); said != `{"status":"as it is"}`+"\n" {
+		t.Error(said)
 	}
 	status = http.StatusServiceUnavailable
-	if out, errs, code = akin(t, "ready", "--admin", admin.URL); code != exitFailure || !strings.Contains(out, "as it is") || !strings.Contains(errs, "not ready") {
-		t.Errorf("503: exit status %d, %q, %q", code, out, errs)
-	}
+	ends(t, exitFailure, []string{"ready", "--admin", admin.URL}, "as it is", "not ready")
 	admin.Close()
-	if _, errs, code = akin(t, "ready", "--admin", admin.URL); code != exitFailure || !strings.Contains(errs, "admin port") {
-		t.Errorf("nobody there: exit status %d, %q", code, errs)
-	}
+	ends(t, exitFailure, []string{"ready", "--admin", admin.URL}, "admin port")
 }

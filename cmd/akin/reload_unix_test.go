@@ -5,9 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"regexp"
 	"strconv"
@@ -16,71 +14,34 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
-
-// A served is a running "akin serve" with its configuration file.
-type served struct {
-	config, proxy, admin string
-
-	log *lockedBuffer
-}
-
-// startServed runs "akin serve" in this process until the test ends.
-func startServed(t *testing.T, config string) *served {
-	t.Helper()
-	s := &served{config: write(t, "akin.yml", config), log: &lockedBuffer{}}
-	s.proxy, s.admin = serveLogging(t, s.config, s.log)
-	return s
-}
 
 // reload writes a new configuration, sends SIGHUP and returns the log record
 // that says what became of that.
 func (s *served) reload(t *testing.T, config string) map[string]any {
 	t.Helper()
-	if err := os.WriteFile(s.config, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(s.config, []byte(config), 0o600))
 	before := len(s.log.String())
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	check.OK(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
+	var record map[string]any
+	poll(t, "a record of the reload", func() bool {
 		for line := range strings.Lines(s.log.String()[before:]) {
-			var record map[string]any
+			record = nil
 			if json.Unmarshal([]byte(line), &record) == nil && strings.HasPrefix(fmt.Sprint(record["msg"]), "configuration ") {
-				return record
+				return true
 			}
 		}
-	}
-	t.Fatalf("nothing is logged of the reload:\n%s", s.log.String())
-	return nil
-}
-
-func (s *served) metrics(t *testing.T) string {
-	t.Helper()
-	_, body := get(t, s.admin+"/metrics")
-	return body
-}
-
-func get(t *testing.T, url string) (status int, body string) {
-	t.Helper()
-	res, err := http.Get(url)
-	if err != nil {
-		t.Error(err)
-		return 0, ""
-	}
-	defer res.Body.Close()
-	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Error(err)
-	}
-	return res.StatusCode, string(data)
+		return false
+	})
+	return record
 }
 
 // gatedNode is a node that holds requests for /slow back until the gate opens.
 func gatedNode(t *testing.T, name string, reached chan<- struct{}, gate <-chan struct{}) string {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return answering(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Elastic-Product", "Elasticsearch")
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Path == "/slow" {
@@ -88,12 +49,8 @@ func gatedNode(t *testing.T, name string, reached chan<- struct{}, gate <-chan s
 			<-gate
 		}
 		fmt.Fprintf(w, `{"name":%q,"version":{"number":"8.0.0","lucene_version":"9"}}`, name)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
+	})
 }
-
-const freePorts = "listen: {address: '127.0.0.1:0'}\nadmin: {address: '127.0.0.1:0'}\nshutdown: {delay: 0s}\n"
 
 // Eight requests are under way at each of three SIGHUPs; they get their answers
 // from the cluster that they were sent to, and the next ones go to the new one.
@@ -102,7 +59,7 @@ func TestSIGHUPLosesNoRequest(t *testing.T) {
 	reached, gate := make(chan struct{}, clients), make(chan struct{})
 	nodes := []string{gatedNode(t, "first", reached, gate), gatedNode(t, "second", nil, nil)}
 	config := func(i int) string { return freePorts + "cluster: {urls: ['" + nodes[i] + "']}\n" }
-	s := startServed(t, config(0))
+	s := startServe(t, config(0))
 	var under sync.WaitGroup
 	for range clients {
 		under.Go(func() {
@@ -125,20 +82,15 @@ func TestSIGHUPLosesNoRequest(t *testing.T) {
 	}
 	close(gate)
 	under.Wait()
-	for _, want := range []string{
-		`akin_config_reloads_total{result="ok"} 3`, "akin_config_last_reload_successful 1", `akin_requests_total{effort="",outcome="passed_through",reason=""} 11`,
-	} {
-		if !strings.Contains(s.metrics(t), want) {
-			t.Errorf("no %s in the metrics", want)
-		}
-	}
+	contains(t, "metrics", s.metrics(t),
+		`akin_config_reloads_total{result="ok"} 3`, "akin_config_last_reload_successful 1", `akin_requests_total{effort="",outcome="passed_through",reason=""} 11`)
 }
 
 func TestSIGHUPKeepsTheOldConfigurationWhereTheNewOneIsWrong(t *testing.T) {
 	node := gatedNode(t, "only", nil, nil)
 	good := freePorts + "cluster: {urls: ['" + node + "']}\n"
 	garbage := write(t, "ca.pem", "garbage")
-	s := startServed(t, good)
+	s := startServe(t, good)
 	for name, tt := range map[string]struct {
 		config string
 		want   []string
@@ -148,19 +100,12 @@ func TestSIGHUPKeepsTheOldConfigurationWhereTheNewOneIsWrong(t *testing.T) {
 		"missing file":       {strings.Replace(good, "urls:", "tls: {ca_file: nowhere.pem}, urls:", 1), []string{"cluster.tls.ca_file"}},
 	} {
 		record := s.reload(t, tt.config)
-		problems := fmt.Sprint(record["problems"])
-		for _, want := range tt.want {
-			if record["level"] != "ERROR" || !strings.Contains(problems, want) {
-				t.Errorf("%s: no %s in %v", name, want, record)
-			}
-		}
-		if status, _ := get(t, s.proxy+"/"); status != http.StatusOK {
-			t.Errorf("%s: status %d", name, status)
+		contains(t, name, fmt.Sprint(record["problems"]), tt.want...)
+		if status, _ := get(t, s.proxy+"/"); status != http.StatusOK || record["level"] != "ERROR" {
+			t.Errorf("%s: status %d, %v", name, status, record)
 		}
 	}
-	if m := s.metrics(t); !strings.Contains(m, `akin_config_reloads_total{result="failed"} 3`) || !strings.Contains(m, "akin_config_last_reload_successful 0") {
-		t.Error("the failures are not counted")
-	}
+	contains(t, "metrics", s.metrics(t), `akin_config_reloads_total{result="failed"} 3`, "akin_config_last_reload_successful 0")
 	if record := s.reload(t, good); record["msg"] != "configuration reloaded" {
 		t.Errorf("the log says %v", record)
 	}
@@ -171,10 +116,10 @@ func TestSIGHUPKeepsTheOldConfigurationWhereTheNewOneIsWrong(t *testing.T) {
 func TestSIGHUPThatFindsAPipe(t *testing.T) {
 	var late *time.Timer
 	t.Run("serve", func(t *testing.T) {
-		s := startServed(t, freePorts+"cluster: {urls: ['"+gatedNode(t, "only", nil, nil)+"']}\n")
-		works(t, os.Remove(s.config))
-		works(t, syscall.Mkfifo(s.config, 0o600))
-		works(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
+		s := startServe(t, freePorts+"cluster: {urls: ['"+gatedNode(t, "only", nil, nil)+"']}\n")
+		check.OK(t, os.Remove(s.config))
+		check.OK(t, syscall.Mkfifo(s.config, 0o600))
+		check.OK(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 		late = time.AfterFunc(5*time.Second, func() { // half the time that a reload may take
 			if end, err := os.OpenFile(s.config, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
 				end.Close() // what waits for a writer goes on
@@ -184,7 +129,7 @@ func TestSIGHUPThatFindsAPipe(t *testing.T) {
 			if status, _ := get(t, s.proxy+"/"); status != http.StatusOK {
 				t.Errorf("status %d", status)
 			}
-			time.Sleep(10 * time.Millisecond) // so that the reload has begun
+			time.Sleep(10 * time.Millisecond) // The reload has to be waiting at the pipe by then, which no event tells.
 		}
 		if m := s.metrics(t); regexp.MustCompile(`akin_config_reloads_total\{.*\} [1-9]`).MatchString(m) {
 			t.Error("the reload has ended")
@@ -201,7 +146,7 @@ func TestSIGHUPBindsMatricesAndNamesWhatStays(t *testing.T) {
 	engine := demoEngine(t)
 	matrix := demoMatrix(t)
 	plain := freePorts + "cluster: {urls: ['" + engine + "']}\nexpansion: {budget: 5s}\n"
-	s := startServed(t, plain)
+	s := startServe(t, plain)
 	const body = `{"query":{"match":{"body":"comfortable couch"}}}`
 	before := total(t, s.proxy+"/catalogue/_search", body)
 	bound := strings.Replace(plain, "127.0.0.1:0'}\nadmin", "127.0.0.1:1', idle_timeout: 1m}\nadmin", 1) + "matrices: [{name: demo, file: '" + matrix + "'}]\n"
@@ -216,9 +161,7 @@ func TestSIGHUPBindsMatricesAndNamesWhatStays(t *testing.T) {
 			t.Errorf("%s is named %d times in\n%s", key, n, s.log.String())
 		}
 	}
-	if !strings.Contains(s.metrics(t), `akin_matrix_source_healthy{matrix="demo"} 1`) {
-		t.Error("the metrics are not those of the new store")
-	}
+	contains(t, "metrics of the new store", s.metrics(t), `akin_matrix_source_healthy{matrix="demo"} 1`)
 }
 
 // The price of a search, when it is expanded and who ranks it are settings that
@@ -229,7 +172,7 @@ func TestSIGHUPSwitchesEffortWhenAndMode(t *testing.T) {
 		return freePorts + "cluster: {urls: ['" + engine + "']}\nmatrices: [{name: demo, file: '" + matrix + "'}]\n" +
 			"expansion: {budget: 5s, " + expansion + "}\nprofiles: {soft: {mode: soft}, few: {when: few_hits, below: 1}}\n"
 	}
-	s := startServed(t, config("effort: low"))
+	s := startServe(t, config("effort: low"))
 	counts := func(series string) (n float64) {
 		for line := range strings.Lines(s.metrics(t)) {
 			if value, ok := strings.CutPrefix(line, series+" "); ok {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"math"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,10 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand/terms"
-	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -83,9 +80,7 @@ func (e *handExample) selection(t *testing.T) *terms.Selection {
 		}
 		similarity, _ := strconv.ParseFloat(pair[2], 32)
 		row, err := simmatrix.PackRow(0, []simmatrix.Neighbor{{Term: pair[1], Similarity: float32(similarity)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		sel.Origins[i].Row = row
 	}
 	sel.Propose(terms.SqrtIDF, 0, 1, 0.1, 30)
@@ -176,14 +171,8 @@ func TestScoresByHandAreThoseOfTheFormulas(t *testing.T) {
 			t.Errorf("%s (-formulas +page):\n%s", head, diff)
 		}
 	}
-	for head, sum := range map[string]string{
-		"1.2040 · 0.8 / √(0.6931² + 1.2040²) = ": added[0][4], "number, ": four(all) + " / " + four(product),
-		"0.6465 + 0.2015 · 2.2 · 1.2040 / (1 + 1.3588) = ": scores[0][2], "0.6465 + 2.2 · 1.2040 · 0.2519 / (0.2519 + 1.3588) = ": scores[0][3],
-	} {
-		if !strings.Contains(e.page, head+sum) {
-			t.Errorf("the page lacks %s%s", head, sum)
-		}
-	}
+	contains(t, "the page", e.page, "1.2040 · 0.8 / √(0.6931² + 1.2040²) = "+added[0][4], "number, "+four(all)+" / "+four(product),
+		"0.6465 + 0.2015 · 2.2 · 1.2040 / (1 + 1.3588) = "+scores[0][2], "0.6465 + 2.2 · 1.2040 · 0.2519 / (0.2519 + 1.3588) = "+scores[0][3])
 }
 
 const scoresByHand = "| document | without akin | linear | saturated |"
@@ -192,61 +181,28 @@ const scoresByHand = "| document | without akin | linear | saturated |"
 // akin to the embedded engine; package e2e sends it to real ones.
 func TestScoresByHandAreThoseOfASearch(t *testing.T) {
 	page := userTexts(t)["scoring.md"]
-	engine := httptest.NewServer(demo.NewEngine())
-	t.Cleanup(engine.Close)
-	client, err := esclient.New(esclient.Options{URL: engine.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	api := documents.API{Client: client}
-	if _, err := api.CreateIndex(t.Context(), "by-hand", []byte(`{"mappings":{"properties":{"body":{"type":"text"}}}}`)); err != nil {
-		t.Fatal(err)
-	}
 	var docs []documents.Document
 	for _, row := range docTable(t, page, "| document | text | length |") {
 		docs = append(docs, documents.Document{ID: row[0], Source: map[string]string{"body": row[1]}})
 	}
-	if err := api.Index(t.Context(), "by-hand", docs); err != nil {
-		t.Fatal(err)
-	}
+	engine, _ := newIndex(t, "by-hand", `{"mappings":{"properties":{"body":{"type":"text"}}}}`, docs)
 	folder := t.TempDir()
 	t.Chdir(folder)
-	pairs := regexp.MustCompile(`(?m)^    (\w+\t\w+\t[0-9.]+\n)`).FindAllStringSubmatch(page, -1)
-	var tsv bytes.Buffer
-	for _, m := range pairs {
+	var tsv strings.Builder
+	for _, m := range regexp.MustCompile(`(?m)^    (\w+\t\w+\t[0-9.]+\n)`).FindAllStringSubmatch(page, -1) {
 		tsv.WriteString(m[1])
 	}
-	if err := os.WriteFile("pairs.tsv", tsv.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile("pairs.tsv", []byte(tsv.String()), 0o600))
 	for _, line := range commands(page) {
 		if args, ok := akinArgs(line); ok {
-			if _, stderr, status := akin(t, args...); status != 0 {
-				t.Fatalf("%s: status %d\n%s", line, status, stderr)
-			}
+			mustAkin(t, args...)
 		}
 	}
-	proxy, _ := serveConfig(t, write(t, "akin.yml", `
-listen: {address: "127.0.0.1:0"}
-admin: {address: "127.0.0.1:0"}
-cluster: {urls: ["`+engine.URL+`"]}
-expansion: {budget: 5s}
-profiles: {linear: {scoring: linear}}
-matrices: [{name: pairs, file: "`+filepath.Join(folder, "pairs.akin")+`"}]
-`))
+	s := startServe(t, "cluster: {urls: ['"+engine+"']}\nexpansion: {budget: 5s}\nprofiles: {linear: {scoring: linear}}\n"+
+		"matrices: [{name: pairs, file: '"+filepath.Join(folder, "pairs.akin")+"'}]\n")
 	for column, parameter := range []string{"akin=off", "akin_profile=linear", "akin=explain"} {
-		var answer struct {
-			Hits struct {
-				Hits []struct {
-					ID    string  `json:"_id"`
-					Score float64 `json:"_score"`
-				}
-			}
-		}
-		post(t, proxy+"/by-hand/_search?"+parameter, `{"query":{"match":{"body":"car hire"}}}`, &answer)
 		got := map[string]string{}
-		for _, hit := range answer.Hits.Hits {
+		for _, hit := range find(t, s.proxy+"/by-hand/_search?"+parameter, `{"query":{"match":{"body":"car hire"}}}`).Hits.Hits {
 			got[hit.ID] = fmt.Sprintf("%.4f", hit.Score)
 		}
 		want := map[string]string{}

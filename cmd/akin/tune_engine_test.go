@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
@@ -47,7 +47,7 @@ func cranfieldFile(tb testing.TB, name string) string {
 	tb.Helper()
 	path := filepath.Join(dataFolder(), "cran", name)
 	if _, err := os.Stat(path); err != nil {
-		tb.Skipf("needs the judged collection cran: %v\nname the folder that has it in AKIN_DATA", err)
+		tb.Skipf("needs judged collections in the folder that AKIN_DATA names: %v", err)
 	}
 	return path
 }
@@ -56,14 +56,10 @@ func cranfieldFile(tb testing.TB, name string) string {
 func cranfield(tb testing.TB, name string) (texts []text) {
 	tb.Helper()
 	data, err := os.ReadFile(cranfieldFile(tb, name))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
 		var line text
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			tb.Fatal(err)
-		}
+		check.OK(tb, json.Unmarshal(lines.Bytes(), &line))
 		texts = append(texts, line)
 	}
 	return texts
@@ -73,9 +69,7 @@ func cranfield(tb testing.TB, name string) (texts []text) {
 func loadCranfield(tb testing.TB, url, index string) *esclient.Client {
 	tb.Helper()
 	client, err := esclient.New(esclient.Options{URL: url})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	tb.Cleanup(client.Close)
 	api := documents.API{Client: client}
 	if _, err := api.CreateIndex(tb.Context(), index, []byte(`{"settings":{"number_of_shards":1,"number_of_replicas":0},`+
@@ -86,9 +80,7 @@ func loadCranfield(tb testing.TB, url, index string) *esclient.Client {
 	for _, d := range cranfield(tb, "corpus.jsonl") {
 		docs = append(docs, documents.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Text}})
 	}
-	if err := api.Index(tb.Context(), index, docs); err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, api.Index(tb.Context(), index, docs))
 	return client
 }
 
@@ -141,20 +133,9 @@ func searchesOf(t *testing.T, search string, queries int) (bodies [][]byte) {
 // themselves, and of those that akin rewrites under several settings.
 func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 	client, url, index := engineWithCranfield(t)
-	dir := t.TempDir()
-	matrix := filepath.Join(dir, "cran.akin")
-	if _, stderr, status := akin(t, "matrix", "build", "--from-index", url, "--index", index, "--field", "body",
-		"--top", "50", "--out", matrix); status != 0 {
-		t.Fatal(stderr)
-	}
-	m, err := cli.ReadMatrix(t.Context(), matrix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, _ := built(t, "--from-index", url, "--index", index, "--field", "body", "--top", "50")
 	docs, err := loadDocuments(t.Context(), client, index, []string{"title", "body"}, func(string, int, int) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer docs.Close()
 	engine := httptest.NewServer(docs.Engine)
 	t.Cleanup(engine.Close)
@@ -184,9 +165,7 @@ func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 					}
 				}
 				ours, err := b.Rank(t.Context(), s)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				if direct, err := b.Rank(t.Context(), nil); err != nil || cmp.Equal(direct, ours) {
 					t.Errorf("direct search has the same scores: the test shows nothing: %v", err)
 				}
@@ -201,35 +180,17 @@ func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 // serveSetting returns the URL of an akin with a setting in the profile tuned.
 func serveSetting(t *testing.T, cluster, index string, s *expand.Profile, m *simmatrix.Matrix) string {
 	t.Helper()
-	dir := t.TempDir()
-	if err := cli.Write(t.Context(), filepath.Join(dir, "tuned.akin"), func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
-		t.Fatal(err)
-	}
+	file := filepath.Join(t.TempDir(), "tuned.akin")
+	check.OK(t, cli.WriteMatrix(t.Context(), file, m))
 	var config bytes.Buffer
-	if err := evaluate.WriteProfile(&config, s, configs.Matrix{Name: "m", Indices: []string{index}, Fields: []string{"title", "body"}, File: "tuned.akin"}, ""); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintf(&config, "listen: {address: '127.0.0.1:0'}\nadmin: {address: '127.0.0.1:0'}\ncluster: {urls: ['%s']}\nexpansion: {budget: 10s}\n", cluster)
-	path := filepath.Join(dir, "akin.yml")
-	if err := os.WriteFile(path, config.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	proxy, _ := serveConfig(t, path)
-	return proxy
+	check.OK(t, evaluate.WriteProfile(&config, s, configs.Matrix{Name: "m", Indices: []string{index}, Fields: []string{"title", "body"}, File: file}, ""))
+	return startServe(t, freePorts+config.String()+fmt.Sprintf("cluster: {urls: ['%s']}\nexpansion: {budget: 10s}\n", cluster)).proxy
 }
 
 // compareHits compares hits with those that a search has: the scores by rank.
 func compareHits(t *testing.T, ours []evaluate.Hit, url string, body []byte) {
 	t.Helper()
-	var answer struct {
-		Hits struct {
-			Hits []struct {
-				ID    string  `json:"_id"`
-				Score float64 `json:"_score"`
-			}
-		}
-	}
-	post(t, url, string(body), &answer)
+	answer := find(t, url, string(body))
 	if len(ours) != len(answer.Hits.Hits) {
 		t.Fatalf("%s: %d hits, want %d", body, len(ours), len(answer.Hits.Hits))
 	}

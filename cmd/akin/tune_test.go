@@ -6,8 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/demo"
 )
 
@@ -33,11 +32,7 @@ func demoJudgments(t *testing.T, index string) (queries, judgments string) {
 		if q.Index != index {
 			continue
 		}
-		line, err := json.Marshal(map[string]string{"_id": q.ID, "text": q.Text})
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&texts, "%s\n", line)
+		fmt.Fprintf(&texts, "{\"_id\": %q, \"text\": %q}\n", q.ID, q.Text)
 		for id, grade := range q.Judgments {
 			fmt.Fprintf(&grades, "%s\t%s\t%v\n", q.ID, id, grade)
 		}
@@ -49,9 +44,7 @@ func demoJudgments(t *testing.T, index string) (queries, judgments string) {
 func tuneArgs(t *testing.T, url string) (args []string, out string) {
 	t.Helper()
 	matrix := filepath.Join(t.TempDir(), "knowledge.akin")
-	if _, stderr, status := akin(t, "matrix", "build", "--from-index", url, "--index", "knowledge", "--field", "body", "--out", matrix); status != 0 {
-		t.Fatal(stderr)
-	}
+	mustAkin(t, "matrix", "build", "--from-index", url, "--index", "knowledge", "--field", "body", "--out", matrix)
 	queries, judgments := demoJudgments(t, "knowledge")
 	out = filepath.Join(t.TempDir(), "tuned.yml")
 	return []string{
@@ -64,127 +57,60 @@ func tuneArgs(t *testing.T, url string) (args []string, out string) {
 // The confidence is so low that something is recommended.
 func TestTuneWritesAProfileThatServes(t *testing.T) {
 	args, out := tuneArgs(t, demoEngine(t))
-	stdout, stderr, status := akin(t, args...)
-	if status != 0 || strings.Contains(stderr, "warning") {
-		t.Fatalf("%s\n%s", stdout, stderr)
-	}
-	for _, want := range []string{"direct search", "the defaults", "queries it was chosen on", "queries held out", "\n5     ", "Recommended: The "} {
-		if !strings.Contains(stdout, want) {
-			t.Errorf("no %q in\n%s", want, stdout)
-		}
+	if said := ends(t, 0, args, "direct search", "the defaults", "queries it was chosen on", "queries held out", "\n5     ", "Recommended: The "); strings.Contains(said, "warning") {
+		t.Error(said)
 	}
 	c, err := configs.Load(t.Context(), out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p, ok := c.Profiles["tuned"]; !ok || len(c.Matrices) != 1 || p.Matrices[0] != c.Matrices[0].Name {
+	check.OK(t, err)
+	if p, ok := c.Profiles["tuned"]; !ok || len(c.Matrices) != 1 || p.Matrices[0] != c.Matrices[0].Name || !isThere(c.Matrices[0].File) {
 		t.Fatalf("%+v", c.Profiles)
 	}
-	if _, err := os.Stat(c.Matrices[0].File); err != nil {
-		t.Error(err)
-	}
-	again, _, _ := akin(t, append(args, "--json")...)
-	var first, second map[string]any
-	if err := json.Unmarshal([]byte(again), &first); err != nil {
-		t.Fatalf("%v\n%s", err, again)
-	}
-	again, _, _ = akin(t, append(args, "--json")...)
-	if err := json.Unmarshal([]byte(again), &second); err != nil || fmt.Sprint(first) != fmt.Sprint(second) {
-		t.Errorf("another result: %v\n%v\n%v", err, first, second)
+	first := mustAkin(t, append(args, "--json")...)
+	if second := mustAkin(t, append(args, "--json")...); first != second || !json.Valid([]byte(first)) {
+		t.Errorf("another result:\n%s\n%s", first, second)
 	}
 }
 
 func TestTuneRecommendsNothingWithoutConfidence(t *testing.T) {
 	args, out := tuneArgs(t, demoEngine(t))
-	stdout, stderr, status := akin(t, append(args, "--confidence", "0.9999999")...)
-	if status != 0 || !strings.Contains(stdout, "Recommended: Nothing") {
-		t.Errorf("%s\n%s", stdout, stderr)
-	}
-	if _, err := os.Stat(out); err == nil {
+	if ends(t, 0, append(args, "--confidence", "0.9999999"), "Recommended: Nothing"); isThere(out) {
 		t.Error("a profile was written")
-	}
-}
-
-func TestTuneNamesRelevantDocumentsThatAreNotThere(t *testing.T) {
-	args, _ := tuneArgs(t, demoEngine(t))
-	judgments := args[14]
-	grades, err := os.ReadFile(judgments)
-	if err != nil {
-		t.Fatal(err)
-	}
-	line := strings.Split(string(grades), "\n")[1]
-	more := string(grades) + strings.Split(line, "\t")[0] + "\tgone\t2\n"
-	if _, stderr, status := akin(t, append(args, "--judgments", write(t, "more.tsv", more))...); status != 0 || !strings.Contains(stderr, "warning: 1 relevant documents are not in knowledge, and count as not found: gone") {
-		t.Errorf("status %d: %s", status, stderr)
 	}
 }
 
 func TestTuneSaysWhatIsWrong(t *testing.T) {
-	engine := demoEngine(t)
-	args, _ := tuneArgs(t, engine)
-	for name, tt := range map[string]struct {
+	args, out := tuneArgs(t, demoEngine(t))
+	grades := read(t, args[14])
+	query, _, _ := strings.Cut(strings.Split(grades, "\n")[1], "\t")
+	var vectors atomic.Int32
+	leaving := relayTo(t, demoEngine(t), func(w http.ResponseWriter, r *http.Request) bool { // while its documents are read
+		away := r.URL.Path == "/_mtermvectors" && vectors.Add(1) > 1
+		if away {
+			http.Error(w, `{"error":{"type":"node_closed_exception","reason":"the node is going away"},"status":500}`, http.StatusInternalServerError)
+		}
+		return away
+	})
+	for _, tt := range []struct {
 		args   []string
 		want   string
 		status int
 	}{
-		"nothing":           {[]string{"tune"}, "cluster: want http", exitUsage},
-		"no index":          {append(args, "--index", ""), "give --index", exitUsage},
-		"no template":       {append(args, "--template", ""), "needs a template", exitUsage},
-		"no judgments":      {append(args, "--judgments", write(t, "empty.tsv", "")), "empty.tsv", exitUsage},
-		"no such index":     {append(args, "--index", "nowhere"), "nowhere", exitFailure},
-		"no such field":     {append(args, "--field", "nothing"), "nothing", exitFailure},
-		"nobody listens":    {append(args, "--cluster", "http://127.0.0.1:1"), "127.0.0.1:1", exitFailure},
-		"over the matrix":   {append(args, "--out", args[10]), "knowledge.akin would be written over", exitUsage},
-		"a folder, no file": {append(args, "--out", t.TempDir()), "no regular file", exitUsage},
+		{[]string{"--index", ""}, "give --index", exitUsage},
+		{[]string{"--template", ""}, "needs a template", exitUsage},
+		{[]string{"--judgments", write(t, "empty.tsv", "")}, "empty.tsv", exitUsage},
+		{[]string{"--index", "nowhere"}, "nowhere", exitFailure},
+		{[]string{"--field", "nothing"}, "nothing", exitFailure},
+		{[]string{"--cluster", "http://127.0.0.1:1"}, "127.0.0.1:1", exitFailure},
+		{[]string{"--cluster", leaving}, "going away", exitFailure},
+		{[]string{"--out", args[10]}, "knowledge.akin would be written over", exitUsage},
+		{[]string{"--out", t.TempDir()}, "no regular file", exitUsage},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if _, stderr, status := akin(t, tt.args...); status != tt.status || !strings.Contains(stderr, tt.want) {
-				t.Errorf("status %d, want %d with %q: %s", status, tt.status, tt.want, stderr)
-			}
-		})
+		ends(t, tt.status, append(args, tt.args...), tt.want)
 	}
-}
-
-// relayTo returns the URL of a relay to a cluster, which asks before what
-// status to answer a request with instead, 0 for none.
-func relayTo(t *testing.T, cluster string, before func(r *http.Request) int) string {
-	t.Helper()
-	target, err := url.Parse(cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
-	relay := httputil.NewSingleHostReverseProxy(target)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if status := before(r); status != 0 {
-			http.Error(w, `{"error":{"type":"node_closed_exception","reason":"the node is going away"},"status":500}`, status)
-			return
-		}
-		// The server must not close the body under the transport, which would break
-		// the answer now and then: akin would ask once more.
-		_ = http.NewResponseController(w).EnableFullDuplex()
-		relay.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
-// The cluster goes away while its documents are read.
-func TestTuneEndsWhereTheClusterGoesAway(t *testing.T) {
-	engine := demoEngine(t)
-	args, out := tuneArgs(t, engine)
-	var vectors atomic.Int32
-	relay := relayTo(t, engine, func(r *http.Request) int {
-		if r.URL.Path == "/_mtermvectors" && vectors.Add(1) > 1 {
-			return http.StatusInternalServerError
-		}
-		return 0
-	})
-	if _, stderr, status := akin(t, append(args, "--cluster", relay)...); status != exitFailure || !strings.Contains(stderr, "going away") {
-		t.Errorf("status %d: %s", status, stderr)
-	}
-	if _, err := os.Stat(out); err == nil {
+	if isThere(out) {
 		t.Error("a profile was written")
 	}
+	ends(t, 0, append(args, "--judgments", write(t, "more.tsv", grades+query+"\tgone\t2\n")), "warning: 1 relevant documents are not in knowledge, and count as not found: gone")
 }
 
 // However many settings are tried, the cluster is asked the same: for the
@@ -194,18 +120,16 @@ func TestTuneAsksTheClusterOnceForAllSettings(t *testing.T) {
 	args, _ := tuneArgs(t, engine)
 	asked := map[string]int{} // by path
 	var mu sync.Mutex
-	relay := relayTo(t, engine, func(r *http.Request) int {
+	relay := relayTo(t, engine, func(_ http.ResponseWriter, r *http.Request) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		asked[r.URL.Path]++
-		return 0
+		return false
 	})
 	var before map[string]int
 	for _, settings := range []string{"2", "12"} {
 		clear(asked)
-		if stdout, stderr, status := akin(t, append(args, "--cluster", relay, "--settings", settings)...); status != 0 {
-			t.Fatalf("%s\n%s", stdout, stderr)
-		}
+		mustAkin(t, append(args, "--cluster", relay, "--settings", settings)...)
 		queries := asked["/knowledge/_analyze"]
 		if n := len(demo.Queries()); queries == 0 || queries > 3*n || asked["/_mtermvectors"] == 0 {
 			t.Errorf("%d queries: %v", n, asked)
@@ -222,15 +146,9 @@ func TestTuneAsksTheClusterOnceForAllSettings(t *testing.T) {
 func TestTuneGoesOnWhereItWasInterrupted(t *testing.T) {
 	args, _ := tuneArgs(t, demoEngine(t))
 	state := filepath.Join(t.TempDir(), "tune.state")
-	whole, stderr, status := akin(t, append(args, "--json", "--resume", state)...)
-	if status != 0 {
-		t.Fatal(stderr)
-	}
-	text, err := os.ReadFile(state)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.SplitAfter(strings.TrimSpace(string(text)), "\n")
+	whole := mustAkin(t, append(args, "--json", "--resume", state)...)
+	text := read(t, state)
+	lines := strings.SplitAfter(strings.TrimSpace(text), "\n")
 	if len(lines) < 6 { // direct search and the settings
 		t.Fatalf("%d lines: %s", len(lines), text)
 	}
@@ -244,23 +162,17 @@ func TestTuneGoesOnWhereItWasInterrupted(t *testing.T) {
 		"a score that is known":    {regexp.MustCompile(`"score":[\d.e-]+`).ReplaceAllString(first, `"score":0.125`), false},
 		"scores of something else": {strings.ReplaceAll(first, `{"key":"`, `{"key":"x`), true},
 	} {
-		if err := os.WriteFile(state, []byte(tt.kept), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if again, stderr, status := akin(t, append(args, "--json", "--resume", state)...); status != 0 || (again == whole) != tt.same {
-			t.Errorf("%s: status %d, the same: %t\n%s%s", name, status, again == whole, stderr, again)
+		check.OK(t, os.WriteFile(state, []byte(tt.kept), 0o600))
+		if again := mustAkin(t, append(args, "--json", "--resume", state)...); (again == whole) != tt.same {
+			t.Errorf("%s: the same: %t\n%s", name, again == whole, again)
 		}
 	}
 }
 
 // What the embedded engine cannot rank is an error before a document is read.
 func TestTuneSaysAtOnceWhatItCannotRank(t *testing.T) {
-	engine := demoEngine(t)
-	args, _ := tuneArgs(t, engine)
-	relay := relayTo(t, engine, func(*http.Request) int {
-		t.Error("the cluster was asked")
-		return http.StatusInternalServerError
-	})
+	args, _ := tuneArgs(t, demoEngine(t))
+	relay := answering(t, func(http.ResponseWriter, *http.Request) { t.Error("the cluster was asked") })
 	for template, want := range map[string]string{
 		`{"query":{"multi_match":{"query":"{{query}}","fields":["title","body"],"type":"cross_fields"}}}`:              "type [cross_fields]",
 		`{"query":{"combined_fields":{"query":"{{query}}","fields":["title","body"]}}}`:                                "unknown query [combined_fields]",
@@ -274,10 +186,7 @@ func TestTuneSaysAtOnceWhatItCannotRank(t *testing.T) {
 		`{"query":{"match":{"body":"{{query}}"}},"sort":["date"]}`:                                                     "sort by [date]",
 		`{"query":{"match":{"body":"{{query}}"}},"aggs":{"a":{"terms":{"field":"tag"}}}}`:                              "[aggs]",
 	} {
-		_, stderr, status := akin(t, append(args, "--cluster", relay, "--template", write(t, "search.json", template))...)
-		if status != exitUsage || !strings.Contains(stderr, "tune ranks without the cluster, and cannot run") || !strings.Contains(stderr, want) {
-			t.Errorf("%s: status %d, want %q in %s", template, status, want, stderr)
-		}
+		ends(t, exitUsage, append(args, "--cluster", relay, "--template", write(t, "search.json", template)), "tune ranks without the cluster, and cannot run", want)
 	}
 }
 
@@ -289,18 +198,12 @@ func BenchmarkTuneSettings(b *testing.B) {
 	loadCranfield(b, server.URL, "cran")
 	dir := b.TempDir()
 	matrix := filepath.Join(dir, "cran.akin")
-	if _, stderr, status := akin(b, "matrix", "build", "--from-index", server.URL, "--index", "cran", "--field", "body", "--out", matrix); status != 0 {
-		b.Fatal(stderr)
-	}
+	mustAkin(b, "matrix", "build", "--from-index", server.URL, "--index", "cran", "--field", "body", "--out", matrix)
 	const settings = 200
 	for b.Loop() {
-		stdout, stderr, status := akin(b, "tune", "--cluster", server.URL, "--index", "cran", "--field", "body", "--matrix", matrix,
+		b.Log(mustAkin(b, "tune", "--cluster", server.URL, "--index", "cran", "--field", "body", "--matrix", matrix,
 			"--template", write(b, "search.json", `{"query":{"match":{"body":"{{query}}"}}}`), "--queries", cranfieldFile(b, "queries.jsonl"),
-			"--judgments", cranfieldFile(b, "qrels.tsv"), "--settings", strconv.Itoa(settings), "--out", filepath.Join(dir, "tuned.yml"))
-		if status != 0 {
-			b.Fatalf("%s\n%s", stdout, stderr)
-		}
-		b.Log(stdout)
+			"--judgments", cranfieldFile(b, "qrels.tsv"), "--settings", strconv.Itoa(settings), "--out", filepath.Join(dir, "tuned.yml")))
 	}
 	b.ReportMetric(settings*float64(b.N)*600/b.Elapsed().Seconds(), "settings/10min")
 }

@@ -14,12 +14,12 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/internal/cli"
-	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/tools/evaluate"
 )
@@ -118,19 +118,9 @@ type judgedWords struct {
 
 func readJudgedWords(b *testing.B, folder string) *judgedWords {
 	b.Helper()
-	ctx := b.Context()
-	url, stop, err := demo.NewEngine().Serve(ctx, "127.0.0.1:0")
-	must(b, err)
-	b.Cleanup(stop)
-	c := &judgedWords{url: url}
-	c.client, err = esclient.New(esclient.Options{URL: url})
-	must(b, err)
-	b.Cleanup(c.client.Close)
-	api := documents.API{Client: c.client}
-	_, err = api.CreateIndex(ctx, loadedIndex, []byte(demoMapping))
-	must(b, err)
+	c := &judgedWords{}
 	corpus, err := os.Open(filepath.Join(folder, "corpus.jsonl"))
-	must(b, err)
+	check.OK(b, err)
 	defer corpus.Close()
 	var docs []documents.Document
 	for lines := json.NewDecoder(bufio.NewReader(corpus)); lines.More(); {
@@ -138,18 +128,18 @@ func readJudgedWords(b *testing.B, folder string) *judgedWords {
 			ID          string `json:"_id"`
 			Title, Text string
 		}
-		must(b, lines.Decode(&doc))
+		check.OK(b, lines.Decode(&doc))
 		docs = append(docs, documents.Document{ID: doc.ID, Source: map[string]string{"body": doc.Title + "\n" + doc.Text}})
 	}
-	must(b, api.Index(ctx, loadedIndex, docs))
+	c.url, c.client = newIndex(b, loadedIndex, demoMapping, docs)
 	queries, err := os.Open(filepath.Join(folder, "queries.jsonl"))
-	must(b, err)
+	check.OK(b, err)
 	defer queries.Close()
 	judgments, err := os.Open(filepath.Join(folder, "qrels.tsv"))
-	must(b, err)
+	check.OK(b, err)
 	defer judgments.Close()
 	set, err := evaluate.ReadJudged(&evaluate.JudgedFile{Name: "queries", Content: queries}, &evaluate.JudgedFile{Name: "judgments", Content: judgments})
-	must(b, err)
+	check.OK(b, err)
 	for _, q := range set.Judged() {
 		c.full, c.grades = append(c.full, q.Text), append(c.grades, set.Grades[q.ID])
 		c.short = append(c.short, c.threeRarest(b, q.Text))
@@ -164,10 +154,10 @@ func (c *judgedWords) threeRarest(b *testing.B, text string) string {
 	cluster := esclient.NewCached(c.client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20})
 	defer cluster.Close()
 	analysis, err := cluster.Analyze(b.Context(), at, "body", "", text)
-	must(b, err)
+	check.OK(b, err)
 	docFreqs := make([]int64, len(analysis.Terms))
 	_, err = cluster.Statistics(b.Context(), at, "body", analysis.Terms, docFreqs)
-	must(b, err)
+	check.OK(b, err)
 	var order []int
 	for k, term := range analysis.Terms {
 		if docFreqs[k] > 0 && slices.Index(analysis.Terms, term) == k {
@@ -192,11 +182,9 @@ func (c *judgedWords) learn(b *testing.B, mixed bool, model string) *simmatrix.M
 	if mixed {
 		args = append(args, "--embeddings", model, "--embedding-model", "all-MiniLM-L6-v2")
 	}
-	if _, stderr, status := akin(b, args...); status != 0 {
-		b.Fatal(stderr)
-	}
+	mustAkin(b, args...)
 	m, err := cli.ReadMatrix(b.Context(), out)
-	must(b, err)
+	check.OK(b, err)
 	return m
 }
 
@@ -208,7 +196,7 @@ func (c *judgedWords) measure(b *testing.B, queries []string, how *expand.Profil
 	if how != nil {
 		with, end, err := candidateArm(b.Context(), armOptions{Cluster: cli.Cluster{URL: c.url, Index: loadedIndex}, Anonymous: true, Log: io.Discard}, *how, m)
 		defer end()
-		must(b, err)
+		check.OK(b, err)
 		arm = with
 	}
 	bodies := make([][]byte, len(queries))
@@ -217,7 +205,7 @@ func (c *judgedWords) measure(b *testing.B, queries []string, how *expand.Profil
 		bodies[i] = fmt.Appendf(nil, `{"size":1000,"_source":false,"query":{"match":{"body":%s}}}`, text)
 	}
 	rankings, err := rank(context.Background(), arm, bodies)
-	must(b, err)
+	check.OK(b, err)
 	for i, hits := range rankings {
 		var ids []string
 		for _, h := range evaluate.Ranking(hits) {
@@ -227,11 +215,4 @@ func (c *judgedWords) measure(b *testing.B, queries []string, how *expand.Profil
 		means[1] += evaluate.NDCG(ids, c.grades[i], measured) / float64(len(queries))
 	}
 	return means
-}
-
-func must(b *testing.B, err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -80,4 +82,11 @@ func Message(tb testing.TB, want string, err error, of ...any) {
 	if err == nil || !strings.Contains(err.Error(), want) {
 		tb.Error(append(of, fmt.Sprintf("error %v, want %q", err, want))...)
 	}
+}
+
+// Elapse moves the clock of a bubble of [synctest.Test] on, and returns once
+// nothing there goes on any more. Outside of a bubble it panics.
+func Elapse(d time.Duration) {
+	time.Sleep(d) // In a bubble this is what moves its clock.
+	synctest.Wait()
 }

@@ -311,7 +311,7 @@ func TestIndicesMadeAnewHaveOtherDocuments(t *testing.T) {
 		}
 		v.uuids["i"] = "second"
 		v.docs[docName{"i", "3"}]["body"] = map[string]int64{"cat": 1}
-		time.Sleep(time.Minute)
+		check.Elapse(time.Minute)
 		wantScores(t, r, fields, hits, .5, 1, 1)
 		check.Equal(t, []string{"i", "i"}, v.askedUUIDs)
 	})
@@ -343,14 +343,14 @@ func TestVectorsThatAreUsedStay(t *testing.T) {
 		const pause = vectorLife / 24
 		most, all := 0, 0
 		for spent := pause; spent < 2*vectorLife; spent += pause {
-			time.Sleep(pause)
+			check.Elapse(pause)
 			n := search()
 			if most, all = max(most, n), all+n; n > 0 && spent < vectorLife/2 {
 				t.Errorf("asked again after %v", spent)
 			}
 		}
 		check.That(t, all >= 50 && most <= 25, "asked for %d again, %d at once", all, most)
-		time.Sleep(vectorLife*3/2 + time.Second)
+		check.Elapse(vectorLife*3/2 + time.Second)
 		check.Equal(t, 50, search())
 	})
 }

@@ -87,7 +87,7 @@ func TestSlabsReturnWhatWasPutIn(t *testing.T) {
 						s.settle(k, 1, 1) // of nothing
 					}
 				case 4:
-					time.Sleep(time.Duration(rng.IntN(60)) * time.Second)
+					check.Elapse(time.Duration(rng.IntN(60)) * time.Second)
 				default:
 					keys := []docKey{k, key(), key()}
 					for i, got := range s.get(keys) {

@@ -52,10 +52,10 @@ func TestAnswersAreRememberedForAsLongAsTheyAreAskedFor(t *testing.T) {
 			check.Equal(t, want, loads)
 		}
 		ask(time.Minute)
-		time.Sleep(59 * time.Second)
+		check.Elapse(59 * time.Second)
 		ask(time.Minute)
 		check.Equal(t, 3, loads)
-		time.Sleep(2 * time.Second)
+		check.Elapse(2 * time.Second)
 		ask(time.Minute)
 		check.Equal(t, 4, loads)
 		s := c.Stats()
@@ -84,7 +84,7 @@ func TestLoadsOfSeveralQuestionsAreShared(t *testing.T) {
 		failed := errors.New("failed")
 		load := func(answers map[int]string, err error) func(context.Context, []int) (map[int]string, error) {
 			return func(context.Context, []int) (map[int]string, error) {
-				time.Sleep(time.Second) // a call to the cluster
+				time.Sleep(time.Second) // A call to the cluster takes time.
 				return answers, err
 			}
 		}
@@ -96,7 +96,7 @@ func TestLoadsOfSeveralQuestionsAreShared(t *testing.T) {
 			return map[int]string{3: "three"}, nil
 		})
 		check.That(t, err == nil && maps.Equal(got, map[int]string{1: "one", 3: "three"}), "got %v, %v", got, err)
-		time.Sleep(time.Second)
+		check.Elapse(time.Second)
 		if _, err := cache.Get(t.Context(), c, 4, 0, func(context.Context) (string, error) { return "", nil }); err != nil {
 			t.Errorf("a failure is remembered: %v", err)
 		}
@@ -110,6 +110,6 @@ func TestLoadsOfSeveralQuestionsAreShared(t *testing.T) {
 		go cache.GetAll(t.Context(), c, []int{6}, load(nil, nil))
 		synctest.Wait()
 		check.Error(t, context.DeadlineExceeded, check.ErrOf(cache.GetAll(ctx, c, []int{6}, load(nil, nil))))
-		time.Sleep(time.Minute) // until all calls have ended
+		check.Elapse(time.Minute) // until all calls have ended
 	})
 }

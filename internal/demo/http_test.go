@@ -252,7 +252,7 @@ func scrollDocuments(t *testing.T) {
 		got = append(got, ids(answer)...)
 	}
 	check.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6"}, got)
-	time.Sleep(2 * time.Minute)
+	check.Elapse(2 * time.Minute)
 	status, _ := c.do(t, "POST", "/_search/scroll", map[string]any{"scroll_id": id})
 	check.That(t, status == http.StatusNotFound, "an expired scroll answers with status %d, want 404", status)
 	second := at(c.ok(t, "POST", "/s/_search?scroll=1m", nil), "_scroll_id")

@@ -80,12 +80,12 @@ func TestMemoryIsTrimmedAfterPeaksOnceAMinute(t *testing.T) {
 			synctest.Wait()
 		}
 		peak(400) // a quarter is none
-		time.Sleep(time.Second)
+		check.Elapse(time.Second)
 		peak(401)
-		time.Sleep(time.Second)
+		check.Elapse(time.Second)
 		peak(800)
 		peak(800)
-		time.Sleep(10 * time.Minute)
+		check.Elapse(10 * time.Minute)
 		peak(800)
 		cancel()
 		<-ended

@@ -131,7 +131,7 @@ func TestConnectionsThatOneClientHoldsMakeRoomForAnother(t *testing.T) {
 		"a drip": {one, func(_ int, c net.Conn) {
 			send(c, "POST / HTTP/1.1\nHost: a\nContent-Length: 1000\n\n")
 			for send(c, " ") {
-				time.Sleep(ShortSilence / 10)
+				time.Sleep(ShortSilence / 10) // The client is slow.
 			}
 		}, "10.0.0.1"},
 		"an answer that is not read": {one, func(_ int, c net.Conn) { send(c, whole) }, "10.0.0.1"},
@@ -152,7 +152,7 @@ func TestConnectionsThatOneClientHoldsMakeRoomForAnother(t *testing.T) {
 				p, log := served(t, limit, func(_ http.ResponseWriter, r *http.Request) {
 					_, _ = io.Copy(io.Discard, r.Body)
 					if r.URL.Path == "/long" {
-						time.Sleep(length)
+						time.Sleep(length) // The search is long.
 					}
 				})
 				var held [limit]net.Conn
@@ -160,11 +160,11 @@ func TestConnectionsThatOneClientHoldsMakeRoomForAnother(t *testing.T) {
 				for i := range held {
 					held[i] = p.connect(tt.from[i%len(tt.from)])
 					holding.Go(func() { tt.hold(i, held[i]) })
-					time.Sleep(time.Millisecond)
+					check.Elapse(time.Millisecond)
 				}
 				other, got := p.connect("10.0.0.9"), make(chan bool, 1)
 				go func() { send(other, whole); got <- answered(other) }()
-				time.Sleep(length / 2)
+				check.Elapse(length / 2)
 				served := len(got) > 0
 				check.Equal(t, tt.greedy != "", served, "another client is served")
 				for i, c := range held {
@@ -175,7 +175,7 @@ func TestConnectionsThatOneClientHoldsMakeRoomForAnother(t *testing.T) {
 				}
 				check.That(t, <-got, "another client got no answer in the end")
 				holding.Wait()
-				time.Sleep(length) // which handlers may still take
+				check.Elapse(length) // which handlers may still take
 				text := log.String()
 				check.That(t, strings.Contains(text, "client=") == (tt.greedy != "") && strings.Contains(text, tt.greedy), "the log says %s", text)
 			})
@@ -216,7 +216,7 @@ func TestBusyConnectionsAreNotLookedAtForEachRequest(t *testing.T) {
 			c.arriving.Store(time.Now().Add(-2 * LateAfter).UnixNano())
 		}
 		check.That(t, isFair(), "they are looked at again at once")
-		time.Sleep(rebalanceEvery)
+		check.Elapse(rebalanceEvery)
 		check.That(t, !isFair(), "they are not looked at again")
 	})
 }

@@ -128,7 +128,7 @@ func load(t *testing.T, p *Pool, d time.Duration) { t.Helper(); loadEach(t, p, d
 // loadEach is load with another pause.
 func loadEach(t *testing.T, p *Pool, d, pause time.Duration) {
 	t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(pause) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(pause) { // The client pauses.
 		do(p, write(t.Context(), ""))
 	}
 }
@@ -204,7 +204,7 @@ func TestHungNodeGetsNoRequests(t *testing.T) {
 			waiting.Go(func() { do(p, read(ctx, "")) })
 			synctest.Wait()
 		}
-		time.Sleep(maxSilence + pingTimeout + time.Second/2)
+		check.Elapse(maxSilence + pingTimeout + time.Second/2)
 		check.Must(t, stateOf(p, 0) == down, "the hung node is not down")
 		toB := c.count("b")
 		c.count("a")
@@ -227,7 +227,7 @@ func TestHungNodeIsNoticedWhereClientsGiveUp(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			do(p, write(ctx, ""))
 			cancel()
-			time.Sleep(100 * time.Millisecond)
+			check.Elapse(100 * time.Millisecond)
 		}
 		check.Equal(t, down, stateOf(p, 0))
 	})
@@ -246,7 +246,7 @@ func TestHungSearchesAreRepeatedWithinTheBudget(t *testing.T) {
 		}
 		synctest.Wait()
 		setState(p, 1, up)
-		time.Sleep(maxSilence + pingTimeout + time.Millisecond)
+		check.Elapse(maxSilence + pingTimeout + time.Millisecond)
 		counted(t, p, `akin_node_retries_total{reason="hung"} 10`)
 		cancel()
 		waiting.Wait()
@@ -341,7 +341,7 @@ func TestConnectionsThatBreakOffPutANodeDownOnlyWithItsPing(t *testing.T) {
 				c.set("a", drops)
 				c.set("b", drops)
 				wasDown := false
-				for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+				for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) { // The client pauses.
 					do(p, write(t.Context(), ""))
 					wasDown = wasDown || stateOf(p, 0) == down
 				}
@@ -420,7 +420,7 @@ func TestNodeOnTrialGetsOneRequest(t *testing.T) {
 		load(t, p, 500*time.Millisecond)
 		c.set("a", slow(500*time.Millisecond))
 		c.set("b", slow(500*time.Millisecond))
-		time.Sleep(2 * time.Second) // the ping
+		check.Elapse(2 * time.Second) // the ping
 		c.count("a")
 		var waiting sync.WaitGroup
 		for range 50 {
@@ -518,7 +518,7 @@ func TestPanicWhileNodesArePingedIsCountedAndTheyComeBack(t *testing.T) {
 			t.Error("reached a node that panics")
 		}
 		c.set("b", well)
-		time.Sleep(3 * maxBackoff)
+		check.Elapse(3 * maxBackoff)
 		c.count("a")
 		load(t, p, time.Second)
 		check.That(t, c.count("a") != 0, "the node is still down")

@@ -61,12 +61,12 @@ func TestFailingOpenIsToldAtOnceThenOnceAMinuteAndAtItsEnd(t *testing.T) {
 			"level": "WARN", "msg": "failing open", "what": "search", "cause": "rows", "index": "i", "hint": "look at Redis",
 		})
 		for range 59 {
-			time.Sleep(time.Second)
+			check.Elapse(time.Second)
 			fail()
 			h.Over(t.Context())
 		}
 		expect("the first minute")
-		time.Sleep(time.Second)
+		check.Elapse(time.Second)
 		fail()
 		still := map[string]any{"level": "WARN", "msg": "still failing open", "what": "search", "cause": "rows", "count": 60.0}
 		expect("after a minute", still)
@@ -74,9 +74,9 @@ func TestFailingOpenIsToldAtOnceThenOnceAMinuteAndAtItsEnd(t *testing.T) {
 		if lines := book.lines(t); len(lines) != 1 || lines[0]["cause"] != "budget" || lines[0]["what"] != "ranking" {
 			t.Errorf("another cause is not logged at once: %v", lines)
 		}
-		time.Sleep(time.Second)
+		check.Elapse(time.Second)
 		fail()
-		time.Sleep(failWindow - time.Second)
+		check.Elapse(failWindow - time.Second)
 		h.Over(t.Context())
 		still["count"] = 1.0
 		expect("the end of a cause, and what was not logged of the other",
@@ -84,7 +84,7 @@ func TestFailingOpenIsToldAtOnceThenOnceAMinuteAndAtItsEnd(t *testing.T) {
 			map[string]any{
 				"level": "INFO", "msg": "no longer failing open", "what": "ranking", "cause": "budget", "count": 1.0, "duration": 0.0,
 			})
-		time.Sleep(time.Second)
+		check.Elapse(time.Second)
 		h.Over(t.Context())
 		expect("the end", map[string]any{
 			"level": "INFO", "msg": "no longer failing open", "what": "search", "cause": "rows", "count": 62.0,
@@ -117,11 +117,11 @@ func TestManyFailingSearchesAreADegradationForAMinute(t *testing.T) {
 					}
 					h.Searched(k < c.open)
 				}
-				time.Sleep(failWindow - time.Second)
+				check.Elapse(failWindow - time.Second)
 				got := h.degraded()
 				check.That(t, len(got) > 0 == c.degraded, "%d of %d: %v", c.open, c.searches, got)
 				check.That(t, !c.degraded || got[0].Reason == FailingOpen && strings.Contains(got[0].Detail, "rows"), "got %v", got)
-				time.Sleep(time.Second)
+				check.Elapse(time.Second)
 				if got := h.degraded(); got != nil {
 					t.Errorf("a minute later: %v", got)
 				}
@@ -136,7 +136,7 @@ func TestACauseNamedLikeADegradationIsOne(t *testing.T) {
 		h.FailedOpen(t.Context(), "search", Credentials, "i")
 		got := h.degraded()
 		check.That(t, len(got) == 1 && got[0].Reason == Credentials, "got %v", got)
-		time.Sleep(failWindow)
+		check.Elapse(failWindow)
 		got = h.degraded()
 		check.That(t, got == nil, "a minute later: %v", got)
 	})

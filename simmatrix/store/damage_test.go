@@ -184,7 +184,7 @@ func TestADamagedVersionIsLeftForTheLastGoodOne(t *testing.T) {
 			awaitServed(t, s, one)
 			state := s.State()[0]
 			check.That(t, state.Version == one && state.Problem != "", "state %+v", state)
-			time.Sleep(3 * followEvery) // some polls: it is not taken up again before it is repaired
+			time.Sleep(3 * followEvery) // Some polls must not take it up again, and none has an event.
 			check.Equal(t, one, served(s))
 			repair()
 			awaitServed(t, s, two)
@@ -225,7 +225,7 @@ func TestWithoutALastGoodVersionNothingIsServed(t *testing.T) {
 				_, err := rowsOf(t, s, term(k), "unknown")
 				check.That(t, errors.Is(err, want) && !strings.Contains(err.Error(), term(k)), "%s: error %v, want %v", name, err, want)
 			}
-			time.Sleep(followEvery) // for the next poll
+			time.Sleep(followEvery) // The next poll must not change anything, and has no event.
 		}
 		stats := s.Stats()
 		check.That(t, (stats.BadRows > 0 || name == "all rows deleted") && stats.Breaker == "closed", "%s: %+v", name, stats)
@@ -280,7 +280,7 @@ func TestARowThatWasBadHasToBeGoodAgain(t *testing.T) {
 	rowsOf(t, s, term(1), term(2))
 	awaitServed(t, s, one)
 	c.HSet(t.Context(), key, term(1), first)
-	time.Sleep(3 * followEvery) // some polls that must not take it up
+	time.Sleep(3 * followEvery) // Some polls must not take it up, and none has an event.
 	check.Equal(t, one, served(s))
 	c.HSet(t.Context(), key, term(2), second)
 	awaitServed(t, s, two)

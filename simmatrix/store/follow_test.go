@@ -77,7 +77,7 @@ func TestStateChangesAreReportedOnce(t *testing.T) {
 	check.OK(t, c.FlushAll(t.Context()).Err())
 	awaitServed(t, s, "")
 	awaitProblem(t, s, ErrNoVersion)
-	time.Sleep(3 * followEvery) // some polls with nothing new to report
+	time.Sleep(3 * followEvery) // Some polls must report nothing, and none has an event.
 	three := publish(t, a, "three", 10)
 	awaitServed(t, s, three)
 	wantMark(t, s, "three", term(1))
@@ -121,7 +121,7 @@ func TestOneSpoiltMatrixLeavesTheOthers(t *testing.T) {
 		Redis:    r.at(),
 	})
 	awaitServed(t, s, publish(t, a, "one", 10))
-	time.Sleep(breakerFailures * followEvery) // as many polls as open the breaker
+	time.Sleep(breakerFailures * followEvery) // As many polls as open the breaker must not, and none has an event.
 	states := s.State()
 	check.That(t, states[0].Problem == "" && states[1].Name == "spoilt" && strings.HasPrefix(states[1].Problem, ErrBadVersion.Error()), "states %+v", states)
 	got := s.Stats()

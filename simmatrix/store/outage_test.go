@@ -88,7 +88,7 @@ func TestRedisAwayAtStartAndLater(t *testing.T) {
 			s := open(t, Options{Redis: Redis{URL: url}, RedisTimeout: shortTimeout, OnState: log.add})
 			took := time.Since(start)
 			check.That(t, took <= 20*shortTimeout && served(s) == "", "opened after %v with version %q", took, served(s))
-			time.Sleep(4 * followEvery) // some polls that find nothing new
+			time.Sleep(4 * followEvery) // Some polls must find nothing new, and none has an event.
 			wantStates("none " + lineAway)
 			o.end(t, r)
 			awaitServed(t, s, id)

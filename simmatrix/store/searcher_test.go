@@ -39,7 +39,7 @@ func search(t *testing.T, s *Store, terms int, marks map[string]string, mayBe ..
 		done.Go(func() {
 			for ctx.Err() == nil {
 				c.request(ctx, t, rng, terms)
-				time.Sleep(time.Millisecond) // other tests and Redis want the processor, too
+				time.Sleep(time.Millisecond) // Other tests and Redis want the processor, too.
 			}
 		})
 	}

@@ -80,7 +80,7 @@ func newServer(tb testing.TB, args ...string) *server {
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
 		const hint = "no redis-server in PATH: install it (apt-get install redis-server, brew install redis)"
-		check.Must(tb, os.Getenv("AKIN_REQUIRE_SERVERS") != "1", "%v", hint)
+		check.Must(tb, os.Getenv("AKIN_TEST") != "all", "%v", hint)
 		tb.Skip(hint)
 	}
 	dir, err := os.MkdirTemp("", "akin") //nolint:usetesting // a socket's name has at most 107 bytes, which tb.TempDir can exceed
@@ -218,7 +218,7 @@ func (f *frontend) serve(conn net.Conn) {
 // waitFor fails the test when ok does not become true in time.
 func waitFor(tb testing.TB, limit time.Duration, what string, ok func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) { // What is polled has no event.
 		check.Must(tb, !time.Now().After(end), "waited %v for %s", limit, what)
 	}
 }

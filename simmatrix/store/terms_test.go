@@ -36,7 +36,7 @@ func TestALostRowIsNoticedWhereTheNumberOfRowsIsRight(t *testing.T) {
 		n := s.Stats().BadRows
 		check.That(t, n != 0, "%s: no bad answer is counted", name)
 	}
-	time.Sleep(3 * followEvery) // some polls that must not take it up
+	time.Sleep(3 * followEvery) // Some polls must not take it up, and none has an event.
 	check.That(t, served(running) == one && served(started) == one, "taken up again before the repair")
 	repair()
 	for _, s := range []*Store{running, started} {

@@ -46,7 +46,7 @@ def compressed():
 
 def sniffed():
     """Take the addresses of the nodes from the cluster."""
-    with Elasticsearch(URL, sniff_on_start=True) as sniffing:
+    with Elasticsearch(URL, sniff_on_start=True, sniff_timeout=60) as sniffing:
         nodes = [node.base_url for node in sniffing.transport.node_pool.all() if node.base_url != URL]
         return {"nodes": nodes, "count": sniffing.count(index=INDEX).body}
 

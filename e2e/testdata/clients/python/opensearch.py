@@ -44,7 +44,7 @@ def compressed():
 
 def sniffed():
     """Take the addresses of the nodes from the cluster."""
-    with OpenSearch(URL, sniff_on_start=True) as sniffing:
+    with OpenSearch(URL, sniff_on_start=True, sniff_timeout=60) as sniffing:
         nodes = [connection.host for connection in sniffing.transport.connection_pool.connections]
         return {"nodes": nodes, "count": sniffing.count(index=INDEX)}
 

@@ -14,7 +14,127 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/akin-search/akin/tools/evaluate"
 )
+
+// Measures of a ranking, or the means over the queries of a collection, each
+// in [0, 1].
+type measures struct {
+	// MAP is average precision over all documents retrieved:
+	//
+	//	(1/R) Σ_k P@k · rel(k)    R: relevant documents of the collection
+	MAP float64
+	// NDCG10 is the normalized discounted cumulative gain of the first ten,
+	// gain = grade, discount = 1/log2(rank+1), ideal = the best ten grades.
+	NDCG10 float64
+	// Recall100 is the share of relevant documents among the first hundred.
+	Recall100 float64
+	// MRR is the reciprocal rank of the first relevant document among the
+	// first ten, 0 where there is none.
+	MRR float64
+}
+
+// measureNames are the names of the measures in the order of all.
+var measureNames = []string{"MAP", "nDCG@10", "recall@100", "MRR@10"}
+
+// all returns the measures in the order of measureNames.
+func (m measures) all() []float64 { return []float64{m.MAP, m.NDCG10, m.Recall100, m.MRR} }
+
+// judge measures one ranking, best first, by the grades of the documents;
+// the measures are all 0 where no document is relevant.
+func judge(ranking []string, grades map[string]float64) measures {
+	return measures{
+		MAP:       evaluate.AveragePrecision(ranking, grades),
+		NDCG10:    evaluate.NDCG(ranking, grades, 10),
+		Recall100: evaluate.Recall(ranking, grades, 100),
+		MRR:       evaluate.ReciprocalRank(ranking, grades, 10),
+	}
+}
+
+// meanMeasures returns the arithmetic means.
+func meanMeasures(perQuery []measures) measures {
+	var sum measures
+	n := float64(len(perQuery))
+	for _, m := range perQuery {
+		sum.MAP += m.MAP / n
+		sum.NDCG10 += m.NDCG10 / n
+		sum.Recall100 += m.Recall100 / n
+		sum.MRR += m.MRR / n
+	}
+	return sum
+}
+
+// gainOver returns by how many hundredths a value exceeds a base.
+func gainOver(value, base float64) float64 { return 100 * (value/base - 1) }
+
+// significance returns, for each measure, how likely differences of the means
+// as large as these are where the two rankings are equally good. It is 0 without
+// queries to compare with.
+func significance(perQuery, base []measures) measures {
+	if len(base) == 0 {
+		return measures{}
+	}
+	var p [4]float64
+	for m := range p {
+		differences := make([]float64, len(base))
+		for i := range base {
+			differences[i] = perQuery[i].all()[m] - base[i].all()[m]
+		}
+		p[m] = evaluate.Randomization(differences)
+	}
+	return measures{p[0], p[1], p[2], p[3]}
+}
+
+// rank searches for every judged query by a body, in an index with parameters
+// behind it, and returns the measures of what each finds.
+func rank(t *testing.T, on cluster, index string, body func(text string) string, queries []judgedQuery) []measures {
+	t.Helper()
+	name, parameters, _ := strings.Cut(index, "?")
+	perQuery := make([]measures, len(queries))
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(4)
+	for i, q := range queries {
+		group.Go(func() error {
+			hits, err := on.search(ctx, "/"+name+"/_search?"+parameters, body(q.text))
+			if err != nil {
+				return fmt.Errorf("query %s: %w", q.id, err)
+			}
+			perQuery[i] = judge(hits.ids(), q.grades)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return perQuery
+}
+
+// listBody is a search for so many of the best documents that match text, of
+// which only the ids and the scores are wanted.
+func listBody(text string, size int) string {
+	return fmt.Sprintf(`{"query":{"match":{"body":%s}},"size":%d,"_source":false,%s}`, quote(text), size, idColumn)
+}
+
+// wholeList is so many of the best documents that most of what can be found is
+// among them.
+const wholeList = 1500
+
+// wholeBody is a search for the documents that match text.
+func wholeBody(text string) string { return listBody(text, wholeList) }
+
+// modePage is how many hits are measured of the modes: those that the mode soft
+// orders.
+const modePage = softWindow
+
+func modeBody(text string) string { return matchBody(text, modePage) }
+
+// note notes the measures of a ranking, and their significance over the direct
+// ones.
+func (s rankStats) note(e *engine, collection, ranking string, got, directly []measures) {
+	s[rankKey{e.name, collection, ranking}] = rankStat{meanMeasures(got), significance(got, directly)}
+}
 
 // The files with the measures of the last run that was accepted.
 const (
@@ -207,14 +327,7 @@ func movedRankStats(want, got rankStats) []string {
 // file, or with -update accepts them.
 func checkRankStats(t *testing.T, file string, got rankStats) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil && (!*update || !os.IsNotExist(err)) {
-		t.Fatal(err)
-	}
-	want, err := parseRankStats(string(text))
-	if err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
+	want := acceptedStats(t, file)
 	if *update {
 		maps.Copy(want, got)
 		if err := os.WriteFile(file, []byte(formatRankStats(t.Name(), want)), 0o644); err != nil {
@@ -224,6 +337,9 @@ func checkRankStats(t *testing.T, file string, got rankStats) {
 	}
 	for _, m := range movedRankStats(want, got) {
 		t.Errorf("%s (-update accepts it)", m)
+	}
+	if len(got) > 0 {
+		t.Log("\n" + formatRankStats(t.Name(), got))
 	}
 }
 
@@ -247,6 +363,11 @@ func TestRankStatsSurviveWritingAndReading(t *testing.T) {
 	if want := "MAP: 0.6000 (+20.0 %, p 0.0125)"; !strings.Contains(text, want) {
 		t.Errorf("%q is not in\n%s", want, text)
 	}
+	for _, broken := range []string{"a b\n  direct  MAP: 0.5\n", "a b\n  direct  MAP: x  nDCG@10: 1  recall@100: 1  MRR@10: 1\n"} {
+		if got, err := parseRankStats(broken); err == nil {
+			t.Errorf("parseRankStats(%q) = %v, want an error", broken, got)
+		}
+	}
 }
 
 func TestMovedRankStatsAreReported(t *testing.T) {
@@ -268,14 +389,6 @@ func TestMovedRankStatsAreReported(t *testing.T) {
 				t.Errorf("moved (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestBrokenRankStatsAreRefused(t *testing.T) {
-	for _, text := range []string{"a b\n  direct  MAP: 0.5\n", "a b\n  direct  MAP: x  nDCG@10: 1  recall@100: 1  MRR@10: 1\n"} {
-		if got, err := parseRankStats(text); err == nil {
-			t.Errorf("parseRankStats(%q) = %v, want an error", text, got)
-		}
 	}
 }
 
@@ -304,5 +417,69 @@ func TestAcceptedMeansAreAboveTheirFloors(t *testing.T) {
 				t.Errorf("%s%s: %s %+.2f %% on average, want at least %+.1f %%", ranking, suffix, measureNames[m], mean, floor)
 			}
 		}
+	}
+}
+
+// performanceDoc shows what all rankings gain.
+const performanceDoc = "../docs/performance.md"
+
+// qualityEngine is the engine on which all rankings are measured.
+const qualityEngine = "opensearch2"
+
+// gainCells writes the gains of a ranking in hundredths, MAP / nDCG@10, as the
+// last cells of its row in the document: the means of the collections that
+// defaults were chosen on, with whole queries and with three terms, and the
+// held-out collections, where significant gains have a star.
+func gainCells(stats rankStats, ranking string) string {
+	var t strings.Builder
+	for _, suffix := range []string{"", threeTermsOnly} {
+		precision, _ := stats.meanGain(qualityEngine, suffix, ranking, mapMeasure)
+		gain, _ := stats.meanGain(qualityEngine, suffix, ranking, ndcgMeasure)
+		fmt.Fprintf(&t, " %+.1f / %+.1f |", precision, gain)
+	}
+	for _, c := range heldOutCollections {
+		k := rankKey{qualityEngine, c, ranking}
+		fmt.Fprintf(&t, " %s / %s |", stats.starred(k, mapMeasure), stats.starred(k, ndcgMeasure))
+	}
+	return t.String()
+}
+
+// starred writes a gain, with a star where it is significant.
+func (s rankStats) starred(k rankKey, m int) string {
+	star := ""
+	if s[k].P.all()[m] < .05 {
+		star = "*"
+	}
+	return fmt.Sprintf("%+.1f%s", s.gain(k, m), star)
+}
+
+func TestPerformanceDocShowsTheAcceptedMeasures(t *testing.T) {
+	stats := acceptedStats(t, rankStatsFile)
+	text := readFile(t, performanceDoc)
+	for _, r := range rankings(&engine{engineKind: engineKind{name: qualityEngine, scripts: true}}) {
+		gains := gainCells(stats, r.name)
+		row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(r.title) + ` \|.*` + regexp.QuoteMeta(gains) + `$`)
+		if !row.MatchString(text) {
+			t.Errorf("%s lacks a row %q that ends with these gains of %s:%s", performanceDoc, r.title, rankStatsFile, gains)
+		}
+	}
+}
+
+// acceptedStats reads a file of measures.
+func acceptedStats(t *testing.T, file string) rankStats {
+	t.Helper()
+	stats, err := parseRankStats(readFile(t, file))
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return stats
+}
+
+// checkDocShows compares a document with a table, or a sentence, of the measures
+// of a file.
+func checkDocShows(t *testing.T, doc, file, table string) {
+	t.Helper()
+	if text := readFile(t, doc); !strings.Contains(text, table) && !strings.Contains(flat(text), table) {
+		t.Errorf("%s lacks this of %s:\n%s", doc, file, table)
 	}
 }

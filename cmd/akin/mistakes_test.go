@@ -1,0 +1,152 @@
+package main
+
+import (
+	"encoding/pem"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/akin-search/akin/tools/embed"
+)
+
+// TestMistakesOfTheUserExitWithStatus2 has lines of arguments, by how they begin,
+// and what is said of each. Two quotes are an empty argument, and _ is a blank.
+func TestMistakesOfTheUserExitWithStatus2(t *testing.T) {
+	t.Setenv("AKIN_REDIS_URL", "")
+	t.Setenv(embed.EnvKey, " ")
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	ca := write(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	file := write(t, "file.tsv", "a\tb\t0.5\n")
+	files := strings.NewReplacer(
+		"FILE", file, "CA", ca, "FOLDER", os.TempDir(), "OUT", filepath.Join(t.TempDir(), "out"), "NOBODY", "http://127.0.0.1:1", "_", " ",
+		"BAD", write(t, "bad.yml", "listen: {address: nowhere}\nfrob: 1\nexpansion: {max_added_terms: 900}\n"), "INFER", "_ml/trained_models/x/_infer",
+		"MATRIX", pairsFile(t, "m.akin", "a\tb\t0.5\n"), "LOG", write(t, "log.txt", "couch\n"),
+	)
+	for base, lines := range map[string]map[string][]string{
+		"": {
+			"frob":                    {`no command "frob"; see akin --help`},
+			"evla":                    {"did you mean eval?"},
+			"man":                     {"1 arg"},
+			"demo extra":              {`"extra"`, "akin demo --help"},
+			"serve":                   {"config"},
+			"serve --frob":            {"--frob"},
+			"serve --config BAD":      {"bad.yml:1:", "bad.yml:2:", "bad.yml:3:"},
+			"serve --config BAD frob": {`"frob"`},
+			"check":                   {"config"},
+			"tune":                    {"cluster: want http"},
+			"init":                    {"--url"},
+			"norms fill":              {"no command"},
+			"norms snapshot":          {"--cluster", "--index", "--field", "--out"},
+			"norms snapshot --out OUT --max-memory 1MB --cluster NOBODY --index i --field f":  {"64MiB"},
+			"norms snapshot --out OUT --max-memory 3000 --cluster NOBODY --index i --field f": {"--max-memory"},
+			"norms backfill --cluster NOBODY --index i --field f":                             {"--weights"},
+			"matrix frob":                {`"frob"`},
+			"matrix biuld":               {"did you mean build?"},
+			"matrix show x":              {"word"},
+			"matrix show x --top -1 car": {"-1"},
+			"matrix show x car ''":       {"empty"},
+			"matrix show --redis redis://127.0.0.1:1 x@active ''": {"empty"},
+			"matrix check":                                 {"arg"},
+			"matrix check docs@active":                     {"--redis"},
+			"matrix diff MATRIX":                           {"arg"},
+			"matrix export MATRIX":                         {"--out"},
+			"matrix export MATRIX --out /no/such/folder/x": {"/no/such/folder"},
+			"matrix activate":                              {"arg"},
+			"matrix list":                                  {"--redis"},
+			"matrix list --redis http://x":                 {"redis"},
+			"matrix learn m.akin":                          {"give --cluster, --index, --field and --out"},
+			"compare":                                      {"give --log FILE"},
+			"compare --log LOG":                            {"give two arms"},
+			"compare --log LOG --arm a=direct --arm b=direct --arm c=direct":    {"give two arms"},
+			"compare --log LOG --arm a=direct --arm b=direct --judge pairs.csv": {"--title FIELD"},
+		},
+		"matrix learn m.akin --cluster NOBODY --index i --field f --out OUT": {
+			"":                         {"one of --judgments and --clicks"},
+			"--judgments j --clicks c": {"one of --judgments and --clicks"},
+			"--clicks c --queries q":   {"--queries goes with --judgments"},
+		},
+		"matrix build": {
+			"--from-vectors BAD --out /no/such/folder/x": {"/no/such/folder"},
+			"--from-vectors BAD --out /dev/null":         {"regular file"},
+		},
+		"matrix build --out OUT": {
+			"":                                    {"--from-index", "--from-matrices", "give one of"},
+			"--from-tsv FILE --from-vectors FILE": {"give one of"},
+			"--from-tsv /no/p.tsv --overrides /no/o.txt":                                     {"--from-tsv: ", "/no/p.tsv", "--overrides: ", "/no/o.txt"},
+			"--from-matrices /no/a,,/no/b --combine regression:/no/s":                        {"/no/a", "/no/b", "/no/s"},
+			"--from-vectors FOLDER":                                                          {"is a folder"},
+			"--from-tsv '' --overrides '' --exclude '' --field ''":                           {"--from-tsv is empty", "--overrides is", "--exclude is", "--field is"},
+			"--from-matrices ''":                                                             {"--from-matrices is empty"},
+			"--from-matrices FILE,FILE":                                                      {"rename it"},
+			"--from-tsv FILE --similarity 0.2 --recall 0.5":                                  {"--similarity does not go with --from-tsv", "--recall does not"},
+			"--from-tsv FILE --index i":                                                      {"--cluster, --index and --field together"},
+			"--from-tsv FILE --top 0 --min-similarity 2 --exclude (":                         {"--top: 0", "--min-similarity: 2", "--exclude: "},
+			"--from-vectors FILE --top -1 --min-similarity NaN":                              {"akin: --top: -1 not in [1, 10000]\n--min-similarity: NaN not in [0, 1)\n"},
+			"--from-vectors FILE --top 10001 --recall 2":                                     {"--top: 10001 not in [1, 10000]\n", "recall"},
+			"--from-vectors FILE --max-docs 5":                                               {"--max-docs"},
+			"--from-vectors FILE --power 0":                                                  {"--power: 0"},
+			"--from-matrices a,b --combine average:1,2":                                      {"average takes nothing"},
+			"--from-matrices a,b --combine weighted:1":                                       {"1 numbers for 2 matrices"},
+			"--from-matrices a,b --combine weighted":                                         {`"" is not a number`},
+			"--from-matrices a,b --combine weighted:0,inf":                                   {`"0" is not`, `"inf" is not`},
+			"--from-matrices a,b --combine regression":                                       {"regression:FILE"},
+			"--from-matrices a,b --combine median":                                           {`"median"`},
+			"--from-index NOBODY":                                                            {"--index"},
+			"--from-index NOBODY --index x":                                                  {"--field"},
+			"--index x --field y --from-tsv FILE --embeddings NOBODY --embedding-model tiny": {"--embeddings does not go with --from-tsv"},
+		},
+		"matrix build --out OUT --from-index NOBODY --index x --field y": {
+			"--query {": {"query", "JSON"},
+			`--query {"term":{"a":1},"term":{"a":2}}`: {"twice"},
+			"--query []":                                  {"want an object"},
+			"--max-docs -1":                               {"--max-docs"},
+			"--words --exact-analysis":                    {"--words"},
+			"--max-memory 3000":                           {"--max-memory", "GB"},
+			"--max-memory 1MB":                            {"--max-memory", "64MiB"},
+			"--resume FILE":                               {"--resume", "no folder"},
+			"--resume /no/such/folder/x":                  {"--resume", "/no/such/folder"},
+			"--power -1":                                  {"power"},
+			"--embedding-model tiny":                      {"--embedding-model needs --embeddings"},
+			"--embeddings NOBODY":                         {"--embeddings needs --embedding-model"},
+			"--embeddings tiny":                           {"--embeddings: want http://HOST:PORT"},
+			"--embeddings file:FILE --embedding-prefix q": {"--embedding-prefix is for a model"},
+			"--embeddings file:nowhere":                   {"--embeddings: stat nowhere"},
+			"--embeddings http://u:p@127.0.0.1:1 --embedding-model tiny":                    {"--embeddings: give the key apart"},
+			"--embeddings INFER --embedding-share 1":                                        {"--embedding-share: 1 is not above 0"},
+			"--embeddings INFER --embedding-share 0":                                        {"--embedding-share: 0 is not above 0"},
+			"--embeddings NOBODY --embedding-model tiny --embeddings-cache FILE --out FILE": {"is the file of --embeddings-cache"},
+			"--embeddings file:FILE --out FILE":                                             {"is the file of --embeddings:"},
+			"--embeddings NOBODY --embedding-model tiny":                                    {"$AKIN_EMBEDDINGS_KEY is empty"},
+			"--embeddings INFER --embeddings-cache nowhere/x":                               {"nowhere is no folder"},
+			"--embeddings INFER --embeddings-cache FILE":                                    {"the cache of vectors " + file},
+		},
+		"matrix": {
+			"list --redis redis://h --name a_b":                                        {"letters, digits"},
+			"push --redis redis://h --name a/b MATRIX":                                 {"letters, digits"},
+			"activate --redis redis://h a_b":                                           {"letters, digits"},
+			"prune --redis redis://h":                                                  {"--keep"},
+			"prune --redis redis://h --keep 0":                                         {"--keep"},
+			"prune --redis redis://h --keep 1 x":                                       {"x"},
+			"push --redis redis://h":                                                   {"arg"},
+			"list --redis redis+cluster://u:hunter2@h/1":                               {"no databases"},
+			"list --redis rediss://h --redis-ca-file /no/such/file":                    {"/no/such/file"},
+			"list --redis rediss://h --redis-ca-file MATRIX":                           {"no certificate in it"},
+			"list --redis rediss://h --redis-cert-file MATRIX":                         {"private key"},
+			"list --redis rediss://h --redis-cert-file MATRIX --redis-key-file MATRIX": {"certificate"},
+			"list --redis redis://h --redis-ca-file CA":                                {"rediss only"},
+		},
+	} {
+		for line, want := range lines {
+			var args []string
+			for arg := range strings.FieldsSeq(base + " " + line) {
+				args = append(args, files.Replace(strings.Trim(arg, "'")))
+			}
+			if said := ends(t, exitUsage, args, want...); strings.Contains(said, "hunter2") {
+				t.Errorf("%s tells the password", line)
+			}
+		}
+	}
+}
