@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +14,7 @@ const expressionsIndex = "akin-e2e-expressions"
 
 // expressionsDefinition has the same text in fields that find phrases
 // differently.
-const expressionsDefinition = `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{
+const expressionsDefinition = `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},
 	"body":{"type":"text","analyzer":"english","fields":{
 		"pairs":{"type":"text","analyzer":"english","index_phrases":true},
 		"bare":{"type":"text","analyzer":"english","index_options":"freqs"}}}}}}`
@@ -33,7 +31,7 @@ var expressionsTexts = []string{
 	"national institutes of health funding",
 	"health of national institutes, funding",
 	"symptoms in women",
-	"a red thing", "a blue thing", "a green thing", "another thing", "the last thing",
+	"a red thing", "a blue thing", "a green thing", "another thing", "the last thing", "in two fields",
 }
 
 // expressionsSynonyms is a file of synonyms as people have it.
@@ -49,29 +47,24 @@ thing, colored object
 func expressionsAkin(t *testing.T, e *engine) *akin {
 	t.Helper()
 	e.makeIndex(t, expressionsIndex, expressionsDefinition)
-	docs := make([]document, len(expressionsTexts))
-	for n, text := range expressionsTexts {
-		docs[n] = document{strconv.Itoa(n), map[string]any{"body": text}}
-	}
-	e.index(t, expressionsIndex, docs)
-	folder := newDir(t, "synonyms")
-	synonyms, matrix := filepath.Join(folder, "synonyms.txt"), filepath.Join(folder, "synonyms.akin")
-	if err := os.WriteFile(synonyms, []byte(expressionsSynonyms), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	mustAkin(t, "matrix", "build", "--from-thesaurus", synonyms, "--cluster", e.url, "--index", expressionsIndex, "--field", "body", "--out", matrix)
-	a := startAkin(t, section{
-		"cluster":   section{"urls": []string{e.url}},
-		"expansion": section{"budget": widePatience},
+	e.index(t, expressionsIndex, expressionsDocuments())
+	synonyms := writeFile(t, "synonyms.txt", expressionsSynonyms)
+	return setup(t, e, section{
 		"profiles": section{
 			"linear": section{"scoring": "linear"}, "grouped": section{"scoring": "grouped"},
 			"saturated": section{"scoring": "saturated", "phase": "query"}, "rescored": section{"scoring": "saturated"},
 			"plain": section{"expressions": false},
 		},
-		"matrices": []section{{"name": "m", "file": matrix}},
+		"matrices": matrices("m", build(t, append([]string{"--from-thesaurus", synonyms}, e.of(expressionsIndex, "body")...)...)),
 	})
-	a.awaitMatrix(t, "m")
-	return a
+}
+
+func expressionsDocuments() (docs []document) {
+	for n, text := range expressionsTexts {
+		docs = append(docs, document{strconv.Itoa(n), section{"body": text}})
+	}
+	docs[len(docs)-1].fields["title"], docs[len(docs)-1].fields["body"] = "heart", "attack"
+	return docs
 }
 
 // A document with an exact synonym of several words scores as one with the words
@@ -82,15 +75,7 @@ func TestExactExpressionsScoreAsTheWordsThatTheyStandFor(t *testing.T) {
 		for _, profile := range []string{"linear", "grouped", "saturated", "rescored"} {
 			score := func(body string) map[string]float64 {
 				t.Helper()
-				hits, err := a.search(t.Context(), "/"+expressionsIndex+"/_search?akin_profile="+profile, body)
-				if err != nil {
-					t.Fatal(err)
-				}
-				scores := map[string]float64{}
-				for _, h := range hits.Hits.Hits {
-					scores[h.ID] = h.Score
-				}
-				return scores
+				return a.find(t, expressionsIndex+"?akin_profile="+profile, body).scores()
 			}
 			same := func(what string, a, b float64) {
 				t.Helper()
@@ -132,9 +117,67 @@ func TestExactExpressionsScoreAsTheWordsThatTheyStandFor(t *testing.T) {
 			if got := string(explained.Body); !strings.Contains(got, form) || form == "" && (strings.Contains(got, "span_near") || strings.Contains(got, "match_phrase")) {
 				t.Errorf("%s: %s", field, got)
 			}
-			if status, answer, err := a.call(t.Context(), "POST", "/"+expressionsIndex+"/_search", fmt.Sprintf(`{"query":{"match":{%q:"heart attack"}}}`, field)); err != nil || status != 200 {
-				t.Errorf("%s: %d %s %v", field, status, answer, err)
+			if a.find(t, expressionsIndex, fmt.Sprintf(`{"query":{"match":{%q:"heart attack"}}}`, field)).scores()["0"] == 0 {
+				t.Errorf("%s: heart attacks are not found", field)
 			}
 		}
+		checkNoFallback(t, a)
 	})
+}
+
+// What search engines' synonym_graph does with expressions, and people complain
+// of, is compared with akin on the same documents and synonyms. The numbers are
+// those of issues of Elasticsearch.
+func TestExpressionsDoNotHarmTheSearcherAsSynonymFiltersDo(t *testing.T) {
+	e := theEngine(t, qualityEngine)
+	if e == nil {
+		return
+	}
+	a := expressionsAkin(t, e)
+	const graph = "akin-e2e-synonym-graph"
+	analyzer := `{"tokenizer":"standard","filter":["lowercase","stop","porter_stem"]}`
+	e.makeIndex(t, graph, `{"settings":{"number_of_shards":1,"number_of_replicas":0,"analysis":{
+		"filter":{"synonyms":{"type":"synonym_graph","synonyms":["heart attack, myocardial infarction","nih, national institutes of health"]}},
+		"analyzer":{"plain":`+analyzer+`,"graph":`+strings.Replace(analyzer, `"lowercase"`, `"lowercase","synonyms"`, 1)+`}}},
+		"mappings":{"properties":{"title":{"type":"text","analyzer":"plain","search_analyzer":"graph"},"body":{"type":"text","analyzer":"plain","search_analyzer":"graph"}}}}`)
+	e.index(t, graph, expressionsDocuments())
+	for name, tt := range map[string]struct {
+		body string
+		// wrong is what the engine does, and right what akin does.
+		wrong, right func(scores map[string]float64) bool
+	}{
+		"the searcher's words become a phrase (#10394)": {
+			`{"query":{"match":{"body":"heart attack"}}}`,
+			func(s map[string]float64) bool { return s["4"] == 0 }, func(s map[string]float64) bool { return s["4"] > 0 },
+		},
+		"a group counts as one word (#3982)": {
+			`{"query":{"match":{"body":{"query":"heart attack symptoms","minimum_should_match":2}}}}`,
+			func(s map[string]float64) bool { return s["2"] == 0 }, func(s map[string]float64) bool { return s["2"] > 0 && s["9"] == 0 },
+		},
+		"words in two fields are lost (#26497)": {
+			`{"query":{"multi_match":{"query":"heart attack","type":"cross_fields","operator":"and","fields":["title","body"]}}}`,
+			func(s map[string]float64) bool { return s["15"] == 0 }, func(s map[string]float64) bool { return s["15"] > 0 },
+		},
+		"the rarer synonym wins (#45841)": {
+			`{"query":{"match":{"body":"nih funding"}}}`,
+			func(s map[string]float64) bool { return s["7"] > 1.2*s["6"] }, func(s map[string]float64) bool { return s["7"] > 0 && s["7"] <= 1.0001*s["6"] },
+		},
+		"both forms count twice (#28045)": {
+			`{"query":{"match":{"body":"heart attack"}}}`,
+			func(s map[string]float64) bool { return s["3"] > 1.3*s["2"] }, func(s map[string]float64) bool { return s["3"] > 0 && s["3"] < 1.2*s["2"] },
+		},
+		"forms are mixed (#15858)": {
+			`{"query":{"match_phrase":{"body":"myocardial attack"}}}`,
+			func(s map[string]float64) bool { return len(s) == 0 }, // graphs have mended what plain synonym filters do
+			func(s map[string]float64) bool { return len(s) == 0 },
+		},
+	} {
+		if s := e.find(t, graph, tt.body).scores(); !tt.wrong(s) {
+			t.Errorf("%s: synonym_graph does otherwise: %v", name, s)
+		}
+		if s := a.find(t, expressionsIndex, tt.body).scores(); !tt.right(s) {
+			t.Errorf("%s: akin: %v", name, s)
+		}
+	}
+	checkNoFallback(t, a)
 }
