@@ -223,7 +223,7 @@ func TestSegmentsAreFilled(t *testing.T) {
 		}
 		e.must(t, http.MethodPut, "/"+index+"/_mapping", mapping)
 		said := fill(1)
-		for _, want := range []string{`document "too many" of index "akin-e2e-filled"`, "too many segments: 10001, of 10000", "index.mapping.nested_objects.limit", "7 documents written, 2 of them without text", "1 failed"} {
+		for _, want := range []string{`document "too many" of index "akin-e2e-filled"`, "too many segments: 10001, and the index allows 10000", "index.mapping.nested_objects.limit", "7 documents written, 2 of them without text", "1 failed"} {
 			if !strings.Contains(said, want) {
 				t.Errorf("%q is not in\n%s", want, said)
 			}
