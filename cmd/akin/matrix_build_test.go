@@ -31,7 +31,7 @@ func TestEverySourceMakesAMatrix(t *testing.T) {
 		{"approximate search", []string{"--from-vectors", vectors, "--recall", "0.9"}, "car", nil, "recall of the approximate search, measured: ", 4},
 		{"spelling", []string{"--from-edit-distance", terms}, "rental", []string{"rentals", "retnal"}, "4 terms", 4},
 		{"spelling of the terms of a matrix", []string{"--from-edit-distance", listed}, "colour", []string{"color"}, "", 2},
-		{"synonyms", []string{"--from-thesaurus", synonyms}, "car", []string{"automobile"}, `such as ["motor car"]: 1 skipped`, 4},
+		{"synonyms", []string{"--from-thesaurus", synonyms}, "car", []string{"\x1fmotor\x1fcar", "automobile"}, "1 entries of several words", 5},
 		{"pairs", []string{"--from-tsv", tsv}, "car", []string{"automobile", "bus"}, "2 neighbors", 3},
 		{"pairs both ways", []string{"--from-tsv", tsv, "--symmetric"}, "bus", []string{"car"}, "4 neighbors", 3},
 		{"the best of the pairs", []string{"--from-tsv", tsv, "--top", "1"}, "car", []string{"automobile"}, "1 neighbors", 3},
@@ -144,6 +144,27 @@ func TestSynonymsBecomeIndexTermsOfAField(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"couch"}, rowOf(m, "sofa")); diff != "" { // no document has zeppelins
 		t.Error(diff)
+	}
+}
+
+// The analyzer makes expressions of entries of several words, without its stop
+// words; what it makes one term of, and what no document has, stands for nothing.
+func TestEntriesOfSeveralWordsBecomeExpressionsOfAField(t *testing.T) {
+	synonyms := write(t, "s.txt", "# akin: exact\nred sofas, the couches of leather, zeppelin sofas\nthe sofa, garden chairs\n")
+	m, _ := built(t, "--from-thesaurus", synonyms, "--cluster", demoEngine(t), "--index", "catalogue", "--field", "body")
+	got := map[string][]string{}
+	for term := range m.Terms() {
+		for _, neighbor := range rowOf(m, term) {
+			got[simmatrix.Spelled(term)] = append(got[simmatrix.Spelled(term)], simmatrix.Spelled(neighbor))
+		}
+	}
+	if diff := cmp.Diff(map[string][]string{
+		"red sofa": {"couch _ leather"}, "couch _ leather": {"red sofa"}, "zeppelin sofa": {"couch _ leather", "red sofa"},
+	}, got); diff != "" {
+		t.Error(diff)
+	}
+	if form := m.Form("\x1fred\x1fsofa"); form != "red sofas" {
+		t.Errorf("written as %q", form)
 	}
 }
 
