@@ -3,10 +3,11 @@
 // their terms, and adds these neighbors as clauses with fractional boosts, so
 // that the engine ranks by x' = W⁻¹(Wx)ᵀS.
 //
-// A search goes through four steps, in this order in [Expander.Expand]:
+// A search goes through four steps, the first in [Expander.Expand], the others
+// in rewrite:
 //
 //	parse   body and parameters → clauses            search.go, package dsl
-//	        with nested clauses for segments         segments.go
+//	        + nested clauses for segments            segments.go
 //	ask     clauses → fields, terms, rows            ask.go, from [Cluster], [Matrices]
 //	choose  → terms to add, by the measure           bm25.go, hard.go, vectors.go, package terms
 //	write   → the form of each clause, and the body  plan.go, package form
@@ -91,8 +92,8 @@ func (e *Expander) WithVectors(vectors VectorSource) *Expander {
 //
 // With warm caches it makes no call that leaves the process. With cold caches
 // it asks in three stages, each for all clauses at the same time: analysis,
-// rows, statistics. Aliases, field patterns and very long texts need more
-// calls. [ModeHard] asks about linear fields during the first two stages, and
+// rows, statistics. Words without a row, aliases, field patterns, search
+// pipelines and very long texts need more calls. [ModeHard] asks about linear fields during the first two stages, and
 // for weights during the last. [ModeVectors] asks about the documents' vectors
 // during the first two.
 func (e *Expander) Expand(ctx context.Context, req *Request) (res *Result, err error) {
@@ -241,7 +242,7 @@ func (e *Expander) expandPage(ctx context.Context, a *asker) (*Result, error) {
 		key.feedback = false
 		page, known, _ = cache.Peek[*firstPage](e.pits, key)
 	}
-	var plan *form.Plan // nil if the expansion comes from another request
+	var plan *form.Plan // nil if another request was first, or this one failed
 	if !known {
 		res, own, err := a.rewrite(ctx, e.measure(a))
 		switch {
@@ -254,8 +255,8 @@ func (e *Expander) expandPage(ctx context.Context, a *asker) (*Result, error) {
 		}
 		if !s.req.Preview {
 			// Slices of a search may arrive at the same time: the first one stored wins.
-			own := page
-			if page = cache.PutIfAbsent(e.pits, key, page, pitTime); page != own {
+			made := page
+			if page = cache.PutIfAbsent(e.pits, key, page, pitTime); page != made {
 				plan = nil
 			}
 		}

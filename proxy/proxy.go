@@ -4,7 +4,6 @@
 // Two rules hold everywhere. Requests that are not recognized as searches
 // stream through unread and unchanged: path, raw query, headers (except akin's
 // own) and both bodies. And if akin fails on a search, the client's original
-// own) and both bodies. And if akin fails on a search, the client's original
 // bytes go to the cluster.
 //
 // routes.go lists the requests that are recognized.

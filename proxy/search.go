@@ -83,7 +83,7 @@ type rewrittenSearch struct {
 	// visible and templates sealed.
 	rawQuery string
 	body     []byte
-	filtered bool // the answer shows failures, but not of which search
+	filtered bool // akin has extended filter_path: the answer shows failures, but not of which search
 	strict   bool // the cluster rejects the search if a shard fails
 }
 
@@ -566,9 +566,9 @@ func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
 // ask sends the rewritten search. If the cluster answers 4xx or 5xx, reports a
 // failure inside a 200, or returns no page of reranked hits, ask sends the
 // original once and returns its answer; if original is not nil, it is that
-// answer already. After a refusal it does not send the original if the client
-// may not search, if no node answers, or if the cluster is overloaded and the
-// retry budget is spent.
+// answer already. If no node answers, ask returns original, or the error. It
+// returns a refusal as it is if the client may not search, or if the cluster is
+// overloaded and the retry budget is spent.
 func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*http.Response, error) {
 	ctx := out.Context()
 	rewritten := x.asRewritten(ctx, out)
@@ -594,8 +594,10 @@ func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*ht
 		s.accepted(ctx, x)
 		fits = s.rerank(ctx, x, res)
 	case original == nil && !s.sendsOriginal(ctx, x, refused): // the client gets this answer
+		// A refusal goes out as it is. A 200 with failures (status 0) has hits to rerank.
 		fits = refused.Status != 0 || s.rerank(ctx, x, res)
-		refused = nil
+		refused = nil // nothing to learn from it
+	default: // the original is sent below
 	}
 	if fits {
 		if original != nil && x.endpoint != expand.EndpointMultiSearch {
@@ -622,9 +624,10 @@ func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*ht
 	return res, err
 }
 
-// clearScroll closes a scroll in the background with the client's credentials.
-// The client does not get its first answer, because the original opens another
-// scroll. If clearing fails, the scroll expires by itself.
+// clearScroll closes, in the background and with the client's credentials, the
+// scroll of a rewritten search whose answer is dropped. The client gets the
+// answer to the original, with another scroll. If clearing fails, the scroll
+// expires by itself.
 func (s *Server) clearScroll(id string, ask sender) {
 	if !s.clearing.reserve() {
 		return

@@ -30,7 +30,7 @@ func TestFirstScreenOfREADME(t *testing.T) {
 	screen := strings.Join(strings.Split(userTexts(t)["README.md"], "\n")[:64], "\n")
 	contains(t, "the first 64 lines", screen,
 		"from your own index", "totals, facets and counts grow", "`matching: same`", "`failing open`", "](docs/playground.png)",
-		"make demo\n", "The first run downloads", "compiles", "`make test`", "Maven", "| collection |", "**held out:**", "**price:**", "**Not for you if**")
+		"make demo\n", "The first run downloads", "compiles", "`make test`", "Maven", "| collection |", "**held out:**", "| price: ", "**Not for you if**")
 }
 
 // TestREADMEShowsTheMeasuredGains compares its table with the figures that the
