@@ -22,7 +22,9 @@ const (
 // called in docs/comparison.md.
 var alternatives = []struct{ ranking, name string }{
 	{"akin", "akin, matrix of the index"},
-	{"akin-thesaurus", "akin, the thesaurus at similarity 0.2"},
+	{"akin-thesaurus", "akin, the single words of the thesaurus at similarity 0.2"},
+	{"akin-expressions", "the same, with its expressions"},
+	{"akin-weighed", "akin, matrix of the index and the thesaurus weighed by it"},
 	{"synonyms-thesaurus", "synonym filter, the thesaurus"},
 	{"synonyms-thesaurus-weak", "the same as a second clause, boost 0.2"},
 	{"synonyms-neighbors", "synonym filter, the 3 nearest words of akin's matrix"},
@@ -78,9 +80,15 @@ func TestAlternatives(t *testing.T) {
 		e.makeIndex(t, index, toJSON(t, alternativeIndex(thesaurus, nearestWords(t, matrix))))
 		e.index(t, index, withIDs(c.docs))
 		synonyms := build(t, append([]string{"--from-thesaurus", file}, e.of(index, "body")...)...)
+		weighed := build(t, append([]string{"--from-thesaurus", file, "--weigh-by", matrix}, e.of(index, "body")...)...)
 		a := setup(t, e, section{
-			"profiles": section{"akin": section{"matrices": []string{"main"}}, "akin-thesaurus": section{"matrices": []string{"thesaurus"}}},
-			"matrices": matrices("main", matrix, "thesaurus", synonyms),
+			"profiles": section{
+				"akin":             section{"matrices": []string{"main"}},
+				"akin-thesaurus":   section{"matrices": []string{"thesaurus"}, "expressions": false},
+				"akin-expressions": section{"matrices": []string{"thesaurus"}},
+				"akin-weighed":     section{"matrices": []string{"both"}},
+			},
+			"matrices": matrices("main", matrix, "thesaurus", synonyms, "both", build(t, "--from-matrices", matrix+","+weighed)),
 		})
 		directly := rank(t, e.cluster, index, wholeBody, c.queries)
 		stats.note(e, c.name, direct, directly, nil)
