@@ -232,7 +232,7 @@ const (
 	// Memory of a clause, of a term of its text and of an added term, without
 	// their texts: the sizes of the structs, for a clause twice, because lists
 	// grow by up to that.
-	clauseBytes = 624
+	clauseBytes = 672
 	termBytes   = 16
 	addedBytes  = 88
 
