@@ -80,7 +80,8 @@ func TestAlternatives(t *testing.T) {
 		e.makeIndex(t, index, toJSON(t, alternativeIndex(thesaurus, nearestWords(t, matrix))))
 		e.index(t, index, withIDs(c.docs))
 		synonyms := build(t, append([]string{"--from-thesaurus", file}, e.of(index, "body")...)...)
-		weighed := build(t, append([]string{"--from-thesaurus", file, "--weigh-by", matrix}, e.of(index, "body")...)...)
+		weighed := newPath(t, "weighed.akin")
+		mustAkin(t, append([]string{"matrix", "build", "--from-thesaurus", file, "--weigh-by", matrix, "--out", weighed}, e.of(index, "body")...)...)
 		a := setup(t, e, section{
 			"profiles": section{
 				"akin":             section{"matrices": []string{"main"}},

@@ -104,7 +104,7 @@ func TestClausesThatDoNotFitAreCut(t *testing.T) {
 		check.That(t, diff == "" && cut == tt.cut, "%s: %d are cut, want %d (-want +got):\n%s", tt.name, cut, tt.cut, diff)
 	}
 	got, size, cut := keepClauses(many)
-	if n := len(got); n < 90 || len(many)-n > cut || cut > len(many)-n+1 || size > maxClauseBytes {
+	if n := len(got); n < 80 || len(many)-n > cut || cut > len(many)-n+1 || size > maxClauseBytes {
 		t.Errorf("of many %d are kept in %d bytes, %d are cut", n, size, cut)
 	}
 }
