@@ -93,9 +93,9 @@ func (e *Expander) WithVectors(vectors VectorSource) *Expander {
 // With warm caches it makes no call that leaves the process. With cold caches
 // it asks in three stages, each for all clauses at the same time: analysis,
 // rows, statistics. Words without a row, aliases, field patterns, search
-// pipelines and very long texts need more calls. [ModeHard] asks about linear fields during the first two stages, and
-// for weights during the last. [ModeVectors] asks about the documents' vectors
-// during the first two.
+// pipelines and very long texts need more calls. [ModeHard] asks about linear
+// fields during the first two stages, and for weights during the last.
+// [ModeVectors] asks about the documents' vectors during the first two.
 func (e *Expander) Expand(ctx context.Context, req *Request) (res *Result, err error) {
 	pins := req.Pins
 	if pins.Matrices == nil {

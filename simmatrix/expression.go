@@ -46,13 +46,14 @@ func Expression(terms []string, positions []int) (string, error) {
 		return "", errExpressionPosition
 	}
 	var b strings.Builder
+	before := positions[0] - 1
 	for k, term := range terms {
-		switch {
-		case k > 0 && positions[k] <= positions[k-1]:
+		gap := positions[k] - before - 1
+		if gap < 0 {
 			return "", errExpressionStacked
-		case k > 0:
-			b.WriteString(strings.Repeat(expressionMark, positions[k]-positions[k-1]-1))
 		}
+		before = positions[k]
+		b.WriteString(strings.Repeat(expressionMark, gap))
 		if err := CheckTerm(term); err != nil {
 			return "", err
 		}

@@ -42,7 +42,8 @@ const (
 	// ByPairs is that of index_phrases: pairs of words have terms of their own, and
 	// so a phrase of two has another idf.
 	ByPairs
-	// NoPhrases is that of index_options docs and freqs: the engine refuses phrases.
+	// NoPhrases is that of index_options docs and freqs. The engine refuses
+	// phrases.
 	NoPhrases
 )
 

@@ -47,21 +47,21 @@ func (f *Field) share(a *terms.Alternative, hosts float64) float64 {
 }
 
 // alternative writes the query of an alternative, with a comma if one is due.
-func (w *buffer) alternative(f *Field, a *terms.Alternative, boost float64, name string) {
+func (b *buffer) alternative(f *Field, a *terms.Alternative, boost float64, name string) {
 	if len(a.Terms) == 1 {
-		w.namedTerm(f.Name, a.Terms[0], boost, name)
+		b.namedTerm(f.Name, a.Terms[0], boost, name)
 		return
 	}
-	w.comma()
+	b.comma()
 	plain := f.Analysis.Phrases == mapping.ByPositions &&
 		!slices.ContainsFunc(a.Terms, func(t string) bool { return t == "" || strings.ContainsFunc(t, unicode.IsSpace) })
 	if plain {
 		// The terms are those of the index: they must not be analyzed again.
-		w.put(`{"match_phrase":{`, text(f.Name), `:{"query":`, text(strings.Join(a.Terms, " ")), `,"analyzer":"whitespace"`)
+		b.put(`{"match_phrase":{`, text(f.Name), `:{"query":`, text(strings.Join(a.Terms, " ")), `,"analyzer":"whitespace"`)
 	} else {
 		// With index_phrases a phrase of two words has another idf, and "whitespace"
 		// would divide a term with a blank.
-		w.put(`{"span_near":{"clauses":[`)
+		b.put(`{"span_near":{"clauses":[`)
 		gap := 0
 		for _, t := range a.Terms {
 			if t == "" {
@@ -69,29 +69,29 @@ func (w *buffer) alternative(f *Field, a *terms.Alternative, boost float64, name
 				continue
 			}
 			if gap > 0 {
-				w.comma()
-				w.put(`{"span_gap":{`, text(f.Name), `:`, float64(gap), `}}`)
+				b.comma()
+				b.put(`{"span_gap":{`, text(f.Name), `:`, float64(gap), `}}`)
 				gap = 0
 			}
-			w.comma()
-			w.put(`{"span_term":{`, text(f.Name), `:`, text(t), `}}`)
+			b.comma()
+			b.put(`{"span_term":{`, text(f.Name), `:`, text(t), `}}`)
 		}
-		w.put(`],"slop":0,"in_order":true`)
+		b.put(`],"slop":0,"in_order":true`)
 	}
-	w.boost(boost)
+	b.boost(boost)
 	if name != "" {
-		w.put(`,"_name":`, text(name))
+		b.put(`,"_name":`, text(name))
 	}
 	if plain {
-		w.put(`}`)
+		b.put(`}`)
 	}
-	w.put(`}}`)
-	w.clauses += len(a.Terms)
+	b.put(`}}`)
+	b.clauses += len(a.Terms)
 }
 
-// originalOr writes the original, or the best of it and its alternatives: the
-// form linear gives an alternative β times the score of the words that it stands
-// for.
+// originalOr writes the original, or the best of it and its alternatives. The
+// form linear gives an alternative β times the score of the words that it
+// stands for.
 func (w *clauseWriter) originalOr() {
 	c := w.c
 	if !c.hasAlternatives() {

@@ -53,21 +53,21 @@ var recipes = [...]Recipe{
 	High:   {Effort: High, Find: 6, Share: 0.7, LinearFactor: 1, FindFactor: 3.2, Window: LargestWindow, Whole: 12},
 }
 
-// LargestWindow is the largest number of hits that a rescore orders, on every
-// page of them.
+// LargestWindow is the largest number of hits that a rescore orders, on
+// every page of them.
 const LargestWindow = 100
 
 // highSame is [High] for added terms that only order. A search with it must
 // cost at most about twice the search without.
 var highSame = Recipe{Effort: High, Few: 12, Find: 6, Share: 0.7, LinearFactor: 1, FindFactor: 3.2, Order: 12, Window: 50, Whole: 12}
 
-// BesideVectors returns the recipe for searches whose text scores are mixed with
-// those of vectors: all chosen terms, the best 20 of them scored in the
-// saturated form; with effort low 16, the best 8 scored. These raise the best
-// score by 3 to 14 %, the linear form by 4 to 23 %, which would shift the
-// mixture. Over the hybrid search without akin, mean of five collections
-// (e2e/testdata/hybrid_stats.txt), MAP / nDCG@10, and the cost of 3 / 8 words
-// (BenchmarkHybrid):
+// BesideVectors returns the recipe for searches whose text scores are mixed
+// with those of vectors: all chosen terms, the best 20 of them scored in
+// the saturated form; with effort low 16, the best 8 scored. These raise
+// the best score by 3 to 14 %, the linear form by 4 to 23 %, which would
+// shift the mixture. Over the hybrid search without akin, mean of five
+// collections (e2e/testdata/hybrid_stats.txt), MAP / nDCG@10, and the cost
+// of 3 / 8 words (BenchmarkHybrid):
 //
 //	scored, added  whole queries  three rarest terms  cost
 //	 8, 16         +1.8 / +1.3 %  +5.5 / +3.8 %       1.32 / 1.31
@@ -83,8 +83,8 @@ func (r *Recipe) BesideVectors() *Recipe {
 	return &other
 }
 
-// Recipe returns the recipe of the effort. mixed says that the matrices contain
-// a language model, same that added terms must not find documents.
+// Recipe returns the recipe of the effort. mixed says that the matrices
+// contain a language model, same that added terms must not find documents.
 func (e Effort) Recipe(mixed, same bool) *Recipe {
 	switch {
 	case e == ByMatrix && mixed:

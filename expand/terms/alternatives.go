@@ -17,11 +17,11 @@ type Expression struct {
 	Row     simmatrix.Row
 }
 
-// An Alternative is what stands for words of a text: an expression, a word for
-// an expression, or a word that is as good as another. Each of the words that it
-// stands for is its host: a document with the alternative counts as one with the
-// host, in the saturation of the host, so that a document with both forms does
-// not count twice.
+// An Alternative is what stands for words of a text: an expression, a word
+// for an expression, or a word that is as good as another. Each of the
+// words that it stands for is its host: a document with the alternative
+// counts as one with the host, in the saturation of the host, so that a
+// document with both forms does not count twice.
 type Alternative struct {
 	Term string // as in the matrix
 	For  string // what it stands for, as in the matrix
@@ -36,9 +36,9 @@ type Alternative struct {
 }
 
 // Recognize returns the expressions of a text that has reports to be in the
-// matrix, from left to right, of those that begin at one word the longest, and
-// none that overlaps another. terms and positions are those that t was read
-// from. Words that share a position are in no expression.
+// matrix, from left to right, of those that begin at one word the longest,
+// and none that overlaps another. terms and positions are those that t was
+// read from. Words that share a position are in no expression.
 func (t Text) Recognize(terms []string, positions []int, has func(expression string) bool) (found []Expression) {
 	for first := 0; first < len(terms); first++ {
 		if stacked(positions, first) > 1 {
@@ -73,8 +73,8 @@ func isAlternative(n simmatrix.Neighbor) bool {
 	return n.Similarity == 1 || simmatrix.IsExpression(n.Term)
 }
 
-// alternative adds what stands for the words of some hosts, unless the text has
-// it itself.
+// alternative adds what stands for the words of some hosts, unless the text
+// has it itself.
 func (sel *Selection) alternative(n simmatrix.Neighbor, from string, hosts []int) {
 	said := func(e Expression) bool { return e.Term == n.Term }
 	if sel.Origins.Index(n.Term) >= 0 || slices.ContainsFunc(sel.Expressions, said) {
@@ -97,8 +97,8 @@ func (sel *Selection) alternative(n simmatrix.Neighbor, from string, hosts []int
 	sel.Alternatives = append(sel.Alternatives, Alternative{Term: n.Term, For: from, Terms: terms, Hosts: hosts, Similarity: s})
 }
 
-// collectAlternatives adds the alternatives of the text's expressions and words.
-// Those of expressions come first, and of each the nearest.
+// collectAlternatives adds the alternatives of the text's expressions and
+// words. Those of expressions come first, and of each the nearest.
 func (sel *Selection) collectAlternatives() {
 	if sel.NoAlternatives {
 		return
@@ -122,9 +122,9 @@ func (sel *Selection) collectAlternatives() {
 }
 
 // settleAlternatives sets the idfs of the alternatives from the document
-// frequencies of their terms, in the order of [Selection.Terms], and drops those
-// with a term that no document has. An origin that no document has takes the
-// idf of the most frequent alternative that stands for it alone.
+// frequencies of their terms, in the order of [Selection.Terms], and drops
+// those with a term that no document has. An origin that no document has
+// takes the idf of the most frequent alternative that stands for it alone.
 func (sel *Selection) settleAlternatives(docs int64, docFreqs []int64) {
 	at, kept := len(sel.Origins)+len(sel.Candidates), sel.Alternatives[:0]
 	for _, a := range sel.Alternatives {

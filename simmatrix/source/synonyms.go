@@ -43,8 +43,9 @@ import (
 // first of its words that is not skipped.
 //
 // Terms are surface words with their case, and entries of several words are
-// expressions of them ([simmatrix.Expression]); [combine.Project] analyzes both.
-// A term without a pair gets no row. Document frequencies are unknown. After
+// expressions of them ([simmatrix.Expression]); [combine.Project] analyzes
+// both. A term without a pair gets no row. Document frequencies are unknown.
+// After
 //
 //	# akin: exact
 //
