@@ -63,6 +63,19 @@ func TestSecuredRoleOfAkin(t *testing.T) {
 			t.Errorf("status %d: serving lacks nothing", r.status)
 		}
 	})
+	t.Run("reads search pipelines", func(t *testing.T) {
+		const pipeline = "akin-e2e-secured-pipeline"
+		e.must(t, http.MethodPut, "/_search/pipeline/"+pipeline, `{"request_processors":[{"neural_query_enricher":{"default_model_id":"m"}}]}`)
+		for user, outcome := range map[string]string{userAkin: rewrittenOutcome, userLacking: `reason="search_pipeline"`} {
+			a := setupSecured(t, e, securedConfig(t, e, nil, section{"auth": section{"username": user, "password_file": writeFile(t, "password", password)}}))
+			if _, err := a.as(userAll).search(t.Context(), "/"+securedIndex+"/_search?search_pipeline="+pipeline, `{"query":{"match":{"body":"car"}}}`); err != nil {
+				t.Errorf("%s: %v", user, err)
+			}
+			if n := a.metric(t, requestsMetric, outcome); n != 1 {
+				t.Errorf("%s: %v searches of %s", user, n, outcome)
+			}
+		}
+	})
 	t.Run("serves", func(t *testing.T) {
 		for _, options := range []section{nil, {"mode": "soft"}, {"feedback": section{"documents": 5}}, {"hide_from": []string{}}} {
 			a := setupSecured(t, e, securedConfig(t, e, options, nil))

@@ -66,7 +66,7 @@ func securityConfig() (map[string]string, error) {
 	if learner == role {
 		return nil, fmt.Errorf("the role of docs/security.md has no index_patterns: %s", role)
 	}
-	lacking := strings.NewReplacer(`,"indices:data/read/scroll/clear"`, "", `,"indices:monitor/settings/get"`, "").Replace(role)
+	lacking := strings.NewReplacer(`,"indices:data/read/scroll/clear"`, "", `,"indices:monitor/settings/get"`, "", `,"cluster:admin/search/pipeline/get"`, "").Replace(role)
 	var users strings.Builder
 	users.WriteString("_meta: {type: internalusers, config_version: 2}\n")
 	for _, name := range []string{userAll, userAkin, userReader, userOwn, userFields, userMasked, userAlias, userNone, userLearner, userLacking} {
