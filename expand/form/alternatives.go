@@ -7,16 +7,7 @@ import (
 
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/terms"
-	"github.com/akin-search/akin/simmatrix"
 )
-
-// hasAlternatives reports whether something stands for words of the clause.
-func (c *Clause) hasAlternatives() bool {
-	return c.Reason == "" && slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Reason == "" && len(f.Alternatives) > 0 })
-}
-
-// Writes reports whether terms or alternatives are added to the clause.
-func (c *Clause) Writes() bool { return c.Added() > 0 || c.hasAlternatives() }
 
 // hostedBy calls f for each alternative that stands for origin k.
 func (f *Field) hostedBy(k int, visit func(a *terms.Alternative)) {
@@ -89,37 +80,7 @@ func (b *buffer) alternative(f *Field, a *terms.Alternative, boost float64, name
 	b.clauses += len(a.Terms)
 }
 
-// originalOr writes the original, or the best of it and its alternatives. The
-// form linear gives an alternative β times the score of the words that it
-// stands for.
-func (w *clauseWriter) originalOr() {
-	c := w.c
-	if !c.hasAlternatives() {
-		w.original("", "")
-		return
-	}
-	w.original(`{"dis_max":{"queries":[`, "")
-	for i := range c.Fields {
-		f := &c.Fields[i]
-		if f.Reason != "" {
-			continue
-		}
-		for k := range f.Alternatives {
-			a, hosts := &f.Alternatives[k], 0.0
-			for _, h := range a.Hosts {
-				hosts += f.Terms.Origins[h].IDF
-			}
-			w.alternative(f, a, c.Parsed.Boost*f.Boost*f.share(a, hosts), w.alternativeName(f, a))
-		}
-	}
-	w.put(`]}}`)
-}
-
 // anyAlternative writes the alternatives of origin k in field f, in a filter.
-func (w *clauseWriter) anyAlternative(f *Field, k int) {
-	f.hostedBy(k, func(a *terms.Alternative) { w.alternative(f, a, 1, "") })
-}
-
-func (w *clauseWriter) alternativeName(f *Field, a *terms.Alternative) string {
-	return w.name(f.Name, simmatrix.Spelled(a.Term))
+func (b *buffer) anyAlternative(f *Field, k int) {
+	f.hostedBy(k, func(a *terms.Alternative) { b.alternative(f, a, 1, "") })
 }

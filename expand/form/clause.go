@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 func (w *clauseWriter) write() {
@@ -288,6 +289,36 @@ func (f *Field) inverted(w *buffer, term string, idf, b float64, name string) {
 // [scriptInvert], and ends it.
 func (b *buffer) invert(m, times float64) {
 	b.put(`,"script":{"source":"`+scriptInvert+`","params":{"m":`, m, `,"c":`, maxRatio, `,"b":`, times, `}}}}`)
+}
+
+// originalOr writes the original, or the best of it and its alternatives. The
+// form linear gives an alternative β times the score of the words that it
+// stands for.
+func (w *clauseWriter) originalOr() {
+	c := w.c
+	if !c.hasAlternatives() {
+		w.original("", "")
+		return
+	}
+	w.original(`{"dis_max":{"queries":[`, "")
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		if f.Reason != "" {
+			continue
+		}
+		for k := range f.Alternatives {
+			a, hosts := &f.Alternatives[k], 0.0
+			for _, h := range a.Hosts {
+				hosts += f.Terms.Origins[h].IDF
+			}
+			w.alternative(f, a, c.Parsed.Boost*f.Boost*f.share(a, hosts), w.alternativeName(f, a))
+		}
+	}
+	w.put(`]}}`)
+}
+
+func (w *clauseWriter) alternativeName(f *Field, a *terms.Alternative) string {
+	return w.name(f.Name, simmatrix.Spelled(a.Term))
 }
 
 // written reports whether the field takes part in scoring. In the linear form

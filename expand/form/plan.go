@@ -170,6 +170,14 @@ func (c *Clause) Changed() bool {
 	return c.Exact || len(c.Vectors) > 0 || c.Writes() || c.hasFeedback()
 }
 
+// hasAlternatives reports whether something stands for words of the clause.
+func (c *Clause) hasAlternatives() bool {
+	return c.Reason == "" && slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Reason == "" && len(f.Alternatives) > 0 })
+}
+
+// Writes reports whether terms or alternatives are added to the clause.
+func (c *Clause) Writes() bool { return c.Added() > 0 || c.hasAlternatives() }
+
 // hasFeedback reports whether terms of the first hits are written.
 func (c *Clause) hasFeedback() bool {
 	return c.Reason == "" && slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Reason == "" && len(f.Feedback) > 0 })
