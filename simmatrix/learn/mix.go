@@ -143,7 +143,7 @@ func asSimilar(rows [][]pair, sims []uint16) simmatrix.Entries {
 		row = row[:0]
 		for _, n := range pairs {
 			if u := units(n.m); u > 0 {
-				u = uint16(min(math.Round(mixedStrength*float64(u)), simmatrix.UnitsOfOne))
+				u = uint16(min(math.Round(mixedStrength*float64(u)), mostLearned))
 				row = append(row, simmatrix.Entry{Col: n.col, Units: u, Origins: n.origins})
 			}
 		}

@@ -236,12 +236,16 @@ type nearestOptions struct {
 	candidates []uint32 // ascending ids of possible neighbors; nil means all
 }
 
+// mostLearned is the largest similarity that is learned, in units. 1 says that
+// a word is as good as another, which only people know: it makes an entry exact.
+const mostLearned = simmatrix.UnitsOfOne - 1
+
 // units returns max(0, cos)^power in units of 1/65535.
 func (o nearestOptions) units(cos float32) uint16 {
 	if !(cos > 0) {
 		return 0
 	}
-	return uint16(math.Round(math.Pow(min(float64(cos), 1), o.power) * simmatrix.UnitsOfOne))
+	return uint16(min(math.Round(math.Pow(float64(cos), o.power)*simmatrix.UnitsOfOne), mostLearned))
 }
 
 // row returns the entries of vector id from candidates, best first.
