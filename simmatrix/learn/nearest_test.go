@@ -106,7 +106,7 @@ func TestUnitsOfACosine(t *testing.T) {
 		cos  float32
 		want uint16
 	}{
-		{1, 65534}, // 1 itself is for what people say
+		{1, 65534},         // 1 itself is for what people say
 		{1.0000001, 65534}, // rounding of the dot product
 		{0.5, 8192},        // 0.125·65535 = 8191.875
 		{0, 0},
