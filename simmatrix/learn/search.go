@@ -236,8 +236,8 @@ type nearestOptions struct {
 	candidates []uint32 // ascending ids of possible neighbors; nil means all
 }
 
-// mostLearned is the largest similarity that is learned, in units. 1 says that
-// a word is as good as another, which only people know: it makes an entry exact.
+// mostLearned is the largest similarity that is learned, in units. 1 would make
+// an entry exact: that a word is as good as another, only people know.
 const mostLearned = simmatrix.UnitsOfOne - 1
 
 // units returns max(0, cos)^power in units of 1/65535.
