@@ -3,6 +3,7 @@ package simmatrix
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 )
 
@@ -70,6 +71,17 @@ func Expression(terms []string, positions []int) (string, error) {
 // where there is none.
 func ExpressionTerms(expression string) []string {
 	return strings.Split(strings.TrimPrefix(expression, expressionMark), expressionMark)
+}
+
+// WordsOf yields the index terms of an expression, or the term itself.
+func WordsOf(term string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, t := range strings.Split(strings.TrimPrefix(term, expressionMark), expressionMark) {
+			if t != "" && !yield(t) {
+				return
+			}
+		}
+	}
 }
 
 // Spelled returns a term as people can read it: of an expression its terms with

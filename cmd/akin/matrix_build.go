@@ -48,7 +48,7 @@ type sourceFlag struct {
 func (f *buildFlags) sources() []sourceFlag {
 	return []sourceFlag{
 		{"from-index", "power query max-docs words exact-analysis resume max-memory " +
-			"embeddings embedding-model embedding-prefix embeddings-cache embedding-share dry-run", &f.index},
+			"embeddings embedding-model embedding-prefix embeddings-cache embedding-share dry-run acronyms", &f.index},
 		{"from-vectors", "power recall max-words", &f.vectors},
 		{"from-edit-distance", "", &f.spelling},
 		{"from-thesaurus", "similarity weigh-by", &f.thesaurus},
@@ -132,7 +132,7 @@ func (f *buildFlags) check(cmd *cobra.Command, _ []string) (err error) {
 	flags := cmd.Flags()
 	f.source, err = f.chosen(flags)
 	errs := append([]error{err}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)
-	errs = append(errs, cli.CheckOut(f.out), f.terms.parse(), f.index.embeddings.check(flags, f.field.CAFile))
+	errs = append(errs, cli.CheckOut(f.out), f.terms.parse(), f.index.embeddings.check(flags, f.field.CAFile), f.index.found.check(flags, f.index.words || f.index.exactAnalysis))
 	if flags.Changed("power") && f.power == 0 {
 		errs = append(errs, errors.New("--power: 0 is not above 0"))
 	}

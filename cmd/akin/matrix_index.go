@@ -27,6 +27,7 @@ type indexFlags struct {
 	memory               configs.Bytes // maxMemory in bytes; 0 for no limit
 	spooled              *spool        // kept until the matrix is written
 	embeddings           embeddingFlags
+	found                foundFlags
 }
 
 func (d *indexFlags) register(flags *pflag.FlagSet) {
@@ -40,6 +41,7 @@ func (d *indexFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&d.resume, "resume", "", "keep what was read in this folder until the matrix is written, so that an interrupted build can continue")
 	flags.StringVar(&d.maxMemory, "max-memory", "", "memory limit, such as 3GB; default none")
 	d.embeddings.register(flags)
+	d.found.register(flags)
 }
 
 // Shares of --max-memory. The rest is for garbage and memory outside the heap.
@@ -131,6 +133,9 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 	if err == nil {
 		m, err = learn.FromCorpus(ctx, corpus, d.options, report.Step)
 	}
+	if err == nil {
+		m, err = d.found.add(m, corpus, report)
+	}
 	if errors.Is(err, simmatrix.ErrMemory) {
 		err = fmt.Errorf("%w (--max-memory %s minus a share for garbage; "+
 			"--min-df, --max-docs and --top are the flags to change)", err, d.maxMemory)
@@ -177,7 +182,10 @@ func (d *indexFlags) read(ctx context.Context, x *indexReading) (_ *learn.Corpus
 			terms[k] = []string{strings.ToLower(word)}
 		}
 	default:
-		if terms, err = x.Analyze(ctx, words); err != nil {
+		if terms, err = x.Analyze(ctx, words); err == nil {
+			err = d.found.find(ctx, x, texts)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

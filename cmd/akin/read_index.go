@@ -304,27 +304,47 @@ func (x *indexReading) LookUp(ctx context.Context, words []string) (*combine.Pro
 // lookUpExpressions sets the index terms of expressions that the analyzer makes
 // two terms or more of, each at a position of its own, and returns their parts.
 func (x *indexReading) lookUpExpressions(ctx context.Context, words []string, found *combine.ProjectOptions) (parts []string, err error) {
-	for batch := range slices.Chunk(words, wordsAtOnce) {
-		texts := make([]string, len(batch))
-		for k, word := range batch {
-			texts[k] = strings.Join(simmatrix.ExpressionTerms(word), " ")
-		}
-		tokens, err := x.Client.AnalyzeTexts(ctx, x.Scan.Index, x.Scan.Fields[0], texts)
-		if err != nil {
-			return nil, err
-		}
-		for k, word := range batch {
-			terms, positions := make([]string, len(tokens[k])), make([]int, len(tokens[k]))
-			for i, t := range tokens[k] {
-				terms[i], positions[i] = t.Token, t.Position
-			}
-			if expression, err := simmatrix.Expression(terms, positions); err == nil {
-				found.IndexTerms[word] = []string{expression}
-				parts = append(parts, terms...)
-			} else {
-				found.IndexTerms[word] = nil // which counts as none
-			}
+	texts := make([]string, len(words))
+	for k, word := range words {
+		texts[k] = strings.Join(simmatrix.ExpressionTerms(word), " ")
+	}
+	terms, err := x.AnalyzeExpressions(ctx, texts)
+	if err != nil {
+		return nil, err
+	}
+	for k, word := range words {
+		found.IndexTerms[word] = nil // which counts as none
+		if simmatrix.IsExpression(terms[k]) {
+			found.IndexTerms[word] = []string{terms[k]}
+			parts = slices.AppendSeq(parts, simmatrix.WordsOf(terms[k]))
 		}
 	}
 	return parts, nil
+}
+
+// AnalyzeExpressions returns what the analyzer of the fields makes of each
+// text: an expression, a term, or "" if that is none or not at one position
+// each.
+func (x *indexReading) AnalyzeExpressions(ctx context.Context, texts []string) ([]string, error) {
+	found := make([]string, 0, len(texts))
+	for batch := range slices.Chunk(texts, wordsAtOnce) {
+		analyzed, err := x.Client.AnalyzeTexts(ctx, x.Scan.Index, x.Scan.Fields[0], batch)
+		if err != nil {
+			return nil, err
+		}
+		for _, tokens := range analyzed {
+			terms, positions := make([]string, len(tokens)), make([]int, len(tokens))
+			for i, t := range tokens {
+				terms[i], positions[i] = t.Token, t.Position
+			}
+			term := ""
+			if len(terms) == 1 && simmatrix.CheckTerm(terms[0]) == nil && !simmatrix.IsExpression(terms[0]) {
+				term = terms[0]
+			} else if expression, err := simmatrix.Expression(terms, positions); err == nil {
+				term = expression
+			}
+			found = append(found, term)
+		}
+	}
+	return found, nil
 }

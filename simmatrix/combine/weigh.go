@@ -34,9 +34,9 @@ const (
 //
 // over the words of each, or if a word of its source is in no document.
 func Weigh(thesaurus, docs *simmatrix.Matrix) (*simmatrix.Matrix, WeighCounts, error) {
-	t, d := thesaurus.Table(), docs.Table()
+	t := thesaurus.Table()
 	var counts WeighCounts
-	g := weigher{docs: docs, power: d.Meta.Power()}
+	g := newWeigher(docs)
 	out := &simmatrix.Table{Meta: t.Meta, Terms: t.Terms, DocFreqs: t.DocFreqs, Forms: t.Forms, Entries: simmatrix.NewEntries(len(t.Terms), len(t.Cols), t.Origins != nil)}
 	out.Meta.Params = maps.Clone(t.Meta.Params)
 	if out.Meta.Params == nil {
@@ -72,29 +72,26 @@ func Weigh(thesaurus, docs *simmatrix.Matrix) (*simmatrix.Matrix, WeighCounts, e
 }
 
 type weigher struct {
-	docs  *simmatrix.Matrix
-	power float64
+	docs    *simmatrix.Matrix
+	power   float64
+	docFreq func(word string) uint32
+}
+
+func newWeigher(docs *simmatrix.Matrix) *weigher {
+	return &weigher{docs: docs, power: docs.Table().Meta.Power(), docFreq: func(word string) uint32 { return docs.Row(word).DocFreq() }}
 }
 
 // similarity returns that of an entry, 0 to drop it.
 func (g *weigher) similarity(term, neighbor string) float64 {
-	a, b := wordsOf(term), wordsOf(neighbor)
+	a, b := slices.Collect(simmatrix.WordsOf(term)), slices.Collect(simmatrix.WordsOf(neighbor))
 	if len(a) == 1 && len(b) == 1 {
 		return g.stored(term, neighbor)
 	}
-	absent := slices.ContainsFunc(a, func(word string) bool { return g.docs.Row(word).DocFreq() == 0 })
+	absent := slices.ContainsFunc(a, func(word string) bool { return g.docFreq(word) == 0 })
 	if len(a) > 1 && absent || g.cosine(a, b) >= weighedCosine {
 		return weighedSimilarity
 	}
 	return 0
-}
-
-// wordsOf returns the terms of an expression, or the term.
-func wordsOf(term string) []string {
-	if !simmatrix.IsExpression(term) {
-		return []string{term}
-	}
-	return slices.DeleteFunc(simmatrix.ExpressionTerms(term), func(t string) bool { return t == "" })
 }
 
 // stored returns s_ij in docs, of both directions the larger.
@@ -121,7 +118,7 @@ func (g *weigher) product(a, b []string) (sum float64) {
 			if x != y {
 				c = math.Pow(g.stored(x, y), 1/g.power)
 			}
-			sum += c * simmatrix.IDF(int64(g.docs.Row(x).DocFreq()), n) * simmatrix.IDF(int64(g.docs.Row(y).DocFreq()), n)
+			sum += c * simmatrix.IDF(int64(g.docFreq(x)), n) * simmatrix.IDF(int64(g.docFreq(y)), n)
 		}
 	}
 	return sum

@@ -31,14 +31,18 @@ type Texts struct {
 	sequence []int32
 	docs     int
 	bytes    int64 // of the words with all that is kept of each
+	acronyms acronyms
 }
 
 // NewTexts returns empty Texts.
-func NewTexts() *Texts { return &Texts{ids: make(map[string]int32)} }
+func NewTexts() *Texts {
+	return &Texts{ids: make(map[string]int32), acronyms: acronyms{docs: make(map[definition]int), most: maxAcronyms}}
+}
 
 // Add adds a document, given as the values of its fields, in order. It splits
 // at Unicode's word boundaries (UAX #29), like Lucene's standard tokenizer, and
-// keeps words with a letter or digit.
+// keeps words with a letter or digit. It counts the acronyms that a document
+// defines, see [Texts.Acronyms].
 func (t *Texts) Add(texts ...string) {
 	isWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 	t.add(len(texts), func(k int) {
@@ -48,6 +52,7 @@ func (t *Texts) Add(texts ...string) {
 			}
 		}
 	})
+	t.acronyms.addDocument(texts)
 }
 
 // AddTerms is Add for texts of index terms. It skips terms that are empty or
@@ -100,7 +105,7 @@ func (t *Texts) Words() []string { return t.words }
 func (t *Texts) Docs() int { return t.docs }
 
 // Bytes returns the approximate memory of the texts.
-func (t *Texts) Bytes() int64 { return t.bytes + 4*int64(cap(t.sequence)) }
+func (t *Texts) Bytes() int64 { return t.bytes + t.acronyms.bytes + 4*int64(cap(t.sequence)) }
 
 // Append appends the documents of other.
 func (t *Texts) Append(other *Texts) {
@@ -116,6 +121,9 @@ func (t *Texts) Append(other *Texts) {
 		t.sequence = append(t.sequence, id)
 	}
 	t.docs += other.docs
+	for _, a := range other.Acronyms() {
+		t.acronyms.add(definition{a.Short, a.Long}, a.Docs)
+	}
 }
 
 // Limit keeps at most docs documents, chosen pseudo-randomly by their content,
@@ -252,8 +260,8 @@ func (t *Texts) forms(terms [][]string) map[string][]Form {
 var ErrTexts = errors.New("not a whole file of texts")
 
 // EncodeTexts writes t to w, gzip-compressed and so with a checksum: a line of
-// JSON per document, an array of the arrays of words of its texts. Equal texts
-// give equal bytes.
+// JSON per document, an array of the arrays of words of its texts, and one per
+// acronym, an object. Equal texts give equal bytes.
 func EncodeTexts(w io.Writer, t *Texts) error {
 	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // fails only for unknown levels
 	lines := json.NewEncoder(z)
@@ -271,6 +279,11 @@ func EncodeTexts(w io.Writer, t *Texts) error {
 			document = nil
 		}
 	}
+	for _, a := range t.Acronyms() {
+		if err := lines.Encode(a); err != nil {
+			return fmt.Errorf("writing texts: %w", err)
+		}
+	}
 	if err := z.Close(); err != nil {
 		return fmt.Errorf("writing texts: %w", err)
 	}
@@ -285,9 +298,9 @@ func DecodeTexts(r io.Reader) (*Texts, error) {
 	z, err := gzip.NewReader(in)
 	if err == nil {
 		for lines := json.NewDecoder(z); err == nil; {
-			var document [][]string
-			if err = lines.Decode(&document); err == nil {
-				t.AddTerms(document...)
+			var line json.RawMessage
+			if err = lines.Decode(&line); err == nil {
+				err = t.decode(line)
 			}
 		}
 	}
@@ -298,6 +311,27 @@ func DecodeTexts(r io.Reader) (*Texts, error) {
 		return nil, fmt.Errorf("%w: %w", ErrTexts, err)
 	}
 	return t, nil
+}
+
+// decode adds what a line of [EncodeTexts] has.
+func (t *Texts) decode(line []byte) error {
+	if line[0] == '{' {
+		var a Acronym
+		err := json.Unmarshal(line, &a)
+		if err == nil && a.Docs < 1 {
+			err = fmt.Errorf("acronym %.40q of %d documents", a.Short, a.Docs)
+		}
+		if err == nil {
+			t.acronyms.add(definition{a.Short, a.Long}, a.Docs)
+		}
+		return err
+	}
+	var document [][]string
+	err := json.Unmarshal(line, &document)
+	if err == nil {
+		t.AddTerms(document...)
+	}
+	return err
 }
 
 // A watchedReader keeps its own read error, apart from errors in the content.

@@ -40,7 +40,7 @@ func TestTextsSplitAtWordBoundaries(t *testing.T) {
 	}
 }
 
-var unexported = cmp.AllowUnexported(Corpus{}, Texts{})
+var unexported = cmp.AllowUnexported(Corpus{}, Texts{}, acronyms{}, definition{})
 
 func TestTextsBecomeSequencesOfIndexTerms(t *testing.T) {
 	texts := NewTexts()

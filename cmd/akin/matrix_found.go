@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/pflag"
+
+	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/combine"
+	"github.com/akin-search/akin/simmatrix/learn"
+)
+
+// foundFlags say which expressions of several words are looked for in the
+// documents that a matrix is learned from.
+type foundFlags struct {
+	acronyms bool
+	findings []combine.Finding
+}
+
+const (
+	// acronymDocs is how many documents have to define an acronym, and
+	// acronymCosine how alike they have to use both forms.
+	acronymDocs, acronymCosine = 2, 0.5
+)
+
+func (f *foundFlags) register(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.acronyms, "acronyms", true,
+		"let acronyms that documents define, as in \"body mass index (BMI)\", and their long forms stand for each other")
+}
+
+// check takes whether words are not analyzed as searches are.
+func (f *foundFlags) check(flags *pflag.FlagSet, otherwise bool) error {
+	if otherwise && f.acronyms && flags.Changed("acronyms") {
+		return errors.New("--acronyms does not go with --words and --exact-analysis")
+	}
+	return nil
+}
+
+// find finds the entries in the texts of documents.
+func (f *foundFlags) find(ctx context.Context, x *indexReading, texts *learn.Texts) error {
+	if f.acronyms {
+		finding, err := findAcronyms(ctx, x, texts)
+		if err != nil {
+			return err
+		}
+		f.findings = append(f.findings, finding)
+	}
+	return nil
+}
+
+// add adds the entries to the matrix of the documents.
+func (f *foundFlags) add(m *simmatrix.Matrix, corpus *learn.Corpus, report *cli.Progress) (*simmatrix.Matrix, error) {
+	if len(f.findings) == 0 {
+		return m, nil
+	}
+	m, tallies, err := combine.AddFound(m, corpus.DocFreq, f.findings...)
+	for k := range tallies {
+		report.Tell("%s", tallies[k].String())
+	}
+	return m, err
+}
+
+func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts) (combine.Finding, error) {
+	acronyms := texts.Acronyms()
+	x.Report.Step("analyzing acronyms", 0, len(acronyms))
+	both := make([]string, 0, 2*len(acronyms))
+	for _, a := range acronyms {
+		both = append(both, a.Short, a.Long)
+	}
+	terms, err := x.AnalyzeExpressions(ctx, both)
+	if err != nil {
+		return combine.Finding{}, err
+	}
+	type pair struct{ short, long string }
+	at := map[pair]int{} // in the entries
+	finding := combine.Finding{Kind: "acronyms", Cosine: acronymCosine}
+	most := map[pair]int{} // the documents with the form that most of them have
+	for k, a := range acronyms {
+		p := pair{terms[2*k], terms[2*k+1]}
+		if p.short == "" || p.short == p.long || !simmatrix.IsExpression(p.long) {
+			continue
+		}
+		i, known := at[p]
+		if !known {
+			i = len(finding.Entries)
+			at[p] = i
+			finding.Entries = append(finding.Entries, combine.FoundEntry{Term: p.long, For: p.short, Both: true})
+		}
+		e := &finding.Entries[i]
+		if e.Docs += a.Docs; a.Docs > most[p] {
+			most[p], e.Form = a.Docs, a.Long
+		}
+	}
+	kept := finding.Entries[:0]
+	for _, e := range finding.Entries {
+		if e.Docs >= acronymDocs {
+			kept = append(kept, e)
+		}
+	}
+	finding.LeftOut, finding.Entries = len(finding.Entries)-len(kept), kept
+	return finding, nil
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/simmatrix/combine"
+)
+
+// fromTexts are the flags of a matrix that is learned from texts, each with a
+// word of its own.
+func fromTexts(t *testing.T, texts ...string) []string {
+	t.Helper()
+	docs := make([]documents.Document, len(texts))
+	for i, text := range texts {
+		docs[i] = documents.Document{ID: strconv.Itoa(i), Source: map[string]string{"body": fmt.Sprintf("%s filler%d", text, i)}}
+	}
+	engine, _ := newIndex(t, "docs", `{"mappings":{"properties":{"body":{"type":"text","analyzer":"english"}}}}`, docs)
+	return []string{"--from-index", engine, "--index", "docs", "--field", "body", "--min-df", "2"}
+}
+
+func TestAcronymsAndTheirLongFormsStandForEachOther(t *testing.T) {
+	var texts []string
+	for k := range 12 {
+		texts = append(texts,
+			"the institutes of health (IOH)", fmt.Sprintf("a study%d of medicine", k%3),
+			fmt.Sprintf("ants and roses need water%d", k%3), fmt.Sprintf("AAR brakes trains on bridge%d", k%3))
+	}
+	texts = append(texts, "once only defined (OOD)", "ants and roses (AAR)", "ants and roses (AAR)")
+	args := fromTexts(t, texts...)
+	m, said := built(t, args...)
+	check.Equal(t, []string{"acronyms: 1 kept, such as ioh – institutes of health; 2 left out, such as aar – ants and roses"}, combine.Tallies(m.Meta().Params))
+	check.That(t, strings.Contains(said, "acronyms: 1 kept"), "%s", said)
+	const expression = "\x1finstitut\x1f\x1fhealth"
+	check.Equal(t, []string{"ioh"}, rowOf(m, expression))
+	check.That(t, strings.Contains(strings.Join(rowOf(m, "ioh"), "|"), expression), "%q", rowOf(m, "ioh"))
+	check.Equal(t, "institutes of health", m.Form(expression))
+
+	without, _ := built(t, append(args, "--acronyms=false")...)
+	check.That(t, without.Meta().Expressions == 0 && combine.Tallies(without.Meta().Params) == nil, "%+v", without.Meta())
+	ends(t, exitUsage, append([]string{"matrix", "build", "--out", "x", "--acronyms", "--words"}, args...), "--acronyms")
+}
