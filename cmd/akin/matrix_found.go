@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/pflag"
 
@@ -16,6 +17,7 @@ import (
 // documents that a matrix is learned from.
 type foundFlags struct {
 	acronyms bool
+	joined   bool
 	findings []combine.Finding
 }
 
@@ -23,29 +25,42 @@ const (
 	// acronymDocs is how many documents have to define an acronym, and
 	// acronymCosine how alike they have to use both forms.
 	acronymDocs, acronymCosine = 2, 0.5
+	// joinedDocs is how many documents have to have a joined word, and joinedCount
+	// how often its parts have to stand beside each other. That says enough: an
+	// index that uses both alike would leave out mostly right ones.
+	joinedDocs, joinedCount = 2, 2
 )
 
 func (f *foundFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.acronyms, "acronyms", true,
 		"let acronyms that documents define, as in \"body mass index (BMI)\", and their long forms stand for each other")
+	flags.BoolVar(&f.joined, "joined-words", true,
+		"let a word stand for its parts, where documents also write these as two words or with a hyphen, as in \"rib cage\" and \"ribcage\"")
 }
 
 // check takes whether words are not analyzed as searches are.
 func (f *foundFlags) check(flags *pflag.FlagSet, otherwise bool) error {
-	if otherwise && f.acronyms && flags.Changed("acronyms") {
-		return errors.New("--acronyms does not go with --words and --exact-analysis")
+	var errs []error
+	for _, name := range []string{"acronyms", "joined-words"} {
+		if flag := flags.Lookup(name); otherwise && flag.Changed && flag.Value.String() == "true" {
+			errs = append(errs, fmt.Errorf("--%s does not go with --words and --exact-analysis", name))
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// find finds the entries in the texts of documents.
-func (f *foundFlags) find(ctx context.Context, x *indexReading, texts *learn.Texts) error {
+// find finds the entries in the texts of documents. terms are those of the
+// words.
+func (f *foundFlags) find(ctx context.Context, x *indexReading, texts *learn.Texts, terms [][]string, corpus *learn.Corpus) error {
 	if f.acronyms {
 		finding, err := findAcronyms(ctx, x, texts)
 		if err != nil {
 			return err
 		}
 		f.findings = append(f.findings, finding)
+	}
+	if f.joined {
+		f.findings = append(f.findings, findJoined(texts.Joined(terms, corpus), corpus))
 	}
 	return nil
 }
@@ -101,4 +116,17 @@ func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts) (com
 	}
 	finding.LeftOut, finding.Entries = len(finding.Entries)-len(kept), kept
 	return finding, nil
+}
+
+func findJoined(joined []learn.Joined, corpus *learn.Corpus) combine.Finding {
+	finding := combine.Finding{Kind: "joined words"}
+	for _, j := range joined {
+		parts, err := simmatrix.Expression([]string{j.First, j.Second}, []int{0, 1})
+		if err != nil || corpus.DocFreq(j.Term) < joinedDocs || j.Count < joinedCount {
+			finding.LeftOut++
+			continue
+		}
+		finding.Entries = append(finding.Entries, combine.FoundEntry{Term: j.Term, For: parts, Docs: j.Count, Form: j.Form})
+	}
+	return finding
 }

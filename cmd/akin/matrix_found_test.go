@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,14 +34,24 @@ func TestAcronymsAndTheirLongFormsStandForEachOther(t *testing.T) {
 	texts = append(texts, "once only defined (OOD)", "ants and roses (AAR)", "ants and roses (AAR)")
 	args := fromTexts(t, texts...)
 	m, said := built(t, args...)
-	check.Equal(t, []string{"acronyms: 1 kept, such as ioh – institutes of health; 2 left out, such as aar – ants and roses"}, combine.Tallies(m.Meta().Params))
+	check.Equal(t, []string{"acronyms: 1 kept, such as ioh – institutes of health; 2 left out, such as aar – ants and roses", "joined words: 0 kept; 0 left out"}, combine.Tallies(m.Meta().Params))
 	check.That(t, strings.Contains(said, "acronyms: 1 kept"), "%s", said)
 	const expression = "\x1finstitut\x1f\x1fhealth"
 	check.Equal(t, []string{"ioh"}, rowOf(m, expression))
 	check.That(t, strings.Contains(strings.Join(rowOf(m, "ioh"), "|"), expression), "%q", rowOf(m, "ioh"))
 	check.Equal(t, "institutes of health", m.Form(expression))
 
-	without, _ := built(t, append(args, "--acronyms=false")...)
+	without, _ := built(t, append(args, "--acronyms=false", "--joined-words=false")...)
 	check.That(t, without.Meta().Expressions == 0 && combine.Tallies(without.Meta().Params) == nil, "%+v", without.Meta())
 	ends(t, exitUsage, append([]string{"matrix", "build", "--out", "x", "--acronyms", "--words"}, args...), "--acronyms")
+}
+
+func TestJoinedWordsStandForTheirParts(t *testing.T) {
+	texts := append(slices.Repeat([]string{"other things"}, 20),
+		"the rib cage", "a Rib-cage", "ribcage", "Ribcages", "an e-mail", "one e mail", "emails", "email", "his cross", "a cross")
+	m, said := built(t, fromTexts(t, texts...)...)
+	check.That(t, strings.Contains(said, "joined words: 2 kept, such as e mail – email, rib cage – ribcag; "), "%s", said)
+	check.Equal(t, []string{"ribcag"}, rowOf(m, "\x1frib\x1fcage"))
+	check.Equal(t, []string{"email"}, rowOf(m, "\x1fe\x1fmail"))
+	check.That(t, !strings.Contains(strings.Join(rowOf(m, "email"), ""), "\x1f"), "%q", rowOf(m, "email"))
 }

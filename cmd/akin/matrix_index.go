@@ -182,12 +182,11 @@ func (d *indexFlags) read(ctx context.Context, x *indexReading) (_ *learn.Corpus
 			terms[k] = []string{strings.ToLower(word)}
 		}
 	default:
-		if terms, err = x.Analyze(ctx, words); err == nil {
-			err = d.found.find(ctx, x, texts)
-		}
-		if err != nil {
+		if terms, err = x.Analyze(ctx, words); err != nil {
 			return nil, err
 		}
+		corpus := texts.Corpus(terms)
+		return corpus, d.found.find(ctx, x, texts, terms, corpus)
 	}
 	return texts.Corpus(terms), nil
 }

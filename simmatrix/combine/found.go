@@ -13,7 +13,7 @@ import (
 // A Finding has the entries of one kind that were found in documents.
 type Finding struct {
 	Kind    string  // in the plural, such as acronyms
-	Cosine  float64 // how alike both sides must be used, see [Weigh]
+	Cosine  float64 // how alike documents must use both sides, see [Weigh]; 0 to ask for nothing
 	Entries []FoundEntry
 	LeftOut int // entries that were left out before
 }
@@ -67,7 +67,7 @@ func (t *Tally) String() string {
 
 // AddFound adds to a matrix of documents what was found in the same documents,
 // with similarity 0.5, and leaves out entries whose sides the documents do not
-// use alike, as [Weigh] does. docFreq returns a word's document frequency. The
+// use alike. docFreq returns a word's document frequency. The
 // result's Params have the tally of each finding, see [Tallies].
 func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ...Finding) (*simmatrix.Matrix, []Tally, error) {
 	g := newWeigher(m)
@@ -91,7 +91,7 @@ func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ..
 		tally := Tally{Kind: f.Kind, LeftOut: f.LeftOut}
 		slices.SortStableFunc(f.Entries, func(a, b FoundEntry) int { return cmp.Compare(b.Docs, a.Docs) })
 		for _, e := range f.Entries {
-			kept := g.cosine(slices.Collect(simmatrix.WordsOf(e.For)), slices.Collect(simmatrix.WordsOf(e.Term))) >= f.Cosine
+			kept := f.Cosine == 0 || g.cosine(slices.Collect(simmatrix.WordsOf(e.For)), slices.Collect(simmatrix.WordsOf(e.Term))) >= f.Cosine
 			tally.count(kept, e.written(e.For), e.written(e.Term))
 			if !kept {
 				continue

@@ -19,7 +19,7 @@ func TestFoundEntriesAreAddedWhereTheDocumentsUseBothSidesAlike(t *testing.T) {
 			{Term: e("body", "mass"), For: "who", Both: true, Docs: 3},
 			{Term: e("body", "mass"), For: "bmi", Both: true, Docs: 2, Form: "body Mass"},
 		}},
-		Finding{Kind: "joined words", Cosine: 0.4, Entries: []FoundEntry{{Term: "bodymass", For: e("body", "mass")}}})
+		Finding{Kind: "joined words", Entries: []FoundEntry{{Term: "bodymass", For: e("body", "mass")}}})
 	check.OK(t, err)
 	check.Equal(t, map[string]string{
 		"bmi": "body mass:0.5 body:0.5 mass:0.4", "body": "mass:0.3", "mass": "body:0.3", "bodymass": "body:0.6 mass:0.6",
