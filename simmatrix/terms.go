@@ -22,6 +22,8 @@ func CheckTerm(t string) error {
 		return fmt.Errorf("term %.40q: not UTF-8", t)
 	case IsExpression(t):
 		return checkExpression(t)
+	case IsPhrase(t):
+		return checkExpression(expressionMark + t[len(phraseMark):])
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ type sourceFlag struct {
 func (f *buildFlags) sources() []sourceFlag {
 	return []sourceFlag{
 		{"from-index", "power query max-docs words exact-analysis resume max-memory " +
-			"embeddings embedding-model embedding-prefix embeddings-cache embedding-share dry-run acronyms joined-words", &f.index},
+			"embeddings embedding-model embedding-prefix embeddings-cache embedding-share dry-run acronyms joined-words phrases", &f.index},
 		{"from-vectors", "power recall max-words", &f.vectors},
 		{"from-edit-distance", "", &f.spelling},
 		{"from-thesaurus", "similarity weigh-by", &f.thesaurus},
@@ -163,6 +163,9 @@ func (f *buildFlags) run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	meta, from := m.Meta(), ""
+	for _, line := range simmatrix.Tallies(meta.Params) {
+		report.Tell("%s", line)
+	}
 	if meta.Docs > 0 {
 		from = fmt.Sprintf(", from %d documents", meta.Docs)
 	}

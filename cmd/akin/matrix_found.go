@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/learn"
@@ -18,6 +17,7 @@ import (
 type foundFlags struct {
 	acronyms bool
 	joined   bool
+	phrases  bool
 	findings []combine.Finding
 }
 
@@ -36,15 +36,19 @@ func (f *foundFlags) register(flags *pflag.FlagSet) {
 		"let acronyms that documents define, as in \"body mass index (BMI)\", and their long forms stand for each other")
 	flags.BoolVar(&f.joined, "joined-words", true,
 		"let a word stand for its parts, where documents also write these as two words or with a hyphen, as in \"rib cage\" and \"ribcage\"")
+	flags.BoolVar(&f.phrases, "phrases", false, "learn rows of phrases, such as \"heart surgery\", beside those of their words")
 }
 
 // check takes whether words are not analyzed as searches are.
 func (f *foundFlags) check(flags *pflag.FlagSet, otherwise bool) error {
 	var errs []error
-	for _, name := range []string{"acronyms", "joined-words"} {
+	for _, name := range []string{"acronyms", "joined-words", "phrases"} {
 		if flag := flags.Lookup(name); otherwise && flag.Changed && flag.Value.String() == "true" {
 			errs = append(errs, fmt.Errorf("--%s does not go with --words and --exact-analysis", name))
 		}
+	}
+	if symmetric := flags.Lookup("symmetric"); f.phrases && symmetric.Value.String() == "true" {
+		errs = append(errs, errors.New("--phrases does not go with --symmetric: a phrase is nobody's neighbor"))
 	}
 	return errors.Join(errs...)
 }
@@ -59,6 +63,9 @@ func (f *foundFlags) find(ctx context.Context, x *indexReading, texts *learn.Tex
 		}
 		f.findings = append(f.findings, finding)
 	}
+	if f.phrases {
+		texts.FindPhrases(terms, corpus)
+	}
 	if f.joined {
 		f.findings = append(f.findings, findJoined(texts.Joined(terms, corpus), corpus))
 	}
@@ -66,15 +73,11 @@ func (f *foundFlags) find(ctx context.Context, x *indexReading, texts *learn.Tex
 }
 
 // add adds the entries to the matrix of the documents.
-func (f *foundFlags) add(m *simmatrix.Matrix, corpus *learn.Corpus, report *cli.Progress) (*simmatrix.Matrix, error) {
+func (f *foundFlags) add(m *simmatrix.Matrix, corpus *learn.Corpus) (*simmatrix.Matrix, error) {
 	if len(f.findings) == 0 {
 		return m, nil
 	}
-	m, tallies, err := combine.AddFound(m, corpus.DocFreq, f.findings...)
-	for k := range tallies {
-		report.Tell("%s", tallies[k].String())
-	}
-	return m, err
+	return combine.AddFound(m, corpus.DocFreq, f.findings...)
 }
 
 func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts) (combine.Finding, error) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/simmatrix/combine"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // fromTexts are the flags of a matrix that is learned from texts, each with a
@@ -34,7 +34,7 @@ func TestAcronymsAndTheirLongFormsStandForEachOther(t *testing.T) {
 	texts = append(texts, "once only defined (OOD)", "ants and roses (AAR)", "ants and roses (AAR)")
 	args := fromTexts(t, texts...)
 	m, said := built(t, args...)
-	check.Equal(t, []string{"acronyms: 1 kept, such as ioh – institutes of health; 2 left out, such as aar – ants and roses", "joined words: 0 kept; 0 left out"}, combine.Tallies(m.Meta().Params))
+	check.Equal(t, []string{"acronyms: 1 kept, such as ioh – institutes of health; 2 left out, such as aar – ants and roses", "joined words: 0 kept; 0 left out"}, simmatrix.Tallies(m.Meta().Params))
 	check.That(t, strings.Contains(said, "acronyms: 1 kept"), "%s", said)
 	const expression = "\x1finstitut\x1f\x1fhealth"
 	check.Equal(t, []string{"ioh"}, rowOf(m, expression))
@@ -42,7 +42,7 @@ func TestAcronymsAndTheirLongFormsStandForEachOther(t *testing.T) {
 	check.Equal(t, "institutes of health", m.Form(expression))
 
 	without, _ := built(t, append(args, "--acronyms=false", "--joined-words=false")...)
-	check.That(t, without.Meta().Expressions == 0 && combine.Tallies(without.Meta().Params) == nil, "%+v", without.Meta())
+	check.That(t, without.Meta().Expressions == 0 && simmatrix.Tallies(without.Meta().Params) == nil, "%+v", without.Meta())
 	ends(t, exitUsage, append([]string{"matrix", "build", "--out", "x", "--acronyms", "--words"}, args...), "--acronyms")
 }
 
@@ -54,4 +54,18 @@ func TestJoinedWordsStandForTheirParts(t *testing.T) {
 	check.Equal(t, []string{"ribcag"}, rowOf(m, "\x1frib\x1fcage"))
 	check.Equal(t, []string{"email"}, rowOf(m, "\x1fe\x1fmail"))
 	check.That(t, !strings.Contains(strings.Join(rowOf(m, "email"), ""), "\x1f"), "%q", rowOf(m, "email"))
+}
+
+func TestPhrasesHaveRowsBesideThoseOfTheirWords(t *testing.T) {
+	var texts []string
+	for k := range 8 {
+		texts = append(texts, "soft drinks are sweet", "a soft pillow", fmt.Sprintf("filler number%d", k))
+	}
+	args := fromTexts(t, append(texts, slices.Repeat([]string{"filler"}, 150)...)...)
+	m, said := built(t, append(args, "--phrases")...)
+	const phrase = "\x1esoft\x1fdrink"
+	check.That(t, m.Has(phrase) && m.Form(phrase) == `"soft drinks"` && strings.Contains(said, `"soft drink" (npmi`), "%s", said)
+	plain, said := built(t, args...)
+	check.That(t, !plain.Has(phrase) && !strings.Contains(said, "phrases"), "%s", said)
+	ends(t, exitUsage, append([]string{"matrix", "build", "--out", "x", "--phrases", "--symmetric"}, args...), "--phrases does not go with --symmetric")
 }

@@ -134,7 +134,7 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 		m, err = learn.FromCorpus(ctx, corpus, d.options, report.Step)
 	}
 	if err == nil {
-		m, err = d.found.add(m, corpus, report)
+		m, err = d.found.add(m, corpus)
 	}
 	if errors.Is(err, simmatrix.ErrMemory) {
 		err = fmt.Errorf("%w (--max-memory %s minus a share for garbage; "+

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -34,45 +33,14 @@ func (e *FoundEntry) written(term string) string {
 	return simmatrix.Spelled(term)
 }
 
-// A Tally is what became of the entries of one kind.
-type Tally struct {
-	Kind          string
-	Kept, LeftOut int
-	Some, Lost    []string // the first three of each, as people read them
-}
-
-const tallyExamples = 3
-
-func (t *Tally) count(kept bool, left, right string) {
-	n, examples := &t.LeftOut, &t.Lost
-	if kept {
-		n, examples = &t.Kept, &t.Some
-	}
-	if *n++; len(*examples) < tallyExamples {
-		*examples = append(*examples, left+" – "+right)
-	}
-}
-
-// String describes the tally in a line.
-func (t *Tally) String() string {
-	part := func(n int, what string, examples []string) string {
-		s := fmt.Sprintf("%d %s", n, what)
-		if len(examples) > 0 {
-			s += ", such as " + strings.Join(examples, ", ")
-		}
-		return s
-	}
-	return t.Kind + ": " + part(t.Kept, "kept", t.Some) + "; " + part(t.LeftOut, "left out", t.Lost)
-}
-
 // AddFound adds to a matrix of documents what was found in the same documents,
 // with similarity 0.5, and leaves out entries whose sides the documents do not
 // use alike. docFreq returns a word's document frequency. The
-// result's Params have the tally of each finding, see [Tallies].
-func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ...Finding) (*simmatrix.Matrix, []Tally, error) {
+// result's Params have the tally of each finding, see [simmatrix.Tallies].
+func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ...Finding) (*simmatrix.Matrix, error) {
 	g := newWeigher(m)
 	g.docFreq = docFreq
-	old, tallies := m.Table(), make([]Tally, 0, len(findings))
+	old := m.Table()
 	out := &simmatrix.Table{Meta: old.Meta}
 	out.Meta.Params, out.Meta.Origins = maps.Clone(old.Meta.Params), slices.Clone(old.Meta.Origins)
 	if out.Meta.Params == nil {
@@ -88,11 +56,11 @@ func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ..
 	}
 	for _, f := range findings {
 		var origins uint8
-		tally := Tally{Kind: f.Kind, LeftOut: f.LeftOut}
+		tally := simmatrix.Tally{Kind: f.Kind, LeftOut: f.LeftOut}
 		slices.SortStableFunc(f.Entries, func(a, b FoundEntry) int { return cmp.Compare(b.Docs, a.Docs) })
 		for _, e := range f.Entries {
 			kept := f.Cosine == 0 || g.cosine(slices.Collect(simmatrix.WordsOf(e.For)), slices.Collect(simmatrix.WordsOf(e.Term))) >= f.Cosine
-			tally.count(kept, e.written(e.For), e.written(e.Term))
+			tally.Count(kept, e.written(e.For)+" – "+e.written(e.Term))
 			if !kept {
 				continue
 			}
@@ -110,8 +78,7 @@ func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ..
 				}
 			}
 		}
-		out.Meta.Params[tallyParam+f.Kind] = tally.String()
-		tallies = append(tallies, tally)
+		tally.AddTo(out.Meta.Params)
 	}
 	if len(added) > 0 {
 		appendFound(out, old, added, docFreq)
@@ -121,9 +88,9 @@ func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ..
 	}
 	m, err := out.Matrix()
 	if err != nil {
-		return nil, nil, fmt.Errorf("entries found in documents: %w", err)
+		return nil, fmt.Errorf("entries found in documents: %w", err)
 	}
-	return m, tallies, nil
+	return m, nil
 }
 
 // appendFound sets the terms and entries of out to those of old and the added
@@ -167,18 +134,4 @@ func appendFound(out, old *simmatrix.Table, added map[string]map[string]uint8, d
 		}
 		out.AppendRow(row)
 	}
-}
-
-// tallyParam begins the names of parameters with a tally.
-const tallyParam = "tally_"
-
-// Tallies returns the tallies that the parameters of a matrix have, as lines;
-// of an ensemble those of all inputs.
-func Tallies(params map[string]string) (lines []string) {
-	for _, name := range slices.Sorted(maps.Keys(params)) {
-		if strings.HasPrefix(name[strings.LastIndexByte(name, '.')+1:], tallyParam) {
-			lines = append(lines, params[name])
-		}
-	}
-	return lines
 }

@@ -17,12 +17,13 @@ func TestVersionsWithExpressionsHaveAFormatOfTheirOwn(t *testing.T) {
 	m := check.Got(simmatrix.New(simmatrix.Meta{Source: "test"}, []simmatrix.TermRow{
 		{Term: attack, Form: "heart attack", Neighbors: []simmatrix.Neighbor{{Term: "infarct", Similarity: 1}}}, {Term: "infarct"},
 	}))(t)
+	phrases := publishMatrix(t, a, check.Got(simmatrix.New(simmatrix.Meta{Source: "test"}, []simmatrix.TermRow{{Term: simmatrix.Phrase(attack)}}))(t))
 	plain := publish(t, a, "one", 10)
 	s := open(t, Options{Redis: r.at()})
 	check.That(t, s.Pin().For("i", "f").Expressions() == nil, "a matrix without expressions has some")
 	id := publishMatrix(t, a, m)
 	awaitServed(t, s, id)
-	for version, want := range map[string]string{plain: `"format":4,`, id: `"format":5,`} {
+	for version, want := range map[string]string{plain: `"format":4,`, id: `"format":5,`, phrases: `"format":6,`} {
 		header := check.Got(c.Get(t.Context(), metaKey("main", version)).Result())(t)
 		check.That(t, strings.Contains(header, want), "%s: no %s in %s", version, want, header)
 	}
