@@ -42,7 +42,9 @@ func (t *Tally) String() string {
 const tallyParam = "tally_"
 
 // AddTo adds the tally to the parameters of a matrix.
-func (t *Tally) AddTo(params map[string]string) { params[tallyParam+t.Kind] = t.String() }
+func (t *Tally) AddTo(params map[string]string) { 
+	params[tallyParam+strings.ReplaceAll(t.Kind, " ", "_")] = t.String()
+}
 
 // Tallies returns the tallies that the parameters of a matrix have, as lines;
 // of an ensemble those of all inputs.

@@ -162,6 +162,9 @@ func (r *checkReport) served(what string, entries []configs.Matrix, states []sto
 		}
 		r.add(verdictOK, about, fmt.Sprintf("%s: version %.40s, %d terms, %d neighbors, checksum %.12s, of %s",
 			where, m.Version, m.Terms, m.NonZeros, m.Checksum, m.Written.UTC().Format(time.DateOnly)))
+		for line := range strings.Lines(m.Tallies) {
+			r.add(verdictOK, about, strings.TrimSpace(line))
+		}
 		if what == "matrix " && m.Docs > 0 && m.Model == "" {
 			r.add(verdictOK, about, "learned from documents alone. "+strings.ReplaceAll(strings.TrimSpace(betterWords), "\n", " "))
 		}

@@ -184,7 +184,10 @@ func (f *buildFlags) build(ctx context.Context, report *cli.Progress) (*simmatri
 	if m, err = f.field.project(ctx, m, report); err != nil {
 		return nil, err
 	}
-	if m, err = f.thesaurus.weigh(ctx, m, report); err != nil {
+	if m, err = f.thesaurus.weigh(ctx, m, report); err == nil {
+		m, err = f.thesaurus.tally(m, &f.field)
+	}
+	if err != nil {
 		return nil, err
 	}
 	m, dropped, err := f.terms.Apply(m)

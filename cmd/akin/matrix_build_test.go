@@ -31,7 +31,7 @@ func TestEverySourceMakesAMatrix(t *testing.T) {
 		{"approximate search", []string{"--from-vectors", vectors, "--recall", "0.9"}, "car", nil, "recall of the approximate search, measured: ", 4},
 		{"spelling", []string{"--from-edit-distance", terms}, "rental", []string{"rentals", "retnal"}, "4 terms", 4},
 		{"spelling of the terms of a matrix", []string{"--from-edit-distance", listed}, "colour", []string{"color"}, "", 2},
-		{"synonyms", []string{"--from-thesaurus", synonyms}, "car", []string{"\x1fmotor\x1fcar", "automobile"}, "1 entries of several words", 5},
+		{"synonyms", []string{"--from-thesaurus", synonyms}, "car", []string{"\x1fmotor\x1fcar", "automobile"}, "similar expressions: 2 kept, such as motor car – automobile, motor car – car; 0 left out", 5},
 		{"pairs", []string{"--from-tsv", tsv}, "car", []string{"automobile", "bus"}, "2 neighbors", 3},
 		{"pairs both ways", []string{"--from-tsv", tsv, "--symmetric"}, "bus", []string{"car"}, "4 neighbors", 3},
 		{"the best of the pairs", []string{"--from-tsv", tsv, "--top", "1"}, "car", []string{"automobile"}, "1 neighbors", 3},
@@ -161,6 +161,10 @@ func TestEntriesOfSeveralWordsBecomeExpressionsOfAField(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{
 		"red sofa": {"couch _ leather"}, "couch _ leather": {"red sofa"}, "zeppelin sofa": {"couch _ leather", "red sofa"},
 	}, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"exact synonyms: 3 kept, such as red sofas – the couches of leather, red sofas – zeppelin sofas, " +
+		"the couches of leather – zeppelin sofas; 1 left out, such as garden chairs – the sofa"}, simmatrix.Tallies(m.Meta().Params)); diff != "" {
 		t.Error(diff)
 	}
 	if form := m.Form("\x1fred\x1fsofa"); form != "red sofas" {

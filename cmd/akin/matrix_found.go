@@ -39,7 +39,8 @@ func (f *foundFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.phrases, "phrases", false, "learn rows of phrases, such as \"heart surgery\", beside those of their words")
 }
 
-// check takes whether words are not analyzed as searches are.
+// check takes whether words are not analyzed as searches are. Entries that go
+// one way are not looked for where rows have to be symmetric.
 func (f *foundFlags) check(flags *pflag.FlagSet, otherwise bool) error {
 	var errs []error
 	for _, name := range []string{"acronyms", "joined-words", "phrases"} {
@@ -47,8 +48,11 @@ func (f *foundFlags) check(flags *pflag.FlagSet, otherwise bool) error {
 			errs = append(errs, fmt.Errorf("--%s does not go with --words and --exact-analysis", name))
 		}
 	}
-	if symmetric := flags.Lookup("symmetric"); f.phrases && symmetric.Value.String() == "true" {
-		errs = append(errs, errors.New("--phrases does not go with --symmetric: a phrase is nobody's neighbor"))
+	if flags.Lookup("symmetric").Value.String() == "true" {
+		if f.phrases || f.joined && flags.Changed("joined-words") {
+			errs = append(errs, errors.New("--phrases and --joined-words do not go with --symmetric: their entries go one way"))
+		}
+		f.joined = false
 	}
 	return errors.Join(errs...)
 }

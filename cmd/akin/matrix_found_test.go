@@ -67,5 +67,5 @@ func TestPhrasesHaveRowsBesideThoseOfTheirWords(t *testing.T) {
 	check.That(t, m.Has(phrase) && m.Form(phrase) == `"soft drinks"` && strings.Contains(said, `"soft drink" (npmi`), "%s", said)
 	plain, said := built(t, args...)
 	check.That(t, !plain.Has(phrase) && !strings.Contains(said, "phrases"), "%s", said)
-	ends(t, exitUsage, append([]string{"matrix", "build", "--out", "x", "--phrases", "--symmetric"}, args...), "--phrases does not go with --symmetric")
+	ends(t, exitUsage, append([]string{"matrix", "build", "--out", "x", "--phrases", "--symmetric"}, args...), "--phrases and --joined-words do not go with --symmetric")
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -136,6 +137,8 @@ type thesaurusFlags struct {
 	path    string
 	weighBy string // a matrix file
 	options source.ThesaurusOptions
+	words   *simmatrix.Matrix // over the words of the file
+	skipped int               // entries of too many words
 }
 
 func (t *thesaurusFlags) register(flags *pflag.FlagSet) {
@@ -161,11 +164,12 @@ func (t *thesaurusFlags) build(ctx context.Context, _ *matrixFlags, report *cli.
 	if err == nil {
 		report.Tell("%s: %d groups, %d rules; %d terms in %d pairs, %d of them repeated",
 			counts.Format, counts.Groups, counts.Rules, counts.Terms, counts.Pairs, counts.Duplicates)
-		report.Tell("%d entries of several words", counts.Expressions)
 		if counts.Skipped > 0 {
-			report.Tell("entries of more than %d words, such as %q: %d left out", simmatrix.MaxExpressionTerms, counts.Examples, counts.Skipped)
+			report.Tell("entries of more than %d words, such as %s: %d left out",
+				simmatrix.MaxExpressionTerms, strings.Join(counts.Examples, ", "), counts.Skipped)
 		}
 	}
+	t.words, t.skipped = m, counts.Skipped
 	return m, err
 }
 
@@ -184,6 +188,31 @@ func (t *thesaurusFlags) weigh(ctx context.Context, m *simmatrix.Matrix, report 
 		report.Tell("weighed by %s: %d exact entries, %d kept, %d dropped, such as %q", t.weighBy, counts.Exact, counts.Kept, counts.Dropped, counts.Lost)
 	}
 	return m, err
+}
+
+// tally adds to a matrix how many exact and similar entries are left of those in
+// the file.
+func (t *thesaurusFlags) tally(m *simmatrix.Matrix, field *fieldFlags) (*simmatrix.Matrix, error) {
+	if t.words == nil {
+		return m, nil
+	}
+	exact, similar := combine.TallyThesaurus(t.words, m, func(word string) string {
+		switch {
+		case field.found == nil:
+			return word
+		case len(field.found.IndexTerms[word]) != 1:
+			return ""
+		}
+		return field.found.IndexTerms[word][0]
+	})
+	similar.LeftOut += t.skipped
+	var tallies []simmatrix.Tally
+	for _, tally := range []simmatrix.Tally{exact, similar} {
+		if tally.Kept+tally.LeftOut > 0 {
+			tallies = append(tallies, tally)
+		}
+	}
+	return combine.WithTallies(m, tallies...)
 }
 
 type listFlags struct{ tsv string } // path

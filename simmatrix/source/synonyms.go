@@ -78,7 +78,7 @@ func ReadThesaurus(r io.Reader, opts ThesaurusOptions) (*simmatrix.Matrix, Thesa
 }
 
 func (t *thesaurus) read(r io.Reader) error {
-	if _, err := lines.Each(r, func(line []byte, _ int) error { return t.addLine(line) }); err != nil {
+	if _, err := lines.Each(r, func(line []byte, number int) error { t.line = number; return t.addLine(line) }); err != nil {
 		return err
 	}
 	return t.addSenses()
@@ -92,6 +92,9 @@ func (t *thesaurus) addLine(line []byte) error {
 		return errors.New("a carriage return inside of the line: end lines by LF or CRLF")
 	case len(bytes.TrimSpace(line)) == 0:
 		return nil
+	}
+	if at := bytes.IndexFunc(line, func(r rune) bool { return r < ' ' && r != '\t' }); at >= 0 {
+		return fmt.Errorf("the control character %U", line[at])
 	}
 	text := string(line)
 	if text[0] == '#' { // after blanks it begins an entry, as in the engines
@@ -292,7 +295,7 @@ type ThesaurusCounts struct {
 	Duplicates  int      // repeated in the file; the largest similarity counts
 	Expressions int      // entries of several words
 	Skipped     int      // entries of more than eight words, left out
-	Examples    []string // the first five of them
+	Examples    []string // the first five of them, with their lines
 }
 
 type thesaurus struct {
@@ -300,6 +303,7 @@ type thesaurus struct {
 	maxPairs  int
 	maxSenses int
 	pairs     *pairs
+	line      int
 	added     int // pairs, including repeated ones
 	counts    ThesaurusCounts
 	units     uint16            // similarity for the lines that follow; 0 where the file says none
@@ -329,7 +333,7 @@ func (t *thesaurus) term(entry string) (string, error) {
 		return words[0], simmatrix.CheckTerm(words[0])
 	case len(words) > simmatrix.MaxExpressionTerms:
 		if len(t.counts.Examples) < maxExamples {
-			t.counts.Examples = append(t.counts.Examples, strings.Join(words, " "))
+			t.counts.Examples = append(t.counts.Examples, fmt.Sprintf("line %d: %.100q", t.line, strings.Join(words, " ")))
 		}
 		t.counts.Skipped++
 		return "", nil

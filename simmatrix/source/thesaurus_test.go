@@ -148,7 +148,7 @@ func TestReadThesaurusTakesExactEntriesAndExpressions(t *testing.T) {
 
 func TestReadThesaurusLeavesOutEntriesOfTooManyWords(t *testing.T) {
 	_, counts := mustThesaurus(t, DefaultThesaurusOptions(), "a, b, 1 2 3 4 5 6 7 8 9\nc, 1 2 3 4 5 6 7 8, d\n")
-	check.That(t, counts.Skipped == 1 && counts.Expressions == 1 && slices.Equal(counts.Examples, []string{"1 2 3 4 5 6 7 8 9"}), "%+v", counts)
+	check.That(t, counts.Skipped == 1 && counts.Expressions == 1 && slices.Equal(counts.Examples, []string{`line 1: "1 2 3 4 5 6 7 8 9"`}), "%+v", counts)
 	for _, text := range []string{"a, 1 2 3 4 5 6 7 8 9\n", "s(1,1,'a',n,1,0).\ns(1,2,'1 2 3 4 5 6 7 8 9',n,1,0).\n"} {
 		_, _, err := ReadThesaurus(strings.NewReader(text), DefaultThesaurusOptions())
 		check.That(t, errors.Is(err, simmatrix.ErrNoVocabulary) && strings.Contains(err.Error(), "1 entries of too many words were skipped"), "%q: %v", text, err)
@@ -196,6 +196,47 @@ func TestReadThesaurusIsBounded(t *testing.T) {
 	check.Message(t, "set of synonyms 7: a group of 2 terms makes 2 pairs", err)
 }
 
+// An endless is a file without an end.
+type endless struct {
+	line func(n int) string
+	n    int
+	rest string
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.rest == "" {
+		e.n++
+		e.rest = e.line(e.n) + "\n"
+	}
+	n := copy(p, e.rest)
+	e.rest = e.rest[n:]
+	return n, nil
+}
+
+func TestReadingAnEndlessThesaurusEnds(t *testing.T) {
+	for want, line := range map[string]func(n int) string{
+		"line 501: a group of 2 terms makes 2 pairs, 1002 with those before it, at most 1000": func(n int) string { return fmt.Sprintf("a b%d, c d%d", n, n) },
+		"line 501: a group of 2 terms makes 2 pairs":                                          func(int) string { return "always, the same" },
+		"line 1: longer than 1048576 bytes":                                                   func(int) string { return strings.Repeat("a, ", 1<<19) },
+		"line 3: more than 2 words or sets of synonyms":                                       func(n int) string { return fmt.Sprintf("s(%d,1,'a',n,1,0).", n) },
+	} {
+		check.Message(t, want, newThesaurus(DefaultThesaurusOptions(), 1000, 2).read(&endless{line: line}))
+	}
+}
+
+func TestEntriesThatBeginAlikeAndCyclesAreTaken(t *testing.T) {
+	var file strings.Builder
+	const heads = 5000
+	for n := range 8 * heads { // w, w w, w w w and so on
+		fmt.Fprintf(&file, "%s => next%d\n", strings.Repeat(fmt.Sprintf("w%d ", n/8), n%8+1), n%8)
+		if n%8 > 0 {
+			fmt.Fprintf(&file, "next%d => next%d\n", n%8, (n+1)%8)
+		}
+	}
+	m, counts := mustThesaurus(t, DefaultThesaurusOptions(), file.String())
+	check.That(t, m.Len() == 8*heads+8 && counts.Expressions == 7*heads && counts.Rules == 15*heads, "%d terms, %+v", m.Len(), counts)
+}
+
 func TestSensesOfWordNetAreBounded(t *testing.T) {
 	skipped := strings.Repeat("s(7,1,'1 2 3 4 5 6 7 8 9',n,1,0).\n", 1000)
 	th := newThesaurus(DefaultThesaurusOptions(), 10, 2)
@@ -221,6 +262,8 @@ func TestReadThesaurusNamesTheBadLine(t *testing.T) {
 		{"not UTF-8", "a, b\n\xff, c\n", "line 2: not UTF-8"},
 		{"not UTF-8 by a comment", "# caf\xe9\n", "line 1: not UTF-8"},
 		{"carriage returns", "a, b\rc, d\r", "line 1: a carriage return"},
+		{"NUL", "a, b\nc\x00d, e\n", "line 2: the control character U+0000"},
+		{"the mark of expressions", "\x1fa\x1fb, c\n", "line 1: the control character U+001F"},
 		{"too long", "a, b\nc, " + long + "\n", "line 2: term"},
 		{"similarity 0", "# akin: similarity 0\n", `line 1: similarity "0"`},
 		{"similarity above 1", "a, b\n#akin: similarity 1.01", "line 2: similarity"},
@@ -276,7 +319,7 @@ func solrRules(m *simmatrix.Matrix) string {
 		cols, sims := m.Table().Row(i)
 		for k, col := range cols {
 			fmt.Fprintf(&b, "# akin: similarity %s\n%s => %s\n",
-				settings.FormatFloat(float64(sims[k])/simmatrix.UnitsOfOne), escape.Replace(term), escape.Replace(m.Table().Terms[col]))
+				settings.FormatFloat(float64(sims[k])/simmatrix.UnitsOfOne), escape.Replace(simmatrix.Spelled(term)), escape.Replace(simmatrix.Spelled(m.Table().Terms[col])))
 		}
 	}
 	return b.String()
