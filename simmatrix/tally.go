@@ -42,7 +42,7 @@ func (t *Tally) String() string {
 const tallyParam = "tally_"
 
 // AddTo adds the tally to the parameters of a matrix.
-func (t *Tally) AddTo(params map[string]string) { 
+func (t *Tally) AddTo(params map[string]string) {
 	params[tallyParam+strings.ReplaceAll(t.Kind, " ", "_")] = t.String()
 }
 
