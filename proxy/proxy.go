@@ -2,8 +2,8 @@
 // request byte for byte, and passes searches to an [Expander] first.
 //
 // Two rules hold everywhere. Requests that are not recognized as searches
-// stream through unread and unchanged: path, raw query, headers (except akin's
-// own) and both bodies. And if akin fails on a search, the client's original
+// stream through unchanged and, but for the beginning of an ES|QL query, unread:
+// path, raw query, headers (except akin's own) and both bodies. And if akin fails on a search, the client's original
 // bytes go to the cluster.
 //
 // routes.go lists the requests that are recognized.
@@ -80,6 +80,9 @@ func (s *Server) serve(w *relay, r *http.Request) {
 	s.metrics.PassedThrough.Inc()
 	t := s.depart(w, r)
 	defer t.end()
+	if isESQL(r) && t.out.Body != nil {
+		t.lent.Reader = &esqlReader{Reader: t.lent.Reader, found: s.metrics.ESQL.Inc}
+	}
 	sent := time.Now()
 	res, err := s.transport.RoundTrip(markSafe(t.out, s.upstream, false))
 	w.followed.Note(report.PassedThrough, "", time.Since(sent))
