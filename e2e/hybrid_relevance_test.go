@@ -107,6 +107,21 @@ func TestHybridRelevance(t *testing.T) {
 	checkRankStats(t, hybridStatsFile, stats)
 }
 
+func TestHybridDocShowsTheAcceptedMeasures(t *testing.T) {
+	stats := acceptedStats(t, hybridStatsFile)
+	for _, row := range [][2]string{{"whole queries", ""}, {"their three rarest terms", threeTermsOnly}} {
+		text := "| " + row[0] + " |"
+		for _, m := range []int{mapMeasure, ndcgMeasure} {
+			sum := 0.0
+			for _, c := range tunedCollections {
+				sum += stats.gain(rankKey{qualityEngine, hybridOnly + c + row[1], "akin"}, m)
+			}
+			text += fmt.Sprintf(" %+.1f %% |", sum/float64(len(tunedCollections)))
+		}
+		checkDocShows(t, filepath.Join("..", "docs", "hybrid.md"), hybridStatsFile, text)
+	}
+}
+
 // mostShifted is how much related words may raise the best scores of texts, on
 // the mean of the collections, where they are added to those of vectors.
 const mostShifted = 1.1
