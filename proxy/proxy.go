@@ -2,9 +2,10 @@
 // request byte for byte, and passes searches to an [Expander] first.
 //
 // Two rules hold everywhere. Requests that are not recognized as searches
-// stream through unchanged and, but for the beginning of an ES|QL query, unread:
-// path, raw query, headers (except akin's own) and both bodies. And if akin fails on a search, the client's original
-// bytes go to the cluster.
+// stream through unchanged: path, raw query, headers (except akin's own) and
+// both bodies. They also stream through unread, but for the beginning of ES|QL
+// queries, which are counted. And if akin fails on a search, the client's
+// original bytes go to the cluster.
 //
 // routes.go lists the requests that are recognized.
 package proxy
