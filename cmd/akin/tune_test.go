@@ -56,6 +56,7 @@ func tuneArgs(t *testing.T, url string) (args []string, out string) {
 
 // The confidence is so low that something is recommended.
 func TestTuneWritesAProfileThatServes(t *testing.T) {
+	t.Parallel()
 	args, out := tuneArgs(t, demoEngine(t))
 	if said := ends(t, 0, args, "direct search", "the defaults", "queries it was chosen on", "queries held out", "\n5     ", "Recommended: The "); strings.Contains(said, "warning") {
 		t.Error(said)
@@ -72,6 +73,7 @@ func TestTuneWritesAProfileThatServes(t *testing.T) {
 }
 
 func TestTuneRecommendsNothingWithoutConfidence(t *testing.T) {
+	t.Parallel()
 	args, out := tuneArgs(t, demoEngine(t))
 	if ends(t, 0, append(args, "--confidence", "0.9999999"), "Recommended: Nothing"); isThere(out) {
 		t.Error("a profile was written")
@@ -79,6 +81,7 @@ func TestTuneRecommendsNothingWithoutConfidence(t *testing.T) {
 }
 
 func TestTuneSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	args, out := tuneArgs(t, demoEngine(t))
 	grades := read(t, args[14])
 	query, _, _ := strings.Cut(strings.Split(grades, "\n")[1], "\t")
@@ -144,6 +147,7 @@ func TestTuneAsksTheClusterOnceForAllSettings(t *testing.T) {
 // A run that is interrupted goes on from the scores that it has, and comes to
 // the same result; scores of other documents are none of its own.
 func TestTuneGoesOnWhereItWasInterrupted(t *testing.T) {
+	t.Parallel()
 	args, _ := tuneArgs(t, demoEngine(t))
 	state := filepath.Join(t.TempDir(), "tune.state")
 	whole := mustAkin(t, append(args, "--json", "--resume", state)...)
