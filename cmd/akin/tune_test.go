@@ -86,12 +86,12 @@ func TestTuneSaysWhatIsWrong(t *testing.T) {
 	grades := read(t, args[14])
 	query, _, _ := strings.Cut(strings.Split(grades, "\n")[1], "\t")
 	var vectors atomic.Int32
-	leaving := relayTo(t, demoEngine(t), func(w http.ResponseWriter, r *http.Request) bool { // while its documents are read
-		away := r.URL.Path == "/_mtermvectors" && vectors.Add(1) > 1
-		if away {
-			http.Error(w, `{"error":{"type":"node_closed_exception","reason":"the node is going away"},"status":500}`, http.StatusInternalServerError)
+	refusing := relayTo(t, demoEngine(t), func(w http.ResponseWriter, r *http.Request) bool { // while its documents are read
+		refused := r.URL.Path == "/_mtermvectors" && vectors.Add(1) > 1
+		if refused {
+			http.Error(w, `{"error":{"type":"security_exception","reason":"this may not be read"},"status":403}`, http.StatusForbidden)
 		}
-		return away
+		return refused
 	})
 	for _, tt := range []struct {
 		args   []string
@@ -104,7 +104,7 @@ func TestTuneSaysWhatIsWrong(t *testing.T) {
 		{[]string{"--index", "nowhere"}, "nowhere", exitFailure},
 		{[]string{"--field", "nothing"}, "nothing", exitFailure},
 		{[]string{"--cluster", "http://127.0.0.1:1"}, "127.0.0.1:1", exitFailure},
-		{[]string{"--cluster", leaving}, "going away", exitFailure},
+		{[]string{"--cluster", refusing}, "may not be read", exitFailure},
 		{[]string{"--out", args[10]}, "knowledge.akin would be written over", exitUsage},
 		{[]string{"--out", t.TempDir()}, "no regular file", exitUsage},
 	} {
