@@ -19,9 +19,9 @@ import (
 const expressionMark = "\x1f"
 
 // phraseMark is U+001E. It stands in place of the first mark of an expression
-// in the term of its learned row: neighbors as a term has them, by the documents
-// that have the phrase, rather than what people say stands for it. An expression
-// may have both rows. See [Phrase].
+// in the term of its learned row: neighbors as a term has them, by the
+// documents that have the phrase, rather than what people say stands for it. An
+// expression may have both rows. See [Phrase].
 const phraseMark = "\x1e"
 
 // Limits of an expression.

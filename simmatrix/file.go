@@ -31,7 +31,8 @@ import (
 //	1·z       origins of each entry; only if the header names origins
 //	1·n       length of the form of each term in bytes, 0 for none; only if
 //	          the header counts forms
-//	Σ length  the forms, UTF-8; likewise
+//	Σ length  the forms, UTF-8; likewise. U+001F is before the note on an
+//	          expression or a phrase
 //	32        SHA-256 of everything before it
 const (
 	fileMagic   = "akin-S\r\n" // shows at once a transfer that changed line ends

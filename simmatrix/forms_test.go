@@ -89,3 +89,17 @@ func TestMatrixRefusesFormsThatDoNotFit(t *testing.T) {
 		check.Error(t, ErrInvalid, check.ErrOf((&Table{Terms: []string{"ga"}, DocFreqs: []uint32{1}, Forms: forms, Entries: Entries{Offsets: []int{0, 0}}}).Matrix()), name)
 	}
 }
+
+func TestNotesGoWithForms(t *testing.T) {
+	for _, tt := range [][2]string{{"heart attack", "synonyms.txt:2"}, {"", "synonyms.txt:2"}, {"heart attack", ""}} {
+		form := WithNote(tt[0], tt[1])
+		written, note := SplitForm(form)
+		check.Equal(t, tt, [2]string{written, note})
+		check.OK(t, CheckForm(form))
+	}
+	long := WithNote("heart attack", strings.Repeat("ü", MaxFormBytes))
+	check.That(t, CheckForm(long) == nil && len(long) >= MaxFormBytes-1, "%d bytes: %v", len(long), CheckForm(long))
+	for _, bad := range []string{"a" + noteMark, noteMark, "a" + noteMark + "b" + noteMark + "c", "a" + noteMark + "b\n", "a\n" + noteMark + "b"} {
+		check.That(t, CheckForm(bad) != nil, "%q is taken", bad)
+	}
+}

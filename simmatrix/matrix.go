@@ -103,7 +103,7 @@ const (
 )
 
 // Form returns the form in which people write a term, "" if that is the term
-// itself or unknown.
+// itself or unknown, with its note, see [SplitForm].
 func (m *Matrix) Form(term string) string { return m.table.Form(term) }
 
 // Forms yields terms that people write in another form, with the form, in

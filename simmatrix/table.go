@@ -65,8 +65,9 @@ type Table struct {
 	Terms    []string // ascending in byte order
 	DocFreqs []uint32 // by term, 0 if unknown
 	// Forms has the form of each term that people write most, such as "gas" for
-	// "ga"; "" if that is the term itself or unknown. It is nil if no term has
-	// one. [Table.TakeForms] sets it.
+	// "ga"; "" if that is the term itself or unknown. One of an expression may have
+	// a note, see [WithNote]. It is nil if no term has one. [Table.TakeForms] sets
+	// it.
 	Forms []string
 	Entries
 }
@@ -153,7 +154,7 @@ func (t *Table) TakeForms(form func(i int) string) {
 }
 
 // Form returns the form in which people write a term, "" if that is the term
-// itself or unknown.
+// itself or unknown, with its note, see [SplitForm].
 func (t *Table) Form(term string) string {
 	if t.Forms == nil {
 		return ""

@@ -36,16 +36,42 @@ func LooksUTF16(text string) bool {
 // MaxFormBytes is the length of the longest form of a term.
 const MaxFormBytes = 255
 
+// noteMark is in a form before a note on the term.
+const noteMark = "\x1f"
+
+// WithNote returns a form with a note on where an expression or a phrase comes
+// from, such as "acronym of 12 documents". It goes where the form goes. What is
+// too long is cut.
+func WithNote(written, note string) string {
+	if note == "" {
+		return written
+	}
+	form := written + noteMark + note
+	return strings.ToValidUTF8(form[:min(len(form), MaxFormBytes)], "")
+}
+
+// SplitForm returns how people write a term, "" if unknown, and the note on it,
+// "" for none.
+func SplitForm(form string) (written, note string) {
+	written, note, _ = strings.Cut(form, noteMark)
+	return written, note
+}
+
 // CheckForm returns an error for a bad form of a term: empty, too long, not
-// UTF-8, or with characters that change how surrounding text looks.
+// UTF-8, or with characters that change how surrounding text looks, but for the
+// mark of a note.
 func CheckForm(form string) error {
+	before, note, noted := strings.Cut(form, noteMark)
+	if noted && note == "" {
+		return fmt.Errorf("form %.40q: an empty note", form)
+	}
 	odd := func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 	switch {
 	case form == "" || len(form) > MaxFormBytes:
 		return fmt.Errorf("form %.40q: %d bytes, want 1 to %d", form, len(form), MaxFormBytes)
 	case !utf8.ValidString(form):
 		return fmt.Errorf("form %.40q: not UTF-8", form)
-	case strings.ContainsFunc(form, odd):
+	case strings.ContainsFunc(before, odd) || strings.ContainsFunc(note, odd):
 		return fmt.Errorf("form %.40q: has control characters", form)
 	}
 	return nil

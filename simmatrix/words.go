@@ -1,6 +1,7 @@
 package simmatrix
 
 import (
+	"cmp"
 	"iter"
 	"unicode/utf8"
 
@@ -21,6 +22,7 @@ func TermsOf(words []string, forms iter.Seq2[string, string], has func(term stri
 		written[word] = ""
 	}
 	for term, form := range forms {
+		form, _ = SplitForm(form)
 		if before, asked := written[form]; asked && (before == "" || term < before) {
 			written[form] = term
 		}
@@ -43,7 +45,8 @@ func (m *Matrix) Nearest(word string) string {
 	return NearestOf(word, func(yield func(string) bool) {
 		for i, term := range m.table.Terms {
 			if m.table.Forms != nil && m.table.Forms[i] != "" {
-				term = m.table.Forms[i]
+				written, _ := SplitForm(m.table.Forms[i])
+				term = cmp.Or(written, term)
 			}
 			if !yield(term) {
 				return

@@ -10,7 +10,7 @@ import (
 func written(t *testing.T) *Matrix {
 	t.Helper()
 	return mustNew(t, Meta{}, []TermRow{
-		{Term: "kidnei", Form: "kidney"}, {Term: "renal"}, {Term: "ga", Form: "gas"}, {Term: "gaa", Form: "ga"}, {Term: "two", Form: "same"}, {Term: "one", Form: "same"},
+		{Term: "kidnei", Form: WithNote("kidney", "organ")}, {Term: "renal", Form: WithNote("", "organ")}, {Term: "ga", Form: "gas"}, {Term: "gaa", Form: "ga"}, {Term: "two", Form: "same"}, {Term: "one", Form: "same"},
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -167,9 +169,12 @@ func TestEntriesOfSeveralWordsBecomeExpressionsOfAField(t *testing.T) {
 		"the couches of leather – zeppelin sofas; 1 left out, such as garden chairs – the sofa"}, simmatrix.Tallies(m.Meta().Params)); diff != "" {
 		t.Error(diff)
 	}
-	if form := m.Form("\x1fred\x1fsofa"); form != "red sofas" {
+	if form := m.Form("\x1fred\x1fsofa"); form != simmatrix.WithNote("red sofas", "s.txt:2") {
 		t.Errorf("written as %q", form)
 	}
+	file := filepath.Join(t.TempDir(), "s.akin")
+	check.OK(t, cli.WriteMatrix(t.Context(), file, m))
+	contains(t, "the row of an expression", mustAkin(t, "matrix", "show", file, "red sofas"), "red sofas (red sofa)  1 neighbors in "+file+"  df 0  s.txt:2\n", "couch _ leather)  1.0000  df 0  s.txt:2")
 }
 
 // TestWhatCannotBeFoundTakesNoPlaceInARow has words that no document of the

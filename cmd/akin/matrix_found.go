@@ -117,6 +117,7 @@ func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts) (com
 	}
 	kept := finding.Entries[:0]
 	for _, e := range finding.Entries {
+		e.Note = fmt.Sprintf("acronym of %d documents", e.Docs)
 		if e.Docs >= acronymDocs {
 			kept = append(kept, e)
 		}
@@ -133,7 +134,9 @@ func findJoined(joined []learn.Joined, corpus *learn.Corpus) combine.Finding {
 			finding.LeftOut++
 			continue
 		}
-		finding.Entries = append(finding.Entries, combine.FoundEntry{Term: j.Term, For: parts, Docs: j.Count, Form: j.Form})
+		finding.Entries = append(finding.Entries, combine.FoundEntry{
+			Term: j.Term, For: parts, Docs: j.Count, Form: j.Form, Note: fmt.Sprintf("joined word, %d times as two", j.Count),
+		})
 	}
 	return finding
 }

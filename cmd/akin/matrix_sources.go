@@ -155,7 +155,8 @@ func (t *thesaurusFlags) check(*matrixFlags) error {
 
 func (t *thesaurusFlags) build(ctx context.Context, _ *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading the thesaurus", 0, 0)
-	t.options.Source = "thesaurus " + filepath.Base(t.path)
+	t.options.File = filepath.Base(t.path)
+	t.options.Source = "thesaurus " + t.options.File
 	var counts source.ThesaurusCounts
 	m, err := cli.Read(ctx, t.path, func(r io.Reader) (m *simmatrix.Matrix, err error) {
 		m, counts, err = source.ReadThesaurus(r, t.options)
@@ -190,8 +191,8 @@ func (t *thesaurusFlags) weigh(ctx context.Context, m *simmatrix.Matrix, report 
 	return m, err
 }
 
-// tally adds to a matrix how many exact and similar entries are left of those in
-// the file.
+// tally adds to a matrix how many exact and similar entries are left of those
+// in the file.
 func (t *thesaurusFlags) tally(m *simmatrix.Matrix, field *fieldFlags) (*simmatrix.Matrix, error) {
 	if t.words == nil {
 		return m, nil

@@ -171,6 +171,14 @@ func readable(term, word string) string {
 	return Visible(word) + " (" + Visible(term) + ")"
 }
 
+// noteColumn returns a note behind a separator, "" without any.
+func noteColumn(separator, note string) string {
+	if note == "" {
+		return ""
+	}
+	return separator + Visible(note)
+}
+
 // originColumn returns the origins of an entry as a column, "" without any.
 func originColumn(names []string) string {
 	if names == nil {
@@ -245,7 +253,13 @@ type Neighbors struct {
 type shownTerm struct {
 	Term    string `json:"term"`
 	Word    string `json:"word,omitempty"` // as people write it, if different
+	Note    string `json:"note,omitempty"` // where an expression or a phrase comes from
 	DocFreq uint32 `json:"doc_freq"`
+}
+
+func newShownTerm(m *simmatrix.Matrix, term string, docFreq uint32) shownTerm {
+	written, note := simmatrix.SplitForm(m.Form(term))
+	return shownTerm{term, written, note, docFreq}
 }
 
 type shownNeighbor struct {
@@ -275,10 +289,11 @@ func FindNeighbors(name string, m *simmatrix.Matrix, words []string, top int) *N
 	for _, word := range words {
 		term, nearest := LookUp(word, m.TermsOf(word, strings.ToLower(word)), m.Nearest)
 		row := m.Row(term)
-		shown := shownRow{shownTerm: shownTerm{term, m.Form(term), row.DocFreq()}, Nearest: nearest, all: row.Len()}
+		shown := shownRow{shownTerm: newShownTerm(m, term, row.DocFreq()), Nearest: nearest, all: row.Len()}
 		if term != word {
 			if shown.Asked = word; !m.Row(word).IsZero() {
-				shown.too = readable(word, m.Form(word))
+				written, _ := simmatrix.SplitForm(m.Form(word))
+				shown.too = readable(word, written)
 			}
 		}
 		if !row.IsZero() {
@@ -289,7 +304,7 @@ func FindNeighbors(name string, m *simmatrix.Matrix, words []string, top int) *N
 				break
 			}
 			shown.Neighbors = append(shown.Neighbors, shownNeighbor{
-				shownTerm{n.Term, m.Form(n.Term), n.DocFreq}, n.Similarity, originNames(m.Meta().Origins, n),
+				newShownTerm(m, n.Term, n.DocFreq), n.Similarity, originNames(m.Meta().Origins, n),
 			})
 		}
 		found.Rows = append(found.Rows, shown)
@@ -315,9 +330,9 @@ func (f *Neighbors) Print(out io.Writer) error {
 		if r.too != "" {
 			other = fmt.Sprintf("  (%s is a term, too: %s)", word, r.too)
 		}
-		fmt.Fprintf(w, "%s  %d neighbors in %s  df %d%s\n", readable(r.Term, r.Word), r.all, f.Matrix, r.DocFreq, other)
+		fmt.Fprintf(w, "%s  %d neighbors in %s  df %d%s%s\n", readable(r.Term, r.Word), r.all, f.Matrix, r.DocFreq, other, noteColumn("  ", r.Note))
 		for _, n := range r.Neighbors {
-			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", readable(n.Term, n.Word), decimals(float64(n.Similarity)), n.DocFreq, originColumn(n.Origins))
+			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", readable(n.Term, n.Word), decimals(float64(n.Similarity)), n.DocFreq, originColumn(n.Origins)+noteColumn("\t", n.Note))
 		}
 	}
 	return w.Flush()

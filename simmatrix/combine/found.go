@@ -23,6 +23,7 @@ type FoundEntry struct {
 	Both      bool   // each stands for the other
 	Docs      int    // in how many documents it was found
 	Form      string // how documents write what is an expression
+	Note      string // where it comes from
 }
 
 // written returns how people write one of the sides.
@@ -74,7 +75,7 @@ func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ..
 			}
 			for _, term := range []string{e.For, e.Term} {
 				if simmatrix.IsExpression(term) && forms[term] == "" {
-					forms[term] = e.Form
+					forms[term] = simmatrix.WithNote(e.Form, e.Note)
 				}
 			}
 		}
@@ -108,7 +109,7 @@ func appendFound(out, old *simmatrix.Table, added map[string]map[string]uint8, d
 		from[i] = -1
 		if k := len(to); k < len(old.Terms) && old.Terms[k] == term {
 			from[i], out.DocFreqs[i] = k, old.DocFreqs[k]
-			to = append(to, uint32(i)) //nolint:gosec // at most MaxTerms
+			to = append(to, uint32(i))
 		} else if !simmatrix.IsExpression(term) {
 			out.DocFreqs[i] = docFreq(term)
 		}

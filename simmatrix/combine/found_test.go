@@ -17,7 +17,7 @@ func TestFoundEntriesAreAddedWhereTheDocumentsUseBothSidesAlike(t *testing.T) {
 	m, err := AddFound(docs, func(word string) uint32 { return docFreqs[word] },
 		Finding{Kind: "acronyms", Cosine: 0.5, LeftOut: 2, Entries: []FoundEntry{
 			{Term: e("body", "mass"), For: "who", Both: true, Docs: 3},
-			{Term: e("body", "mass"), For: "bmi", Both: true, Docs: 2, Form: "body Mass"},
+			{Term: e("body", "mass"), For: "bmi", Both: true, Docs: 2, Form: "body Mass", Note: "acronym"},
 		}},
 		Finding{Kind: "joined words", Entries: []FoundEntry{{Term: "bodymass", For: e("body", "mass")}}})
 	check.OK(t, err)
@@ -25,7 +25,7 @@ func TestFoundEntriesAreAddedWhereTheDocumentsUseBothSidesAlike(t *testing.T) {
 		"bmi": "body mass:0.5 body:0.5 mass:0.4", "body": "mass:0.3", "mass": "body:0.3", "bodymass": "body:0.6 mass:0.6",
 		"body mass": "bmi:0.5 bodymass:0.5",
 	}, spelledRows(m))
-	check.Equal(t, "body Mass", m.Form(e("body", "mass")))
+	check.Equal(t, simmatrix.WithNote("body Mass", "acronym"), m.Form(e("body", "mass")))
 	check.Equal(t, []string{
 		"acronyms: 1 kept, such as bmi – body Mass; 3 left out, such as who – body mass",
 		"joined words: 1 kept, such as body mass – bodymass; 0 left out",

@@ -30,7 +30,7 @@ func TallyThesaurus(thesaurus, left *simmatrix.Matrix, termOf func(word string) 
 			} else if !simmatrix.IsExpression(word) && !simmatrix.IsExpression(other) {
 				continue
 			}
-			_, both := t.Find(int(col), uint32(i), sims[k]) //nolint:gosec // at most MaxTerms
+			_, both := t.Find(int(col), uint32(i), sims[k])
 			if both && int(col) < i {
 				continue
 			}

@@ -65,6 +65,9 @@ func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, 
 		docs := uint32(0)
 		for _, w := range p.words[t] { // ascending; the first of equals counts
 			if simmatrix.IsExpression(p.terms[t]) {
+				if written, note := simmatrix.SplitForm(m.Form(m.Terms[w])); note != "" {
+					return simmatrix.WithNote(cmp.Or(written, simmatrix.Spelled(m.Terms[w])), note)
+				}
 				return cmp.Or(m.Form(m.Terms[w]), simmatrix.Spelled(m.Terms[w]))
 			}
 			if df := m.DocFreqs[w]; df > docs {

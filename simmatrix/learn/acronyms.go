@@ -79,8 +79,8 @@ func (t *Texts) Acronyms() []Acronym {
 // findAcronyms yields the definitions in a text, by the algorithm of Schwartz
 // and Hearst, "A simple algorithm for identifying abbreviation definitions in
 // biomedical text" (Pacific Symposium on Biocomputing, 2003): a short form in
-// parentheses behind its long form, or the other way around. Words with a period
-// such as "i.e." are no short forms here.
+// parentheses behind its long form, or the other way around. Words with a
+// period such as "i.e." are no short forms here.
 func findAcronyms(text string, yield func(definition)) {
 	sentence := 0
 	for at := 0; at < len(text); {
@@ -147,8 +147,8 @@ func isAlphanumeric(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit
 func longForm(short, text string) string {
 	s, l := []rune(short), []rune(text)
 	at := len(l) - 1
-	for k := len(s) - 1; k >= 0; k-- {
-		c := unicode.ToLower(s[k])
+	for k, c := range slices.Backward(s) {
+		c = unicode.ToLower(c)
 		if !isAlphanumeric(c) {
 			continue
 		}

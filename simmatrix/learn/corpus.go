@@ -117,7 +117,8 @@ func (c *Corpus) form(term string) string {
 	for word := range simmatrix.WordsOf(term) {
 		words = append(words, c.Forms(word)[0].Text)
 	}
-	return `"` + strings.Join(words, " ") + `"`
+	at, _ := slices.BinarySearchFunc(c.phrases, term, func(f phrase, term string) int { return cmp.Compare(f.term, term) })
+	return simmatrix.WithNote(`"`+strings.Join(words, " ")+`"`, fmt.Sprintf("phrase, npmi %.2f", c.phrases[at].npmi))
 }
 
 // MeanLength returns the mean number of index terms in a document.

@@ -21,10 +21,9 @@ import (
 // pointwise mutual information of co-occurrence in a window, and from the
 // weighted term-document matrix (latent semantic analysis), both reduced by a
 // truncated singular value decomposition. Terms that begin with a digit are
-// only contexts of others. Rarer terms are folded into the same spaces: they
-// get rows with learned neighbors, but are nobody's neighbors, and so do phrases.
-// With cos the
-// mean of the two cosines,
+// only contexts of others. Rarer terms and phrases are folded into the same
+// spaces: they get rows with learned neighbors, but are nobody's neighbors.
+// With cos the mean of the two cosines,
 //
 //	s_ij = max(0, cos(i,j))^Power
 //

@@ -27,8 +27,9 @@ const (
 )
 
 // FindPhrases has [FromCorpus] learn rows of phrases: of two terms that are in
-// at most a tenth of the documents each, and follow each other in at least five,
-// with a normalized pointwise mutual information (Bouma, 2009) of 0.3 or more,
+// at most a tenth of the documents each, and follow each other in at least
+// five, with a normalized pointwise mutual information (Bouma, 2009) of 0.3 or
+// more,
 //
 //	ln(N·df_12 / (df_1·df_2)) / ln(N / df_12)
 //

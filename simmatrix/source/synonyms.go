@@ -268,6 +268,7 @@ const (
 // ThesaurusOptions are the settings of [ReadThesaurus].
 type ThesaurusOptions struct {
 	Source     string  // becomes Meta.Source: in words, the origin of the synonyms
+	File       string  // its name in notes on expressions
 	Similarity float64 // s_ij of synonyms, in (0, 1], unless the file says otherwise
 	Neighbors  int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
 }
@@ -277,7 +278,7 @@ type ThesaurusOptions struct {
 // a cosine of 0.58 to the third power; with 0.5 synonyms made the ranking of
 // judged collections worse.
 func DefaultThesaurusOptions() ThesaurusOptions {
-	return ThesaurusOptions{Source: "thesaurus", Similarity: 0.2, Neighbors: 200}
+	return ThesaurusOptions{Source: "thesaurus", File: "thesaurus", Similarity: 0.2, Neighbors: 200}
 }
 
 // Validate returns all errors in the settings.
@@ -304,7 +305,8 @@ type thesaurus struct {
 	maxSenses int
 	pairs     *pairs
 	line      int
-	added     int // pairs, including repeated ones
+	lines     map[string]int // the first of each expression
+	added     int            // pairs, including repeated ones
 	counts    ThesaurusCounts
 	units     uint16            // similarity for the lines that follow; 0 where the file says none
 	synsets   map[uint64]synset // WordNet's sets of synonyms, by number
@@ -319,7 +321,7 @@ type synset struct {
 
 func newThesaurus(opts ThesaurusOptions, maxPairs, maxSenses int) *thesaurus {
 	return &thesaurus{
-		opts: opts, maxPairs: maxPairs, maxSenses: maxSenses, pairs: newPairs(), synsets: make(map[uint64]synset),
+		opts: opts, maxPairs: maxPairs, maxSenses: maxSenses, pairs: newPairs(), lines: make(map[string]int), synsets: make(map[uint64]synset),
 	}
 }
 
@@ -343,7 +345,11 @@ func (t *thesaurus) term(entry string) (string, error) {
 		positions[k] = k
 	}
 	t.counts.Expressions++
-	return simmatrix.Expression(words, positions)
+	expression, err := simmatrix.Expression(words, positions)
+	if _, known := t.lines[expression]; !known {
+		t.lines[expression] = t.line
+	}
+	return expression, err
 }
 
 // addRule makes the terms on the right neighbors of those on the left. Of all
@@ -419,6 +425,16 @@ func (t *thesaurus) matrix() (*simmatrix.Matrix, error) {
 		"format": t.counts.Format, "similarity": settings.FormatFloat(t.opts.Similarity), "neighbors": strconv.Itoa(t.opts.Neighbors),
 	}
 	m, err := t.pairs.matrix(simmatrix.Meta{Source: t.opts.Source, Params: params}, t.opts.Neighbors)
+	if err == nil && len(t.lines) > 0 {
+		noted := *m.Table()
+		noted.TakeForms(func(i int) string {
+			if line := t.lines[noted.Terms[i]]; line > 0 {
+				return simmatrix.WithNote("", fmt.Sprintf("%s:%d", t.opts.File, line))
+			}
+			return ""
+		})
+		m, err = noted.Matrix()
+	}
 	if err != nil {
 		return nil, err
 	}

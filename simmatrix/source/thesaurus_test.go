@@ -227,7 +227,7 @@ func TestReadingAnEndlessThesaurusEnds(t *testing.T) {
 func TestEntriesThatBeginAlikeAndCyclesAreTaken(t *testing.T) {
 	var file strings.Builder
 	const heads = 5000
-	for n := range 8 * heads { // w, w w, w w w and so on
+	for n := range 8 * heads { // each begins like the one before
 		fmt.Fprintf(&file, "%s => next%d\n", strings.Repeat(fmt.Sprintf("w%d ", n/8), n%8+1), n%8)
 		if n%8 > 0 {
 			fmt.Fprintf(&file, "next%d => next%d\n", n%8, (n+1)%8)

@@ -15,7 +15,7 @@ func TestVersionsWithExpressionsHaveAFormatOfTheirOwn(t *testing.T) {
 	r, a, c := setup(t)
 	attack := check.Got(simmatrix.Expression([]string{"heart", "attack"}, []int{0, 1}))(t)
 	m := check.Got(simmatrix.New(simmatrix.Meta{Source: "test"}, []simmatrix.TermRow{
-		{Term: attack, Form: "heart attack", Neighbors: []simmatrix.Neighbor{{Term: "infarct", Similarity: 1}}}, {Term: "infarct"},
+		{Term: attack, Form: simmatrix.WithNote("heart attack", "s.txt:2"), Neighbors: []simmatrix.Neighbor{{Term: "infarct", Similarity: 1}}}, {Term: "infarct"},
 	}))(t)
 	phrases := publishMatrix(t, a, check.Got(simmatrix.New(simmatrix.Meta{Source: "test"}, []simmatrix.TermRow{{Term: simmatrix.Phrase(attack)}}))(t))
 	plain := publish(t, a, "one", 10)
@@ -34,6 +34,8 @@ func TestVersionsWithExpressionsHaveAFormatOfTheirOwn(t *testing.T) {
 	found := check.Got(rowsOfVersion(t, rows, attack))(t)
 	check.Equal(t, "infarct", markOf(found[0]))
 	check.Equal(t, map[string]string{attack: "heart attack"}, s.Forms(t.Context(), rows.Version(), []string{attack}))
+	check.Equal(t, map[string]string{attack: "s.txt:2"}, s.Notes(t.Context(), rows.Version(), []string{attack, "infarct"}))
+	check.Equal(t, map[string]string{attack: "heart attack"}, check.Got(a.AllForms(t.Context(), "main", id))(t))
 	check.OK(t, check.ErrOf(a.Rollback(t.Context(), "main")))
 	awaitServed(t, s, plain)
 	// An akin that reads another format than the header says serves nothing of it.

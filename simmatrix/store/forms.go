@@ -18,6 +18,30 @@ const maxForms = 512
 // [Rows.Version]. From Redis it takes one round trip within the timeout of a
 // look-up, and returns nothing if that fails: call it only for display.
 func (s *Store) Forms(ctx context.Context, version string, terms []string) map[string]string {
+	return writtenForms(s.forms(ctx, version, terms))
+}
+
+// Notes is [Store.Forms] for the notes on expressions and phrases, see
+// [simmatrix.WithNote].
+func (s *Store) Notes(ctx context.Context, version string, terms []string) map[string]string {
+	notes := s.forms(ctx, version, terms)
+	for term, form := range notes {
+		_, notes[term] = simmatrix.SplitForm(form)
+	}
+	maps.DeleteFunc(notes, func(_, note string) bool { return note == "" })
+	return notes
+}
+
+// writtenForms takes the notes out of forms.
+func writtenForms(forms map[string]string) map[string]string {
+	for term, form := range forms {
+		forms[term], _ = simmatrix.SplitForm(form)
+	}
+	maps.DeleteFunc(forms, func(_, written string) bool { return written == "" })
+	return forms
+}
+
+func (s *Store) forms(ctx context.Context, version string, terms []string) map[string]string {
 	name, id, _ := strings.Cut(version, "@")
 	terms = terms[:min(len(terms), maxForms)]
 	s.mu.Lock()
@@ -74,5 +98,5 @@ func (a *Admin) AllForms(ctx context.Context, name, version string) (map[string]
 		return nil, fmt.Errorf("forms of %s of matrix %s: %w", version, name, err)
 	}
 	maps.DeleteFunc(forms, func(_, form string) bool { return simmatrix.CheckForm(form) != nil })
-	return forms, nil
+	return writtenForms(forms), nil
 }
