@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -112,7 +113,7 @@ func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts) (com
 		}
 		e := &finding.Entries[i]
 		if e.Docs += a.Docs; a.Docs > most[p] {
-			most[p], e.Form = a.Docs, a.Long
+			most[p], e.Form = a.Docs, strings.ToLower(a.Long)
 		}
 	}
 	kept := finding.Entries[:0]

@@ -28,7 +28,7 @@ func TestAcronymsAndTheirLongFormsStandForEachOther(t *testing.T) {
 	var texts []string
 	for k := range 12 {
 		texts = append(texts,
-			"the institutes of health (IOH)", fmt.Sprintf("a study%d of medicine", k%3),
+			"the Institutes of Health (IOH)", fmt.Sprintf("a study%d of medicine", k%3),
 			fmt.Sprintf("ants and roses need water%d", k%3), fmt.Sprintf("AAR brakes trains on bridge%d", k%3))
 	}
 	texts = append(texts, "once only defined (OOD)", "ants and roses (AAR)", "ants and roses (AAR)")

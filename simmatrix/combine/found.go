@@ -22,7 +22,7 @@ type FoundEntry struct {
 	Term, For string // terms of a matrix
 	Both      bool   // each stands for the other
 	Docs      int    // in how many documents it was found
-	Form      string // how documents write what is an expression
+	Form      string // how documents write what is an expression, in lower case
 	Note      string // where it comes from
 }
 
