@@ -483,3 +483,6 @@ func checkDocShows(t *testing.T, doc, file, table string) {
 		t.Errorf("%s lacks this of %s:\n%s", doc, file, table)
 	}
 }
+
+// flat returns text with its line breaks as blanks.
+func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
