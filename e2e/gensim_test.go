@@ -122,39 +122,3 @@ func TestGensimReadsWhatAkinExports(t *testing.T) {
 		t.Errorf("inner product and soft cosine (-akin's list +gensim):\n%s", diff)
 	}
 }
-
-// TestAkinReadsWhatGensimBuilds compares the rows that akin shows with those
-// that gensim has.
-func TestAkinReadsWhatGensimBuilds(t *testing.T) {
-	t.Parallel()
-	vectors := writeFile(t, "vectors.txt", gensimVectors)
-	for _, test := range []struct{ symmetric, limit string }{{"symmetric", "100"}, {"symmetric", "2"}, {"general", "2"}} {
-		t.Run(test.symmetric+" with "+test.limit+" neighbors", func(t *testing.T) {
-			tsv := newPath(t, "gensim.tsv")
-			want := gensim[tsvMatrix](t, "build", vectors, test.symmetric, test.limit, tsv)
-			list := exported(t, build(t, "--from-tsv", tsv))
-			got := readTSVMatrix(t, list)
-			// A similarity is stored in 65535 steps.
-			if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-5), cmpopts.IgnoreMapEntries(func(_ string, row map[string]float64) bool { return len(row) == 0 })); diff != "" {
-				t.Errorf("rows (-gensim +akin):\n%s", diff)
-			}
-			if again := exported(t, build(t, "--from-tsv", writeFile(t, "matrix.tsv", list))); again != list {
-				t.Error("what akin exports as a list and reads again is another matrix")
-			}
-		})
-	}
-}
-
-// TestBinaryVectorsOfGensimGiveTheSameMatrix writes the vectors as text and,
-// by gensim, in word2vec's binary format.
-func TestBinaryVectorsOfGensimGiveTheSameMatrix(t *testing.T) {
-	t.Parallel()
-	text, binary := writeFile(t, "vectors.txt", gensimVectors), newPath(t, "vectors.bin")
-	if n := gensim[int](t, "binary", text, binary); n != 12 {
-		t.Fatalf("gensim read %d words", n)
-	}
-	of := func(vectors string) string { return exported(t, build(t, "--from-vectors", vectors)) }
-	if of(text) == "" || of(text) != of(binary) {
-		t.Error("text and binary give different matrices")
-	}
-}
