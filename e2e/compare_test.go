@@ -14,12 +14,6 @@ import (
 type comparison struct {
 	// tolerance is the largest relative difference of two scores.
 	tolerance float64
-	// wide returns the scores by id of the first search's hits beyond its page,
-	// to see whether another hit at the edge of a page is as good; nil takes
-	// every hit of the same score.
-	wide func() map[string]float64
-	// worst is the largest relative difference seen.
-	worst float64
 	// problems are the differences.
 	problems []string
 }
@@ -114,9 +108,7 @@ func (c *comparison) close(want, got json.Number) bool {
 	if want == got {
 		return true
 	}
-	d := relative(number(want), number(got))
-	c.worst = max(c.worst, d)
-	return d <= c.tolerance
+	return relative(number(want), number(got)) <= c.tolerance
 }
 
 // relative returns the relative difference of two numbers.
@@ -154,10 +146,6 @@ func (c *comparison) hits(path string, want, got []any) {
 				c.problem(path, "%s in place %d to %d of %v, want %v", id, from, to, hitIDs(got), hitIDs(want))
 			case !c.tied(want[from], h):
 				c.problem(path, "%s with %v in place %d to %d, want a score of %v", id, hitScore(h), from, to, hitScore(want[from]))
-			case c.wide != nil && path == "answer.hits.hits":
-				if score, ok := c.wide()[id]; !ok || relative(score, number(hitScore(h))) > c.tolerance {
-					c.problem(path, "%s with %v in place %d to %d, has %v", id, hitScore(h), from, to, score)
-				}
 			}
 		}
 		from = to
