@@ -2,11 +2,12 @@ package e2e
 
 import (
 	"encoding/json"
-	"github.com/akin-search/akin/e2e/requests"
 	"maps"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/requests"
 )
 
 // A writing is one way in which akin writes added terms.

@@ -148,6 +148,7 @@ func (w *forumWords) vector(terms []string) softcosine.Vector {
 
 // measure compares titles and texts as a whole.
 func (w *forumWords) measure(t *testing.T, of func(x, y softcosine.Vector) (float64, error)) forumMeasure {
+	t.Helper()
 	return func(q forumQuestion, c forumCandidate) float64 {
 		score, err := of(w.vector(q.terms), w.vector(c.terms()))
 		if err != nil {
