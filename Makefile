@@ -12,7 +12,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-forms bench-gensim bench-modes bench-proxy fuzz
+.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-collections bench-forms bench-gensim bench-modes bench-proxy fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ lint: ## Run the linters in the version pinned by .ci/lint/go.mod, and build for
 bench: ## Run the benchmarks; BENCH=REGEXP selects some
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m \
 		./expand/ ./simmatrix/ ./simmatrix/learn/ ./simmatrix/combine/ ./simmatrix/source/ ./simmatrix/store/ ./simmatrix/softcosine/ ./tools/enrich/ ./expand/soft/ ./esclient/ ./proxy/
+
+bench-collections: ## Print the cost of searches of judged collections, on an OpenSearch 2; AKIN_E2E_COLLECTIONS=all takes all of them
+	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkCollections$$' -benchtime 1x -timeout 60m
 
 bench-forms: ## Print the cost of searches in each form, on an OpenSearch 2; DOCS=2000000 sets the number of documents
 	AKIN_BENCH_DOCS=$(DOCS) $(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkForms$$' -benchtime 1x -timeout 90m

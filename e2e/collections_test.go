@@ -51,15 +51,15 @@ type termVector struct {
 
 // threeTerms returns the collection with each query cut down to the words of its
 // three rarest terms in the collection's index, ties in byte order.
-func (e *engine) threeTerms(t *testing.T, c *collection) *collection {
-	t.Helper()
+func (e *engine) threeTerms(tb testing.TB, c *collection) *collection {
+	tb.Helper()
 	short := &collection{name: c.name + threeTermsOnly, docs: c.docs}
 	for _, q := range c.queries {
 		vectors := ask[struct {
 			TermVectors map[string]struct {
 				Terms map[string]termVector
 			} `json:"term_vectors"`
-		}](t, e.cluster, http.MethodPost, "/"+judgedIndexName(c)+"/_termvectors?realtime=false",
+		}](tb, e.cluster, http.MethodPost, "/"+judgedIndexName(c)+"/_termvectors?realtime=false",
 			`{"doc":{"body":`+quote(q.text)+`},"fields":["body"],"term_statistics":true,"positions":false}`)
 		found := vectors.TermVectors["body"].Terms
 		maps.DeleteFunc(found, func(_ string, v termVector) bool { return v.DocFreq == 0 })

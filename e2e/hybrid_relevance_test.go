@@ -35,7 +35,9 @@ func TestHybridRelevance(t *testing.T) {
 	}
 	model := languageModel(t)
 	e.must(t, http.MethodPut, "/_search/pipeline/"+hybridPipeline+"-half", hybridHalf)
-	stats, shifts := rankStats{}, map[bool][]float64{} // of the three rarest terms or of whole queries
+	// By whether these are the three rarest terms or whole queries: how much the
+	// best scores rise, and the measures of all collections' queries.
+	stats, shifts, pooled := rankStats{}, map[bool][]float64{}, map[bool][2][]measures{}
 	for _, plain := range judgedCollections(t) {
 		if slices.Contains(heldOutCollections, plain.name) && model.fake {
 			continue
@@ -92,6 +94,15 @@ func TestHybridRelevance(t *testing.T) {
 			shifts[c == three] = append(shifts[c == three], shift)
 			stats.note(e, name, direct, directly, nil)
 			stats.note(e, name, "akin", through, directly)
+			all := pooled[c == three]
+			pooled[c == three] = [2][]measures{append(all[0], through...), append(all[1], directly...)}
+		}
+	}
+	for three, all := range pooled {
+		got, base, p := meanMeasures(all[0]), meanMeasures(all[1]), significance(all[0], all[1])
+		t.Logf("three terms %t, %d queries: MAP %.4f → %.4f, p %.4f; nDCG@10 %.4f → %.4f, p %.4f", three, len(all[0]), base.MAP, got.MAP, p.MAP, base.NDCG10, got.NDCG10, p.NDCG10)
+		if got.MAP < base.MAP || p.MAP > .05 {
+			t.Errorf("three terms %t: MAP %.4f, without akin %.4f, p %.4f", three, got.MAP, base.MAP, p.MAP)
 		}
 	}
 	for three, all := range shifts {
@@ -105,6 +116,20 @@ func TestHybridRelevance(t *testing.T) {
 	}
 	checkLosses(t, stats)
 	checkRankStats(t, hybridStatsFile, stats)
+}
+
+func TestHybridDocShowsTheAcceptedMeasures(t *testing.T) {
+	stats := acceptedStats(t, hybridStatsFile)
+	for _, row := range [][2]string{{"whole queries", ""}, {"their three rarest terms", threeTermsOnly}} {
+		mean := func(m int) (sum float64) {
+			for _, c := range tunedCollections {
+				sum += stats.gain(rankKey{qualityEngine, hybridOnly + c + row[1], "akin"}, m) / float64(len(tunedCollections))
+			}
+			return sum
+		}
+		checkDocShows(t, filepath.Join("..", "docs", "hybrid.md"), hybridStatsFile,
+			fmt.Sprintf("| %s | %+.1f %% | %+.1f %% |", row[0], mean(mapMeasure), mean(ndcgMeasure)))
+	}
 }
 
 // mostShifted is how much related words may raise the best scores of texts, on

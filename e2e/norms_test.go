@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -194,22 +196,26 @@ func (f *normsFixture) checkInterrupted(t *testing.T) {
 	for id, d := range f.stored(t) {
 		if _, got := f.norm(d); got == weightsID(weights) {
 			done[id] = d.SeqNo
-		} else if d.Routing == "" {
+		} else if n, _ := strconv.Atoi(id); d.Routing == "" && n%2 == 0 { // of a dotted name, an update would make two texts
 			rest = append(rest, id)
 		}
 	}
+	slices.Sort(rest)
 	if len(done) != 1000 {
 		t.Fatalf("%d documents were done by two requests", len(done))
 	}
 	// Of those that are left, others write one as a whole, a part of one, which keeps
-	// its old norm, and delete one.
-	var once atomic.Bool
+	// its old norm, and delete one. All bulk requests wait for that: a part that is
+	// written behind a norm leaves the norm as it is.
+	var once sync.Once
 	meanwhile := between(t, f.engine, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
-		if r.URL.Path == "/_bulk" && once.CompareAndSwap(false, true) {
-			const text = `"body":"written meanwhile","part":{"title":"written meanwhile"}`
-			f.must(t, http.MethodPut, "/"+f.index+"/_doc/"+rest[0], "{"+text+"}")
-			f.must(t, http.MethodPost, "/"+f.index+"/_update/"+rest[1], `{"doc":{`+text+`}}`)
-			f.must(t, http.MethodDelete, "/"+f.index+"/_doc/"+rest[2], "")
+		if r.URL.Path == "/_bulk" {
+			once.Do(func() {
+				const text = `"body":"written meanwhile","part":{"title":"written meanwhile"}`
+				f.must(t, http.MethodPut, "/"+f.index+"/_doc/"+rest[0], "{"+text+"}")
+				f.must(t, http.MethodPost, "/"+f.index+"/_update/"+rest[1], `{"doc":{`+text+`}}`)
+				f.must(t, http.MethodDelete, "/"+f.index+"/_doc/"+rest[2], "")
+			})
 		}
 		forward.ServeHTTP(w, r)
 	})

@@ -87,6 +87,7 @@ type entrant struct {
 	at          cluster
 	akin        *akin // that it searches through, if another than the others'
 	parameters  string
+	index       string // formsIndex where it is ""
 	// bodies are what is sent for a text; without one, the search as
 	// applications send it.
 	bodies map[string]string
@@ -196,6 +197,49 @@ func compareForms(b *testing.B, e *engine, docs int) {
 	}
 }
 
+// BenchmarkCollections prints what searches of judged collections cost, as
+// BenchmarkForms does: 30 of the queries, with all their words and with the
+// three rarest, at effort high and low. AKIN_E2E_COLLECTIONS names the
+// collections. Run it with -benchtime 1x.
+func BenchmarkCollections(b *testing.B) {
+	const queries, turns = 30, 20
+	e := productionEngine(b)
+	collections := judgedCollections(b)
+	var served []section
+	for _, c := range collections {
+		index, file := e.judged(b, c)
+		e.refresh(b, index)
+		served = append(served, section{"name": index, "indices": []string{index}, "fields": []string{"body"}, "file": file})
+	}
+	a := setup(b, e, section{
+		"profiles": section{"low": section{"effort": "low"}, "high": section{"effort": "high"}}, "matrices": served,
+	})
+	for b.Loop() {
+		for _, c := range collections {
+			for _, judged := range []*collection{c, e.threeTerms(b, c)} {
+				entrants := []entrant{
+					{name: "directly", at: e.cluster},
+					{name: "through akin, switched off", at: a.cluster, parameters: "&akin=off"},
+					{name: "effort low", profile: "low", form: "linear", phase: "query"},
+					{name: "effort high", profile: "high", form: "saturated", phase: "rescore"},
+				}
+				for i := range entrants {
+					entrants[i].index = judgedIndexName(c)
+				}
+				useProfiles(entrants, a)
+				var texts []string // of those that are expanded
+				for i := 0; i < len(judged.queries); i += max(1, len(judged.queries)/queries) {
+					text := judged.queries[i].text
+					if found := a.explain(b, judgedIndexName(c)+"?akin_profile=low", formsBody(text)); len(found.Clauses[0].Added) > 0 {
+						texts = append(texts, text)
+					}
+				}
+				fmt.Fprintf(os.Stdout, "\n%s", formsTable(judged.name, entrants, addedTerms(b, a, entrants, texts, formsBody), race(b, e, a, entrants, texts, turns, formsBody)))
+			}
+		}
+	}
+}
+
 // productionEngine returns an OpenSearch 2 of its own that runs as in
 // production.
 func productionEngine(b *testing.B) *engine {
@@ -274,7 +318,7 @@ func addedTerms(b *testing.B, a *akin, entrants []entrant, texts []string, body 
 			continue
 		}
 		for _, text := range texts {
-			e := a.explain(b, formsIndex+"?akin_profile="+c.profile, body(text))
+			e := a.explain(b, cmp.Or(c.index, formsIndex)+"?akin_profile="+c.profile, body(text))
 			written := 0
 			for _, clause := range e.Clauses {
 				if clause.Reason == "not_scoring" || clause.Reason == "other_query" {
@@ -360,7 +404,7 @@ func (c *entrant) search(ctx context.Context, text string, body func(string) str
 		sent = body(text)
 	}
 	start := time.Now()
-	status, answer, err := c.at.call(ctx, http.MethodPost, "/"+formsIndex+"/_search?request_cache=false"+c.parameters, sent)
+	status, answer, err := c.at.call(ctx, http.MethodPost, "/"+cmp.Or(c.index, formsIndex)+"/_search?request_cache=false"+c.parameters, sent)
 	took := time.Since(start)
 	if err == nil && (status != http.StatusOK || !strings.Contains(string(answer), `"failed":0`)) {
 		err = fmt.Errorf("%d: %.2000s", status, answer)

@@ -23,8 +23,8 @@ var (
 )
 
 // judgedCollections loads the collections of this run.
-func judgedCollections(t *testing.T) []*collection {
-	t.Helper()
+func judgedCollections(tb testing.TB) []*collection {
+	tb.Helper()
 	names := usualCollections
 	switch chosen := os.Getenv("AKIN_E2E_COLLECTIONS"); chosen {
 	case "":
@@ -35,7 +35,7 @@ func judgedCollections(t *testing.T) []*collection {
 	}
 	collections := make([]*collection, 0, len(names))
 	for _, name := range names {
-		collections = append(collections, loadCollection(t, name))
+		collections = append(collections, loadCollection(tb, name))
 	}
 	return collections
 }
@@ -189,12 +189,12 @@ func judgedIndexName(c *collection) string {
 // judged returns the index of a collection, and the file of the matrix that is
 // learned from it with the defaults. Both are made once for all tests of a run,
 // which must not change them.
-func (e *engine) judged(t *testing.T, c *collection) (index, matrix string) {
-	t.Helper()
+func (e *engine) judged(tb testing.TB, c *collection) (index, matrix string) {
+	tb.Helper()
 	index = judgedIndexName(c)
-	return index, e.learn(t, index, func() []string {
-		e.remakeIndex(t, index, judgedIndex)
-		e.index(t, index, withIDs(c.docs))
+	return index, e.learn(tb, index, func() []string {
+		e.remakeIndex(tb, index, judgedIndex)
+		e.index(tb, index, withIDs(c.docs))
 		return []string{"--index", index}
 	})
 }
@@ -208,8 +208,8 @@ type learnedFile struct {
 // learn returns the file of a matrix that is learned from a field body. The first
 // test that asks for one of that name makes it, with the arguments of the command
 // that choose returns.
-func (e *engine) learn(t *testing.T, name string, choose func() []string) string {
-	t.Helper()
+func (e *engine) learn(tb testing.TB, name string, choose func() []string) string {
+	tb.Helper()
 	e.mu.Lock()
 	if e.learned == nil {
 		e.learned = map[string]*learnedFile{}
@@ -220,10 +220,10 @@ func (e *engine) learn(t *testing.T, name string, choose func() []string) string
 	file := e.learned[name]
 	e.mu.Unlock()
 	file.once.Do(func() {
-		file.path = build(t, append([]string{"--from-index", e.url, "--field", "body"}, choose()...)...)
+		file.path = build(tb, append([]string{"--from-index", e.url, "--field", "body"}, choose()...)...)
 	})
 	if file.path == "" {
-		t.Fatalf("the matrix %s could not be made by another test", name)
+		tb.Fatalf("the matrix %s could not be made by another test", name)
 	}
 	return file.path
 }

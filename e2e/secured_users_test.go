@@ -55,7 +55,7 @@ func TestSecuredRoleOfAkin(t *testing.T) {
 	})
 	t.Run("check names what building lacks", func(t *testing.T) {
 		r := check(userLacking)
-		for _, right := range []string{"indices:data/read/scroll/clear", "indices:monitor/settings/get"} {
+		for _, right := range []string{"indices:data/read/scroll/clear", "indices:monitor/settings/get", "cluster:admin/search/pipeline/get"} {
 			if !strings.Contains(r.stdout, "give akin's user the right "+right+";") {
 				t.Errorf("%s is not named:\n%s", right, r.stdout)
 			}

@@ -47,9 +47,10 @@ func TestTenantsBehindFilteredAliases(t *testing.T) {
 		if e.name == "elasticsearch7" {
 			return
 		}
-		hits, err := proxy.search(t.Context(), "/_search", `{"pit":{"id":"`+openPoint(t, e, proxy.cluster, b)+`"},`+relatedSearch("car")[1:])
+		id := openPoint(t, e, proxy.cluster, b)
+		hits, err := proxy.search(t.Context(), "/_search", `{"pit":{"id":"`+id+`"},`+relatedSearch("car")[1:])
 		if err != nil || !hits.has("lorry") || hits.has("automobile") {
-			t.Errorf("a point in time: %v, %v, want the hits of the matrix of b", hits.ids(), err)
+			t.Errorf("the point in time %s: %v, %v, want the hits of the matrix of b", id, hits.ids(), err)
 		}
 	})
 }

@@ -138,6 +138,7 @@ func TestSchema(t *testing.T) {
 		{"an object", "f", mapping.ErrNotText, []string{mapped(`"f":{"properties":{}}`, "")}},
 		{"a field of an object that lacks it", "f.g", mapping.ErrNotText, []string{mapped(`"f":{"properties":{}}`, "")}},
 		{"text in one, a keyword in another", "f", mapping.ErrNotText, []string{mapped(text, ""), mapped(`"f":{"type":"keyword"}`, "")}},
+		{"text in one, vectors in another", "f", mapping.ErrNotText, []string{mapped(text, ""), mapped(`"f":{"type":"semantic_text"}`, "")}},
 		{"not indexed", "f", mapping.ErrNotText, []string{mapped(`"f":{"type":"text","index":false}`, "")}},
 		{"a runtime field", "f.g", mapping.ErrNotText, []string{`{"mappings":{"runtime":{"f.g":{"type":"long"}},"properties":{` + plain + `}}}`}},
 		{"a derived field", "f", mapping.ErrNotText, []string{`{"mappings":{"derived":{"f":{"type":"text"}},"properties":{"f":{"type":"text"}}}}`}},

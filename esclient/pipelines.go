@@ -9,10 +9,9 @@ import (
 // unreading are the request processors of OpenSearch's search pipelines that
 // do not read the texts of a query: they wrap the query, add to it, or change
 // other members of the body. Others, such as ml_inference, may read it by JSON
-// path, which finds nothing in a query that was rewritten.
-var unreading = []string{
-	"filter_query", "neural_query_enricher", "neural_sparse_two_phase_processor", "oversample", "script",
-}
+// path, which finds nothing in a query that was rewritten. A script reads no
+// query, but can set min_score, explain and profile behind akin's back.
+var unreading = []string{"filter_query", "neural_query_enricher", "neural_sparse_two_phase_processor", "oversample"}
 
 // A pipeline is a search pipeline; the other processors see no query.
 type pipeline struct {

@@ -126,7 +126,8 @@ func TestPipelinesThatReadTheQuery(t *testing.T) {
 	for definition, want := range map[string]bool{
 		`{}`: false,
 		`{"phase_results_processors":[{"normalization-processor":{}}],"response_processors":[{"rerank":{}}]}`:          false,
-		`{"request_processors":[{"filter_query":{"query":{"match":{"a":"b"}}}},{"oversample":{}},{"script":{}}]}`:      false,
+		`{"request_processors":[{"filter_query":{"query":{"match":{"a":"b"}}}},{"oversample":{}}]}`:                    false,
+		`{"request_processors":[{"script":{}}]}`:                                                                       true,
 		`{"request_processors":[{"neural_query_enricher":{}},{"ml_inference":{"input_map":[{"a":"query.match.b"}]}}]}`: true,
 		`{"request_processors":[{"of tomorrow":{}}]}`:                                                                  true,
 		`{"request_processors":1}`: true,

@@ -92,7 +92,7 @@ func TestFeedbackOfAHybridQueryAsksByTheSubQueryOfText(t *testing.T) {
 
 // The texts of five sub-queries share what one search may have.
 func TestSubQueriesOfAHybridQueryShareTheTerms(t *testing.T) {
-	words := strings.TrimSpace(strings.Repeat("car rental cheap ", 20)) // 60 of up to 64
+	words := strings.TrimSpace(strings.Repeat("car rental cheap ", 67))
 	queries := strings.TrimSuffix(strings.Repeat(`{"match":{"body":"`+words+`"}},`, 5), ",")
 	r := expandBody(t, with(func(o *Profile) { o.Scoring = form.Linear }), `{"query":{"hybrid":{"queries":[`+queries+`]}}}`)
 	added := 0
@@ -109,6 +109,10 @@ func TestSubQueriesOfAHybridQueryShareTheTerms(t *testing.T) {
 func TestTextBesideVectorsIsWrittenAsInAHybridQuery(t *testing.T) {
 	for name, body := range map[string]string{
 		"a sum":     `{"query":{"bool":{"should":[{"match":{"body":"car rental"}},{"knn":{"v":{"vector":[1,0],"k":100}}}]}}}`,
+		"semantic":  `{"query":{"bool":{"should":[{"match":{"body":"car rental"}},{"semantic":{"field":"v","query":"car rental"}}]}}}`,
+		"sparse":    `{"query":{"bool":{"should":[{"match":{"body":"car rental"}},{"sparse_vector":{"field":"v","query":"car rental"}}]}}}`,
+		"inside":    `{"retriever":{"standard":{"query":{"bool":{"should":[{"match":{"body":"car rental"}},{"knn":{"field":"v"}}]}}}}}`,
+		"collapsed": `{"query":{"match":{"body":"car rental"}},"knn":{"field":"v","query_vector":[1,0],"k":10},"collapse":{"field":"a"}}`,
 		"knn":       `{"query":{"match":{"body":"car rental"}},"knn":{"field":"v","query_vector":[1,0],"k":10,"num_candidates":100}}`,
 		"retriever": `{"retriever":{"rrf":{"retrievers":[{"standard":{"query":{"match":{"body":"car rental"}}}},{"knn":{"field":"v"}}]}}}`,
 	} {
@@ -118,6 +122,21 @@ func TestTextBesideVectorsIsWrittenAsInAHybridQuery(t *testing.T) {
 			r := expandIn(t, c, m, with(func(o *Profile) { o.Effort = effort }), body)
 			check.That(t, r.Clauses[0].Form == form.Saturated.String() && !strings.Contains(string(r.Body), `"rescore"`), "%s, effort %s: %+v", name, effort, r.Clauses[0])
 		}
+	}
+}
+
+// Elasticsearch searches for retrievers inside others without the search_type.
+func TestTextInRetrieversIsGroupedOnSeveralShards(t *testing.T) {
+	const standard = `{"standard":{"query":{"match":{"body":"car rental"}}}}`
+	for body, want := range map[string]form.Scoring{
+		standard: form.Saturated,
+		`{"rrf":{"retrievers":[` + standard + `,{"knn":{"field":"v"}}]}}`: form.Grouped,
+		`{"pinned":{"ids":["1"],"retriever":` + standard + `}}`:           form.Grouped,
+	} {
+		c, m := rental(t)
+		c.shards = 3
+		r := expandIn(t, c, m, DefaultProfile(), `{"retriever":`+body+`}`)
+		check.That(t, r.Clauses[0].Form == want.String() && strings.Contains(r.RawQuery, "search_type") == (want == form.Saturated), "%s: %q %+v", body, r.RawQuery, r.Clauses[0])
 	}
 }
 

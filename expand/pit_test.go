@@ -46,6 +46,15 @@ func TestIndicesOfAPointInTime(t *testing.T) {
 	}
 }
 
+// In one of some ten thousand ids of Elasticsearch 8, random bytes can also be
+// read as a filter of no alias.
+func TestAFilterWithoutAliasIsNoReading(t *testing.T) {
+	got := readPIT("iM-bBAIQYWtpbi1lMmUtcmVsYXRlZBZtS1lJN3ZrLVBtQm9PSGFOSjAycjRKAAEWaDg5c09nMDB1X3dXVE5peEQ3ckU0ZQABAAAAAAAASxgWVTRGUGdpelVTdUk3UFE0OX" +
+		"Z0V0ZsegAQYWtpbi1lMmUtcmVsYXRlZBZNVGhvRU5WNWpxeU8xdG90Y1lNdkZyAQEWSmw1RTlQYmlsUGtTVjc4bV92b29CRwABAAAAAAAAAAIWMVlKT2RWVHZDWW45MXd2TXFqQkhN" +
+		"RQABFjloaGgtaVFkV09yZ3d5dkpTYUYxOTkBEWFraW4tZTJlLXRlbmFudC1iAQVyYW5nZT-AAAAAAW7_AQAAABQBAQAAAA==")
+	check.That(t, got != nil && slices.Equal(got.names(), []string{"akin-e2e-tenant-b"}), "%+v", got)
+}
+
 // TestWhatIsNoPointInTimeHasNoIndices alters an id in ways after which nobody
 // can tell what it was opened on.
 func TestWhatIsNoPointInTimeHasNoIndices(t *testing.T) {

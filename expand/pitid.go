@@ -39,7 +39,7 @@ func readPIT(id string) (found *pointInTime) {
 		case r.failed || len(p.indices) == 0:
 		case found == nil:
 			found = p
-		case !slices.Equal(found.indices, p.indices) || found.filtered != p.filtered:
+		case !slices.Equal(found.indices, p.indices) || !slices.Equal(found.aliases, p.aliases) || found.filtered != p.filtered:
 			return nil
 		}
 	}
@@ -112,8 +112,8 @@ func (r *pitReader) aliases(p *pointInTime) {
 			r.failed = r.failed || !isIndexName(name)
 			names = append(names, name)
 		}
-		if p.filtered = r.flag(); p.filtered {
-			p.aliases = names
+		if p.filtered = r.flag(); p.filtered { // the filter is that of an alias
+			p.aliases, r.failed = names, r.failed || len(names) == 0
 		}
 	}
 	r.failed = r.failed || !p.filtered && len(r.rest) > 0 // bytes are left: the form is wrong

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -132,6 +133,9 @@ func FuzzExpand(f *testing.F) {
 		`{"aggs":{"a":{"terms":{"field":"k"},"aggregations":{"top_hits":{"top_hits":{"highlight":{"fields":{}}}}}}},"query":{"match":{"body":"car rental"}},"highlight":{"order":"score"}}`,
 		`{"collapse":{"field":"k","inner_hits":[{"name":"a","highlight":{"fields":{}}},{"highlight":{}}]},"query":{"match":{"body":"car"}},"aggs":{"h":{"top_hits":{"highlight":{}}}}}`,
 		`{"highlight":{"fields":{}},"retriever":{"rrf":{"retrievers":[{"standard":{"query":{"term":{"a":"b"}},"collapse":{"inner_hits":{"highlight":{}}}}},{"standard":{"query":{"match":{"body":"car"}}}}]}}}`,
+		`{"highlight":{"fields":{}},"query":{"hybrid":{"filter":{"match":{"body":"car"}},"queries":[{"match":{"body":"car rental"}},{"knn":{"v":{"vector":[1],"k":5}}},{"hybrid":{"queries":[{"match":{"body":"car"}}]}},{"bool":{"must":{"multi_match":{"query":"rental","fields":["body","title"]}}}}],"pagination_depth":50}},"rescore":{"query":{"rescore_query":{"match":{"body":"car"}}}}}`,
+		`{"query":{"hybrid":{"queries":[{"match_phrase":{"body":"car rental"}},{"nested":{"path":"n","score_mode":"max","query":{"match":{"body":"car"}}}}]}},"search_pipeline":"safe","collapse":{"field":"k"}}`,
+		`{"query":{"bool":{"should":[{"match":{"body":"car rental"}},{"semantic":{"field":"v","query":"car"}}]}}}`,
 	} {
 		for k := range 12 {
 			f.Add([]byte(seed), uint16(i+701*k))
@@ -163,6 +167,13 @@ func FuzzExpand(f *testing.F) {
 		check.Must(t, json.Valid(r.Body), "Expand(%q) = %q: not JSON", body, r.Body)
 		err := strip(body, r.Body)
 		check.That(t, err == nil, "Expand(%q) = %q: %v", body, r.Body, err)
+		// Beside vectors neither the pipeline nor the vectors may notice.
+		hybrid := dsl.Parser{Hybrid: true}
+		if s, why := hybrid.Parse(body, &dsl.Parameters{}); why == "" && (s.Hybrid || s.Compound) {
+			was, _ := takeApart(body)
+			is, _ := takeApart(r.Body)
+			check.That(t, len(was.names) == len(is.names) && !strings.Contains(r.RawQuery, "search_type"), "Expand(%q) = %q, %q", body, r.Body, r.RawQuery)
+		}
 	})
 }
 

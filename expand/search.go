@@ -109,7 +109,8 @@ func (s *search) notes() (out []Explanation) {
 }
 
 // shardReason returns why not all shards score by global statistics, or "" if
-// they do or can be made to. _explain asks only one shard.
+// they do or can be made to. _explain asks only one shard, and Elasticsearch
+// searches for retrievers inside others without the search_type.
 func (s *search) shardReason(a *esclient.Analysis) reason.Reason {
 	fixed := s.parameters.Get("search_type")
 	switch {
@@ -118,7 +119,7 @@ func (s *search) shardReason(a *esclient.Analysis) reason.Reason {
 		return reason.Hybrid
 	case a.Routed || s.parameters.Routed() || s.pitShards > 0 && s.pitShards < a.Shards:
 		return reason.Routing
-	case fixed != "" && fixed != dsl.DFS || s.req.Endpoint == EndpointExplain:
+	case fixed != "" && fixed != dsl.DFS || s.Compound || s.req.Endpoint == EndpointExplain:
 		return reason.SearchType
 	}
 	return ""
@@ -169,7 +170,7 @@ func namesQueries(query []byte) bool {
 // search only loses its rescore.
 func searchesVectors(query []byte) bool {
 	const space = " \t\r\n"
-	for _, name := range []string{`"knn"`, `"neural"`, `"neural_sparse"`, `"hybrid"`} {
+	for _, name := range []string{`"knn"`, `"neural"`, `"neural_sparse"`, `"hybrid"`, `"semantic"`, `"sparse_vector"`, `"text_expansion"`} {
 		for _, rest, found := bytes.Cut(query, []byte(name)); found; _, rest, found = bytes.Cut(rest, []byte(name)) {
 			value, isMember := bytes.CutPrefix(bytes.TrimLeft(rest, space), []byte(":"))
 			if isMember && bytes.HasPrefix(bytes.TrimLeft(value, space), []byte("{")) {
@@ -183,7 +184,11 @@ func searchesVectors(query []byte) bool {
 // besideVectors reports whether text scores are mixed with vector scores, so
 // that another range of text scores would change the mixture.
 func (s *search) besideVectors() bool {
-	return s.Hybrid || s.Fused || s.NoRescore == reason.Vectors || searchesVectors(s.Query.Of(s.Body))
+	query := s.Query.Of(s.Body)
+	if s.Query.IsZero() { // retrievers
+		query = s.Body
+	}
+	return s.Hybrid || s.Fused || s.KNN || s.NoRescore == reason.Vectors || searchesVectors(query)
 }
 
 // discloses returns in which ways the answer to a search would show the added

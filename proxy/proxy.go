@@ -2,9 +2,10 @@
 // request byte for byte, and passes searches to an [Expander] first.
 //
 // Two rules hold everywhere. Requests that are not recognized as searches
-// stream through unread and unchanged: path, raw query, headers (except akin's
-// own) and both bodies. And if akin fails on a search, the client's original
-// bytes go to the cluster.
+// stream through unchanged: path, raw query, headers (except akin's own) and
+// both bodies. They also stream through unread, but for the beginning of ES|QL
+// queries, which are counted. And if akin fails on a search, the client's
+// original bytes go to the cluster.
 //
 // routes.go lists the requests that are recognized.
 package proxy
@@ -80,6 +81,9 @@ func (s *Server) serve(w *relay, r *http.Request) {
 	s.metrics.PassedThrough.Inc()
 	t := s.depart(w, r)
 	defer t.end()
+	if isESQL(r) && t.out.Body != nil {
+		t.lent.Reader = &esqlReader{Reader: t.lent.Reader, found: s.metrics.ESQL.Inc}
+	}
 	sent := time.Now()
 	res, err := s.transport.RoundTrip(markSafe(t.out, s.upstream, false))
 	w.followed.Note(report.PassedThrough, "", time.Since(sent))

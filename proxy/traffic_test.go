@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -67,4 +68,26 @@ func TestAnswersAreCountedByKindAndStatusAndTimed(t *testing.T) {
 func TestCountingAnAnswerAllocatesNothing(t *testing.T) {
 	count := noTraffic()
 	check.Equal(t, 0, testing.AllocsPerRun(100, func() { count.End(count.Begin(), false, http.StatusOK) }), "allocations")
+}
+
+func TestESQLQueriesForTextAreCountedAndPassUnchanged(t *testing.T) {
+	p := start(t, Options{}, nil)
+	for n, tt := range []struct {
+		target, body string
+		counted      float64
+	}{
+		{"/_query", `{"query":"FROM books METADATA _score | WHERE MATCH(title, ?q)","params":[{"q":"car"}]}`, 1},
+		{"/_query/async", `{"query":"FROM books | where qstr (\"title:car\")"}`, 1},
+		{"/_query?format=csv", `{"query":"FROM books | WHERE title:\"car\" | LIMIT 5"}`, 1},
+		{"/_query", `{"query":"FROM books | WHERE title : ?q","params":["car"]}`, 1},
+		{"/_query", `{"query":"FROM books | WHERE year::long > 2000 AND title == \"a match\"","params":[{"q":"car"}]}`, 0},
+		{"/_query", `{"query":"FROM books","filter":{"match":{"title":"car"}}}`, 0},
+		{"/_query", `{"query":"FROM books` + strings.Repeat(" ", maxESQL) + `| WHERE MATCH(title, \"car\")"}`, 0},
+		{"/_sql", `{"query":"SELECT * FROM books WHERE MATCH(title, 'car')"}`, 0},
+	} {
+		before := p.value(t, "akin_esql_searches_total")
+		p.post(t, tt.target, "", tt.body)
+		check.Equal(t, before+tt.counted, p.value(t, "akin_esql_searches_total"), tt.body)
+		check.Equal(t, tt.body, p.all()[n].body, "the body")
+	}
 }

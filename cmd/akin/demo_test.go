@@ -16,6 +16,7 @@ import (
 
 // TestDemoFitsTheScreenAndSpeaksInWords reads what the demo prints.
 func TestDemoFitsTheScreenAndSpeaksInWords(t *testing.T) {
+	t.Parallel()
 	out := startDemo(t).String()
 	if !regexp.MustCompile(`^Playground: http://127\.0\.0\.1:\d+/playground#index=catalogue&q=nappies\n`).MatchString(out) {
 		t.Error("the first line is not the address of the playground")
@@ -36,6 +37,7 @@ func TestDemoFitsTheScreenAndSpeaksInWords(t *testing.T) {
 // TestDemoPrintsWhatItsCommandsFind does what the printed commands do, and
 // compares the hits with those that the demo promises.
 func TestDemoPrintsWhatItsCommandsFind(t *testing.T) {
+	t.Parallel()
 	out := startDemo(t).String()
 	shown := regexp.MustCompile(`"nappies" in [^≠]*?(\d+) hits, nDCG@10 [\d.]+ +\d+ and (\d+) related, nDCG@10 [\d.]+\n +with matching: same, (\d+) hits`).FindStringSubmatch(out)
 	invited := regexp.MustCompile(`(\d+) hits.*\n\n  curl -s '(\S+)'`).FindAllStringSubmatch(out, -1)
@@ -66,6 +68,7 @@ func TestDemoPrintsWhatItsCommandsFind(t *testing.T) {
 
 // TestDemoSaysTrulyWhyItDoesNotHelp looks for what is said of the last search.
 func TestDemoSaysTrulyWhyItDoesNotHelp(t *testing.T) {
+	t.Parallel()
 	out := mustAkin(t, "demo", "--once")
 	if !regexp.MustCompile(`(?s)"coupon not accepted" in help\n[^\n]*\n 1  \+ Coupons from partner firms +Status of my repair\n.*nDCG@10 0\.6\d\d +\d+ and \d+ related, nDCG@10 0\.4\d\d\n.*why it does not help: `).MatchString(out) {
 		t.Errorf("another search, other hits, or no reason given:\n%s", out)
@@ -82,6 +85,7 @@ func TestDemoSaysTrulyWhyItDoesNotHelp(t *testing.T) {
 // TestDemoHasThePortsThatAreAskedFor starts it where a container would publish
 // its ports.
 func TestDemoHasThePortsThatAreAskedFor(t *testing.T) {
+	t.Parallel()
 	port, err := freeport.Pick(t.Context())
 	check.OK(t, err)
 	first, _ := strconv.Atoi(port) // the next ones are free as a rule: they are not those of outgoing connections

@@ -107,6 +107,7 @@ func TestWordsOfAModelAreMixedIntoAMatrix(t *testing.T) {
 }
 
 func TestWordVectorsOfAFileAreMixedIntoAMatrix(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	var vectors strings.Builder
 	before, _ := built(t, fromDemo(t)...)

@@ -96,6 +96,7 @@ func TestREADMEShowsTheMeasuredGains(t *testing.T) {
 // TestREADMEShowsASearchOfTheDemo compares the hits in README with those that
 // the demo finds without akin, and with it and matching: same.
 func TestREADMEShowsASearchOfTheDemo(t *testing.T) {
+	t.Parallel()
 	out, readme := startDemo(t).String(), userTexts(t)["README.md"]
 	servers := regexp.MustCompile(`curl -s '(http://[\d.:]+)/catalogue/_search`).FindAllStringSubmatch(out, -1)
 	if len(servers) != 3 {

@@ -56,6 +56,7 @@ func tuneArgs(t *testing.T, url string) (args []string, out string) {
 
 // The confidence is so low that something is recommended.
 func TestTuneWritesAProfileThatServes(t *testing.T) {
+	t.Parallel()
 	args, out := tuneArgs(t, demoEngine(t))
 	if said := ends(t, 0, args, "direct search", "the defaults", "queries it was chosen on", "queries held out", "\n5     ", "Recommended: The "); strings.Contains(said, "warning") {
 		t.Error(said)
@@ -72,6 +73,7 @@ func TestTuneWritesAProfileThatServes(t *testing.T) {
 }
 
 func TestTuneRecommendsNothingWithoutConfidence(t *testing.T) {
+	t.Parallel()
 	args, out := tuneArgs(t, demoEngine(t))
 	if ends(t, 0, append(args, "--confidence", "0.9999999"), "Recommended: Nothing"); isThere(out) {
 		t.Error("a profile was written")
@@ -79,16 +81,17 @@ func TestTuneRecommendsNothingWithoutConfidence(t *testing.T) {
 }
 
 func TestTuneSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	args, out := tuneArgs(t, demoEngine(t))
 	grades := read(t, args[14])
 	query, _, _ := strings.Cut(strings.Split(grades, "\n")[1], "\t")
 	var vectors atomic.Int32
-	leaving := relayTo(t, demoEngine(t), func(w http.ResponseWriter, r *http.Request) bool { // while its documents are read
-		away := r.URL.Path == "/_mtermvectors" && vectors.Add(1) > 1
-		if away {
-			http.Error(w, `{"error":{"type":"node_closed_exception","reason":"the node is going away"},"status":500}`, http.StatusInternalServerError)
+	refusing := relayTo(t, demoEngine(t), func(w http.ResponseWriter, r *http.Request) bool { // while its documents are read
+		refused := r.URL.Path == "/_mtermvectors" && vectors.Add(1) > 1
+		if refused {
+			http.Error(w, `{"error":{"type":"security_exception","reason":"this may not be read"},"status":403}`, http.StatusForbidden)
 		}
-		return away
+		return refused
 	})
 	for _, tt := range []struct {
 		args   []string
@@ -101,7 +104,7 @@ func TestTuneSaysWhatIsWrong(t *testing.T) {
 		{[]string{"--index", "nowhere"}, "nowhere", exitFailure},
 		{[]string{"--field", "nothing"}, "nothing", exitFailure},
 		{[]string{"--cluster", "http://127.0.0.1:1"}, "127.0.0.1:1", exitFailure},
-		{[]string{"--cluster", leaving}, "going away", exitFailure},
+		{[]string{"--cluster", refusing}, "may not be read", exitFailure},
 		{[]string{"--out", args[10]}, "knowledge.akin would be written over", exitUsage},
 		{[]string{"--out", t.TempDir()}, "no regular file", exitUsage},
 	} {
@@ -144,6 +147,7 @@ func TestTuneAsksTheClusterOnceForAllSettings(t *testing.T) {
 // A run that is interrupted goes on from the scores that it has, and comes to
 // the same result; scores of other documents are none of its own.
 func TestTuneGoesOnWhereItWasInterrupted(t *testing.T) {
+	t.Parallel()
 	args, _ := tuneArgs(t, demoEngine(t))
 	state := filepath.Join(t.TempDir(), "tune.state")
 	whole := mustAkin(t, append(args, "--json", "--resume", state)...)

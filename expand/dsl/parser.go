@@ -296,6 +296,7 @@ func (p *Parser) retriever(depth int) error {
 		}
 		inside := retrievers[string(name)]
 		p.search.Fused = p.search.Fused || inside == "retrievers"
+		p.search.Compound = p.search.Compound || inside != "" && inside != "query"
 		return p.members(func(name []byte) error {
 			p.search.Scores.Min = p.search.Scores.Min || inside != "" && string(name) == "min_score"
 			switch {

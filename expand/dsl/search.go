@@ -46,8 +46,9 @@ type Search struct {
 	// has a clause to expand.
 	Hybrid   bool
 	SubQuery jsonspan.Span
-	// Fused says that a retriever mixes the hits of several.
-	Fused bool
+	// Fused says that a retriever mixes the hits of several, Compound that it has
+	// others inside: Elasticsearch searches for these without the search_type.
+	Fused, Compound bool
 	// Pipeline is the search pipeline that the body names or defines.
 	Pipeline jsonspan.Span
 	// ClauseCount estimates from above how many clauses the queries have that are

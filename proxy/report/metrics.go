@@ -28,6 +28,7 @@ type Metrics struct {
 	// Outcomes of requests.
 	requests, clauses *prometheus.CounterVec
 	PassedThrough     prometheus.Counter
+	ESQL              prometheus.Counter // queries that search for text
 	AddedTerms, noRow prometheus.Counter
 	stages            *prometheus.HistogramVec // the time in akin and in the cluster
 
@@ -95,6 +96,7 @@ func (m *Metrics) addSearches(r registering, known *Values) {
 	m.requests = r.counter("akin_requests_total",
 		"Requests by outcome; reason says why a search was not changed or what failed, effort what a rewritten one may cost.", "outcome", "reason", "effort")
 	m.PassedThrough = m.requests.WithLabelValues(PassedThrough, "", "")
+	m.ESQL = r.counter("akin_esql_searches_total", "ES|QL queries that search for text, which pass unchanged.").WithLabelValues()
 	m.requests.WithLabelValues(Rewritten, "", "") // if only hits are reranked
 	for _, cause := range known.Causes {
 		m.requests.WithLabelValues(FailedOpen, cause, "")
