@@ -12,7 +12,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-collections bench-forms bench-gensim bench-modes bench-proxy bench-words fuzz
+.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-collections bench-forms bench-gensim bench-modes bench-proxy fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,11 +82,8 @@ bench-gensim: build ## Compare the search for neighbors with gensim and NumPy; W
 bench-modes: ## Print the cost of searches in each mode, on 200,000 documents of an OpenSearch 2
 	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkModes$$' -benchtime 1x -timeout 30m
 
-bench-proxy: ## Print requests/s through akin, a bare httputil.ReverseProxy and, if installed, nginx
+bench-proxy: ## Print requests/s through akin and a bare httputil.ReverseProxy
 	$(GO) test -run '^$$' -bench '^BenchmarkPassthrough$$' -benchtime 5s ./proxy/
-
-bench-words: ## Print the gain of related words on judged collections, without a server; AKIN_DATA is their folder, AKIN_WORDS_EMBEDDINGS a model
-	$(GO) test ./cmd/akin/ -run '^$$' -bench '^BenchmarkRelatedWords$$' -benchtime 1x -v -timeout 60m
 
 fuzz: ## Fuzz every target for FUZZTIME (default 1m) each
 	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort -u | \

@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -24,7 +21,6 @@ import (
 var faults = []fault{
 	{name: "Redis is killed and started again", plain: true, start: killRedis},
 	{name: "Redis hangs", plain: true, start: hangRedis},
-	{name: "Redis takes no writes", start: barWrites},
 	{name: "something that is no Redis answers in its place", plain: true, start: replaceRedis},
 	{name: "all data of Redis is lost, and the matrix is pushed again", plain: true, start: flushRedis},
 	{name: "rows are deleted in Redis and put back", plain: true, start: func(t *testing.T, s *stage) func() {
@@ -59,32 +55,13 @@ var faults = []fault{
 
 	{name: "both nodes answer 429 to expanded searches, and take the others", lost: 2 * chaosClients, plain: true, start: refuseExpanded(http.StatusTooManyRequests)},
 	{name: "both nodes answer 503 to expanded searches, and take the others", lost: 2 * chaosClients, plain: true, start: refuseExpanded(http.StatusServiceUnavailable)},
-	{name: "both nodes answer 503 when akin asks whether scripts run, and akin has just been told to read its configuration again", plain: true, start: refuseProbes, after: checkProbes},
-	{name: "a user sends searches that no engine takes, of the shape of the others' searches", start: sendWrongSearches, after: func(t *testing.T, s *stage) {
-		t.Helper()
-		checkNotCounted(t, s, requestsMetric, `reason="rejected_before"`)
-	}},
-	{name: "a user searches an index that is blocked for reading", start: searchBlocked, after: func(t *testing.T, s *stage) {
-		t.Helper()
-		checkNotCounted(t, s, "akin_authorization_checks_total")
-	}},
-	{name: "eight clients guess passwords", start: guessPasswords, after: checkGuesses},
 
 	{name: "400 clients keep the last byte of a search of 1 MiB", start: withholdBytes, after: checkMemory},
 	{name: "100 clients read no answer", start: readNothing, after: checkMemory},
-	{name: "clients send heads of 12 KiB", start: sendLargeHeads},
-	{name: "300 connections do nothing", start: openConnections},
-	{name: "a script throws the engine's words about limits", start: throwLimits, after: func(t *testing.T, s *stage) {
-		t.Helper()
-		checkNotCounted(t, s, "akin_learned_limit_indices")
-	}},
 
 	{name: "akin is told to read its configuration again, over and over", start: reloadOften},
 	{name: "two akins behind a balancer are restarted in turn", start: restartInTurn},
 }
-
-// isProbe reports whether akin asks by a request whether scripts run.
-func isProbe(body string) bool { return strings.Contains(body, "_score * params.a") }
 
 // isExpanded reports whether a request is a client's search for cars that akin
 // has expanded, and not a call of its own.
@@ -122,93 +99,9 @@ func answerStatus(status, nodes int) func(*testing.T, *stage) func() {
 	}
 }
 
-// refuseProbes has the nodes answer 503 to the question whether scripts run, and
-// akin forget what it knows.
-func refuseProbes(t *testing.T, s *stage) func() {
-	t.Helper()
-	mend := refuse(s.nodes, http.StatusServiceUnavailable, func(_ *http.Request, body string) bool { return isProbe(body) })
-	reloads := s.akin.metric(t, "akin_config_reloads_total", `result="ok"`)
-	s.akin.proc.signal(t, syscall.SIGHUP)
-	s.akin.awaitMetric(t, reloads+1, "akin_config_reloads_total", `result="ok"`)
-	return mend
-}
-
-// checkProbes checks that no search was ranked in another form.
-func checkProbes(t *testing.T, s *stage) {
-	t.Helper()
-	if s.engine.scripts {
-		checkNotCounted(t, s, "akin_clauses_total", `outcome="rewritten"`, `reason="no_scripts"`)
-	}
-}
-
-// checkNotCounted checks that a metric is 0.
-func checkNotCounted(t *testing.T, s *stage, name string, labels ...string) {
-	t.Helper()
-	if n := s.akin.metric(t, name, labels...); n != 0 {
-		t.Errorf("%s%v is %v", name, labels, n)
-	}
-}
-
-// sendSearches sends searches without a pause from n connections, each of its
-// own, until it is mended.
-func sendSearches(t *testing.T, s *stage, n int, header func(k int64) string, index, body string) (mend func()) {
-	t.Helper()
-	var count atomic.Int64
-	return attack(t, s, n, func(ctx context.Context, _ net.Conn) {
-		for ctx.Err() == nil {
-			s.sendAndRead(ctx, searchOf(index, len(body), "Connection: close\r\n"+header(count.Add(1)))+body)
-			time.Sleep(attackPause) // Who attacks leaves the processors to the others.
-		}
-	})
-}
-
 // searchOf is the head of a search with a body of a length.
 func searchOf(index string, length int, more string) string {
 	return fmt.Sprintf("POST /%s/_search HTTP/1.1\r\nHost: akin\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n", index, length, more)
-}
-
-func noHeader(int64) string { return "" }
-
-func sendWrongSearches(t *testing.T, s *stage) func() {
-	t.Helper()
-	return sendSearches(t, s, 2, noHeader, chaosIndex, `{"query":{"match":{"body":"car"}},"size":100000,"_source":false}`)
-}
-
-func searchBlocked(t *testing.T, s *stage) func() {
-	t.Helper()
-	const blocked = "akin-e2e-chaos-blocked"
-	s.engine.makeIndex(t, blocked, relatedDefinition)
-	s.engine.must(t, http.MethodPut, "/"+blocked+"/_settings", `{"index.blocks.read":true}`)
-	return sendSearches(t, s, 2, noHeader, blocked, relatedSearch("car"))
-}
-
-// guessPasswords has the nodes deny all who show a password, and eight clients
-// try one after the other, from the address of those who search.
-func guessPasswords(t *testing.T, s *stage) func() {
-	t.Helper()
-	mend := refuse(s.nodes, http.StatusUnauthorized, func(r *http.Request, _ string) bool { return r.Header.Get("Authorization") != "" })
-	guess := func(k int64) string { return fmt.Sprintf("Authorization: Basic guess%d\r\n", k) }
-	body := relatedSearch("car")
-	s.sendAndRead(t.Context(), searchOf(chaosIndex, len(body), guess(0))+body)
-	waitFor(t, recoverWithin, "a client that may search", func() error {
-		if s.akin.metric(t, "akin_authorization_checks_total", `result="allowed"`) == 0 {
-			return errors.New("none yet")
-		}
-		return nil
-	})
-	stop := sendSearches(t, s, 8, guess, chaosIndex, body)
-	return func() { stop(); mend() }
-}
-
-// checkGuesses checks that who guesses passwords has not used up akin's time.
-// That of others runs out where the machine is busy.
-func checkGuesses(t *testing.T, s *stage) {
-	t.Helper()
-	late := s.akin.metric(t, requestsMetric, `outcome="failed_open"`, `reason="budget"`)
-	pending := s.akin.metric(t, requestsMetric, `outcome="unchanged"`, `reason="authorization_pending"`)
-	if pending == 0 || late >= pending {
-		t.Errorf("%v searches are counted as pending, %v as out of time", pending, late)
-	}
 }
 
 func killRedis(t *testing.T, s *stage) func() {
@@ -228,23 +121,6 @@ func hangRedis(t *testing.T, s *stage) func() {
 	t.Helper()
 	s.redis.proc.signal(t, syscall.SIGSTOP)
 	return func() { s.redis.proc.signal(t, syscall.SIGCONT) }
-}
-
-// barWrites has Redis refuse writes, as a replica or one that lost its replicas
-// does.
-func barWrites(t *testing.T, s *stage) func() {
-	t.Helper()
-	db := s.redis.client(t)
-	set := func(value string) {
-		if err := db.ConfigSet(t.Context(), "min-replicas-to-write", value).Err(); err != nil {
-			t.Error(err)
-		}
-	}
-	set("1")
-	if err := db.Set(t.Context(), "akin-e2e", "x", 0).Err(); err == nil {
-		t.Error("Redis takes writes")
-	}
-	return func() { set("0") }
 }
 
 // replaceRedis puts a server in the place of Redis that answers what no Redis
@@ -350,9 +226,6 @@ func checkFewCalls(t *testing.T, s *stage) {
 	}
 }
 
-// attackPause is what those who send bad searches wait between two.
-const attackPause = 15 * time.Millisecond
-
 // attack runs n connections to akin, each through f, until it is mended.
 func attack(t *testing.T, s *stage, n int, f func(ctx context.Context, conn net.Conn)) func() {
 	t.Helper()
@@ -396,53 +269,6 @@ func readNothing(t *testing.T, s *stage) func() {
 		}
 		_, _ = io.WriteString(conn, head+body)
 		<-ctx.Done()
-	})
-}
-
-func sendLargeHeads(t *testing.T, s *stage) func() {
-	t.Helper()
-	return sendSearches(t, s, 8, func(int64) string { return "X-Large: " + strings.Repeat("x", 12<<10) + "\r\n" }, chaosIndex, relatedSearch("car"))
-}
-
-// sendAndRead sends a request on a connection of its own and reads the answer's
-// head.
-func (s *stage) sendAndRead(ctx context.Context, request string) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(s.akin.url, "http://"))
-	if err != nil {
-		return
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(chaosPatience))
-	_, _ = io.WriteString(conn, request)
-	if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
-		_ = resp.Body.Close()
-	}
-}
-
-func openConnections(t *testing.T, s *stage) func() {
-	t.Helper()
-	return attack(t, s, 300, func(ctx context.Context, _ net.Conn) { <-ctx.Done() })
-}
-
-// throwLimits sends searches whose script throws what an engine says of its
-// limits, where a document lacks the word that was searched for: the original
-// search succeeds and the expanded one fails.
-func throwLimits(t *testing.T, s *stage) func() {
-	t.Helper()
-	search := func(words string) string {
-		script := `if (!doc['n'].empty && doc['n'].value == 3) { throw new IllegalArgumentException('` + words + `') } return _score;`
-		return `{"query":{"script_score":{"query":{"match":{"body":"car"}},"script":{"source":` + quote(script) + `}}}}`
-	}
-	return attack(t, s, 2, func(ctx context.Context, _ net.Conn) {
-		for ctx.Err() == nil {
-			for _, words := range []string{
-				"maxClauseCount is set to 1", "Rescore window [100] is too large. It must be less than [1] .",
-				"Result window is too large, from + size must be less than or equal to: [1] but was [100]",
-			} {
-				_, _, _ = s.akin.call(ctx, http.MethodPost, "/"+chaosIndex+"/_search", search(words))
-			}
-			time.Sleep(attackPause) // Who attacks leaves the processors to the others.
-		}
 	})
 }
 

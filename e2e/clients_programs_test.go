@@ -39,11 +39,7 @@ type clientProgram struct {
 
 var clientPrograms = []clientProgram{
 	{
-		name: "go-elasticsearch low-level", engines: []string{"elasticsearch8", "elasticsearch9"},
-		timesOut: "DeadlineExceeded", classes: map[string]string{"": "IsError"}, command: goClient("lowlevel"),
-	},
-	{
-		name: "go-elasticsearch typed", engines: []string{"elasticsearch8", "elasticsearch9"},
+		name: "go-elasticsearch", engines: []string{"elasticsearch8", "elasticsearch9"},
 		timesOut: "DeadlineExceeded", classes: map[string]string{"": "ElasticsearchError"}, command: goClient("typed"),
 	},
 	{

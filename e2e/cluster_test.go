@@ -267,16 +267,6 @@ func (c cluster) index(tb testing.TB, index string, docs []document) {
 	}
 }
 
-// wordDocuments returns documents with a text in body, whose ids are their words,
-// joined by hyphens.
-func wordDocuments(of ...string) []document {
-	var docs []document
-	for _, text := range of {
-		docs = append(docs, document{strings.ReplaceAll(text, " ", "-"), section{"body": text}})
-	}
-	return docs
-}
-
 // oneShard is an index of one shard with these properties.
 func oneShard(properties string) string {
 	return `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{` + properties + `}}}`

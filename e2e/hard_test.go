@@ -3,15 +3,11 @@ package e2e
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
-	"net/http"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/akin-search/akin/simmatrix"
 )
 
 // A hardSetting is an index for the mode hard: how its linear field scores, in
@@ -176,56 +172,4 @@ func checkHard(t *testing.T, p *space, q judgedQuery, hits *found, depth int, to
 			t.Errorf("query %s, document %s: %v is not among the hits, of which the last has %v", q.id, id, v, before)
 		}
 	}
-}
-
-// TestHardModeFillsTheClauseLimit relates a word to more words than the engines
-// take in a query where nothing else is set. What akin writes is about as much
-// as they take, also where they add clauses themselves.
-func TestHardModeFillsTheClauseLimit(t *testing.T) {
-	const index, limit, neighbors = "akin-e2e-hard-limit", 1024, 1500
-	docs := []document{{"car", section{"body": "car"}}, {"cars", section{"body": "car boat car"}}}
-	rows := []simmatrix.TermRow{{Term: "boat", DocFreq: 1}, {Term: "car", DocFreq: 2}}
-	for i := range neighbors {
-		word := fmt.Sprintf("word%04d", i)
-		docs = append(docs, document{word, section{"body": word}})
-		rows[1].Neighbors = append(rows[1].Neighbors, simmatrix.Neighbor{Term: word, Similarity: float32(neighbors-i) / neighbors, DocFreq: 1})
-		rows = append(rows, simmatrix.TermRow{Term: word, DocFreq: 1})
-	}
-	matrix := rowsFile(t, len(docs), rows)
-	eachEngine(t, func(t *testing.T, e *engine) {
-		e.makeHardIndex(t, index, hardSetting{scripted: e.scripts, shards: 1}, "standard", docs)
-		files := hardFiles{matrix, e.freezeWeights(t, index, "body")}
-		e.storeNorms(t, index, "body", files.weights)
-		a := setup(t, e, files.config())
-		check := func(name string) {
-			t.Helper()
-			for query, rest := range map[string]int{ // clauses that are not added
-				`{"match":{"body":"car"}}`:      2,
-				`{"match":{"body":"car boat"}}`: 4,
-				`{"bool":{"must":[{"match":{"body":"car"}}],"filter":[{"exists":{"field":"body"}}]}}`:                          3,
-				`{"bool":{"must":[{"match":{"body":"car"}}],"must_not":[{"term":{"body":"lorry"}},{"term":{"body":"tram"}}]}}`: 4,
-			} {
-				body, added, hits := `{"query":`+query+`,"size":2000}`, 0, 0
-				if n := a.rewrites(t, func() { hits = len(a.find(t, name, body).ids()) }); n != 1 {
-					t.Fatalf("%s: not taken as it was rewritten", query)
-				}
-				for _, c := range a.explain(t, name, body).Clauses {
-					if c.Form == "" {
-						continue // a filter
-					}
-					if added += len(c.Added); c.Form != "hard" || c.Reason != "truncated" {
-						t.Errorf("%s: form %q, reason %q", query, c.Form, c.Reason)
-					}
-				}
-				if hits != added+2 || added+rest > limit-16 || added+rest < limit-20 {
-					t.Errorf("%s of %s: %d terms added, and %d others; %d hits", query, name, added, rest, hits)
-				}
-			}
-		}
-		check(index)
-		// Both have filters that the engine adds to each query itself.
-		e.must(t, http.MethodPut, "/"+index+"/_mapping", `{"properties":{"n":{"type":"nested","properties":{"x":{"type":"text"}}}}}`)
-		e.must(t, http.MethodPut, "/"+index+"/_alias/"+index+"-some", `{"filter":{"bool":{"must_not":[{"term":{"body":"lorry"}},{"term":{"body":"tram"}}]}}}`)
-		check(index + "-some")
-	})
 }

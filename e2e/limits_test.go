@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // changeSetting changes a setting of the cluster until the test ends.
@@ -69,54 +68,6 @@ func makeNarrow(t *testing.T, e *engine, window int) {
 	e.index(t, narrowIndex, relatedDocuments())
 }
 
-// TestSearchThatFailsOnSomeShardsIsAnsweredByTheOriginal searches two indices, on
-// the shards of one of which the rewritten search fails: the client would get the
-// hits of the other, and in some answers not see that a shard failed.
-func TestSearchThatFailsOnSomeShardsIsAnsweredByTheOriginal(t *testing.T) {
-	const narrowed, car = "/" + relatedIndex + "," + narrowIndex, `{"query":{"match":{"body":"car"}}}`
-	items := "{}\n" + `{"query":{"term":{"body":"car"}}}` + "\n{}\n" + car + "\n"
-	eachEngine(t, func(t *testing.T, e *engine) {
-		if !e.scripts {
-			return // nothing is rescored without
-		}
-		makeRelated(t, e)
-		makeNarrow(t, e, 10)
-		for name, r := range map[string]rawRequest{
-			"search":          post(narrowed+"/_search", car),
-			"wholly refused":  post("/"+narrowIndex+"/_search", car),
-			"gzip":            post(narrowed+"/_search", car, "Accept-Encoding: gzip"),
-			"deflate":         post(narrowed+"/_search?filter_path=-took", car, "Accept-Encoding: deflate"),
-			"filtered":        post(narrowed+"/_search?filter_path=hits.hits._id", car),
-			"only failed":     post(narrowed+"/_search?filter_path=_shards.failed,hits", car),
-			"YAML":            post(narrowed+"/_search?format=yaml&filter_path=hits.hits._id", car),
-			"CBOR":            post(narrowed+"/_search?filter_path=hits.hits._id", car, "Accept: application/cbor"),
-			"aggregations":    post(narrowed+"/_search", `{"query":{"match":{"body":"boat"}},"aggs":{"n":{"sum":{"field":"n"}}}}`),
-			"several":         post(narrowed+"/_msearch", items),
-			"several, hits":   post(narrowed+"/_msearch?filter_path=responses.hits", items),
-			"not of our make": post(narrowed+"/_search", `{"query":{"match":{"body":"red"}}}`),
-			// The client wants the hits of the shards that are there.
-			"partial": post(narrowed+"/_search?filter_path=hits.hits._id&allow_partial_search_results=true", car),
-		} {
-			t.Run(name, func(t *testing.T) {
-				a, want := setup(t, e, nil), 1.0 // what was learned of the limit would keep the next one whole
-				switch name {
-				case "partial":
-					want = 0
-					exchange(t, a.url, r)
-				case "not of our make":
-					want = 0
-					fallthrough
-				default:
-					checkSame(t, e, a, r)
-				}
-				if n := a.metric(t, refusedMetric, originalTaken); n != want {
-					t.Errorf("%v refusals are counted, want %v", n, want)
-				}
-			})
-		}
-	})
-}
-
 // A limit is learned from one refusal, corrected by what the cluster says, and
 // reported.
 func TestLimitsAreLearnedFromTheClusterItself(t *testing.T) {
@@ -159,42 +110,5 @@ func TestLimitsAreLearnedFromTheClusterItself(t *testing.T) {
 			words[i] = fmt.Sprintf("w%d", i)
 		}
 		learned("clauses", 100, post(relatedPath, `{"query":{"bool":{"should":[{"match":{"body":"`+strings.Join(words, " ")+`"}},{"match":{"body":"car"}}]}}}`))
-	})
-}
-
-// A shard that no node serves is missing for the original as well: Elasticsearch
-// 8 tells of it as one that failed.
-func TestShardThatNoNodeServesCostsNoSecondSearch(t *testing.T) {
-	const index = "akin-e2e-unserved"
-	eachEngine(t, func(t *testing.T, e *engine) {
-		definition := strings.Replace(relatedDefinition, `"number_of_shards":1`, `"number_of_shards":2`, 1)
-		e.makeIndex(t, index, definition)
-		a := setup(t, e, nil)
-		target := "/" + relatedIndex + "," + index
-		exchange(t, a.url, post(target+"/_search", relatedSearch("car"))) // the statistics of the terms are known from now on
-		e.dropIndex(index)
-		e.must(t, http.MethodPut, "/"+index+"?wait_for_active_shards=0",
-			strings.Replace(definition, `{"settings":{`, `{"settings":{"index.routing.allocation.total_shards_per_node":1,`, 1))
-		waitFor(t, 20*time.Second, "the one shard that is served", func() error {
-			_, answer, err := e.call(t.Context(), http.MethodGet, "/_cat/shards/"+index+"?h=state", "")
-			if states := strings.Fields(string(answer)); err == nil && (len(states) != 2 || !slices.Contains(states, "STARTED") || !slices.Contains(states, "UNASSIGNED")) {
-				err = fmt.Errorf("the shards are %v", states)
-			}
-			return err
-		})
-		for _, r := range []rawRequest{
-			post(target+"/_search", relatedSearch("car")), post(target+"/_count", `{"query":{"match":{"body":"car"}}}`), post(target+"/_msearch", "{}\n"+relatedSearch("car")+"\n"),
-		} {
-			var answer rawResponse
-			if n := a.rewrites(t, func() { answer = exchange(t, a.url, r) }); n != 1 || answer.status != "200 OK" {
-				t.Errorf("%s is not rewritten: %s\n%s", r.target, answer.body, requestMetrics(t, a))
-			}
-			if strings.Contains(r.target, "_count") != strings.Contains(answer.body, `"count":4`) || e.name == "elasticsearch8" && !strings.Contains(answer.body, `"failed":1`) {
-				t.Errorf("%s: %s", r.target, answer.body)
-			}
-		}
-		if n := a.metric(t, refusedMetric); n != 0 {
-			t.Errorf("%v refusals are counted, want none", n)
-		}
 	})
 }

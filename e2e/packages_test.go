@@ -10,7 +10,7 @@ import (
 
 // enginePackages have tests that compare with a real engine and skip without
 // the address of one.
-var enginePackages = []string{"./internal/demo", "./esclient", "./esclient/documents", "./cmd/akin"}
+var enginePackages = []string{"./internal/demo", "./esclient", "./esclient/documents"}
 
 // TestPackagesAgreeWithRealEngines runs the tests of those packages against
 // each engine. It has the engines for itself: one of these tests bars expensive

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/tools/evaluate"
@@ -343,55 +342,6 @@ func checkRankStats(t *testing.T, file string, got rankStats) {
 	}
 }
 
-func TestRankStatsSurviveWritingAndReading(t *testing.T) {
-	stats := rankStats{
-		{"opensearch2", "med", direct}: {measures: measures{MAP: .5, NDCG10: .25, Recall100: .75, MRR: .125}},
-		{"opensearch2", "med", "grouped"}: {
-			measures{MAP: .6, NDCG10: .5, Recall100: .5, MRR: 1}, measures{MAP: .0125, NDCG10: 1, Recall100: .5, MRR: .0001},
-		},
-		{"elasticsearch8", "cran", direct}: {measures: measures{MAP: .0625, NDCG10: .1, Recall100: .2, MRR: .3}},
-		{"elasticsearch8", "cran", "auto"}: {measures: measures{MAP: .5}},
-	}
-	text := formatRankStats("TestX", stats)
-	got, err := parseRankStats(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := gocmp.Diff(stats, got, gocmp.AllowUnexported(rankStat{})); diff != "" {
-		t.Errorf("rank stats (-written +read):\n%s\n%s", diff, text)
-	}
-	if want := "MAP: 0.6000 (+20.0 %, p 0.0125)"; !strings.Contains(text, want) {
-		t.Errorf("%q is not in\n%s", want, text)
-	}
-	for _, broken := range []string{"a b\n  direct  MAP: 0.5\n", "a b\n  direct  MAP: x  nDCG@10: 1  recall@100: 1  MRR@10: 1\n"} {
-		if got, err := parseRankStats(broken); err == nil {
-			t.Errorf("parseRankStats(%q) = %v, want an error", broken, got)
-		}
-	}
-}
-
-func TestMovedRankStatsAreReported(t *testing.T) {
-	key := rankKey{"opensearch2", "med", direct}
-	stat := func(m measures) rankStat { return rankStat{measures: m} }
-	accepted := rankStats{key: stat(measures{MAP: .5}), {"elasticsearch9", "med", direct}: stat(measures{MAP: .5})}
-	for _, test := range []struct {
-		name string
-		got  rankStats
-		want []string
-	}{
-		{"within the tolerance", rankStats{key: stat(measures{MAP: .5049})}, nil},
-		{"below it", rankStats{key: stat(measures{MAP: .4949})}, []string{"opensearch2 med direct: MAP was 0.5000, is 0.4949"}},
-		{"above it", rankStats{key: stat(measures{MAP: .5, MRR: .0051})}, []string{"opensearch2 med direct: MRR@10 was 0.0000, is 0.0051"}},
-		{"unknown", rankStats{{"x", "med", direct}: {}}, []string{"x med direct: not measured before"}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if diff := gocmp.Diff(test.want, movedRankStats(accepted, test.got)); diff != "" {
-				t.Errorf("moved (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // meanFloors are the mean gains over the five collections that no accepted
 // measurement falls below: MAP and nDCG@10 of whole queries, then of three
 // terms, in hundredths.
@@ -483,3 +433,6 @@ func checkDocShows(t *testing.T, doc, file, table string) {
 		t.Errorf("%s lacks this of %s:\n%s", doc, file, table)
 	}
 }
+
+// flat returns text with its line breaks as blanks.
+func flat(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bufio"
-	"bytes"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -150,24 +149,9 @@ func stableHeader(name, value string) string {
 	}
 }
 
-// gzipped returns s compressed.
-func gzipped(t *testing.T, s string) string {
-	t.Helper()
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	if _, err := io.WriteString(w, s); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
-
 // jsonType and ndjsonType are the header lines of the usual bodies.
 const (
-	jsonType   = "Content-Type: application/json"
-	ndjsonType = "Content-Type: application/x-ndjson"
+	jsonType = "Content-Type: application/json"
 )
 
 // post is a POST of JSON with more lines of the header.
@@ -183,10 +167,4 @@ func checkSame(t *testing.T, e *engine, a *akin, r rawRequest) {
 	if diff := cmp.Diff(direct.stable(t), through.stable(t)); diff != "" {
 		t.Errorf("%s %s %.300s (-direct +through akin):\n%s", r.method, r.target, r.body, diff)
 	}
-}
-
-// recordOf decodes the record that the admin port keeps of an answer.
-func recordOf[T any](t *testing.T, a *akin, answer rawResponse) T {
-	t.Helper()
-	return ask[T](t, a.admin, http.MethodGet, "/_akin/explanations/"+answer.header.Get("X-Akin-Explanation"), "")
 }

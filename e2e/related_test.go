@@ -83,16 +83,6 @@ func relatedFile(tb testing.TB, vectors string) string {
 	return file
 }
 
-// rowsFile returns the file of a matrix of rows.
-func rowsFile(tb testing.TB, docs int, rows []simmatrix.TermRow) string {
-	tb.Helper()
-	m, err := simmatrix.New(simmatrix.Meta{Source: "test", Docs: uint64(docs)}, rows)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return encodedFile(tb, m)
-}
-
 func encodedFile(tb testing.TB, m *simmatrix.Matrix) string {
 	tb.Helper()
 	return writeEncoded(tb, "s.akin", func(b *bytes.Buffer) error { return simmatrix.Encode(b, m) })

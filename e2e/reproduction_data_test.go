@@ -14,7 +14,6 @@ import (
 	"unicode"
 
 	"github.com/blevesearch/bleve/v2/analysis/lang/en"
-	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // The parts of SemEval-2016 task 3 subtask B that are there: everything is
@@ -49,27 +48,8 @@ type forumCandidate struct {
 	relevant bool
 }
 
-// A threadPart says which texts of a thread a question is compared with.
-type threadPart string
-
-// The parts of a thread. Title and text did best on train part 2.
-const (
-	titleAndText threadPart = ""
-	titleOnly    threadPart = "only titles"
-	wholeThread  threadPart = "threads with comments"
-)
-
-// of returns the terms of the part.
-func (p threadPart) of(c forumCandidate) []string {
-	switch p {
-	case titleOnly:
-		return c.texts[0]
-	case wholeThread:
-		return slices.Concat(c.texts...)
-	default:
-		return slices.Concat(c.texts[:2]...)
-	}
-}
+// terms are those of the title and the text, which a question is compared with.
+func (c forumCandidate) terms() []string { return slices.Concat(c.texts[:2]...) }
 
 // A forumThread is a line of corpus.jsonl.
 type forumThread struct {
@@ -82,13 +62,7 @@ type forumThread struct {
 // loadForum reads the data.
 func loadForum(tb testing.TB) *forum {
 	tb.Helper()
-	return loadForumAs(tb, newForumTokenizer())
-}
-
-// loadForumAs reads the data with another preprocessing.
-func loadForumAs(tb testing.TB, tokenize func(text string) []string) *forum {
-	tb.Helper()
-	dir := judgedFolder(tb, "semeval_ql")
+	tokenize, dir := newForumTokenizer(), judgedFolder(tb, "semeval_ql")
 	f := &forum{parts: map[string][]forumQuestion{}}
 	eachLine(tb, filepath.Join(dir, "unlabelled.txt"), func(line string) error {
 		f.texts = append(f.texts, [][]string{tokenize(line)})
@@ -192,26 +166,5 @@ func newForumTokenizer() func(text string) []string {
 		text = image.ReplaceAllString(strings.ToLower(text), " "+imageTerm+" ")
 		terms := split(address.ReplaceAllString(text, " "+addressTerm+" "))
 		return slices.DeleteFunc(terms, func(term string) bool { return stop[term] })
-	}
-}
-
-func TestForumTextsAreTokenizedAsInTheThesis(t *testing.T) {
-	tokenize := newForumTokenizer()
-	for _, test := range []struct {
-		name, text string
-		want       []string
-	}{
-		{"case and punctuation", "Best MOBILE; under 2000QR?", []string{"best", "mobile", "2000qr"}},
-		{"stop words", "which of them don't you like", []string{"like"}},
-		{"addresses", "see http://a.b/c?d=1 or www.e.f now", []string{"see", addressTerm, addressTerm, "now"}},
-		{"images", `cat <img src="x.png"> [img_assist|nid=1|title=.]dog`, []string{"cat", imageTerm, imageTerm, "dog"}},
-		{"other scripts", "žluťoučký_kůň", []string{"žluťoučký", "kůň"}},
-		{"nothing", " ... ", nil},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if diff := gocmp.Diff(test.want, slices.Clip(append([]string(nil), tokenize(test.text)...))); diff != "" {
-				t.Errorf("terms (-want +got):\n%s", diff)
-			}
-		})
 	}
 }

@@ -126,22 +126,6 @@ func names(trips []trip) []string {
 	return what
 }
 
-func TestLongestChain(t *testing.T) {
-	at := func(start, end int) trip {
-		return trip{start: time.UnixMilli(int64(start)), end: time.UnixMilli(int64(end))}
-	}
-	for want, trips := range [][]trip{
-		nil,
-		{at(0, 30), at(1, 31), at(2, 40)}, // side by side
-		{at(0, 90), at(0, 30), at(31, 60)},
-		{at(30, 60), at(0, 30), at(61, 90)}, // one after the other
-	} {
-		if got := longestChain(trips); got != want {
-			t.Errorf("%v: %d, want %d", trips, got, want)
-		}
-	}
-}
-
 // TestRoundTripsOfASearch counts what a search costs, by the name of the index
 // and by that of an alias. The rows come from Redis, so that reading them is one
 // of the three round trips allowed; two are left for the cluster. Mappings,

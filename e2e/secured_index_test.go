@@ -30,11 +30,6 @@ bribe 0 0 0 0 1
 `
 )
 
-// hiddenFrom are those that a user may not learn of.
-var hiddenFrom = map[string]string{
-	userOwn: "automobile", userAlias: "automobile", userFields: "bribe", userMasked: "bribe", userNone: "automobile", userWrong: "automobile",
-}
-
 func securedDocuments() []document {
 	var docs []document
 	add := func(kind, body, notes string) {

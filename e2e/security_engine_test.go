@@ -3,7 +3,6 @@ package e2e
 import (
 	"archive/zip"
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,31 +24,16 @@ const (
 	passwordHash = "$2a$04$VcCDgh2NDk07JGN0rjGbM.dAuUrXQj2O7NFquMPWcjsyrl5uDfvkq"
 )
 
-// The users of the secured engine. All have the same password, but for the one
-// who has a wrong one.
+// The users of the secured engine. All have the same password.
 const (
-	userAll    = "admin"  // all rights
-	userAkin   = "akin"   // the role that docs/security.md gives to akin
-	userReader = "reader" // searches the indices of the tests
-	userOwn    = "own"    // document-level security
-	userFields = "fields" // field-level security
-	userMasked = "masked" // a masked field
-	userAlias  = "alias"  // an alias with a filter
-	userNone   = "none"   // no role
-	userWrong  = "reader:wrong"
-
-	// userLearner has the role of userAkin on the documents of userOwn, userLacking
-	// without the rights that only building needs.
-	userLearner, userLacking = "learner", "lacking"
-	// userToken is known by a token in the URL, userCert by a certificate.
-	userToken = "token"
-	userCert  = "certificate"
-)
-
-// The parameter of the URL that carries a token, and the key that signs it.
-const (
-	tokenParameter = "jwt_token"
-	tokenKey       = "a key of the tests that is long enough for HMAC with SHA-512, as it has to be"
+	userAll     = "admin"   // all rights
+	userAkin    = "akin"    // the role that docs/security.md gives to akin
+	userReader  = "reader"  // searches the indices of the tests
+	userOwn     = "own"     // document-level security
+	userFields  = "fields"  // field-level security
+	userMasked  = "masked"  // a masked field
+	userAlias   = "alias"   // an alias with a filter
+	userLacking = "lacking" // the role of userAkin without the rights that only building needs
 )
 
 // visibleToOwn is what a document query of the tests lets through.
@@ -62,14 +46,10 @@ func securityConfig() (map[string]string, error) {
 		return nil, err
 	}
 	role = strings.ReplaceAll(role, `"products*"`, `"akin-e2e-*"`)
-	learner := strings.Replace(role, `"index_patterns"`, `"dls":`+quote(visibleToOwn)+`,"index_patterns"`, 1)
-	if learner == role {
-		return nil, fmt.Errorf("the role of docs/security.md has no index_patterns: %s", role)
-	}
 	lacking := strings.NewReplacer(`,"indices:data/read/scroll/clear"`, "", `,"indices:monitor/settings/get"`, "", `,"cluster:admin/search/pipeline/get"`, "").Replace(role)
 	var users strings.Builder
 	users.WriteString("_meta: {type: internalusers, config_version: 2}\n")
-	for _, name := range []string{userAll, userAkin, userReader, userOwn, userFields, userMasked, userAlias, userNone, userLearner, userLacking} {
+	for _, name := range []string{userAll, userAkin, userReader, userOwn, userFields, userMasked, userAlias, userLacking} {
 		users.WriteString(name + `: {hash: "` + passwordHash + `"}` + "\n")
 	}
 	const search = `[cluster_composite_ops_ro, "indices:data/read/search/template", "indices:data/read/search/template/render", "indices:data/read/msearch/template", "indices:data/read/scroll/clear"]`
@@ -78,7 +58,6 @@ func securityConfig() (map[string]string, error) {
 		"internal_users.yml": users.String(),
 		"roles.yml": `_meta: {type: roles, config_version: 2}
 akin: ` + role + `
-learner: ` + learner + `
 lacking: ` + lacking + `
 reader:
   cluster_permissions: ` + search + `
@@ -88,7 +67,7 @@ own:
   cluster_permissions: ` + search + `
   index_permissions:
   - {index_patterns: [akin-e2e-related], allowed_actions: ` + read + `, dls: '{"match":{"body":"car"}}'}
-  - {index_patterns: [akin-e2e-secured, akin-e2e-learned], allowed_actions: ` + read + `, dls: '` + visibleToOwn + `'}
+  - {index_patterns: [akin-e2e-secured], allowed_actions: ` + read + `, dls: '` + visibleToOwn + `'}
 fields:
   cluster_permissions: ` + search + `
   index_permissions:
@@ -104,10 +83,9 @@ alias:
 `,
 		"roles_mapping.yml": `_meta: {type: rolesmapping, config_version: 2}
 all_access: {users: [admin]}
-akin: {users: [akin, certificate]}
-learner: {users: [learner]}
+akin: {users: [akin]}
 lacking: {users: [lacking]}
-reader: {users: [reader, token]}
+reader: {users: [reader]}
 own: {users: [own]}
 fields: {users: [fields]}
 masked: {users: [masked]}
@@ -118,14 +96,8 @@ config:
   dynamic:
     http: {anonymous_auth_enabled: false, xff: {enabled: false}}
     authc:
-      token:
-        {order: 0, http_enabled: true, transport_enabled: true, authentication_backend: {type: noop}, http_authenticator: {type: jwt, challenge: false,
-          config: {signing_key: "` + base64.StdEncoding.EncodeToString([]byte(tokenKey)) + `", jwt_header: X-Unused, jwt_url_parameter: ` + tokenParameter + `, subject_key: sub}}}
-      certificate:
-        {order: 1, http_enabled: true, transport_enabled: true, authentication_backend: {type: noop}, http_authenticator: {type: clientcert, challenge: false,
-          config: {username_attribute: cn}}}
       basic:
-        {order: 2, http_enabled: true, transport_enabled: true, authentication_backend: {type: intern}, http_authenticator: {type: basic, challenge: true}}
+        {order: 0, http_enabled: true, transport_enabled: true, authentication_backend: {type: intern}, http_authenticator: {type: basic, challenge: true}}
 `,
 	}, nil
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,11 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	gocmp "github.com/google/go-cmp/cmp"
-
-	"github.com/akin-search/akin/e2e/requests"
-	"github.com/akin-search/akin/simmatrix"
 )
 
 // softWindow is how many hits the mode soft orders by default.
@@ -120,109 +114,6 @@ func withoutOrder(answer []byte) string {
 	hits := softHit.FindAllString(text, -1)
 	slices.Sort(hits)
 	return softHit.ReplaceAllString(text, "{}") + strings.Join(hits, "\n")
-}
-
-// makeSmallSoft makes an index of a few documents and returns it with a matrix
-// file for it.
-func makeSmallSoft(t *testing.T, e *engine) (index, matrix string) {
-	t.Helper()
-	index = "akin-e2e-soft"
-	e.makeIndex(t, index, `{"settings":{"number_of_shards":2,"number_of_replicas":0},
-		"mappings":{"properties":{"body":{"type":"text","analyzer":"whitespace"},"title":{"type":"text","analyzer":"whitespace"}}}}`)
-	var docs []document
-	for _, d := range wordDocuments("flow wing", "stream air", "blade stream air stream", "air", "flow air flow", "wing blade") {
-		d.fields["title"] = d.fields["body"]
-		docs = append(docs, d)
-	}
-	e.index(t, index, docs)
-	return index, softMatrix(t)
-}
-
-// softMatrix returns the file of the matrix of the words of a small index.
-func softMatrix(t *testing.T) string {
-	t.Helper()
-	similar := func(term string, s float32) simmatrix.Neighbor {
-		return simmatrix.Neighbor{Term: term, Similarity: s, DocFreq: 10}
-	}
-	return rowsFile(t, 100, []simmatrix.TermRow{
-		{Term: "air", DocFreq: 10, Neighbors: []simmatrix.Neighbor{similar("flow", .3)}},
-		{Term: "blade", DocFreq: 10, Neighbors: []simmatrix.Neighbor{similar("wing", .5)}},
-		{Term: "flow", DocFreq: 10, Neighbors: []simmatrix.Neighbor{similar("stream", .8), similar("air", .1)}},
-		{Term: "stream", DocFreq: 10, Neighbors: []simmatrix.Neighbor{similar("flow", .8)}},
-		{Term: "wing", DocFreq: 10, Neighbors: []simmatrix.Neighbor{similar("blade", .5)}},
-	})
-}
-
-// TestSoftModeLeavesAnswersAsTheyAre looks for the bytes of a source in an
-// answer, whose numbers engines format again where they filter an answer; and for
-// sequence numbers, which Elasticsearch 9 writes into aggregations where those of
-// hits are asked for.
-func TestSoftModeLeavesAnswersAsTheyAre(t *testing.T) {
-	eachEngine(t, func(t *testing.T, e *engine) {
-		index, matrix := makeSmallSoft(t, e)
-		const source = `{"body": "flow flow flow", "price":10.50,"big":12345678901234567890.123,"e":"\u00e9"}`
-		e.must(t, http.MethodPut, "/"+index+"/_doc/odd?refresh=true", source)
-		a := setup(t, e, softConfig(matrix))
-		var answer string
-		n := a.reranked(t, func() {
-			answer = string(a.must(t, http.MethodPost, "/"+index+"/_search", `{"query":{"match":{"body":"flow"}},"aggs":{"h":{"top_hits":{"_source":false}}}}`))
-		})
-		if n != 1 || !strings.Contains(answer, source) || !strings.Contains(answer, `"aggregations"`) {
-			t.Errorf("%v reranked, %s lacks %s", n, answer, source)
-		}
-		if strings.Contains(answer, `"_seq_no"`) || strings.Contains(answer, `"_primary_term"`) {
-			t.Errorf("sequence numbers in %s", answer)
-		}
-	})
-}
-
-// TestSoftModeOrdersEachSearchOfMultiSearch sends searches together and each
-// by itself. Their answers have to be the same to the byte.
-func TestSoftModeOrdersEachSearchOfMultiSearch(t *testing.T) {
-	searches := []struct{ header, body string }{
-		{`{}`, `{"query":{"match":{"body":"flow wing"}}}`},
-		{`{"preference":"_local"}`, `{"query":{"match":{"body":"flow"}},"sort":["_doc"]}`},
-		{`{}`, `{"from":1,"size":2,"query":{"multi_match":{"query":"flow air","fields":["title","body"]}}}`},
-		{`{}`, `{"query":{"match":{"body":"stream"}},"version":true,"seq_no_primary_term":true,"_source":false}`},
-		{`{}`, `{"query":{"match":{"body":"flow"}},"aggs":{"a":{"value_count":{"field":"_index"}}},"size":3}`},
-		{`{}`, `{"size":2}`},
-		{`{}`, `{"query":{"match":{"body":"unheard"}}}`},
-		{`{"index":"akin-e2e-soft-none"}`, `{"query":{"match":{"body":"flow"}}}`},
-	}
-	var lines strings.Builder
-	for _, s := range searches {
-		lines.WriteString(s.header + "\n" + s.body + "\n")
-	}
-	stable := func(answer []byte) string {
-		text := softTook.ReplaceAllString(requests.Compact(string(answer)), "")
-		if !strings.HasPrefix(text, `{"error"`) {
-			text = strings.Replace(text, `,"status":200}`, "}", 1)
-		}
-		return text
-	}
-	eachEngine(t, func(t *testing.T, e *engine) {
-		index, matrix := makeSmallSoft(t, e)
-		a := setup(t, e, softConfig(matrix))
-		for _, parameters := range []string{"", "?rest_total_hits_as_int=true&typed_keys=true", "?pretty"} {
-			var several struct{ Responses []json.RawMessage }
-			n := a.counted(t, func() {
-				several = ask[struct{ Responses []json.RawMessage }](t, a.cluster, http.MethodPost, "/"+index+"/_msearch"+parameters, lines.String())
-			}, rerankedMetric)
-			if n != 5 || len(several.Responses) != len(searches) {
-				t.Fatalf("%v searches were to be reranked, want 5; %d answers", n, len(several.Responses))
-			}
-			for i, s := range searches {
-				name := index
-				if strings.Contains(s.header, "none") {
-					name = "akin-e2e-soft-none"
-				}
-				_, single, err := a.call(t.Context(), http.MethodPost, "/"+name+"/_search"+parameters, s.body)
-				if diff := gocmp.Diff(stable(single), stable(several.Responses[i])); err != nil || diff != "" {
-					t.Errorf("%s%s: %v (-alone +of several):\n%s", s.body, parameters, err, diff)
-				}
-			}
-		}
-	})
 }
 
 // TestBlendedOrderIsTheFormula ranks judged queries by 0.8 of the saturated sum

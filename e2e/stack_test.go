@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,9 +149,7 @@ func (s *stack) start(t *testing.T, name string) {
 		if slices.Contains(service.Profiles, s.engine.family) {
 			s.awaitHealthy(t, name)
 		}
-	case "redis", "grafana": // newStack has started the one; the other is not installed here
-	case "prometheus":
-		s.startPrometheus(t)
+	case "redis", "grafana", "prometheus": // newStack has started the first; .ci/deploy tests what the others read
 	case "akin":
 		s.startAkin(t)
 		s.awaitHealthy(t, name)
@@ -238,59 +235,5 @@ func (s *stack) awaitHealthy(t *testing.T, name string) {
 			return fmt.Errorf("%w\n%s", err, out)
 		}
 		return nil
-	})
-}
-
-// startPrometheus runs Prometheus with the mounted files, where it is
-// installed, until it has scraped akin and evaluated the rules.
-func (s *stack) startPrometheus(t *testing.T) {
-	t.Helper()
-	t.Run("prometheus", func(t *testing.T) {
-		path, err := exec.LookPath("prometheus")
-		if err != nil {
-			skipOrFail(t, "needs prometheus: %v", err)
-		}
-		port, err := freeport.Pick(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		dir := newDir(t, "prometheus")
-		proc, err := startProcess("prometheus", dir, exec.CommandContext(t.Context(), path, "--web.listen-address=127.0.0.1:"+port,
-			"--storage.tsdb.path="+dir, "--config.file="+filepath.Join(s.mounted(t, "prometheus", "/etc/prometheus"), "prometheus.yml")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = proc.stop() })
-		proc.logOnFailure(t)
-		prometheus := cluster{url: "http://127.0.0.1:" + port}
-		waitFor(t, time.Minute, "a scrape of akin", func() error {
-			var up struct {
-				Data struct{ Result []struct{ Value [2]any } }
-			}
-			if err := prometheus.getJSON(t.Context(), `/api/v1/query?query=up{job="akin"}`, &up); err != nil {
-				return err
-			}
-			if len(up.Data.Result) != 1 || up.Data.Result[0].Value[1] != "1" {
-				return fmt.Errorf("up is %v", up.Data.Result)
-			}
-			return nil
-		})
-		rules := ask[struct {
-			Data struct {
-				Groups []struct {
-					Rules []struct{ Name, LastError string }
-				}
-			}
-		}](t, prometheus, http.MethodGet, "/api/v1/rules", "")
-		if len(rules.Data.Groups) == 0 {
-			t.Error("Prometheus has no rules")
-		}
-		for _, group := range rules.Data.Groups {
-			for _, rule := range group.Rules {
-				if rule.LastError != "" {
-					t.Errorf("rule %s: %s", rule.Name, rule.LastError)
-				}
-			}
-		}
 	})
 }

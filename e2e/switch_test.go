@@ -3,16 +3,11 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 )
-
-// followWithin is how soon a proxy serves a version that was made active.
-const followWithin = time.Second
 
 // An observation is one search of a client.
 type observation struct {
@@ -87,78 +82,6 @@ func checkVersions(t *testing.T, seen []observation) {
 	for p, n := range problems {
 		t.Errorf("%d times: %s", n, p)
 	}
-}
-
-// TestMatrixIsReplacedWhileClientsSearch switches between two matrices by
-// every command that can, while eight clients search.
-func TestMatrixIsReplacedWhileClientsSearch(t *testing.T) {
-	const name = "akin-e2e-live"
-	e, redis := oneEngine(t), commonRedis(t)
-	makeRelated(t, e)
-	fileA, fileB := relatedFile(t, vectorsA), relatedFile(t, vectorsB)
-	versionA := pushMatrix(t, redis, name, fileA)
-	a := setup(t, e, section{"matrices": []section{{"name": name}}, "redis": redis.section()})
-	untouched := indexState(t, e)
-
-	clients := keepSearching(t, a, 8)
-	matrix := func(command ...string) {
-		mustAkin(t, slices.Concat([]string{"matrix"}, command, []string{"--redis", redis.url, "--name", name})...)
-	}
-	var versionB string
-	steps := []struct {
-		ids string
-		run func()
-	}{
-		{hitsWithB, func() { versionB = pushMatrix(t, redis, name, fileB) }},
-		{hitsWithA, func() { matrix("rollback") }},
-		{hitsWithB, func() { matrix("activate", versionB) }},
-		{hitsWithA, func() { matrix("activate", versionA) }},
-		{hitsWithB, func() { matrix("rollback") }},
-		{hitsWithA, func() { pushMatrix(t, redis, name, fileA) }},
-		{hitsWithB, func() { pushMatrix(t, redis, name, fileB) }},
-	}
-	type switchover struct{ settled, until time.Time } // when the version has to be served
-	var switches []switchover
-	for _, s := range steps {
-		s.run()
-		settled := time.Now().Add(followWithin)
-		time.Sleep(followWithin + 200*time.Millisecond) // Searches have to come after the time in which a version is taken up.
-		switches = append(switches, switchover{settled, time.Now()})
-	}
-	seen := clients.stop()
-	checkVersions(t, seen)
-	for i, s := range switches {
-		of := 0
-		for _, o := range seen {
-			if !o.start.Before(s.settled) && !o.start.After(s.until) {
-				if of++; o.ids != steps[i].ids {
-					t.Errorf("switch %d: the old version answers after %v", i, followWithin)
-				}
-			}
-		}
-		if of == 0 {
-			t.Errorf("no search after switch %d", i)
-		}
-	}
-	if after := indexState(t, e); after != untouched {
-		t.Errorf("the index was touched:\nbefore %s\nafter  %s", untouched, after)
-	}
-	if n := a.metric(t, requestsMetric, rewrittenOutcome); int(n) != len(seen) {
-		t.Errorf("%v of %d searches were rewritten", n, len(seen))
-	}
-}
-
-// indexState is what would change if anything wrote to the index.
-func indexState(t *testing.T, e *engine) string {
-	t.Helper()
-	var state strings.Builder
-	for _, path := range []string{
-		"/_mapping", "/_settings", "/_count?filter_path=count",
-		"/_stats/docs,indexing?level=shards&filter_path=indices.*.shards.*.seq_no,indices.*.total.docs,indices.*.total.indexing.index_total",
-	} {
-		state.Write(e.must(t, http.MethodGet, "/"+relatedIndex+path, ""))
-	}
-	return state.String()
 }
 
 // soakTime is how long the soak lasts: `make chaos` takes ten minutes.

@@ -147,16 +147,3 @@ func (z zipf) draw(rng *rand.Rand) int {
 	at, _ := slices.BinarySearch(z, rng.Float64())
 	return min(at, len(z)-1)
 }
-
-func TestGeneratedTextsAreTheSameInEveryRun(t *testing.T) {
-	const docs = 2000
-	a, b := newTextGenerator(docs), newTextGenerator(docs)
-	for n := range docs {
-		if x, y := a.text(), b.text(); x != y {
-			t.Fatalf("document %d is\n%s\nand then\n%s", n, x, y)
-		}
-	}
-	if x, y := a.queries(t, 5, 3), b.queries(t, 5, 3); !slices.Equal(x, y) {
-		t.Errorf("the queries are %q and then %q", x, y)
-	}
-}

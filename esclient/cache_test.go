@@ -619,15 +619,3 @@ func TestWarmAnswersDoNotAllocate(t *testing.T) {
 	n = testing.AllocsPerRun(100, func() { check.OK(t, counts()) })
 	check.That(t, n <= 0, "Statistics allocates %v times, want none", n)
 }
-
-func BenchmarkWarm(b *testing.B) {
-	analysis, counts := warm(b)
-	for name, ask := range map[string]func() error{"Analyze": analysis, "Statistics of 60 terms": counts} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				check.OK(b, ask())
-			}
-		})
-	}
-}

@@ -3,14 +3,11 @@ package expand
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/source"
 )
 
 // warmExpander answers for three terms with rows of 200 neighbors each.
@@ -56,52 +53,6 @@ func BenchmarkExpand(b *testing.B) {
 			for b.Loop() {
 				r, err := e.Expand(b.Context(), req)
 				if err != nil || r.AddedTerms() != 30 {
-					b.Fatal(r, err)
-				}
-			}
-		})
-	}
-}
-
-// spelled looks for the nearest words by their spelling.
-type spelled struct {
-	*fakeMatrix
-	words *source.Words
-}
-
-func (m spelled) Pin() Pinned { return m }
-
-func (m spelled) For(context.Context, esclient.Indices, string) (Bound, error) {
-	return Bound{Rows: m}, nil
-}
-
-func (m spelled) Nearest(word string) ([]string, float32) { return m.words.Nearest(word) }
-
-// BenchmarkExpandUnknownWord compares a search with a misspelled word, looked
-// up among 100,000, with the same search spelled right.
-func BenchmarkExpandUnknownWord(b *testing.B) {
-	random := rand.New(rand.NewPCG(1, 2))
-	words := []string{"boundary", "layer", "transition"}
-	for len(words) < 100_000 {
-		word := make([]byte, 5+random.IntN(8))
-		for k := range word {
-			word[k] = "etaoinshrdlucmfgy"[random.IntN(17)]
-		}
-		words = append(words, string(word))
-	}
-	slices.Sort(words)
-	words = slices.Compact(words)
-	known := source.NewWords(words, slices.Repeat([]uint32{1}, len(words)))
-	for _, word := range []string{"transition", "transitoin"} {
-		b.Run(word, func(b *testing.B) {
-			e := warmExpander(b, form.Saturated)
-			e.cluster.(*cachedCluster).analysis = &esclient.Analysis{Terms: []string{"boundary", "layer", word}, Positions: []int{0, 1, 2}, Shards: 1}
-			e = e.WithMatrices(spelled{e.matrices.(*fakeMatrix), known})
-			req := &Request{Index: "docs", Body: []byte(threeTerms)}
-			b.ReportAllocs()
-			for b.Loop() {
-				r, err := e.Expand(b.Context(), req)
-				if err != nil || r.AddedTerms() != 30 || (len(r.Clauses[0].Nearest) > 0) != (word == "transitoin") {
 					b.Fatal(r, err)
 				}
 			}

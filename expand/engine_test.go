@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -324,21 +323,6 @@ func number64(v any, otherwise float64) float64 {
 		return f
 	}
 	return otherwise
-}
-
-// TestEngineCountsMinimumShouldMatch holds the tests' own engine against the
-// table of the engines' documentation of minimum_should_match.
-func TestEngineCountsMinimumShouldMatch(t *testing.T) {
-	e := &engine{tb: t}
-	for _, tt := range []struct {
-		value any
-		n     int
-		want  int
-	}{
-		{3.0, 5, 3}, {-2.0, 5, 3}, {"75%", 4, 3}, {"75%", 5, 3}, {"-25%", 4, 3}, {"-25%", 5, 4}, {"3<90%", 3, 3}, {"3<90%", 4, 3}, {"2<75%", 4, 3},
-	} {
-		check.Equal(t, tt.want, e.minimum(tt.value, tt.n), tt.value, tt.n)
-	}
 }
 
 // document makes a document with some of the terms in some of the fields.

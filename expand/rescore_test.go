@@ -185,18 +185,6 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 	}
 }
 
-func BenchmarkExpandRescore(b *testing.B) {
-	e := warmExpander(b, form.Auto).With(DefaultProfile())
-	req := &Request{Index: "docs", Body: []byte(threeTerms)}
-	b.ReportAllocs()
-	for b.Loop() {
-		r, err := e.Expand(b.Context(), req)
-		if err != nil || written(r)[0].Phase != "rescore" {
-			b.Fatal(r, err)
-		}
-	}
-}
-
 // Engines count 10,000 hits and page through as many: where the text itself
 // finds them, sets of related words would only cost.
 func TestTextsThatFindManyAreNotSearchedForWithSets(t *testing.T) {

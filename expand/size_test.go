@@ -67,24 +67,6 @@ func (s shape) expand(tb testing.TB, e *Expander, body []byte) {
 	check.Must(tb, err == nil, "%s: %v", s.name, err)
 }
 
-// BenchmarkExpandBySize compares what a byte of a body costs at two lengths:
-// where the time is linear in the size, ns/B is about the same in both.
-func BenchmarkExpandBySize(b *testing.B) {
-	c, m := rental(b)
-	e := New(c, m, DefaultProfile())
-	for _, s := range shapes {
-		for _, n := range []int{1000, 10_000} {
-			body := []byte(s.body(n))
-			b.Run(fmt.Sprintf("%s/%d", s.name, n), func(b *testing.B) {
-				for b.Loop() {
-					s.expand(b, e, body)
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(body)), "ns/B")
-			})
-		}
-	}
-}
-
 func TestMemoryGrowsNoFasterThanTheBody(t *testing.T) {
 	c, m := rental(t)
 	e := New(c, m, DefaultProfile())

@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/akin-search/akin/e2e/check"
 )
 
 // A tree is a JSON object or list taken apart: the values of its members or
@@ -277,28 +274,4 @@ func ours(queries [][]byte) bool {
 		}
 	}
 	return true
-}
-
-func TestStripNoticesWhatAkinMayNotChange(t *testing.T) {
-	r := expandRequest(t, &Request{Body: []byte(carRental)}, nil)
-	check.OK(t, strip([]byte(carRental), r.Body))
-	for was, is := range map[string]string{
-		`"car rental"`:    `"car  rental"`,
-		`{"query":`:       `{ "query":`,
-		`"should":`:       `"minimum_should_match":1,"should":`,
-		`{"term":{"body"`: `{"match":{"body"`,
-		`]}}}`:            `]}},"size":10}`,
-	} {
-		changed := strings.Replace(string(r.Body), was, is, 1)
-		check.Must(t, changed != string(r.Body), "%s is not in %s", was, r.Body)
-		check.That(t, strip([]byte(carRental), []byte(changed)) != nil, "%s became %s, and nobody noticed", was, is)
-	}
-	const query, marked = `{"query":{"match":{"body":"car rental"}}`, `,"highlight":{"fields":{}}}`
-	for _, is := range []string{
-		`,"highlight":{"highlight_query":{"match_all":{}},"fields":{}}}`,
-		`,"highlight":{"fields":{},"highlight_query":{"match":{"body":"car rental"}}}}`,
-		`,"highlight":{"highlight_query":{"bool":{"should":[{"match":{"body":"car rental"}},{"exists":{"field":"a"}}]}},"fields":{}}}`,
-	} {
-		check.That(t, strip([]byte(query+marked), []byte(query+is)) != nil, "%s became %s, and nobody noticed", marked, is)
-	}
 }

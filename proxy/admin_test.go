@@ -20,7 +20,6 @@ import (
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/nodes"
-	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/report"
 )
 
@@ -31,15 +30,6 @@ func TestMetricNames(t *testing.T) {
 	check.Must(t, err == nil && len(families) != 0, "%d families, %v", len(families), err)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	check.That(t, err == nil && len(problems) == 0, "%v, %v", problems, err)
-}
-
-func TestTwoServersCannotShareARegistry(t *testing.T) {
-	o := Options{Nodes: nodesAt("http://a"), Registry: prometheus.NewRegistry(), Guard: recovery.New(slog.New(slog.DiscardHandler), prometheus.NewRegistry())}
-	build(o)
-	defer func() {
-		check.That(t, recover() != nil, "a second one has the metrics of the first")
-	}()
-	build(o)
 }
 
 func TestShowExpansion(t *testing.T) {

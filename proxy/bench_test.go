@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,8 +46,7 @@ const benchRequest = "GET /help/_doc/7 HTTP/1.1\r\nHost: cluster\r\nUser-Agent: 
 	"Authorization: Basic dXNlcjpwYXNzd29yZA==\r\n\r\n"
 
 // BenchmarkPassthrough compares the requests per second of requests that are
-// not searches through akin, a bare ReverseProxy, and nginx where there is one.
-// Each is a process of its own; they run turn by turn, so that a change of the
+// not searches through akin and a bare ReverseProxy. Each is a process of its own; they run turn by turn, so that a change of the
 // machine's speed meets all. The load and the cluster are this process, whose
 // share of the processor is reported, too.
 func BenchmarkPassthrough(b *testing.B) {
@@ -56,11 +54,6 @@ func BenchmarkPassthrough(b *testing.B) {
 	proxies := []*benchedProxy{{name: "akin"}, {name: "bare"}}
 	for _, p := range proxies {
 		p.startSelf(b, cluster)
-	}
-	if path, err := exec.LookPath("nginx"); err == nil {
-		p := &benchedProxy{name: "nginx"}
-		p.startNginx(b, path, cluster)
-		proxies = append(proxies, p)
 	}
 	for _, p := range proxies {
 		p.turn(b)
@@ -117,47 +110,6 @@ func (p *benchedProxy) startSelf(b *testing.B, cluster string) {
 		b.Fatal(err)
 	}
 	p.address = strings.TrimSpace(line)
-}
-
-// startNginx starts nginx with as many processes as this machine has processors
-// and connections to the cluster that stay open.
-func (p *benchedProxy) startNginx(b *testing.B, path, cluster string) {
-	b.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	p.address = l.Addr().String()
-	l.Close()
-	folder := b.TempDir()
-	config := fmt.Sprintf(`daemon off; worker_processes auto; pid %[1]s/pid; error_log %[1]s/log;
-events { worker_connections 1024; }
-http {
-	access_log off; keepalive_requests 1000000000;
-	client_body_temp_path %[1]s; proxy_temp_path %[1]s; fastcgi_temp_path %[1]s; uwsgi_temp_path %[1]s; scgi_temp_path %[1]s;
-	upstream cluster { server %[2]s; keepalive 512; keepalive_requests 1000000000; }
-	server {
-		listen %[3]s;
-		location / { proxy_pass http://cluster; proxy_http_version 1.1; proxy_set_header Connection ""; }
-	}
-}
-`, folder, cluster, p.address)
-	file := filepath.Join(folder, "nginx.conf")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	p.process = exec.CommandContext(b.Context(), path, "-c", file, "-p", folder, "-e", filepath.Join(folder, "log"))
-	if err := p.process.Start(); err != nil {
-		b.Fatal(err)
-	}
-	for range 500 {
-		if conn, err := net.Dial("tcp", p.address); err == nil {
-			conn.Close()
-			return
-		}
-		time.Sleep(10 * time.Millisecond) // No event tells that another process listens.
-	}
-	b.Fatal("nginx does not listen")
 }
 
 // turn keeps the proxy busy for a while.

@@ -327,14 +327,3 @@ func FuzzPartial(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkPartial(b *testing.B) {
-	s := newServer(b, Options{})
-	body := searchAnswer(wholeShards) + strings.Repeat(" ", 8<<10)
-	header := http.Header{"Content-Type": {"application/json"}}
-	b.ReportAllocs()
-	for b.Loop() {
-		v := look(s, &http.Response{Header: header, Body: io.NopCloser(strings.NewReader(body))})
-		check.Must(b, v.refused == nil && v.err == nil, "%v", v)
-	}
-}

@@ -1,12 +1,10 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -222,35 +220,6 @@ func TestExplanationsBearConcurrentUse(t *testing.T) {
 		})
 	}
 	group.Wait()
-}
-
-// BenchmarkRecord sends searches through the proxy, one after another, and
-// records as many otherwise, in the same run: ratio is what recording adds to a
-// search.
-func BenchmarkRecord(b *testing.B) {
-	page := bytes.Repeat([]byte(`{"hit":1}`), 900)
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(page) }))
-	defer upstream.Close()
-	s := newServer(b, Options{Nodes: nodesAt(upstream.URL)})
-	proxy := httptest.NewServer(s.proxy)
-	defer proxy.Close()
-	res := &expand.Result{Rewritten: true, Body: make([]byte, 3000), Clauses: []expand.Explanation{{Form: "linear", Added: make([]expand.Added, 30)}}}
-	body := make([]byte, 300)
-	r := &http.Request{Header: http.Header{"Content-Type": {"application/json"}}}
-	var searching, recording time.Duration
-	for b.Loop() {
-		start := time.Now()
-		answer, err := client.Post(proxy.URL+"/help/_search", "application/json", strings.NewReader(`{"query":{"match":{"body":"car"}}}`))
-		check.OK(b, err)
-		io.Copy(io.Discard, answer.Body)
-		answer.Body.Close()
-		searching += time.Since(start)
-		start = time.Now()
-		record(s, searchFor(expand.EndpointSearch, "help", "", string(body)), r, 0, res, "")
-		recording += time.Since(start)
-	}
-	b.ReportMetric(float64(recording.Nanoseconds())/float64(b.N), "ns/record")
-	b.ReportMetric(float64(recording)/float64(searching), "record/search")
 }
 
 // What was cut is told of, and counts.

@@ -130,23 +130,6 @@ func FuzzDecodeRow(f *testing.F) {
 	})
 }
 
-func BenchmarkRowCodec(b *testing.B) {
-	var c RowCodec
-	r := wordyRow(b, 100)
-	encoded := c.Encode(r)
-	b.Run("encode", func(b *testing.B) {
-		for b.Loop() {
-			c.Encode(r)
-		}
-	})
-	b.Run("decode", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			check.OK(b, check.ErrOf(c.Decode(encoded, 1<<20)))
-		}
-	})
-}
-
 func ExampleRowCodec() {
 	r, err := PackRow(12, []Neighbor{{Term: "automobile", Similarity: 0.75, DocFreq: 3}})
 	if err != nil {

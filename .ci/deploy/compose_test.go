@@ -108,20 +108,6 @@ func testedVersion(t *testing.T, folder string) string {
 	return string(version[1])
 }
 
-func TestComposeRefusesAKeyThatIsNotThere(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(repository, "docker-compose.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "docker-compose.yml")
-	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "healthcheck:", "healthchek:", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := loadCompose(t, file, "elasticsearch"); err == nil || !strings.Contains(err.Error(), "healthchek") {
-		t.Errorf("a misspelled key: %v", err)
-	}
-}
-
 func TestPrometheusTakesItsConfiguration(t *testing.T) {
 	file := filepath.Join(repository, "deploy", "prometheus", "prometheus.yml")
 	c, err := config.LoadFile(file, false, promslog.NewNopLogger())

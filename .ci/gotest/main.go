@@ -210,7 +210,6 @@ var programs = []struct{ word, program, pkg string }{
 	{"python3", "python3", "python3-venv"},
 	{"node ", "npm", "nodejs npm"},
 	{"ruby", "ruby", "ruby"},
-	{"prometheus", "prometheus", "prometheus"},
 }
 
 // printMissing prints what to install for the tests that were skipped because a

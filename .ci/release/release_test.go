@@ -41,16 +41,6 @@ func project(t *testing.T) config.Project {
 	return p
 }
 
-func TestReleaseRefusesAKeyThatIsNotThere(t *testing.T) {
-	text, err := os.ReadFile(".goreleaser.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := config.LoadReader(bytes.NewReader(bytes.Replace(text, []byte("archives:"), []byte("archive:"), 1))); err == nil {
-		t.Error("a misspelled key is accepted")
-	}
-}
-
 func TestReleaseFindsItsFiles(t *testing.T) {
 	p := project(t)
 	patterns := []string{p.DockersV2[0].Dockerfile, p.NFPMs[0].Scripts.PostInstall, p.NFPMs[0].Scripts.PreRemove, filepath.Join("dist", p.SBOMs[0].Cmd)}

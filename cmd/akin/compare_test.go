@@ -3,10 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
@@ -66,22 +64,4 @@ func TestCompareCountsLinesAndQueriesThatCannotBeUsed(t *testing.T) {
 	for _, empty := range []string{"", "\n \n"} {
 		ends(t, exitFailure, s.compareArgs(write(t, "empty.txt", empty)), "empty.txt: ")
 	}
-}
-
-func TestCompareGoesOnAfterTheClusterWentAway(t *testing.T) {
-	s := newDemoSet(t)
-	var searches atomic.Int64
-	s.engine = relayTo(t, s.engine, func(w http.ResponseWriter, r *http.Request) bool {
-		away := strings.HasSuffix(r.URL.Path, "/_search") && searches.Add(1) > 20
-		if away {
-			http.Error(w, `{"error": {"type": "no node"}, "status": 503}`, http.StatusServiceUnavailable)
-		}
-		return away
-	})
-	args := s.compareArgs(demoLog(t), "--resume", filepath.Join(t.TempDir(), "state"))
-	if stdout, stderr, status := akin(t, args...); status != exitFailure || stdout != "" || !strings.Contains(stderr, "the same command goes on from there") {
-		t.Fatalf("status %d\n%s%s", status, stdout, stderr)
-	}
-	searches.Store(-1 << 30)
-	ends(t, 0, args, "30 queries, 30 searches")
 }

@@ -172,7 +172,7 @@ func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
 			docs = append(docs, documents.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Body}})
 		}
 	}
-	engine, _ := newIndex(t, "docs", demoMapping, docs)
+	engine := newIndex(t, "docs", demoMapping, docs)
 	readme := userTexts(t)["README.md"]
 	t.Chdir(t.TempDir())
 	ran := ""

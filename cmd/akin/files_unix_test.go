@@ -3,12 +3,10 @@
 package main
 
 import (
-	"context"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,7 +14,6 @@ import (
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/store"
 )
 
 func TestFilesKeepTheirModeAndNewOnesFollowTheUmask(t *testing.T) {
@@ -81,39 +78,4 @@ func within(t *testing.T, f func()) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("it waits")
 	}
-}
-
-func TestAStoreThatFollowsANamedPipeCloses(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "m.akin")
-	check.OK(t, syscall.Mkfifo(path, 0o600))
-	ctx, stop := context.WithCancel(t.Context())
-	within(t, func() {
-		s, err := store.Open(ctx, store.Options{
-			Bindings:   []store.Binding{{Name: "m", Indices: []string{"*"}, Fields: []string{"*"}}},
-			Files:      map[string]store.Loader{"m": cli.Follow(path)},
-			CacheBytes: 1 << 20,
-		})
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		if problem := s.State()[0].Problem; !strings.Contains(problem, "not a regular file") {
-			t.Errorf("problem %q", problem)
-		}
-		stop()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func TestReadingANamedPipeThatNobodyWritesEndsWithTheContext(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "m.akin")
-	check.OK(t, syscall.Mkfifo(path, 0o600))
-	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer stop()
-	within(t, func() {
-		_, err := cli.ReadMatrix(ctx, path)
-		check.Error(t, context.DeadlineExceeded, err)
-	})
 }

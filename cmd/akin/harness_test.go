@@ -174,7 +174,7 @@ var sharedMatrix = sync.OnceValues(func() ([]byte, error) {
 
 // newIndex returns the address of an embedded engine that has an index with
 // documents, and a client of it.
-func newIndex(tb testing.TB, index, mapping string, docs []documents.Document) (string, *esclient.Client) {
+func newIndex(tb testing.TB, index, mapping string, docs []documents.Document) string {
 	tb.Helper()
 	server := httptest.NewServer(demo.NewEngine())
 	tb.Cleanup(server.Close)
@@ -184,7 +184,7 @@ func newIndex(tb testing.TB, index, mapping string, docs []documents.Document) (
 	_, err = documents.API{Client: client}.CreateIndex(tb.Context(), index, []byte(mapping))
 	check.OK(tb, err)
 	check.OK(tb, documents.API{Client: client}.Index(tb.Context(), index, docs))
-	return server.URL, client
+	return server.URL
 }
 
 // relayTo returns the URL of a relay to a cluster. What before answers is not

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -90,15 +89,6 @@ func TestRegressionIsFittedAndPrinted(t *testing.T) {
 		t.Errorf("row %q", row)
 	}
 	contains(t, "regression", told, "log loss", "AUC")
-
-	// The matrix of a thesaurus has another header and other similarities than the
-	// relations, and is made of the same file.
-	thesaurus, relations := filepath.Join(t.TempDir(), "thesaurus.akin"), write(t, "s.txt", synonyms.String())
-	mustAkin(t, "matrix", "build", "--from-thesaurus", relations, "--similarity", "0.8", "--out", thesaurus)
-	ends(t, exitFailure, []string{
-		"matrix", "build", "--from-matrices", pairsFile(t, "docs.akin", good.String()) + "," + thesaurus, "--combine", "regression:" + relations,
-		"--out", filepath.Join(t.TempDir(), "out.akin"),
-	}, `input "thesaurus" has the`)
 }
 
 // word returns a word of letters for a number under 676.
@@ -118,24 +108,6 @@ func TestOverridesAreAppliedAtBuildAndSurviveSparsification(t *testing.T) {
 	ends(t, exitUsage, []string{
 		"matrix", "build", "--from-tsv", tsv, "--symmetric", "--overrides", write(t, "o.txt", "ban car -> jaguar\nset auto -> car 0.1\n"), "--out", "o",
 	}, "ban car -> jaguar", "set auto -> car")
-}
-
-func TestFiltersLeaveTermsOutOfEverySource(t *testing.T) {
-	tsv := write(t, "p.tsv", "car\tautomobile\t0.9\ncar\tx\t0.8\ncar\t4x4\t0.3\ncar\tcars\t0.2\n")
-	for _, tt := range []struct {
-		args []string
-		want []string
-	}{
-		{[]string{"--exclude", `^\d`}, []string{"automobile", "x", "cars"}},
-		{[]string{"--exclude", "^.$|x"}, []string{"automobile", "cars"}},
-		{[]string{"--exclude", "s$"}, []string{"automobile", "x", "4x4"}},
-		{[]string{"--min-similarity", "0.5"}, []string{"automobile", "x"}},
-	} {
-		m, _ := built(t, append([]string{"--from-tsv", tsv}, tt.args...)...)
-		if diff := cmp.Diff(tt.want, rowOf(m, "car")); diff != "" {
-			t.Errorf("%q: %s", tt.args, diff)
-		}
-	}
 }
 
 func TestSynonymsBecomeIndexTermsOfAField(t *testing.T) {

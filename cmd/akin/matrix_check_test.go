@@ -54,19 +54,6 @@ func TestCheckOfAMatrixWithoutTerms(t *testing.T) {
 	ends(t, exitFailure, []string{"matrix", "check", alone}, "no term has a neighbor")
 }
 
-// 0.5 and 32767 of 65535 units: the sum is the largest under 1, which four
-// decimals do not show. The smallest similarity is 1 of 65535.
-func TestSmallSimilaritiesAndSumsUnder1AreShownAsTheyAre(t *testing.T) {
-	file := matrixFile(t, simmatrix.Meta{},
-		simmatrix.TermRow{Term: "a", Neighbors: []simmatrix.Neighbor{{Term: "b", Similarity: 0.5}, {Term: "c", Similarity: 32766.0 / 65535}}},
-		simmatrix.TermRow{Term: "b", Neighbors: []simmatrix.Neighbor{{Term: "a", Similarity: 1.0 / 65535}, {Term: "c", Similarity: 0.00345}}},
-		simmatrix.TermRow{Term: "c"})
-	ends(t, 0, []string{"matrix", "check", file}, "at most 0.99998 of a, 0 rows", "0.0000153", "0.00345")
-	ends(t, 0, []string{"matrix", "show", file, "b"}, "c  0.00345  ", "a  0.0000153  ")
-	none := matrixFile(t, simmatrix.Meta{}, simmatrix.TermRow{Term: "a"}, simmatrix.TermRow{Term: "b"}, simmatrix.TermRow{Term: "c"})
-	ends(t, 0, []string{"matrix", "diff", none, file}, "+ a  0.0000153")
-}
-
 // A file whose header was altered, by somebody who set the checksum right.
 func TestCheckOfAFileThatLiesFails(t *testing.T) {
 	data := []byte(read(t, encodedFile(t, "fleet.akin", fleet(t))))

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,20 +22,5 @@ func TestDiffPrintsWhatChanged(t *testing.T) {
 		simmatrix.TermRow{Term: "coach", DocFreq: 2}, simmatrix.TermRow{Term: "lorry", DocFreq: 9}, simmatrix.TermRow{Term: "van"})))
 	if diff := cmp.Diff(want, trimmed(mustAkin(t, "matrix", "diff", "old.akin", "new.akin")+"\n")); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestDiffCutsLongListsShort(t *testing.T) {
-	var rows []simmatrix.TermRow
-	all := simmatrix.TermRow{Term: "all"}
-	for i := range 30 {
-		rows = append(rows, simmatrix.TermRow{Term: fmt.Sprintf("t%02d", i)})
-		all.Neighbors = append(all.Neighbors, simmatrix.Neighbor{Term: rows[i].Term, Similarity: 0.5})
-	}
-	encodedFile(t, "old.akin", matrixOf(t, simmatrix.Meta{}, simmatrix.TermRow{Term: "all"}))
-	check.OK(t, cli.WriteMatrix(t.Context(), "new.akin", matrixOf(t, simmatrix.Meta{}, append(rows, all)...)))
-	out := ends(t, 0, []string{"matrix", "diff", "old.akin", "new.akin"}, "t19 and 10 more\n", "+ and 20 more", "+ t09")
-	if strings.Contains(out, "+ t10") {
-		t.Errorf("more than ten neighbors in\n%s", out)
 	}
 }

@@ -18,7 +18,7 @@ func TestProfilesOfTheConfigurationAreServed(t *testing.T) {
 	for _, text := range slices.Concat([]string{"car", "automobile", "lorry"}, slices.Repeat([]string{"filler"}, 40)) {
 		docs = append(docs, documents.Document{Source: map[string]string{"body": text}})
 	}
-	engine, _ := newIndex(t, "shop", `{"mappings":{"properties":{"body":{"type":"text"}}}}`, docs)
+	engine := newIndex(t, "shop", `{"mappings":{"properties":{"body":{"type":"text"}}}}`, docs)
 	s := startServe(t, `
 cluster: {urls: ["`+engine+`"]}
 expansion: {enabled: false, budget: 10s, scoring: linear}

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/akin-search/akin/e2e/check"
 )
@@ -108,35 +106,6 @@ func TestSIGHUPKeepsTheOldConfigurationWhereTheNewOneIsWrong(t *testing.T) {
 	contains(t, "metrics", s.metrics(t), `akin_config_reloads_total{result="failed"} 3`, "akin_config_last_reload_successful 0")
 	if record := s.reload(t, good); record["msg"] != "configuration reloaded" {
 		t.Errorf("the log says %v", record)
-	}
-}
-
-// A configuration that is a pipe which nobody writes to stops neither requests
-// nor the end of the process.
-func TestSIGHUPThatFindsAPipe(t *testing.T) {
-	var late *time.Timer
-	t.Run("serve", func(t *testing.T) {
-		s := startServe(t, freePorts+"cluster: {urls: ['"+gatedNode(t, "only", nil, nil)+"']}\n")
-		check.OK(t, os.Remove(s.config))
-		check.OK(t, syscall.Mkfifo(s.config, 0o600))
-		check.OK(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
-		late = time.AfterFunc(5*time.Second, func() { // half the time that a reload may take
-			if end, err := os.OpenFile(s.config, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
-				end.Close() // what waits for a writer goes on
-			}
-		})
-		for range 20 {
-			if status, _ := get(t, s.proxy+"/"); status != http.StatusOK {
-				t.Errorf("status %d", status)
-			}
-			time.Sleep(10 * time.Millisecond) // The reload has to be waiting at the pipe by then, which no event tells.
-		}
-		if m := s.metrics(t); regexp.MustCompile(`akin_config_reloads_total\{.*\} [1-9]`).MatchString(m) {
-			t.Error("the reload has ended")
-		}
-	})
-	if late == nil || !late.Stop() {
-		t.Error("the process waits for the pipe")
 	}
 }
 

@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/e2e/check"
-	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -176,43 +173,3 @@ func TestScoresByHandAreThoseOfTheFormulas(t *testing.T) {
 }
 
 const scoresByHand = "| document | without akin | linear | saturated |"
-
-// TestScoresByHandAreThoseOfASearch sends the search of docs/scoring.md through
-// akin to the embedded engine; package e2e sends it to real ones.
-func TestScoresByHandAreThoseOfASearch(t *testing.T) {
-	page := userTexts(t)["scoring.md"]
-	var docs []documents.Document
-	for _, row := range docTable(t, page, "| document | text | length |") {
-		docs = append(docs, documents.Document{ID: row[0], Source: map[string]string{"body": row[1]}})
-	}
-	engine, _ := newIndex(t, "by-hand", `{"mappings":{"properties":{"body":{"type":"text"}}}}`, docs)
-	folder := t.TempDir()
-	t.Chdir(folder)
-	var tsv strings.Builder
-	for _, m := range regexp.MustCompile(`(?m)^    (\w+\t\w+\t[0-9.]+\n)`).FindAllStringSubmatch(page, -1) {
-		tsv.WriteString(m[1])
-	}
-	check.OK(t, os.WriteFile("pairs.tsv", []byte(tsv.String()), 0o600))
-	for _, line := range commands(page) {
-		if args, ok := akinArgs(line); ok {
-			mustAkin(t, args...)
-		}
-	}
-	s := startServe(t, "cluster: {urls: ['"+engine+"']}\nexpansion: {budget: 5s}\nprofiles: {linear: {scoring: linear}}\n"+
-		"matrices: [{name: pairs, file: '"+filepath.Join(folder, "pairs.akin")+"'}]\n")
-	for column, parameter := range []string{"akin=off", "akin_profile=linear", "akin=explain"} {
-		got := map[string]string{}
-		for _, hit := range find(t, s.proxy+"/by-hand/_search?"+parameter, `{"query":{"match":{"body":"car hire"}}}`).Hits.Hits {
-			got[hit.ID] = fmt.Sprintf("%.4f", hit.Score)
-		}
-		want := map[string]string{}
-		for _, row := range docTable(t, page, scoresByHand) {
-			if row[column+1] != "0.0000" {
-				want[row[0]] = row[column+1]
-			}
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-page +engine):\n%s", parameter, diff)
-		}
-	}
-}

@@ -86,26 +86,6 @@ func TestRefusalsNameTheCause(t *testing.T) {
 	check.Equal(t, 3.0, at(c.ok(t, "GET", "/toy/_count", nil), "count"))
 }
 
-func TestADocumentIsNotStoredDuringSearches(t *testing.T) {
-	e := NewEngine()
-	c := clientOf(e)
-	c.load(t, "toy", map[string]any{"body": text()})
-	stored := make(chan int, 1)
-	e.mu.RLock() // a search
-	go func() {
-		status, _ := c.do(t, "POST", "/toy/_bulk", "{\"index\":{}}\n{\"body\":\"car\"}\n")
-		stored <- status
-	}()
-	select {
-	case status := <-stored:
-		t.Errorf("it was stored during a search: %d", status)
-		stored <- status
-	case <-time.After(50 * time.Millisecond): // nothing tells that it waits for a mutex
-	}
-	e.mu.RUnlock()
-	check.Equal(t, http.StatusOK, <-stored)
-}
-
 func TestWeightsMultiplyScores(t *testing.T) {
 	c := toy(t)
 	car := scores(c.ok(t, "POST", "/toy/_search", `{"query":{"match":{"body":"car"}}}`))

@@ -7,26 +7,6 @@ import (
 	"github.com/akin-search/akin/e2e/check"
 )
 
-func TestLengthsKeepTheirFirstFourBits(t *testing.T) {
-	// By the definition of SmallFloat.intToByte4: 24 + x, where x keeps four
-	// significant bits. 41 = 24+17, 17 = 10001b, so 10000b = 16 and 40 remain.
-	for n, want := range map[int]int{
-		0: 0, 1: 1, 23: 23, 24: 24, 39: 39, 40: 40, 41: 40, 42: 42, 55: 54, 56: 56, 59: 56, 60: 60,
-		119: 112, 120: 120, 1000: 984, 5001: 4632, math.MaxInt32: 24 + 15<<27,
-	} {
-		check.Equal(t, want, quantizedLength(n), n)
-	}
-}
-
-func TestLengthsRoundDownByLessThanAnEighthAndKeepTheirOrder(t *testing.T) {
-	last := 0
-	for n := range 100_000 {
-		q := quantizedLength(n)
-		check.Must(t, q <= n && 8*(n-q) <= n && q >= last && quantizedLength(q) == q, "quantizedLength(%d) = %d after %d", n, q, last)
-		last = q
-	}
-}
-
 // toy is three documents of 4, 2 and 2 words.
 func toy(tb testing.TB) *client {
 	tb.Helper()
@@ -78,26 +58,6 @@ func TestScoresFollowBM25ByHand(t *testing.T) {
 		for id, want := range tt.want {
 			check.That(t, near(got[id], want), "%s: document %s scores %v, want %v", name, id, got[id], want)
 		}
-	}
-}
-
-func TestExplanationLeadsToTheScore(t *testing.T) {
-	answer := toy(t).ok(t, "POST", "/toy/_search", `{"explain":true,"query":{"bool":{"should":[{"term":{"body":{"value":"car","boost":2}}},{"term":{"body":"hire"}}]}}}`)
-	e := best(answer, "_explanation")
-	term := at(e, "details", 0, "details", 0)
-	for name, values := range map[string][2]any{
-		"sum":         {at(e, "value"), best(answer, "_score")},
-		"description": {at(e, "details", 0, "description"), "weight(body:car in 0) [PerFieldSimilarity], result of:"},
-		"score":       {at(term, "description"), "score(freq=2.0), computed as boost * idf * tf from:"},
-		"boost":       {at(term, "details", 0, "value"), 4.4},
-		"n":           {at(term, "details", 1, "details", 0, "value"), 2.},
-		"N":           {at(term, "details", 1, "details", 1, "value"), 3.},
-		"freq":        {at(term, "details", 2, "details", 0, "value"), 2.},
-		"k1":          {at(term, "details", 2, "details", 1, "value"), 1.2},
-		"b":           {at(term, "details", 2, "details", 2, "value"), .75},
-		"dl":          {at(term, "details", 2, "details", 3, "value"), 4.},
-	} {
-		check.That(t, values[0] == values[1], "%s = %v, want %v", name, values[0], values[1])
 	}
 }
 

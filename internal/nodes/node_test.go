@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -357,59 +356,6 @@ func TestConnectionsThatBreakOffPutANodeDownOnlyWithItsPing(t *testing.T) {
 				check.Equal(t, tt.want, stateOf(p, 0))
 			})
 		})
-	}
-}
-
-// What breaks connections off may be one client while another one's searches
-// are answered by 503: that, too, puts a node down only with its ping.
-func TestBrokenConnectionsAmong503PutANodeDownOnlyWithItsPing(t *testing.T) {
-	for name, tt := range map[string]struct {
-		ping behavior
-		down bool
-	}{
-		"the ping is answered": {well, false},
-		"the ping breaks off":  {func(*http.Request) (int, error) { return 0, io.ErrUnexpectedEOF }, true},
-		"the ping is a 503":    {func(*http.Request) (int, error) { return http.StatusServiceUnavailable, nil }, true},
-		"the ping hangs":       {hangs, true},
-	} {
-		for i, pause := range []time.Duration{10 * time.Millisecond, 10 * time.Millisecond, 150 * time.Millisecond, 150 * time.Millisecond} {
-			first := i % 2 // a 503, a broken connection
-			t.Run(fmt.Sprint(name, first, pause), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					c, p := startCluster(t)
-					logged := logOf(p)
-					requests := first
-					sick := func(req *http.Request) (int, error) {
-						if req.Method == http.MethodHead {
-							return tt.ping(req)
-						}
-						if requests++; requests%2 == 1 {
-							return http.StatusServiceUnavailable, nil
-						}
-						return 0, io.ErrUnexpectedEOF
-					}
-					c.set("a", sick)
-					loadEach(t, p, 10*time.Second, pause)
-					check.Equal(t, tt.down, strings.Contains(logged.String(), "node is down"), "the node was down", logged.String())
-					c.count("a")
-					loadEach(t, p, 10*time.Second, pause)
-					check.That(t, tt.down || c.count("a") >= int(2*time.Second/pause), "the node gets few requests, though its ping is answered")
-					// The request that tries it gets a 503, or breaks off.
-					c.set("a", func(req *http.Request) (int, error) {
-						if req.Method == http.MethodHead {
-							return http.StatusOK, nil
-						}
-						return sick(req)
-					})
-					load(t, p, maxBackoff*11/10+time.Second)
-					c.set("a", well)
-					load(t, p, maxBackoff*11/10+time.Second)
-					c.count("a")
-					load(t, p, time.Second)
-					check.That(t, c.count("a") != 0, "the node gets no requests after it is well; log: %s", logged.String())
-				})
-			})
-		}
 	}
 }
 

@@ -1,12 +1,8 @@
 package combine
 
 import (
-	"errors"
-	"math/rand/v2"
 	"regexp"
-	"slices"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
@@ -65,43 +61,4 @@ func TestFilterThatMatchesNothingIsAnError(t *testing.T) {
 	check.Error(t, simmatrix.ErrNoVocabulary, err)
 	m, dropped, err := nothing.Apply(matrixtest.New(t, simmatrix.Meta{}, nil))
 	check.That(t, err == nil && dropped == 0 && m.Len() == 0, "of no terms: %d dropped, %v", dropped, err)
-}
-
-// FuzzTermFilter checks, for random matrices, that the result is the given
-// matrix restricted to the terms that match, and that it is no more changed.
-func FuzzTermFilter(f *testing.F) {
-	f.Add(uint64(1), uint8(9), uint8(2), "")
-	f.Add(uint64(2), uint8(30), uint8(0), "[02468]$")
-	f.Fuzz(func(t *testing.T, seed uint64, terms, minDocFreq uint8, drop string) {
-		m := matrixtest.Random(t, rand.New(rand.NewPCG(seed, 1)), 1+int(terms)%40)
-		filter := TermFilter{MinDocFreq: uint32(minDocFreq % 6)}
-		if re, err := regexp.Compile(drop); err == nil && drop != "" && utf8.ValidString(drop) {
-			filter.Drop = re
-		}
-		matches := func(i int) bool { return filter.Match(m.Table().Terms[i], m.Table().DocFreqs[i], m.Table().Meta.Docs) }
-		var want []simmatrix.TermRow
-		for i, term := range m.Table().Terms {
-			if !matches(i) {
-				continue
-			}
-			row := simmatrix.TermRow{Term: term, DocFreq: m.Table().DocFreqs[i]}
-			for n := range m.Row(term).All() {
-				if j, _ := slices.BinarySearch(m.Table().Terms, n.Term); matches(j) {
-					row.Neighbors = append(row.Neighbors, n)
-				}
-			}
-			want = append(want, row)
-		}
-		got, dropped, err := filter.Apply(m)
-		if len(want) == 0 {
-			check.Must(t, errors.Is(err, simmatrix.ErrNoVocabulary), "nothing left: %v", err)
-			return
-		}
-		check.Must(t, err == nil && dropped == m.Len()-len(want), "%d dropped of %d, %d left: %v", dropped, m.Len(), len(want), err)
-		diff := matrixtest.Diff(matrixtest.New(t, got.Meta(), want), got)
-		check.Must(t, diff == "", "%v", diff)
-		if again, dropped, err := filter.Apply(got); err != nil || dropped != 0 || again.Checksum() != got.Checksum() {
-			t.Fatalf("a second time: %d dropped, %v", dropped, err)
-		}
-	})
 }

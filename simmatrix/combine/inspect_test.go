@@ -1,13 +1,10 @@
 package combine
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
-
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
@@ -77,65 +74,4 @@ func TestSamplesAreDistinctAndAlwaysTheSame(t *testing.T) {
 	first := draw()
 	check.That(t, len(first) == 5 && slices.IsSorted(first) && len(slices.Compact(slices.Clone(first))) == 5, "drawn: %q", first)
 	check.Equal(t, draw(), first, "others are drawn the second time")
-}
-
-// FuzzInspect compares a report with one that is counted pair by pair.
-func FuzzInspect(f *testing.F) {
-	f.Add(uint64(1), uint8(9), false)
-	f.Add(uint64(2), uint8(30), true)
-	f.Add(uint64(0), uint8(181), true) // every term is a neighbor of as many
-	f.Fuzz(func(t *testing.T, seed uint64, terms uint8, symmetric bool) {
-		m := matrixtest.Random(t, rand.New(rand.NewPCG(seed, 2)), 1+int(terms)%40)
-		if symmetric {
-			m = mustSparsify(t, m, SparsifyOptions{Symmetric: true, Neighbors: 1 + int(seed%9)})
-		}
-		r := Inspect(m)
-		check.Must(t, holds(r), "%+v", r.Meta)
-		s := entryMap(m)
-		var pairs, oneWay, unequal uint64
-		in, lengths := make([]float64, m.Len()), make([]float64, m.Len())
-		var sims []float64
-		for at, e := range s {
-			back := s[[2]int{at[1], at[0]}]
-			in[at[1]]++
-			lengths[at[0]]++
-			sims = append(sims, float64(e.sim)/simmatrix.UnitsOfOne)
-			if back.sim == 0 {
-				oneWay++
-			}
-			if back.sim == 0 || at[0] < at[1] {
-				pairs++
-				if back.sim > 0 && back.sim != e.sim {
-					unequal++
-				}
-			}
-		}
-		if r.Pairs.All != pairs || r.Pairs.OneWay != oneWay || r.Pairs.Unequal != unequal {
-			t.Fatalf("%d pairs, want %d; one-way %d, want %d; unequal %d, want %d",
-				r.Pairs.All, pairs, r.Pairs.OneWay, oneWay, r.Pairs.Unequal, unequal)
-		}
-		checkDistribution(t, "row lengths", lengths, r.Rows.Lengths)
-		checkDistribution(t, "neighbor of", in, r.Hubs.NeighborOf)
-		checkDistribution(t, "similarities", sims, r.Entries.Similarities)
-		if !slices.IsSortedFunc(r.Hubs.Top, func(a, b Hub) int { return cmp.Or(cmp.Compare(b.Rows, a.Rows), cmp.Compare(a.Term, b.Term)) }) {
-			t.Fatalf("hubs %+v", r.Hubs.Top)
-		}
-		check.Must(t, len(r.Hubs.Top) == 0 || float64(r.Hubs.Top[0].Rows) == r.Hubs.NeighborOf.Max, "hubs %+v, largest %v", r.Hubs.Top, r.Hubs.NeighborOf.Max)
-	})
-}
-
-// checkDistribution compares got with gonum's empirical quantiles.
-func checkDistribution(t *testing.T, name string, values []float64, got Distribution) {
-	t.Helper()
-	if len(values) == 0 {
-		check.Must(t, got == (Distribution{}), "%s: %+v of no values", name, got)
-		return
-	}
-	slices.Sort(values)
-	quantile := func(p float64) float64 { return stat.Quantile(p, stat.Empirical, values, nil) }
-	want := Distribution{
-		Min: values[0], P10: quantile(0.1), P25: quantile(0.25), Median: quantile(0.5), P75: quantile(0.75),
-		P90: quantile(0.9), P99: quantile(0.99), Max: values[len(values)-1], Mean: got.Mean,
-	}
-	check.Must(t, got == want && math.Abs(got.Mean-stat.Mean(values, nil)) <= 1e-9, "%s: %+v, want %+v, mean %v", name, got, want, stat.Mean(values, nil))
 }

@@ -18,6 +18,14 @@ func TestPrecisionCountsMissingRanks(t *testing.T) {
 	near(t, "P@1", Precision([]string{"x", "a"}, grades, 1), 0)
 }
 
+// Of three relevant documents two are found, at ranks 2 and 4.
+func TestRanksOfRelevantDocuments(t *testing.T) {
+	ranking, grades := []string{"x", "a", "y", "b"}, map[string]float64{"a": 1, "b": 2, "c": 1, "x": 0}
+	near(t, "MAP", AveragePrecision(ranking, grades), (1./2+2./4)/3)
+	near(t, "MRR", ReciprocalRank(ranking, grades, 10), 1./2)
+	near(t, "recall@3", Recall(ranking, grades, 3), 1./3)
+}
+
 func TestUnjudgedIsOfWhatIsThere(t *testing.T) {
 	grades := map[string]float64{"a": 1, "x": 0}
 	near(t, "one of three", Unjudged([]string{"a", "x", "new"}, grades, 10), 1./3)

@@ -42,7 +42,6 @@ func main() {
 	r := &record.Recorder{Describe: describe}
 	a.write(r)
 	a.search(r)
-	a.documents(r)
 	a.options(r)
 	r.Print()
 }
@@ -226,56 +225,8 @@ func (a app) pages() (any, error) {
 	return found, err
 }
 
-func (a app) documents(r *record.Recorder) {
-	get := func(id string) func() (any, error) {
-		return func() (any, error) {
-			return a.Document.Get(ctx, opensearchapi.DocumentGetReq{Index: a.index, DocumentID: id})
-		}
-	}
-	exists := func(id string) func() (any, error) {
-		return func() (any, error) {
-			return status(a.Document.Exists(ctx, opensearchapi.DocumentExistsReq{Index: a.index, DocumentID: id}))
-		}
-	}
-	remove := func() (any, error) {
-		return a.Document.Delete(ctx, opensearchapi.DocumentDeleteReq{Index: a.index, DocumentID: "new"})
-	}
-	r.Step("get", get("car"))
-	r.Step("get with an odd id", get(oddID))
-	r.Step("get source", func() (any, error) {
-		answer, err := a.Document.Source(ctx, opensearchapi.DocumentSourceReq{
-			Index: a.index, DocumentID: "car-red", Params: opensearchapi.DocumentSourceParams{SourceIncludes: []string{"n"}},
-		})
-		return answer.Source, err
-	})
-	r.Step("get missing", get("nobody"))
-	r.Step("mget", func() (any, error) {
-		ids := map[string]any{"ids": []string{"car", "nobody", oddID}}
-		return a.MGet(ctx, opensearchapi.MGetReq{Index: a.index, Body: opensearchutil.NewJSONReader(ids)})
-	})
-	r.Step("exists document", exists(oddID))
-	r.Step("exists no document", exists("nobody"))
-	r.Step("update", func() (any, error) {
-		return a.Update(ctx, opensearchapi.UpdateReq{Index: a.index, DocumentID: "lorry", Body: body(`{"script":"ctx._source.n = 4000"}`)})
-	})
-	r.Step("upsert", func() (any, error) {
-		return a.Update(ctx, opensearchapi.UpdateReq{Index: a.index, DocumentID: "new", Body: body(`{"doc":{"n":1},"doc_as_upsert":true}`)})
-	})
-	r.Step("update conflict", func() (any, error) {
-		return a.Index(ctx, opensearchapi.IndexReq{
-			Index: a.index, DocumentID: "lorry", Body: body(`{"n":5}`), Params: opensearchapi.IndexParams{IfSeqNo: new(0), IfPrimaryTerm: new(1)},
-		})
-	})
-	r.Step("create conflict", func() (any, error) {
-		return a.Document.Create(ctx, opensearchapi.DocumentCreateReq{Index: a.index, DocumentID: "lorry", Body: body(`{"n":5}`)})
-	})
-	r.Step("delete", remove)
-	r.Step("delete missing", remove)
-}
-
 func (a app) options(r *record.Recorder) {
 	missing := []string{"akin-e2e-missing"}
-	dated := "<" + a.index + "-{2026.01||/M{yyyy.MM}}>"
 	r.Step("missing index", func() (any, error) { return a.Search(ctx, &opensearchapi.SearchReq{Indices: missing}) })
 	r.Step("missing index, ignored", func() (any, error) {
 		return a.Search(ctx, &opensearchapi.SearchReq{Indices: missing, Params: opensearchapi.SearchParams{IgnoreUnavailable: new(true)}})
@@ -292,17 +243,6 @@ func (a app) options(r *record.Recorder) {
 		}
 		header := answer.Inspect().Response.Header
 		return map[string]any{"id": header["X-Opaque-Id"], "type": header["Content-Type"]}, nil
-	})
-	r.Step("dated index", func() (any, error) {
-		return a.Index(ctx, opensearchapi.IndexReq{
-			Index: dated, DocumentID: "1", Body: body(`{"body":"lorry"}`), Params: opensearchapi.IndexParams{Refresh: "true"},
-		})
-	})
-	r.Step("search dated index", func() (any, error) {
-		return a.Search(ctx, &opensearchapi.SearchReq{Indices: []string{dated}, Body: body(lorry)})
-	})
-	r.Step("delete dated index", func() (any, error) {
-		return a.Indices.Delete(ctx, opensearchapi.IndicesDeleteReq{Indices: []string{a.index + "-2026.01"}})
 	})
 	r.Step("compressed car", a.compressed)
 	r.Step("nodes", func() (any, error) { return a.Nodes.Info(ctx, &opensearchapi.NodesInfoReq{Metrics: []string{"http"}}) })

@@ -37,7 +37,6 @@ func main() {
 	r := &record.Recorder{Describe: describe}
 	a.write(r)
 	a.search(r)
-	a.documents(r)
 	a.options(r)
 	r.Print()
 }
@@ -200,28 +199,7 @@ func (a app) pages() (any, error) {
 	return []any{found, closed}, err
 }
 
-func (a app) documents(r *record.Recorder) {
-	r.Step("get", func() (any, error) { return a.Get(a.index, "car").Do(ctx) })
-	r.Step("get with an odd id", func() (any, error) { return a.Get(a.index, oddID).Do(ctx) })
-	r.Step("get source", func() (any, error) { return a.GetSource(a.index, "car-red").SourceIncludes_("n").Do(ctx) })
-	r.Step("get no document", func() (any, error) { return a.Get(a.index, "nobody").Do(ctx) })
-	r.Step("mget", func() (any, error) { return a.Mget().Index(a.index).Ids("car", "nobody", oddID).Do(ctx) })
-	r.Step("exists document", func() (any, error) { return a.Exists(a.index, oddID).IsSuccess(ctx) })
-	r.Step("exists no document", func() (any, error) { return a.Exists(a.index, "nobody").IsSuccess(ctx) })
-	r.Step("update", func() (any, error) { return a.Update(a.index, "lorry").Doc(map[string]any{"n": 4000}).Do(ctx) })
-	r.Step("upsert", func() (any, error) {
-		return a.Update(a.index, "new").Doc(map[string]any{"n": 1}).DocAsUpsert(true).Refresh(refresh.True).Do(ctx)
-	})
-	r.Step("update conflict", func() (any, error) {
-		return a.Index(a.index).Id("lorry").Document(map[string]any{"n": 5}).IfSeqNo("0").IfPrimaryTerm("1").Do(ctx)
-	})
-	r.Step("create conflict", func() (any, error) { return a.Create(a.index, "lorry").Document(map[string]any{"n": 5}).Do(ctx) })
-	r.Step("delete", func() (any, error) { return a.Delete(a.index, "new").Refresh(refresh.True).Do(ctx) })
-	r.Step("delete no document", func() (any, error) { return a.Delete(a.index, "new").Do(ctx) })
-}
-
 func (a app) options(r *record.Recorder) {
-	dated := "<" + a.index + "-{2026.01||+1M{yyyy.MM}}>" // without a slash, like the id
 	r.Step("missing index", func() (any, error) { return a.Search().Index("akin-e2e-missing").Do(ctx) })
 	r.Step("missing index, ignored", func() (any, error) { return a.Search().Index("akin-e2e-missing").IgnoreUnavailable(true).Do(ctx) })
 	r.Step("bad value", func() (any, error) {
@@ -238,11 +216,6 @@ func (a app) options(r *record.Recorder) {
 		defer res.Body.Close()
 		return map[string]any{"id": res.Header["X-Opaque-Id"], "product": res.Header["X-Elastic-Product"], "type": res.Header["Content-Type"]}, nil
 	})
-	r.Step("dated index", func() (any, error) {
-		return a.Index(dated).Id("1").Document(map[string]any{"body": "lorry"}).Refresh(refresh.True).Do(ctx)
-	})
-	r.Step("search dated index", func() (any, error) { return a.Search().Index(dated).Query(match("lorry")).Do(ctx) })
-	r.Step("delete dated index", func() (any, error) { return a.Indices.Delete(a.index + "-2026.02").Do(ctx) })
 	r.Step("compressed car", a.compressed)
 	r.Step("nodes", func() (any, error) { return a.Nodes.Info().Metric("http").Do(ctx) })
 	r.Step("sniffed", a.sniffed)
