@@ -171,7 +171,7 @@ func (w *forumWords) segments(t *testing.T, f *forum, s *softcosine.Similarities
 	if err != nil {
 		t.Fatal(err)
 	}
-	scorer, err := softcosine.NewStandard(result, query, softcosine.Count(w.Len(), texts), s)
+	scorer, err := softcosine.NewStandard(softcosine.Weighting{Letters: result}, softcosine.Weighting{Letters: query}, softcosine.Count(w.Len(), texts), s)
 	if err != nil {
 		t.Fatal(err)
 	}

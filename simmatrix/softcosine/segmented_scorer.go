@@ -1,6 +1,9 @@
 package softcosine
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // A Scorer scores nuggets of a query against nuggets of a result, as vectors,
 // by the similarities S of terms:
@@ -13,20 +16,20 @@ type Scorer struct {
 	query, result vectorizer
 }
 
-// A vectorizer makes the vector of a nugget.
-type vectorizer func(Nugget) (Vector, error)
+// A vectorizer makes the vector of a nugget of a document.
+type vectorizer func(Document, Nugget) (Vector, error)
 
 // NewStandard returns the scorer of the standard model, such as "bfx.nfx". The
 // vector of a nugget is
 //
-//	v = (t ∘ d) / m
+//	v = (t ∘ e ∘ d) / m
 //
-// with t, d and m of the SMART letters. For letter c, m = √(wᵀSw) of w = t ∘ d,
-// so that with c on both sides S(i, j)
+// with t, d and m of the SMART letters and the supplementary weights e. For
+// letter c, m = √(wᵀSw) of w = t ∘ e ∘ d, so that with c on both sides S(i, j)
 // is the soft cosine measure; then S must be symmetric, and no wᵀSw negative.
 // Errors are those of [NewSpace], or wrap [ErrWeighting] if letters need a
 // statistic that is out of range.
-func NewStandard(result, query SMART, st *Statistics, s *Similarities) (*Scorer, error) {
+func NewStandard(result, query Weighting, st *Statistics, s *Similarities) (*Scorer, error) {
 	space, err := unweighted(st, s)
 	if err != nil {
 		return nil, err
@@ -44,15 +47,24 @@ func unweighted(st *Statistics, s *Similarities) (*Space, error) {
 	return NewSpace(slices.Repeat([]float64{1}, len(st.DocFreqs)), s)
 }
 
-func standard(w SMART, st *Statistics, space *Space) (vectorizer, error) {
-	if err := w.check(st); err != nil {
+func standard(w Weighting, st *Statistics, space *Space) (vectorizer, error) {
+	if err := w.Letters.check(st); err != nil {
 		return nil, err
 	}
-	return func(n Nugget) (Vector, error) {
+	return func(d Document, n Nugget) (Vector, error) {
 		f := n.frequencies()
-		v := w.termFreqFactors(f).mapped(func(t int32, value float64) float64 { return value * w.docFreqFactor(st, t) })
-		m, err := w.pivot(f, n.Bytes, st), error(nil)
-		if w[2] == 'c' {
+		var e map[int32]float64
+		if w.Terms != nil {
+			e = w.Terms(d, n)
+		}
+		v := w.Letters.termFreqFactors(f).mapped(func(t int32, value float64) float64 {
+			if e != nil {
+				value *= e[t]
+			}
+			return value * w.Letters.docFreqFactor(st, t)
+		})
+		m, err := w.Letters.pivot(f, n.Bytes, st), error(nil)
+		if w.Letters[2] == 'c' {
 			m, err = space.SoftNorm(v)
 		}
 		if err != nil || m == 0 {
@@ -62,14 +74,43 @@ func standard(w SMART, st *Statistics, space *Space) (vectorizer, error) {
 	}, nil
 }
 
+// NewOkapi returns the scorer of BM25 (the thesis, 3.3.2),
+//
+//	S(i, j) = Σ_t idf_t · (k1 + 1)·f_jt / (k1·((1 − b) + b·l_j/avg l) + f_jt) · (k3 + 1)·f_it / (k3 + f_it)
+//
+// with idf_t = ln((N − n_t + 0.5) / (n_t + 0.5)) and l_j tokens in j. Vectors
+// have √|idf_t| on each side, the query's with the sign of idf_t, so that S
+// weights a pair of different terms by both.
+func NewOkapi(p OkapiParameters, st *Statistics, s *Similarities) (*Scorer, error) {
+	space, err := unweighted(st, s)
+	if err != nil {
+		return nil, err
+	}
+	return &Scorer{
+		space: space,
+		result: func(_ Document, n Nugget) (Vector, error) {
+			length := 1 - p.B + p.B*float64(len(n.Terms))/st.MeanTokens
+			return n.frequencies().mapped(func(t int32, f float64) float64 {
+				return math.Sqrt(math.Abs(st.okapiIDF(t))) * ((p.K1 + 1) * f / (p.K1*length + f))
+			}), nil
+		},
+		query: func(_ Document, n Nugget) (Vector, error) {
+			return n.frequencies().mapped(func(t int32, f float64) float64 {
+				idf := st.okapiIDF(t)
+				return math.Copysign(math.Sqrt(math.Abs(idf)), idf) * ((p.K3 + 1) * f / (p.K3 + f))
+			}), nil
+		},
+	}, nil
+}
+
 // Unsegmented returns S(u, v) of whole documents, each as one nugget; 0 if one
 // has no terms.
 func (s *Scorer) Unsegmented(u, v Document) (float64, error) {
-	x, err := s.query(u.joined())
+	x, err := s.query(u, u.joined())
 	if err != nil {
 		return 0, err
 	}
-	y, err := s.result(v.joined())
+	y, err := s.result(v, v.joined())
 	return s.space.InnerProduct(x, y), err
 }
 
@@ -97,7 +138,7 @@ func (s *Scorer) Matrix(u, v Document) (Matrix, error) {
 func vectors(d Document, of vectorizer) ([]Vector, error) {
 	out := make([]Vector, 0, len(d))
 	for _, n := range d {
-		v, err := of(n)
+		v, err := of(d, n)
 		if err != nil {
 			return nil, err
 		}

@@ -20,12 +20,12 @@ func mustSMART(tb testing.TB, letters string) SMART {
 func apply(tb testing.TB, letters string, f Vector, bytes int64, st *Statistics) Vector {
 	tb.Helper()
 	sp := mustSpace(tb, ones(10), Identity(10))
-	of := check.Got(standard(mustSMART(tb, letters), st, sp))(tb)
+	of := check.Got(standard(Weighting{Letters: mustSMART(tb, letters)}, st, sp))(tb)
 	n := Nugget{Bytes: bytes}
 	for k, term := range f.Terms {
 		n.Terms = append(n.Terms, slices.Repeat([]int32{term}, int(f.Values[k]))...)
 	}
-	return check.Got(of(n))(tb)
+	return check.Got(of(nil, n))(tb)
 }
 
 // statisticsOf returns statistics of 10 terms with the document frequencies
@@ -101,7 +101,7 @@ func TestAWeightingFromTheTextbook(t *testing.T) {
 
 func TestStatisticsAreCounted(t *testing.T) {
 	nuggets := []Nugget{{Terms: []int32{0, 0, 0, 2}, Bytes: 30}, {}, {Terms: []int32{2, 2}, Bytes: 15}}
-	want := &Statistics{Docs: 2, DocFreqs: []int64{1, 0, 2, 0}, MeanTerms: 1.5, MeanBytes: 22.5}
+	want := &Statistics{Docs: 2, DocFreqs: []int64{1, 0, 2, 0}, MeanTerms: 1.5, MeanBytes: 22.5, MeanTokens: 3}
 	check.Equal(t, want, Count(4, nuggets))
 	check.Equal(t, &Statistics{DocFreqs: []int64{0}}, Count(1, nil))
 }
@@ -138,7 +138,7 @@ func TestWeightingsRefuseStatisticsOutOfRange(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			st := &Statistics{Docs: 2, DocFreqs: []int64{1, 1}, MeanTerms: 1, MeanBytes: 1, Slope: 0.5}
-			w := mustSMART(t, c.letters)
+			w := Weighting{Letters: mustSMART(t, c.letters)}
 			check.OK(t, check.ErrOf(NewStandard(w, w, st, Identity(2))))
 			c.change(st)
 			check.Error(t, ErrWeighting, check.ErrOf(NewStandard(w, w, st, Identity(2))))
