@@ -12,7 +12,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-collections bench-forms bench-gensim bench-modes bench-proxy fuzz
+.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-collections bench-forms bench-gensim bench-modes bench-proxy bench-words fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ bench-modes: ## Print the cost of searches in each mode, on 200,000 documents of
 
 bench-proxy: ## Print requests/s through akin and a bare httputil.ReverseProxy
 	$(GO) test -run '^$$' -bench '^BenchmarkPassthrough$$' -benchtime 5s ./proxy/
+
+bench-words: ## Print the gain of related words on judged collections, without a server; AKIN_DATA is their folder, AKIN_WORDS_EMBEDDINGS a model
+	$(GO) test ./cmd/akin/ -run '^$$' -bench '^BenchmarkRelatedWords$$' -benchtime 1x -v -timeout 60m
 
 fuzz: ## Fuzz every target for FUZZTIME (default 1m) each
 	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort -u | \

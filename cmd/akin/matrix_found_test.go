@@ -20,7 +20,7 @@ func fromTexts(t *testing.T, texts ...string) []string {
 	for i, text := range texts {
 		docs[i] = documents.Document{ID: strconv.Itoa(i), Source: map[string]string{"body": fmt.Sprintf("%s filler%d", text, i)}}
 	}
-	engine, _ := newIndex(t, "docs", `{"mappings":{"properties":{"body":{"type":"text","analyzer":"english"}}}}`, docs)
+	engine := newIndex(t, "docs", `{"mappings":{"properties":{"body":{"type":"text","analyzer":"english"}}}}`, docs)
 	return []string{"--from-index", engine, "--index", "docs", "--field", "body", "--min-df", "2"}
 }
 
