@@ -74,7 +74,7 @@ func (c *calls) as(client caller, hold *limits.Hold) sender {
 				out.Header["Content-Type"] = accept
 			}
 		}
-		res, err := c.upstream.RoundTrip(markSafe(out, c.upstream, true)) // all these calls only read
+		res, err := c.upstream.RoundTrip(markSafe(out, c.upstream, true)) // they only read, or close a scroll
 		if err != nil {
 			return 0, nil, err
 		}

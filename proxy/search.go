@@ -25,12 +25,16 @@ import (
 )
 
 // The life of a search, in the order of this file. Server.search reads it and
-// has it rewritten. forward sends it; if the cluster rejects the rewritten
-// search, ask sends the original. The answer goes out like any other
-// (forward.go). Last come lessons from the cluster, shadows, and reports.
+// has it rewritten; callExpander adds feedback. forward sends it: the original
+// first if only searches with few hits are expanded (askFew), or with a shadow
+// behind it, and otherwise the rewritten search (ask), or the original if the
+// cluster rejects that. rerank reorders its hits, and the answer goes out like
+// any other (forward.go). Last come lessons from the cluster, shadows, and
+// reports.
 
 const (
-	// maxKeptBody is the largest body kept for a retry that akin does not read.
+	// maxKeptBody is the largest body kept for a retry although akin does not
+	// read it.
 	maxKeptBody = 64 << 10
 	// maxDrained is how much of a rejection is read to reuse its connection.
 	maxDrained = 64 << 10
@@ -49,7 +53,8 @@ type search struct {
 	ticket   uint64       // of the trial in a pause; 0 for none
 	hold     *limits.Hold // the memory it uses
 	body     body
-	// rewritten is sent first, or as a shadow; nil if only the original is sent.
+	// rewritten is sent first, second if the original found few hits, or as a
+	// shadow. It is nil if only the original is sent.
 	rewritten *rewrittenSearch
 	// shadow rewrites it after the client has the answer to the original.
 	shadow Expander
@@ -594,7 +599,9 @@ func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*ht
 		s.accepted(ctx, x)
 		fits = s.rerank(ctx, x, res)
 	case original == nil && !s.sendsOriginal(ctx, x, refused): // the client gets this answer
-		// A refusal goes out as it is. A 200 with failures (status 0) has hits to rerank.
+		// A refusal goes out as it is. A 200 with failures (status 0) has hits to
+		// rerank; if that fails, the original is sent in spite of the spent budget,
+		// since the client cannot read those hits.
 		fits = refused.Status != 0 || s.rerank(ctx, x, res)
 		refused = nil // nothing to learn from it
 	default: // the original is sent below
