@@ -224,6 +224,8 @@ func judge(s *serve.FieldReport, err error) checkedField {
 		f.Verdict, f.Says = verdictWarning, "nothing was added to the words of some documents ("+string(s.Reason)+"): "+leftOut(s.LeftOut)
 	case s.Added == 0 && s.Reason == reason.NoNeighbors:
 		f.Verdict, f.Says = verdictWarning, "nothing was added to the words of some documents (no_neighbors): the matrix has no words related to them"
+	case s.Added == 0 && s.Reason == reason.NoTerms:
+		f.Verdict, f.Says = verdictWarning, "some documents have no words in it (no_terms): take it out of matrices.fields if nobody searches it"
 	case s.Added == 0:
 		f.Verdict, f.Says = verdictWarning, "nothing was added to the words of some documents: "+string(s.Reason)
 	case s.Segments == reason.NotText:
