@@ -64,7 +64,7 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 			[]string{`{"bool":{"should":[{"term":{"body":{"value":"heart"}}},` + phrase, `{"bool":{"should":[{"term":{"body":{"value":"attack"}}},` + phrase},
 			nil, "",
 		},
-		"the same matches": {func(o *Profile) { o.SameMatches, o.Scoring = true, form.Linear }, nil, original, 10, []string{`{"query":` + original}, []string{"match_phrase"}, ""},
+		"the same matches": {func(o *Profile) { o.SameMatches, o.Scoring = true, form.Linear }, nil, original, 10, nil, []string{"match_phrase"}, reason.NoNeighbors},
 		"pairs": {
 			linear, func(c *fakeCluster) { c.phrases = mapping.ByPairs }, original, 10,
 			[]string{`{"span_near":{"clauses":[{"span_term":{"body":"myocardial"}},{"span_term":{"body":"infarction"}}],"slop":0,"in_order":true,"boost":0.6`},
@@ -73,7 +73,41 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 		},
 		"no positions": {linear, func(c *fakeCluster) { c.phrases = mapping.NoPhrases }, original, 10, nil, []string{"myocardial"}, reason.NoNeighbors},
 		"a graph":      {linear, func(c *fakeCluster) { c.graph = true }, original, 10, nil, []string{"myocardial"}, reason.NoNeighbors},
-		"cross_fields": {linear, nil, `{"multi_match":{"query":"heart attack","type":"cross_fields","fields":["body","title"]}}`, 10, nil, []string{"myocardial"}, reason.NoNeighbors},
+		"cross_fields": {
+			linear, nil, `{"multi_match":{"query":"heart attack","type":"cross_fields","fields":["body","title"]}}`, 10,
+			[]string{`{"dis_max":{"tie_breaker":0,"queries":[` + phrase + `,"boost":0.6145555}}},{"match_phrase":{"title":{"query":"myocardial`}, nil, "",
+		},
+		"cross_fields of all words": {
+			linear, nil, `{"multi_match":{"query":"heart attack","type":"cross_fields","operator":"and","fields":["body","title"]}}`, 10,
+			[]string{`{"term":{"body":{"value":"heart"}}},` + phrase + `}}},{"term":{"title":{"value":"heart"}}},{"match_phrase":{"title"`}, nil, "",
+		},
+		"combined_fields": {linear, nil, `{"combined_fields":{"query":"heart attack","fields":["body","title"]}}`, 10, nil, []string{"myocardial"}, reason.NoNeighbors},
+		"a phrase": {
+			func(*Profile) {}, nil, `{"match_phrase":{"body":"heart attack symptoms"}}`, 10,
+			[]string{`{"dis_max":{"queries":[{"match_phrase":{"body":"heart attack symptoms"}},{"match_phrase":{"body":{"query":"myocardial infarction symptoms","analyzer":"whitespace","boost":0.7`},
+			[]string{"signs"}, "",
+		},
+		"a phrase, not all together": {
+			func(*Profile) {}, nil, `{"match_phrase":{"body":{"query":"car heart attack","slop":2,"boost":3}}}`, 10,
+			[]string{`"query":"automobile myocardial infarction","analyzer":"whitespace","slop":2,"boost":2`, `"query":"automobile heart attack"`, `"query":"car myocardial infarction"`}, nil, "",
+		},
+		"a phrase without scores": {func(*Profile) {}, nil, `{"match_phrase":{"body":"heart attack"}}`, 0, []string{phrase}, nil, ""},
+		"a phrase with related words": {
+			func(o *Profile) { o.Phrases = true }, nil, `{"match_phrase":{"body":"heart attack symptoms"}}`, 10,
+			[]string{`{"bool":{"must":[{"dis_max":{"queries":[{"match_phrase":{"body":"heart attack symptoms"}}`, `"signs"`}, nil, "",
+		},
+		"a phrase that must find the same": {
+			func(*Profile) {}, nil, `{"nested":{"path":"a","query":{"match_phrase":{"body":"heart attack"}}}}`, 10, nil, []string{"myocardial"}, reason.Phrase,
+		},
+		"phrases by fields": {
+			func(*Profile) {}, nil, `{"multi_match":{"query":"heart attack","type":"phrase","fields":["body","title^2"]}}`, 10,
+			[]string{phrase + `,"boost":0.6`, `{"match_phrase":{"title":{"query":"myocardial infarction","analyzer":"whitespace","boost":1.2`}, nil, "",
+		},
+		"a phrase whose last word is a prefix": {func(*Profile) {}, nil, `{"match_phrase_prefix":{"body":"heart attack sym"}}`, 10, nil, []string{"myocardial"}, reason.Phrase},
+		"a reading keeps the rest of the text": {
+			linear, nil, `{"match":{"body":"heart attack car"}}`, 10,
+			[]string{`{"bool":{"should":[` + phrase + `,"boost":0.6`, `}}},{"term":{"body":{"value":"car"}}}]}}`}, nil, "",
+		},
 		"a word as good, in many documents": {
 			linear, nil, `{"match":{"body":"car"}}`, 10,
 			[]string{`{"dis_max":{"queries":[{"match":{"body":"car"}},{"term":{"body":{"value":"automobile","boost":2.`},
@@ -109,8 +143,8 @@ func TestExplanationsNameWhatStandsForWords(t *testing.T) {
 	c, m := attacks(t)
 	r := expanded(t, New(c, m, DefaultProfile()), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"heart attack of a car"}}}`)})
 	want := []Alternative{
-		{Term: "myocardial infarction", For: "heart attack", Similarity: 1, Key: "\x1fmyocardial\x1finfarction"},
-		{Term: "automobile", For: "car", Similarity: 1, Key: "automobile"},
+		{Term: "myocardial infarction", For: "heart attack", Similarity: 1, Found: "heart attack", Key: "\x1fmyocardial\x1finfarction"},
+		{Term: "automobile", For: "car", Similarity: 1, Found: "car", At: 4, Key: "automobile"},
 	}
 	if d := cmp.Diff(want, r.Clauses[0].Alternatives); d != "" {
 		t.Error(d)

@@ -72,6 +72,11 @@ func ExpressionTerms(expression string) []string {
 	return strings.Split(strings.TrimPrefix(expression, expressionMark), expressionMark)
 }
 
+// JoinExpression is the opposite of [ExpressionTerms]. It sets no limits.
+func JoinExpression(terms []string) string {
+	return expressionMark + strings.Join(terms, expressionMark)
+}
+
 // Spelled returns a term as people can read it: of an expression its terms with
 // blanks between them, and "_" where there is none.
 func Spelled(term string) string {

@@ -178,7 +178,7 @@ func TestWhatStandsForWordsIsAnAlternativeAndNoCandidate(t *testing.T) {
 	if want := simmatrix.IDF(8, 1000) + simmatrix.IDF(9, 1000); math.Abs(sel.Alternatives[1].IDF-want) > 1e-12 {
 		t.Errorf("the idf of a phrase is %v, want the sum %v", sel.Alternatives[1].IDF, want)
 	}
-	if len(sel.LeftOut) != 1 || simmatrix.Spelled(sel.LeftOut[0].Term) != "gone forever" || sel.LeftOut[0].Frequent {
+	if len(sel.LeftOut) != 1 || simmatrix.Spelled(sel.LeftOut[0].Term) != "gone forever" || sel.LeftOut[0].Why != Absent {
 		t.Errorf("left out: %+v", sel.LeftOut)
 	}
 }
