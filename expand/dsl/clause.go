@@ -219,9 +219,11 @@ func (c *Clause) queryString(raw []byte) {
 func (c *Clause) simpleQueryString(raw []byte) {
 	c.TieBreaker = 1 // the engine adds up the fields
 	err := c.several(raw, nil, "flags", "analyze_wildcard", "quote_field_suffix", "fuzzy_prefix_length", "fuzzy_max_expansions")
-	// The engine splits the text at blanks before analysis and counts the words.
+	// The engine splits the text at blanks before analysis and counts the words,
+	// each in any of the fields. All of them are all terms.
+	one := len(c.Fields) == 1 && !strings.Contains(c.Fields[0].Name, "*")
 	c.Additive = c.Additive && len(c.Fields) == 1
-	c.SameMatches = c.SameMatches || c.Counted()
+	c.SameMatches = c.SameMatches || len(c.MinimumShouldMatch) > 0 || c.OperatorAnd && !one
 	if err == nil && hasSyntax(c.Text, `+|"*()~\`) {
 		c.Reason = reason.Syntax
 	}

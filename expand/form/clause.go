@@ -354,7 +354,9 @@ func (w *clauseWriter) reading(i int, a *terms.Alternative, bare bool) {
 		w.alternative(&c.Clause, at, a, boost*a.Similarity*hosts/weight, w.alternativeName(&c.Fields[at], a))
 	})
 	for _, o := range rest {
-		inFields(o.In, func(at int, boost, weight float64) { w.term(c.Fields[at].Name, o.Term, boost*o.X*(f.weight(o.IDF)/weight)) })
+		inFields(o.In, func(at int, boost, weight float64) {
+			w.term(c.Fields[at].Name, o.Term, boost*o.X*(f.weight(o.IDF)/weight))
+		})
 	}
 	if len(rest) > 0 {
 		w.put(`]}}`)
