@@ -20,7 +20,7 @@ func explain(p *form.Plan, first []FirstHit, reranked bool) []Explanation {
 		c := &p.Clauses[i]
 		if c.Reason != "" {
 			e := Explanation{Path: c.Parsed.Path, Reason: c.Reason}
-			if c.Reason == reason.NeighborsTooFrequent { // of fields that are searched together
+			if c.Reason == reason.NoNeighbors || c.Reason == reason.NeighborsTooFrequent { // of fields that are searched together
 				e.LeftOut = leftOut(c, &c.Fields[0])
 			}
 			out = append(out, e)
