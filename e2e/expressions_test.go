@@ -40,6 +40,7 @@ var expressionsTexts = []string{
 	"symptoms in women",
 	"a red thing", "a blue thing", "a green thing", "another thing", "the last thing", "in two fields",
 	"point of care testing", "bedside testing", "point care testing", "heart failure", "personal computer",
+	"the daily routine", "the daily day to day",
 }
 
 // expressionsSynonyms is a file of synonyms as people have it.
@@ -52,6 +53,7 @@ thing, colored object
 point of care, bedside
 heart attack, heart failure
 personal computer, computer
+routine, day to day
 `
 
 // expressionsAkin indexes the texts, makes a matrix of the synonyms, and starts
@@ -201,6 +203,10 @@ func TestEachKindOfQueryTakesAnExactExpressionForTheWords(t *testing.T) {
 	s := a.find(t, expressionsIndex+"?akin_profile=saturated", `{"query":{"match":{"body":"heart attack"}}}`).scores()
 	if s["19"] > 1.0001*s["2"] { // heart failure has a word of the text
 		t.Errorf("a word counts twice: %v", s)
+	}
+	s = a.find(t, expressionsIndex+"?akin_profile=linear", `{"query":{"match":{"body":"routine"}}}`).scores()
+	if routine := s["21"]; routine == 0 || s["22"] < 0.8*routine || s["22"] > routine { // which is one word longer
+		t.Errorf("a word twice in an expression: %v", s)
 	}
 	if n := a.total(t, expressionsIndex, `{"match_phrase":{"body":"heart attack symptoms"}}`); n != 2 {
 		t.Errorf("%d documents are counted", n)

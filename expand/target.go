@@ -48,6 +48,8 @@ func (a *asker) begin(open []*target) ([]form.Clause, []choice) {
 			f.Terms = a.m.selection()
 			f.Terms.Start(t.text)
 			f.Terms.Expressions = t.expressions
+			byPairs := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.ByPairs }
+			f.Terms.Spans = (byPairs(*f) || t.clause.TermCentric && slices.ContainsFunc(t.clause.Fields, byPairs)) && t.clause.Parsed.Slop == 0
 			if f.Terms.NoAlternatives, f.Terms.NoExpressions = t.clause.Combined, noExpressions(t.clause, f); !a.s.profile.Expressions {
 				f.Terms.NoAlternatives, f.Terms.NoExpressions = true, 0
 			}

@@ -3,9 +3,7 @@ package form
 import (
 	"slices"
 	"strings"
-	"unicode"
 
-	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/terms"
 )
 
@@ -50,16 +48,13 @@ func (b *buffer) alternative(c *Clause, i int, a *terms.Alternative, boost float
 		slop = c.Parsed.Slop
 	}
 	b.comma()
-	plain := (f.Analysis.Phrases == mapping.ByPositions || slop > 0) && !slices.ContainsFunc(a.Terms, divided)
-	if plain {
+	if !a.Span {
 		// The terms are those of the index: they must not be analyzed again.
 		b.put(`{"match_phrase":{`, text(f.Name), `:{"query":`, text(strings.Join(a.Terms, " ")), `,"analyzer":"whitespace"`)
 		if slop > 0 {
 			b.put(`,"slop":`, slop)
 		}
 	} else {
-		// With index_phrases a phrase of two words has another idf, and "whitespace"
-		// would divide a term with a blank.
 		b.put(`{"span_near":{"clauses":[`)
 		gap := 0
 		for _, t := range a.Terms {
@@ -81,16 +76,9 @@ func (b *buffer) alternative(c *Clause, i int, a *terms.Alternative, boost float
 	if name != "" {
 		b.put(`,"_name":`, text(name))
 	}
-	if plain {
+	if !a.Span {
 		b.put(`}`)
 	}
 	b.put(`}}`)
 	b.clauses += len(a.Terms)
-}
-
-// divided reports whether the analyzer "whitespace" makes something else of a
-// term: it divides at blanks and control characters, and after 255 characters.
-func divided(term string) bool {
-	blank := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
-	return term == "" || len(term) > 255 || strings.ContainsFunc(term, blank)
 }

@@ -2,6 +2,8 @@ package terms
 
 import (
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -37,13 +39,39 @@ type Alternative struct {
 	// Similarity is its β: so much of an occurrence of the host one of the
 	// alternative is. 1 is exact.
 	Similarity float64
-	// IDF is the sum of the idfs of its terms, as the engine has it for a phrase.
-	// FieldIDFs are those of the fields of the selection, 0 in those that lack one
+	// Span says that it is searched as a span, not as a phrase: an analyzer would
+	// not give its terms, or the field has terms for pairs of words.
+	Span bool
+	// IDF is the sum of the idfs of its terms, as the engine has it for a phrase; for
+	// a span each term counts once. FieldIDFs are those of the fields of the selection, 0 in those that lack one
 	// of the terms; nil for a single field, see [Selection.SettleFields].
 	IDF       float64
 	FieldIDFs []float64
 
-	place int // that of its terms in the document frequencies that settled it
+	place int       // that of its terms in the document frequencies that settled it
+	idfs  []float64 // those of Terms, 0 for none
+}
+
+// sum returns the idf of the whole from those of its terms.
+func (a *Alternative) sum() (sum float64) {
+	for k, idf := range a.idfs {
+		if !a.Span || !slices.Contains(a.Terms[:k], a.Terms[k]) {
+			sum += idf
+		}
+	}
+	return sum
+}
+
+// isSpan reports whether terms cannot be searched as a phrase.
+func (sel *Selection) isSpan(terms []string) bool {
+	return len(terms) > 1 && (sel.Spans || slices.ContainsFunc(terms, divided))
+}
+
+// divided reports whether the analyzer "whitespace" makes something else of a
+// term: it divides at blanks and control characters, and after 255 characters.
+func divided(term string) bool {
+	blank := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+	return term == "" || len(term) > 255 || strings.ContainsFunc(term, blank)
 }
 
 // In returns the idf in field i, or 0 if the field lacks one of the terms.
@@ -104,6 +132,7 @@ func (sel *Selection) alternative(n simmatrix.Neighbor, from string, hosts []int
 	a := Alternative{Term: n.Term, For: from, Terms: []string{n.Term}, Hosts: hosts, Place: at, Similarity: s}
 	if simmatrix.IsExpression(n.Term) {
 		a.Terms = simmatrix.ExpressionTerms(n.Term)
+		a.Span = sel.isSpan(a.Terms)
 	}
 	// "computer" stands for both words of "personal computer", but only where it is
 	// as good. A text of "car automobile" names both forms itself.
@@ -197,18 +226,19 @@ func (sel *Selection) settleAlternatives(docs int64, docFreqs []int64) {
 // frequencies.
 func (a *Alternative) idf(docs int64, docFreqs []int64) (sum float64, after int) {
 	at, absent := a.place, false
-	for _, term := range a.Terms {
+	a.idfs = make([]float64, len(a.Terms))
+	for k, term := range a.Terms {
 		if term == "" {
 			continue
 		}
 		absent = absent || docFreqs[at] == 0
-		sum += simmatrix.IDF(docFreqs[at], docs)
+		a.idfs[k] = simmatrix.IDF(docFreqs[at], docs)
 		at++
 	}
 	if absent {
-		sum = 0
+		return 0, at
 	}
-	return sum, at
+	return a.sum(), at
 }
 
 // MaxReadings is how many readings of a phrase are searched beside the phrase.
@@ -230,39 +260,42 @@ func (sel *Selection) Readings(terms []string, positions []int) (readings []Alte
 	for i := range all {
 		all[i] = i
 	}
-	var read func(k int, so []string, idf float64, changed bool)
-	instead := func(at Place, so []string, idf float64, of string, hosts ...int) {
+	var read func(k int, so []string, idfs []float64, changed bool)
+	instead := func(at Place, so []string, idfs []float64, of string, hosts ...int) {
 		for n := range sel.Alternatives {
 			if a := &sel.Alternatives[n]; a.Similarity == 1 && a.For == of && slices.Equal(a.Hosts, hosts) {
 				before := len(readings)
-				read(at.End, append(so, a.Terms...), idf+a.IDF, true)
+				read(at.End, append(so, a.Terms...), append(idfs, a.idfs...), true)
 				used[n] = used[n] || len(readings) > before
 			}
 		}
 	}
-	read = func(k int, so []string, idf float64, changed bool) {
+	read = func(k int, so []string, idfs []float64, changed bool) {
 		switch {
 		case len(readings) == MaxReadings:
 			return
 		case k == len(terms):
 			if changed {
-				readings = append(readings, Alternative{Term: inMatrix(so), For: inMatrix(text), Terms: so, Hosts: all, Place: Place{0, k}, Similarity: 1, IDF: idf})
+				a := Alternative{Term: inMatrix(so), For: inMatrix(text), Terms: so, Hosts: all, Place: Place{0, k}, Similarity: 1, Span: sel.isSpan(so), idfs: idfs}
+				a.IDF = a.sum()
+				readings = append(readings, a)
 			}
 			return
 		case k > 0:
-			so = append(so, make([]string, positions[k]-positions[k-1]-1)...)
+			gap := positions[k] - positions[k-1] - 1
+			so, idfs = append(so, make([]string, gap)...), append(idfs, make([]float64, gap)...)
 		}
-		so = slices.Clip(so) // each reading appends to its own copy
+		so, idfs = slices.Clip(so), slices.Clip(idfs) // each reading appends to its own copy
 		for _, e := range sel.Expressions {
 			if e.Place.Start == k {
-				instead(e.Place, so, idf, e.Term, e.Origins...)
+				instead(e.Place, so, idfs, e.Term, e.Origins...)
 			}
 		}
 		i := sel.Origins.Index(terms[k])
-		instead(Place{k, k + 1}, so, idf, terms[k], i)
-		read(k+1, append(so, terms[k]), idf+sel.Origins[i].IDF, changed)
+		instead(Place{k, k + 1}, so, idfs, terms[k], i)
+		read(k+1, append(so, terms[k]), append(idfs, sel.Origins[i].IDF), changed)
 	}
-	read(0, nil, 0, false)
+	read(0, nil, nil, false)
 	for n, a := range sel.Alternatives {
 		if a.Similarity == 1 && !used[n] {
 			sel.leaveOut(LeftOut{a.Term, a.For, 1, Limited})

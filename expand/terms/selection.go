@@ -145,6 +145,8 @@ type Selection struct {
 	// NoExpressions, unless 0, is why expressions are left out.
 	NoAlternatives bool
 	NoExpressions  Why
+	// Spans has expressions searched as spans.
+	Spans bool
 	// Context has f_j of the first hits' terms, see [Feedback], or is nil.
 	Context map[string]float64
 	// LeftOut are neighbors that are not added, at most [MaxLeftOut]: first
@@ -169,7 +171,7 @@ func (sel *Selection) Start(text Text) {
 // same alternatives, so that with the same rows both propose the same.
 func (sel *Selection) Alike(other *Selection) bool {
 	same := func(a, b Expression) bool { return a.Term == b.Term && a.Place == b.Place }
-	return sel.NoAlternatives == other.NoAlternatives && sel.NoExpressions == other.NoExpressions &&
+	return sel.NoAlternatives == other.NoAlternatives && sel.Spans == other.Spans && sel.NoExpressions == other.NoExpressions &&
 		slices.EqualFunc(sel.Expressions, other.Expressions, same) && slices.EqualFunc(sel.Origins, other.Origins, func(a, b Origin) bool {
 		return a.Term == b.Term && a.X == b.X && a.Plain == b.Plain && a.Nearest == nil && b.Nearest == nil
 	})
