@@ -418,3 +418,24 @@ func TestAnySearchWithAlternativesIsValid(t *testing.T) {
 		}
 	}
 }
+
+func TestSegmentsAndSecondPassesHaveAlternatives(t *testing.T) {
+	const want = `"query":"myocardial infarction","analyzer":"whitespace"`
+	c, m := attacks(t)
+	req := &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"heart attack"}}}`)}
+	segments := with(func(o *Profile) { o.Segments = []form.Segments{bodySegments(nil)} })
+	if r := expanded(t, New(c, m, segments), req); !strings.Contains(string(r.Body), `{"match_phrase":{"segments.text":{`+want) {
+		t.Errorf("segments: %s", r.Body)
+	}
+	c.docFreqs["tariff"] = 7
+	e := New(c, m, with(feedback))
+	first := expanded(t, e, req)
+	if first.firstPass() == nil {
+		t.Fatalf("%+v", first)
+	}
+	second := *req
+	second.FirstHits = [][]FirstHit{firstHits}
+	if r := expanded(t, e, &second); !strings.Contains(string(r.Body), want) || !strings.Contains(string(r.Body), "tariff") {
+		t.Errorf("with terms of the first hits: %s", r.Body)
+	}
+}
