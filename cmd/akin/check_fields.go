@@ -241,8 +241,11 @@ func leftOut(words []expand.LeftOut) string {
 	words = words[:min(len(words), 3)]
 	out := make([]string, 0, len(words))
 	for _, w := range words {
-		why := "is in no document"
-		if w.Reason == expand.LeftOutFrequent {
+		why := "is left out (" + w.Reason + ")" // docs/synonyms.md has the reasons
+		switch w.Reason {
+		case expand.LeftOutAbsent:
+			why = "is in no document"
+		case expand.LeftOutFrequent:
 			why = "is in more than expansion.max_doc_share of the documents"
 		}
 		out = append(out, fmt.Sprintf("%s (for %s, similarity %.2g) %s", w.Term, w.From, w.Similarity, why))
