@@ -130,6 +130,8 @@ func TestBlendedOrderIsTheFormula(t *testing.T) {
 		c := loadCollection(t, "med")
 		index, matrix := e.judged(t, c)
 		config := softConfig(matrix)
+		// The engine's sum has expressions, the mode soft ranks by single words.
+		config["expansion"] = section{"mode": "soft", "soft_weight": 1, "expressions": false}
 		config["profiles"] = section{
 			"blend":   section{"soft_weight": 0.2},
 			"sum":     section{"rerank_window": 1000, "soft_weight": 0},
