@@ -301,15 +301,6 @@ func TestFieldThatIsNotTextIsRememberedForTheTimeToLive(t *testing.T) {
 	})
 }
 
-func TestClusterThatHangsEndsTheLoad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := clustertest.New().On("GET /library", clustertest.Hang).On("POST /library/_analyze", clustertest.Hang)
-		start := time.Now()
-		_, err := cached(t, f).Analyze(t.Context(), at("library"), "title", "", "a")
-		check.That(t, errors.Is(err, context.DeadlineExceeded) && time.Since(start) <= 6*time.Second, "error %v after %v", err, time.Since(start))
-	})
-}
-
 func TestLoadsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var under, most atomic.Int32
@@ -566,31 +557,6 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	s := c.Stats()
 	check.That(t, s.Analysis.Bytes <= bound && s.Analysis.Bytes >= bound/4 && s.Statistics.Bytes <= bound && s.Statistics.Bytes >= bound/4, "%d and %d bytes held of %d", s.Analysis.Bytes, s.Statistics.Bytes, bound)
-}
-
-func TestManyCallersAtOnce(t *testing.T) {
-	c := cached(t, library(t))
-	var callers sync.WaitGroup
-	for g := range 8 {
-		callers.Go(func() {
-			for i := range 200 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%3)*time.Millisecond)
-				if i%3 == 0 {
-					ctx = t.Context()
-				}
-				a, err := c.Analyze(ctx, at("library"), "title", "", fmt.Sprint("text ", i%7))
-				check.That(t, err != nil || slices.Equal(a.Terms, runningCars.Terms), "analysis %v", a)
-				st, dfs, err := statistics(ctx, c)
-				check.That(t, err != nil || st.DocCount == 3 && slices.Equal(dfs, []int64{2, 1, 0}), "%+v, %v", st, dfs)
-				if g == 0 && i%50 == 0 {
-					c.Forget("library")
-				}
-				_ = c.Stats()
-				cancel()
-			}
-		})
-	}
-	callers.Wait()
 }
 
 // warm returns questions about a text and 60 terms that a cache knows.
