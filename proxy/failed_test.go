@@ -258,24 +258,6 @@ func checkStreams(t *testing.T, body io.Reader, first, rest string, proceed chan
 	check.That(t, err == nil && string(more) == rest, "then the client got %d bytes, %v, want %d", len(more), err, len(rest))
 }
 
-// An answer that breaks off does so for the client as well, also where its
-// beginning was looked at for failures, and is not asked for again.
-func TestTruncatedAnswersAreNotTakenForWholeOnes(t *testing.T) {
-	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-	for name, answer := range map[string]string{
-		"chunks": head + "Transfer-Encoding: chunked\r\n\r\n8\r\n{\"took\":\r\n",
-		"length": head + "Content-Length: 99\r\n\r\n{\"took\":",
-	} {
-		for _, target := range []string{"/_search", "/_msearch", "/_count", "/_cat/health"} {
-			p := start(t, Options{Expander: expander(rewriteFirstAndLast)}, inTurn(answer+hangUp))
-			res := p.postLines(t, target)
-			defer res.Body.Close()
-			body, err := io.ReadAll(res.Body)
-			check.That(t, string(body) == `{"took":` && err != nil && len(p.all()) == 1, "%s, %s: the client got %q, %v after %d requests", target, name, body, err, len(p.all()))
-		}
-	}
-}
-
 // look has a server judge an answer to a search.
 func look(s *Server, res *http.Response) judgment {
 	x := searchFor(expand.EndpointSearch, "", "", "")

@@ -634,11 +634,3 @@ func TestPagesMayComeAfterTheTimeForReranking(t *testing.T) {
 	_, results, _ := s.reranking.answer(ctx, expand.EndpointSearch, []*expand.Rerank{rerankOf(0, 2)}, []byte(threeHits), ask)
 	check.That(t, slices.Equal(results, []string{rerankedHits}) && slices.Equal(deadlines, []bool{false}), "%v, bounded %v", results, deadlines)
 }
-
-func TestPanicWhileAPageIsScoredLeavesTheEnginesOrder(t *testing.T) {
-	p := start(t, Options{Expander: expander(rerankAll), Cause: panicOn, Reranker: rerankerFunc(scoresFail)}, frames(threeHits))
-	check.Equal(t, "1 2", hitIDs(p.search(t, "/t/_search")), "the hits")
-	p.asked(t, "frame order")
-	p.counted(t, 1, "akin_panics_total", "operation", "reranking")
-	p.reranked(t, "panic")
-}
