@@ -301,40 +301,6 @@ func TestFieldThatIsNotTextIsRememberedForTheTimeToLive(t *testing.T) {
 	})
 }
 
-func TestLoadsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var under, most atomic.Int32
-		f := library(t)
-		f.On("POST /library/_analyze", func(w http.ResponseWriter, r *http.Request) {
-			most.Store(max(most.Load(), under.Add(1)))
-			clustertest.Hang(w, r)
-			under.Add(-1)
-		})
-
-		c := cached(t, f)
-		var busy atomic.Int32
-		var callers sync.WaitGroup
-		for i := range 100 {
-			callers.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				_, err := c.Analyze(ctx, at("library"), "title", "", fmt.Sprint("text ", i))
-				switch {
-				case errors.Is(err, cache.ErrBusy):
-					busy.Add(1)
-				case !errors.Is(err, context.DeadlineExceeded):
-					t.Errorf("error %v", err)
-				}
-			})
-		}
-		callers.Wait()
-		check.That(t, busy.Load() == 100-maxLoads/2 && most.Load() <= maxLoads/2 && c.Stats().Busy == uint64(busy.Load()), "%d callers refused, %d calls at once", busy.Load(), most.Load())
-		check.Elapse(10 * time.Second) // being busy passes
-		f.Replay(t, "POST /library/_analyze", clustertest.Engines(t, "testdata")[0], "analyze")
-		analyze(t, c, "library", "title", "The Running Cars")
-	})
-}
-
 // clientKey is the key of the client in a context.
 type clientKey struct{}
 
