@@ -155,20 +155,6 @@ func TestNewTextOfAKnownFieldTakesTwoRequests(t *testing.T) {
 	})
 }
 
-func TestOnlyTermsThatAreNotKnownAreAskedFor(t *testing.T) {
-	f := library(t)
-	c := cached(t, f)
-	dfs := make([]int64, 2)
-	for _, terms := range [][]string{{"car", "none"}, {"boat", "car"}} {
-		_, err := c.Statistics(t.Context(), at("library"), "title", terms, dfs)
-		check.OK(t, err)
-	}
-	if f.Asked(`"doc":{"title":["car","none"]}`) != 1 || f.Asked(`"doc":{"title":["boat"]}`) != 1 ||
-		f.Asked("_termvectors") != 2 || !slices.Equal(dfs, []int64{1, 2}) {
-		t.Errorf("df %v, calls %q", dfs, f.Calls())
-	}
-}
-
 func TestCallersOfOneKeyShareALoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := library(t).Slow(time.Millisecond)
