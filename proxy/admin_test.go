@@ -242,8 +242,6 @@ func TestWrongTokensAreLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
-// TestWrongTokensOfTheAdminPortAreLogged sends many, and requests that are no
-// guess.
 func TestWrongTokensOfTheAdminPortAreLogged(t *testing.T) {
 	const token = "0123456789abcdef"
 	var lines strings.Builder

@@ -130,7 +130,6 @@ func TestOnRefusedGetsTheIndexOfTheSearchThatFailed(t *testing.T) {
 	}
 }
 
-// A search that fails in both forms is the client's mistake.
 func TestFailureOfTheOriginalIsTheClientsMistake(t *testing.T) {
 	for _, tt := range []struct{ target, first, second string }{
 		{"/_search", answerOf(searchAnswer(failedShards(shardFailure))), answerOf(searchAnswer(failedShards(shardFailure)))},
@@ -145,7 +144,6 @@ func TestFailureOfTheOriginalIsTheClientsMistake(t *testing.T) {
 	}
 }
 
-// What cannot be looked at reaches the client as it is, and is counted.
 func TestAnswersThatCannotBeReadPassThrough(t *testing.T) {
 	for target, body := range map[string]string{"/_search": searchAnswer(failedShards(shardFailure)), "/_msearch": responses(badItem)} {
 		for name, tt := range map[string]struct{ header, body string }{
@@ -214,7 +212,6 @@ func TestLongAnswerStreams(t *testing.T) {
 	}
 }
 
-// The answer goes on as soon as it was seen that no shard failed.
 func TestAnswerStreamsOnceItsShardsAreSeen(t *testing.T) {
 	whole := searchAnswer(wholeShards)
 	first, rest := whole[:len(whole)-20], whole[len(whole)-20:]
@@ -265,7 +262,6 @@ func look(s *Server, res *http.Response) judgment {
 	return s.judge.verdict(x.sent(), res)
 }
 
-// Of an answer without end a bounded part is read, packed or not.
 func TestLookAtAnAnswerIsBounded(t *testing.T) {
 	s := newServer(t, Options{})
 	endless := `{"_scroll_id":"` + strings.Repeat("x", 1<<20)

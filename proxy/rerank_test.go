@@ -216,7 +216,6 @@ func TestRerankingFailsOpenToTheEnginesOrder(t *testing.T) {
 	}
 }
 
-// The page of one search may go out in the engine's order and others not.
 func TestEachSearchFailsOpenForItself(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer, result string
@@ -356,8 +355,6 @@ func TestFeedbackOfRerankedHitsIsCounted(t *testing.T) {
 	}
 }
 
-// An explanation tells what became of the hits, of each of several searches by
-// its number, and whose answer went out.
 func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 	onlyFirst := rerankerFunc(func(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
 		if len(by.Fields) > 0 && by.Fields[0].Field == "" {
@@ -452,8 +449,6 @@ func TestClientsThatLeaveAreAskedNoMoreFor(t *testing.T) {
 	}
 }
 
-// What the cluster refuses, and shards that fail, are dealt with before the hits
-// are, also of a search that no term was added to.
 func TestRefusedSearchesAreNotReranked(t *testing.T) {
 	failed := strings.NewReplacer(wholeShards, failedShards(shardFailure))
 	for _, c := range []struct {
@@ -551,7 +546,6 @@ func TestPagesAreAskedForAsTheClient(t *testing.T) {
 	}
 }
 
-// A side search goes to the index expression, also to none.
 func TestPathsOfSideSearches(t *testing.T) {
 	for want, s := range map[string]expand.SideSearch{
 		"/_search?filter_path=a":                                 {},
