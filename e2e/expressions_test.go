@@ -14,10 +14,17 @@ const expressionsIndex = "akin-e2e-expressions"
 
 // expressionsDefinition has the same text in fields that find phrases
 // differently.
-const expressionsDefinition = `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},
+const expressionsDefinition = `{"settings":{"number_of_shards":1,"number_of_replicas":0,"analysis":{
+	"filter":{"pairs":{"type":"shingle"},"ticker":{"type":"synonym","synonyms":["heart, ticker"]}},
+	"analyzer":{
+		"shingled":{"tokenizer":"standard","filter":["lowercase","stop","porter_stem","pairs"]},
+		"doubled":{"tokenizer":"standard","filter":["lowercase","ticker","stop","porter_stem"]}}}},
+	"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"parts":{"type":"nested","properties":{"text":{"type":"text","analyzer":"english"}}},
 	"body":{"type":"text","analyzer":"english","fields":{
 		"pairs":{"type":"text","analyzer":"english","index_phrases":true},
-		"bare":{"type":"text","analyzer":"english","index_options":"freqs"}}}}}}`
+		"bare":{"type":"text","analyzer":"english","index_options":"freqs"},
+		"shingled":{"type":"text","analyzer":"shingled"},
+		"doubled":{"type":"text","analyzer":"english","search_analyzer":"doubled"}}}}}}`
 
 // expressionsTexts are documents, by their numbers.
 var expressionsTexts = []string{
@@ -32,6 +39,8 @@ var expressionsTexts = []string{
 	"health of national institutes, funding",
 	"symptoms in women",
 	"a red thing", "a blue thing", "a green thing", "another thing", "the last thing", "in two fields",
+	"point of care testing", "bedside testing", "point care testing", "heart failure", "personal computer",
+	"the daily routine", "the daily day to day",
 }
 
 // expressionsSynonyms is a file of synonyms as people have it.
@@ -40,6 +49,11 @@ heart attack, myocardial infarction
 nih, national institutes of health
 # akin: similarity 0.5
 thing, colored object
+# akin: exact
+point of care, bedside
+heart attack, heart failure
+personal computer, computer
+routine, day to day
 `
 
 // expressionsAkin indexes the texts, makes a matrix of the synonyms, and starts
@@ -55,7 +69,10 @@ func expressionsAkin(t *testing.T, e *engine) *akin {
 			"saturated": section{"scoring": "saturated", "phase": "query"}, "rescored": section{"scoring": "saturated"},
 			"plain": section{"expressions": false},
 		},
-		"matrices": matrices("m", build(t, append([]string{"--from-thesaurus", synonyms}, e.of(expressionsIndex, "body")...)...)),
+		"matrices": []section{{
+			"name": "m", "file": build(t, append([]string{"--from-thesaurus", synonyms}, e.of(expressionsIndex, "body")...)...),
+			"fields": []string{"title", "body", "body.pairs", "body.bare", "body.shingled", "body.doubled", "parts.text"},
+		}},
 	})
 }
 
@@ -63,7 +80,13 @@ func expressionsDocuments() (docs []document) {
 	for n, text := range expressionsTexts {
 		docs = append(docs, document{strconv.Itoa(n), section{"body": text}})
 	}
-	docs[len(docs)-1].fields["title"], docs[len(docs)-1].fields["body"] = "heart", "attack"
+	for n := 10; n < 15; n++ { // engines blend frequencies only as far as the smallest field has words
+		docs[n].fields["title"] = "several other notes"
+	}
+	docs[15].fields["title"], docs[15].fields["body"] = "heart", "attack"
+	for _, n := range []int{0, 1} {
+		docs[n].fields["parts"] = []section{{"text": expressionsTexts[n]}}
+	}
 	return docs
 }
 
@@ -99,7 +122,7 @@ func TestExactExpressionsScoreAsTheWordsThatTheyStandFor(t *testing.T) {
 					t.Errorf("%s: with all words %v", profile, s)
 				}
 				s = score(`{"query":{"match":{"body":{"query":"heart attack women","minimum_should_match":2}}}}`)
-				if !slices.Equal(slices.Sorted(maps.Keys(s)), []string{"0", "1", "2", "3", "4"}) {
+				if !slices.Equal(slices.Sorted(maps.Keys(s)), []string{"0", "1", "19", "2", "3", "4"}) {
 					t.Errorf("%s: two of three words %v", profile, s)
 				}
 				s = score(`{"query":{"match":{"body":"nih funding"}}}`)
@@ -123,6 +146,99 @@ func TestExactExpressionsScoreAsTheWordsThatTheyStandFor(t *testing.T) {
 		}
 		checkNoFallback(t, a)
 	})
+}
+
+// Queries of each kind find a document by an exact expression as they find it by
+// the words of the text, with the same score.
+func TestEachKindOfQueryTakesAnExactExpressionForTheWords(t *testing.T) {
+	e := theEngine(t, qualityEngine)
+	if e == nil {
+		return
+	}
+	a := expressionsAkin(t, e)
+	for _, query := range []string{
+		`{"match":{"body":"heart attack symptoms"}}`,
+		`{"match":{"body":{"query":"heart attack symptoms","operator":"and"}}}`,
+		`{"match":{"body":{"query":"heart attack symptoms","minimum_should_match":"-1","boost":2}}}`,
+		`{"match":{"body.pairs":"heart attack symptoms"}}`,
+		`{"multi_match":{"query":"heart attack symptoms","fields":["title","body^3"]}}`,
+		`{"multi_match":{"query":"heart attack symptoms","type":"most_fields","fields":["title","body"]}}`,
+		`{"multi_match":{"query":"heart attack symptoms","type":"cross_fields","fields":["title","body"]}}`,
+		`{"multi_match":{"query":"heart attack symptoms","type":"cross_fields","operator":"and","fields":["title^2","body"]}}`,
+		`{"query_string":{"query":"heart attack symptoms","fields":["body"]}}`,
+		`{"query_string":{"query":"heart attack symptoms","default_operator":"and","fields":["body"]}}`,
+		`{"simple_query_string":{"query":"heart attack symptoms","fields":["body"]}}`,
+		`{"simple_query_string":{"query":"heart attack symptoms","default_operator":"and","fields":["body"]}}`,
+		`{"match_phrase":{"body":"heart attack symptoms"}}`,
+		`{"match_phrase":{"body":{"query":"heart attack women","slop":2}}}`,
+		`{"multi_match":{"query":"heart attack symptoms","type":"phrase","fields":["title","body"]}}`,
+		`{"bool":{"must":{"match":{"body":"heart attack symptoms"}},"filter":{"match":{"body":"women"}}}}`,
+		`{"nested":{"path":"parts","score_mode":"max","query":{"match":{"parts.text":"heart attack symptoms"}}}}`,
+	} {
+		for _, profile := range []string{"linear", "grouped", "saturated", "rescored"} {
+			s := a.find(t, expressionsIndex+"?akin_profile="+profile, `{"query":`+query+`}`).scores()
+			if s["0"] == 0 || math.Abs(s["0"]-s["1"]) > 1e-4*s["0"] {
+				t.Errorf("%s, %s: %v", profile, query, s)
+			}
+		}
+	}
+	for name, tt := range map[string]struct {
+		query string
+		want  []string // which documents are found
+	}{
+		"a gap":                        {`{"match_phrase":{"body":"bedside testing"}}`, []string{"16", "17"}},
+		"a gap, for a word":            {`{"match":{"body":{"query":"bedside testing","operator":"and"}}}`, []string{"16", "17"}},
+		"a word for one with a gap":    {`{"match":{"body":{"query":"point of care testing","operator":"and"}}}`, []string{"16", "17", "18"}},
+		"without the gap":              {`{"match_phrase":{"body":"point care testing"}}`, []string{"18"}},
+		"a part of what it stands for": {`{"match":{"body":{"query":"personal computer","operator":"and"}}}`, []string{"20"}},
+		"in pairs":                     {`{"match_phrase":{"body.pairs":"heart attack symptoms"}}`, []string{"0", "1"}}, // whose idfs akin does not know
+		"no other phrase":              {`{"match_phrase":{"body":"attack heart"}}`, nil},
+		"the last word is a prefix":    {`{"match_bool_prefix":{"body":"heart attack symp"}}`, []string{"0", "1", "15", "19", "2", "3", "4", "9"}},
+	} {
+		s := a.find(t, expressionsIndex, `{"query":`+tt.query+`}`).scores()
+		if got := slices.Sorted(maps.Keys(s)); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, s, tt.want)
+		}
+	}
+	s := a.find(t, expressionsIndex+"?akin_profile=saturated", `{"query":{"match":{"body":"heart attack"}}}`).scores()
+	if s["19"] > 1.0001*s["2"] { // heart failure has a word of the text
+		t.Errorf("a word counts twice: %v", s)
+	}
+	s = a.find(t, expressionsIndex+"?akin_profile=linear", `{"query":{"match":{"body":"routine"}}}`).scores()
+	if routine := s["21"]; routine == 0 || s["22"] < 0.8*routine || s["22"] > routine { // which is one word longer
+		t.Errorf("a word twice in an expression: %v", s)
+	}
+	if n := a.total(t, expressionsIndex, `{"match_phrase":{"body":"heart attack symptoms"}}`); n != 2 {
+		t.Errorf("%d documents are counted", n)
+	}
+	checkNoFallback(t, a)
+}
+
+// Fields in which expressions cannot be found, or in which the engine makes other
+// terms of a text, are searched as without, and explanations say why.
+func TestFieldsThatFindNoExpressionsAreSearchedByWords(t *testing.T) {
+	e := theEngine(t, qualityEngine)
+	if e == nil {
+		return
+	}
+	a := expressionsAkin(t, e)
+	for name, tt := range map[string]struct{ query, reason string }{
+		"without positions":             {`{"match":{"body.bare":"heart attack"}}`, "no_positions"},
+		"without positions, of several": {`{"multi_match":{"query":"heart attack","fields":["body.bare","body"]}}`, "no_positions"},
+		"shingles":                      {`{"match":{"body.shingled":"heart attack"}}`, ""},
+		"two tokens at one position":    {`{"match":{"body.doubled":"heart attack"}}`, ""},
+	} {
+		body := `{"query":` + tt.query + `}`
+		direct, through := e.find(t, expressionsIndex, body).scores(), a.find(t, expressionsIndex, body).scores()
+		if several := strings.Contains(name, "several"); !several && !maps.Equal(direct, through) || several && through["1"] == 0 {
+			t.Errorf("%s: %v, without akin %v", name, through, direct)
+		}
+		explained := string(a.admin.must(t, "POST", "/_akin/expand/"+expressionsIndex, body))
+		if got := strings.Contains(explained, `"reason":"`+tt.reason+`"`); tt.reason != "" && !got {
+			t.Errorf("%s: no reason %q in %s", name, tt.reason, explained)
+		}
+	}
+	checkNoFallback(t, a)
 }
 
 // What search engines' synonym_graph does with expressions, and people complain

@@ -7,6 +7,7 @@ import (
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // adjusted multiplies the values of added terms by the factors in by, if any,
@@ -25,7 +26,12 @@ func adjusted(clauses []form.Clause, by []Adjustment) []form.Clause {
 	}
 	clauses = form.Copied(clauses)
 	for c, f := range form.Fields(clauses) {
-		had := len(f.Added) + len(f.Feedback)
+		had := len(f.Added) + len(f.Feedback) + len(f.Alternatives)
+		f.Alternatives = slices.Clone(f.Alternatives)
+		for k := range f.Alternatives {
+			f.Alternatives[k].Similarity = min(f.Alternatives[k].Similarity*factor(simmatrix.Spelled(f.Alternatives[k].Term)), 1)
+		}
+		f.Alternatives = slices.DeleteFunc(f.Alternatives, func(a terms.Alternative) bool { return a.Similarity == 0 })
 		f.Added, f.Feedback = slices.Clone(f.Added), slices.Clone(f.Feedback)
 		for k := range f.Added {
 			f.Added[k].V *= factor(f.Added[k].Term)
@@ -36,7 +42,7 @@ func adjusted(clauses []form.Clause, by []Adjustment) []form.Clause {
 		f.Added = slices.DeleteFunc(f.Added, func(t terms.Candidate) bool { return t.V == 0 })
 		f.Feedback = slices.DeleteFunc(f.Feedback, func(t terms.FeedbackTerm) bool { return t.Boost == 0 })
 		slices.SortStableFunc(f.Added, func(a, b terms.Candidate) int { return cmp.Compare(b.V, a.V) })
-		if had > 0 && len(f.Added)+len(f.Feedback) == 0 && f.Reason == "" && !c.Exact {
+		if had > 0 && len(f.Added)+len(f.Feedback)+len(f.Alternatives) == 0 && f.Reason == "" && !c.Exact {
 			c.LeaveField(f, reason.NoNeighbors)
 		}
 	}

@@ -99,6 +99,7 @@ func (a *asker) start() {
 	for i := range a.s.Clauses {
 		parsed := &a.s.Clauses[i]
 		c := form.Clause{Parsed: parsed, Traits: parsed.Traits, Reason: parsed.Reason}
+		c.Fixed = c.Fixed || a.s.profile.SameMatches
 		c.SameMatches = c.SameMatches || a.s.profile.SameMatches
 		c.Fields = slices.Grow(c.Fields, len(parsed.Fields))
 		for _, f := range parsed.Fields {
@@ -132,6 +133,12 @@ func (a *asker) findFields(ctx context.Context) error {
 		}
 		if c.Reason == "" {
 			fields += len(c.Fields)
+		}
+	}
+	for i := range a.clauses { // patterns can match many
+		if c := &a.clauses[i]; c.Reason == "" && c.Readings && fields > dsl.MaxFields {
+			c.Reason = reason.Phrase
+			fields -= len(c.Fields)
 		}
 	}
 	for i := range a.clauses {
@@ -203,6 +210,9 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 			a.targets = append(a.targets, t)
 			open = append(open, &a.targets[len(a.targets)-1])
 		}
+		if noField := !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Reason == "" }); c.Readings && noField {
+			c.Reason = cmp.Or(c.Reason, reason.Phrase)
+		}
 	}
 	a.m.targets = a.targets
 	mixed := len(open) > 0 && !slices.ContainsFunc(open, func(t *target) bool { return !t.rows.Mixed() })
@@ -228,6 +238,9 @@ func (a *asker) bindField(ctx context.Context, t *target) (reason.Reason, error)
 	if t.rows, t.named = bound.Rows, bound.Named; t.rows == nil {
 		t.field.Indices = bound.Resolved[:min(len(bound.Resolved), maxExplainedIndices)]
 		return reason.NoMatrix, nil
+	}
+	if t.clause.Readings && t.rows.Expressions() == nil {
+		return reason.Phrase, nil
 	}
 	t.field.Matrix = t.rows.Version()
 	if a.pins.Weights != nil {
@@ -331,8 +344,8 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 		a.m.terms = a.m.terms[:0]
 		for ; n < len(targets) && targets[n].rows == rows; n++ {
 			t := targets[n]
-			t.text.Expanded(func(o *terms.Origin) { a.m.terms = append(a.m.terms, o.Term) })
-			if has := rows.Expressions(); has != nil && a.s.profile.Expressions && !t.clause.TermCentric && !t.field.Analysis.Graph {
+			a.withRows(t, func(o *terms.Origin) { a.m.terms = append(a.m.terms, o.Term) })
+			if has := rows.Expressions(); has != nil && a.s.profile.Expressions {
 				t.expressions = t.text.Recognize(t.field.Analysis.Terms, t.field.Analysis.Positions, has)
 			}
 			for _, e := range t.expressions {
@@ -345,7 +358,7 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 		}
 		k := 0
 		for _, t := range targets[:n] {
-			t.text.Expanded(func(o *terms.Origin) {
+			a.withRows(t, func(o *terms.Origin) {
 				o.Row = a.m.rows[k]
 				k++
 			})
@@ -357,6 +370,18 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 		targets = targets[n:]
 	}
 	return nil
+}
+
+// withRows calls f for each term of a text whose row is needed: of a long text
+// most terms get only alternatives.
+func (a *asker) withRows(t *target, f func(o *terms.Origin)) {
+	if !a.s.profile.Expressions {
+		t.text.Expanded(f)
+		return
+	}
+	for i := range t.text {
+		f(&t.text[i])
+	}
 }
 
 // filtered reports whether an alias shows the client only some documents. The

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
@@ -40,6 +39,9 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 	feedback := len(a.s.firstHits()) > 0
 	if feedback {
 		for _, t := range open {
+			if t.clause.Readings {
+				continue
+			}
 			t.Feedback = terms.Feedback(a.s.firstHits(), t.Name) // the terms of the first hits
 			if !t.follows() {
 				t.Terms.Context = make(map[string]float64, len(t.Feedback))
@@ -60,8 +62,8 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 		} else {
 			t.Terms.Propose(t.Weighting(), rows.Docs(), rows.Power(), a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms*candidatesPerTerm)
 		}
-		if t.Analysis.Phrases == mapping.NoPhrases || t.Analysis.Graph {
-			t.Terms.Alternatives = slices.DeleteFunc(t.Terms.Alternatives, func(a terms.Alternative) bool { return len(a.Terms) > 1 })
+		if t.clause.Readings {
+			t.Terms.Candidates = t.Terms.Candidates[:0]
 		}
 		if t.nothing() && !feedback && a.s.profile.Mode != ModeSoft { // ModeSoft needs the live frequencies of the text's own terms for its sum
 			t.leave()
@@ -80,6 +82,9 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 		}
 	}
 	for _, t := range open {
+		if t.clause.Phrase {
+			t.Terms.Alternatives = t.readings()
+		}
 		if t.Alternatives = t.Terms.Alternatives; !t.follows() && t.nothing() && len(t.Feedback) == 0 {
 			t.leave()
 		}
@@ -97,10 +102,20 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 // nothing reports whether there is nothing to add.
 func (c choice) nothing() bool { return len(c.Terms.Candidates)+len(c.Terms.Alternatives) == 0 }
 
+// readings returns those of a phrase.
+func (c choice) readings() []terms.Alternative {
+	if c.clause.Fixed || c.Analysis.Graph || !c.OneTermPerWord() {
+		return nil
+	}
+	return c.Terms.Readings(c.Analysis.Terms, c.Analysis.Positions)
+}
+
 // leave sets the reason why no neighbor is added.
 func (c choice) leave() {
 	why := reason.NoNeighbors
-	if left := c.Terms.LeftOut; len(left) > 0 && left[0].Frequent {
+	if c.clause.Readings {
+		why = reason.Phrase
+	} else if left := c.Terms.LeftOut; len(left) > 0 && slices.ContainsFunc(left, func(l terms.LeftOut) bool { return l.Why == terms.Frequent }) {
 		why = reason.NeighborsTooFrequent
 	}
 	c.clause.LeaveField(c.Field, why)

@@ -3,7 +3,9 @@ package expand
 import (
 	"cmp"
 	"slices"
+	"strings"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
@@ -18,8 +20,8 @@ func explain(p *form.Plan, first []FirstHit, reranked bool) []Explanation {
 		c := &p.Clauses[i]
 		if c.Reason != "" {
 			e := Explanation{Path: c.Parsed.Path, Reason: c.Reason}
-			if c.Reason == reason.NeighborsTooFrequent { // of fields that are searched together
-				e.LeftOut = leftOut(c.Fields[0].Terms)
+			if c.Reason == reason.NoNeighbors || c.Reason == reason.NeighborsTooFrequent { // of fields that are searched together
+				e.LeftOut = leftOut(c, &c.Fields[0])
 			}
 			out = append(out, e)
 			continue
@@ -47,8 +49,8 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 	if f.Analysis != nil {
 		e.Terms, e.Written = f.Analysis.Terms, f.Analysis.Written
 	}
-	if f.Terms != nil && (f.Reason == "" || f.Reason == reason.NoNeighbors || f.Reason == reason.NeighborsTooFrequent) { // otherwise no neighbors were looked up
-		e.LeftOut = leftOut(f.Terms)
+	if f.Terms != nil && slices.Contains([]reason.Reason{"", reason.NoNeighbors, reason.NeighborsTooFrequent, reason.TermLimit, reason.Phrase}, f.Reason) { // otherwise no neighbors were looked up
+		e.LeftOut = leftOut(c, f)
 		f.Terms.Origins.Expanded(func(o *terms.Origin) {
 			if o.Row.IsZero() || o.Nearest != nil {
 				e.NoRow = append(e.NoRow, o.Term)
@@ -79,7 +81,8 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 	for k := range f.Alternatives {
 		a := &f.Alternatives[k]
 		e.Alternatives = append(e.Alternatives, Alternative{
-			Term: simmatrix.Spelled(a.Term), For: simmatrix.Spelled(a.For), Similarity: a.Similarity, Key: a.Term,
+			Term: simmatrix.Spelled(a.Term), For: simmatrix.Spelled(a.For), Similarity: a.Similarity,
+			Found: found(f.Analysis, a.Place), At: a.Place.Start, Key: a.Term,
 		})
 	}
 	e.Added = make([]Added, len(f.Added))
@@ -93,18 +96,47 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 	return e
 }
 
-// leftOut returns the neighbors that a selection left out.
-func leftOut(sel *terms.Selection) []LeftOut {
-	if sel == nil {
+// found returns a part of a text as it is written there.
+func found(a *esclient.Analysis, at terms.Place) string {
+	var b strings.Builder
+	for k := at.Start; k < at.End; k++ {
+		if k > at.Start {
+			b.WriteString(strings.Repeat(" _", a.Positions[k]-a.Positions[k-1]-1) + " ")
+		}
+		if a.Written != nil && a.Written[k] != "" {
+			b.WriteString(a.Written[k])
+		} else {
+			b.WriteString(a.Terms[k])
+		}
+	}
+	return b.String()
+}
+
+// whysLeftOut are the words of explanations.
+var whysLeftOut = [...]string{
+	terms.Absent: LeftOutAbsent, terms.Frequent: LeftOutFrequent, terms.NoPositions: LeftOutPositions, terms.Graph: LeftOutGraph,
+	terms.Combined: LeftOutCombined, terms.NotInMode: LeftOutMode, terms.Ordered: LeftOutOrdered, terms.Limited: LeftOutLimit,
+}
+
+// leftOut returns the neighbors that were not added to a field: first the
+// alternatives that its selection chose and the plan cut.
+func leftOut(c *form.ClausePlan, f *form.Field) (out []LeftOut) {
+	if f.Terms == nil {
 		return nil
 	}
-	var out []LeftOut
-	for _, l := range sel.LeftOut {
-		why := LeftOutAbsent
-		if l.Frequent {
-			why = LeftOutFrequent
-		}
-		out = append(out, LeftOut{Term: simmatrix.Spelled(l.Term), From: sel.Origins[l.Origin].Term, Similarity: l.Similarity, Reason: why})
+	why := terms.Limited
+	if c.SameMatches && !c.Phrase {
+		why = terms.Ordered
+	}
+	left := make([]terms.LeftOut, 0, len(f.Terms.LeftOut))
+	for _, a := range f.Cut {
+		left = append(left, terms.LeftOut{Term: a.Term, From: a.For, Similarity: a.Similarity, Why: why})
+	}
+	left = append(left, f.Terms.LeftOut...)
+	for _, l := range left[:min(len(left), terms.MaxLeftOut)] {
+		out = append(out, LeftOut{
+			Term: simmatrix.Spelled(l.Term), From: simmatrix.Spelled(l.From), Similarity: l.Similarity, Reason: whysLeftOut[l.Why],
+		})
 	}
 	return out
 }

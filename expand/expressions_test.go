@@ -3,6 +3,7 @@ package expand
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -64,7 +65,7 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 			[]string{`{"bool":{"should":[{"term":{"body":{"value":"heart"}}},` + phrase, `{"bool":{"should":[{"term":{"body":{"value":"attack"}}},` + phrase},
 			nil, "",
 		},
-		"the same matches": {func(o *Profile) { o.SameMatches, o.Scoring = true, form.Linear }, nil, original, 10, []string{`{"query":` + original}, []string{"match_phrase"}, ""},
+		"the same matches": {func(o *Profile) { o.SameMatches, o.Scoring = true, form.Linear }, nil, original, 10, nil, []string{"match_phrase"}, reason.NoNeighbors},
 		"pairs": {
 			linear, func(c *fakeCluster) { c.phrases = mapping.ByPairs }, original, 10,
 			[]string{`{"span_near":{"clauses":[{"span_term":{"body":"myocardial"}},{"span_term":{"body":"infarction"}}],"slop":0,"in_order":true,"boost":0.6`},
@@ -73,7 +74,41 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 		},
 		"no positions": {linear, func(c *fakeCluster) { c.phrases = mapping.NoPhrases }, original, 10, nil, []string{"myocardial"}, reason.NoNeighbors},
 		"a graph":      {linear, func(c *fakeCluster) { c.graph = true }, original, 10, nil, []string{"myocardial"}, reason.NoNeighbors},
-		"cross_fields": {linear, nil, `{"multi_match":{"query":"heart attack","type":"cross_fields","fields":["body","title"]}}`, 10, nil, []string{"myocardial"}, reason.NoNeighbors},
+		"cross_fields": {
+			linear, nil, `{"multi_match":{"query":"heart attack","type":"cross_fields","fields":["body","title"]}}`, 10,
+			[]string{`{"dis_max":{"tie_breaker":0,"queries":[` + phrase + `,"boost":0.6145555}}},{"match_phrase":{"title":{"query":"myocardial`}, nil, "",
+		},
+		"cross_fields of all words": {
+			linear, nil, `{"multi_match":{"query":"heart attack","type":"cross_fields","operator":"and","fields":["body","title"]}}`, 10,
+			[]string{`{"term":{"body":{"value":"heart"}}},` + phrase + `}}},{"term":{"title":{"value":"heart"}}},{"match_phrase":{"title"`}, nil, "",
+		},
+		"combined_fields": {linear, nil, `{"combined_fields":{"query":"heart attack","fields":["body","title"]}}`, 10, nil, []string{"myocardial"}, reason.NoNeighbors},
+		"a phrase": {
+			func(*Profile) {}, nil, `{"match_phrase":{"body":"heart attack symptoms"}}`, 10,
+			[]string{`{"dis_max":{"queries":[{"match_phrase":{"body":"heart attack symptoms"}},{"match_phrase":{"body":{"query":"myocardial infarction symptoms","analyzer":"whitespace","boost":0.7`},
+			[]string{"signs"}, "",
+		},
+		"a phrase, not all together": {
+			func(*Profile) {}, nil, `{"match_phrase":{"body":{"query":"car heart attack","slop":2,"boost":3}}}`, 10,
+			[]string{`"query":"automobile myocardial infarction","analyzer":"whitespace","slop":2,"boost":2`, `"query":"automobile heart attack"`, `"query":"car myocardial infarction"`}, nil, "",
+		},
+		"a phrase without scores": {func(*Profile) {}, nil, `{"match_phrase":{"body":"heart attack"}}`, 0, []string{phrase}, nil, ""},
+		"a phrase with related words": {
+			func(o *Profile) { o.Phrases = true }, nil, `{"match_phrase":{"body":"heart attack symptoms"}}`, 10,
+			[]string{`{"bool":{"must":[{"dis_max":{"queries":[{"match_phrase":{"body":"heart attack symptoms"}}`, `"signs"`}, nil, "",
+		},
+		"a phrase that must find the same": {
+			func(*Profile) {}, nil, `{"nested":{"path":"a","query":{"match_phrase":{"body":"heart attack"}}}}`, 10, nil, []string{"myocardial"}, reason.Phrase,
+		},
+		"phrases by fields": {
+			func(*Profile) {}, nil, `{"multi_match":{"query":"heart attack","type":"phrase","fields":["body","title^2"]}}`, 10,
+			[]string{phrase + `,"boost":0.6`, `{"match_phrase":{"title":{"query":"myocardial infarction","analyzer":"whitespace","boost":1.2`}, nil, "",
+		},
+		"a phrase whose last word is a prefix": {func(*Profile) {}, nil, `{"match_phrase_prefix":{"body":"heart attack sym"}}`, 10, nil, []string{"myocardial"}, reason.Phrase},
+		"a reading keeps the rest of the text": {
+			linear, nil, `{"match":{"body":"heart attack car"}}`, 10,
+			[]string{`{"bool":{"should":[` + phrase + `,"boost":0.6`, `}}},{"term":{"body":{"value":"car"}}}]}}`}, nil, "",
+		},
 		"a word as good, in many documents": {
 			linear, nil, `{"match":{"body":"car"}}`, 10,
 			[]string{`{"dis_max":{"queries":[{"match":{"body":"car"}},{"term":{"body":{"value":"automobile","boost":2.`},
@@ -109,8 +144,8 @@ func TestExplanationsNameWhatStandsForWords(t *testing.T) {
 	c, m := attacks(t)
 	r := expanded(t, New(c, m, DefaultProfile()), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"heart attack of a car"}}}`)})
 	want := []Alternative{
-		{Term: "myocardial infarction", For: "heart attack", Similarity: 1, Key: "\x1fmyocardial\x1finfarction"},
-		{Term: "automobile", For: "car", Similarity: 1, Key: "automobile"},
+		{Term: "myocardial infarction", For: "heart attack", Similarity: 1, Found: "heart attack", Key: "\x1fmyocardial\x1finfarction"},
+		{Term: "automobile", For: "car", Similarity: 1, Found: "car", At: 4, Key: "automobile"},
 	}
 	if d := cmp.Diff(want, r.Clauses[0].Alternatives); d != "" {
 		t.Error(d)
@@ -156,5 +191,251 @@ func TestOddExpressionsMakeValidBodies(t *testing.T) {
 		if !json.Valid(r.Body) || !strings.Contains(string(r.Body), `{"span_gap":{"body":1}}`) {
 			t.Errorf("%q: %s", words, r.Body)
 		}
+	}
+}
+
+func TestExplanationsSayWhyWhatStandsForWordsIsLeftOut(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*Profile)
+		fix    func(*fakeCluster)
+		query  string
+		want   []LeftOut
+	}{
+		"combined_fields": {func(*Profile) {}, nil, `{"combined_fields":{"query":"heart attack","fields":["body"]}}`, []LeftOut{{Reason: LeftOutCombined}}},
+		"no positions":    {func(*Profile) {}, nil, `{"match":{"bare":"heart attack"}}`, []LeftOut{{Reason: LeftOutPositions}}},
+		"a graph":         {func(*Profile) {}, func(c *fakeCluster) { c.graph = true }, `{"match":{"body":"heart attack"}}`, []LeftOut{{Reason: LeftOutGraph}}},
+		"the same matches": {
+			func(o *Profile) { o.SameMatches, o.Scoring = true, form.Linear }, nil, `{"match":{"body":"heart attack"}}`, []LeftOut{{Reason: LeftOutOrdered}},
+		},
+		"a prefix that counts words": {
+			func(*Profile) {}, nil, `{"match_bool_prefix":{"body":{"query":"heart attack sym","operator":"and"}}}`, []LeftOut{{Reason: LeftOutOrdered}},
+		},
+		"no document": {
+			func(*Profile) {}, func(c *fakeCluster) { delete(c.docFreqs, "infarction") }, `{"match":{"body":"heart attack"}}`, []LeftOut{{Reason: LeftOutAbsent}},
+		},
+		"switched off": {func(o *Profile) { o.Expressions = false }, nil, `{"match":{"bare":"heart attack"}}`, nil},
+	} {
+		c, m := attacks(t)
+		if tt.fix != nil {
+			tt.fix(c)
+		}
+		r := expanded(t, New(c, m, with(tt.change)), &Request{Index: "docs", Body: []byte(`{"query":` + tt.query + `}`)})
+		for k := range tt.want {
+			tt.want[k].Term, tt.want[k].From, tt.want[k].Similarity = "myocardial infarction", "heart attack", 1
+		}
+		if d := cmp.Diff(tt.want, r.Clauses[0].LeftOut); d != "" || r.Rewritten {
+			t.Errorf("%s: rewritten %t, %s", name, r.Rewritten, d)
+		}
+	}
+}
+
+// Two fields with the same text, of which one finds no phrases.
+func TestFieldsKeepTheirOwnAlternatives(t *testing.T) {
+	c, m := attacks(t)
+	r := expanded(t, New(c, m, DefaultProfile()), &Request{Index: "docs", Body: []byte(`{"query":{"multi_match":{"query":"heart attack","fields":["bare","body"]}}}`)})
+	if bare, body := r.Clauses[0], r.Clauses[1]; len(bare.Alternatives) != 0 || len(bare.LeftOut) != 1 || len(body.Alternatives) != 1 || len(body.LeftOut) != 0 {
+		t.Errorf("%+v", r.Clauses)
+	}
+}
+
+// The mode soft finds by expressions and ranks by words, also by those that are
+// as good as others.
+func TestSoftModeSumsWordsThatAreAsGood(t *testing.T) {
+	c, m := attacks(t)
+	r := expanded(t, New(c, m, with(func(o *Profile) { o.Mode, o.SoftWeight = ModeSoft, .25 })), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"car heart attack"}}}`)})
+	if !strings.Contains(string(r.Body), `"query":"myocardial infarction"`) {
+		t.Errorf("the hits are found by %s", r.Body)
+	}
+	words := r.onlyRerank().Sums[0].Fields[0].Words
+	if d := cmp.Diff([]SumWord{{words[0].Weight, []string{"car", "automobile"}, []float64{1, 1}}, {words[1].Weight, []string{"heart"}, []float64{1}}, {words[2].Weight, []string{"attack"}, []float64{1}}}, words); d != "" {
+		t.Error(d)
+	}
+}
+
+// Of a long text few terms get neighbors, and all what is as good as they are.
+func TestLongTextsKeepWhatIsAsGood(t *testing.T) {
+	c, m := attacks(t)
+	r := expanded(t, New(c, m, with(func(o *Profile) { o.MaxQueryTerms = 1 })), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"symptoms car heart attack"}}}`)})
+	if e := r.Clauses[0]; len(e.Alternatives) != 2 || len(e.Added) != 1 {
+		t.Errorf("%+v", e)
+	}
+	if e := expanded(t, New(c, m, with(func(o *Profile) { o.MaxQueryTerms, o.Expressions = 1, false })), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"symptoms car"}}}`)}).Clauses[0]; len(e.Added) != 1 {
+		t.Errorf("switched off: %+v", e)
+	}
+}
+
+// Feedback reads no first hits for phrases that are only read differently.
+func TestPhrasesGetNoFeedback(t *testing.T) {
+	c, m := attacks(t)
+	e := New(c, m, with(func(o *Profile) { o.Feedback.Documents = 5 }))
+	r := expanded(t, e, &Request{Index: "docs", Body: []byte(`{"query":{"match_phrase":{"body":"heart attack"}}}`)})
+	if !r.Rewritten || r.Parts[0].FirstPass != nil {
+		t.Errorf("%+v", r.Parts)
+	}
+}
+
+func TestAdjustedAlternatives(t *testing.T) {
+	c, m := attacks(t)
+	r := expanded(t, New(c, m, DefaultProfile()), &Request{
+		Index: "docs", Body: []byte(`{"query":{"match":{"body":"heart attack of a car"}}}`), Adjusted: []Adjustment{{"myocardial infarction", 0.5}, {"automobile", 0}},
+	})
+	if a := r.Clauses[0].Alternatives; len(a) != 1 || a[0].Similarity != 0.5 || strings.Contains(string(r.Body), "automobile") {
+		t.Errorf("%+v", a)
+	}
+}
+
+// manyAttacks is a text of n terms in which each pair of words is an expression
+// with two expressions in its place, up to so many.
+func manyAttacks(tb testing.TB, n, expressions int) (*fakeCluster, *fakeMatrix, string) {
+	tb.Helper()
+	c, m := attacks(tb)
+	rows, words := map[string][]simmatrix.Neighbor{}, make([]string, n)
+	key := func(words ...string) string {
+		e, err := simmatrix.Expression(words, []int{0, 1})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return e
+	}
+	for k := range words {
+		words[k] = fmt.Sprintf("w%d", k)
+		c.docFreqs[words[k]] = int64(k%90 + 1)
+		if k%2 == 1 && k < 2*expressions {
+			rows[key(words[k-1], words[k])] = []simmatrix.Neighbor{{Term: key("myocardial", "infarction"), Similarity: 1}, {Term: key("signs", "symptoms"), Similarity: 0.5}}
+		}
+	}
+	for term, row := range matrixOf(tb, c, rows).rows {
+		m.rows[term] = row
+	}
+	return c, m, strings.Join(words, " ")
+}
+
+func TestTextsOfManyExpressionsStayWithinTheLimits(t *testing.T) {
+	for _, words := range []int{1024, 700, 40} {
+		c, m, text := manyAttacks(t, words, 300)
+		for _, scoring := range []form.Scoring{form.Linear, form.Grouped, form.Saturated} {
+			for _, query := range []string{
+				`{"match":{"body":%q}}`, `{"match":{"body":{"query":%q,"operator":"and"}}}`, `{"match_phrase":{"body":%q}}`,
+				`{"multi_match":{"query":%q,"type":"cross_fields","fields":["body","title"]}}`,
+			} {
+				for _, limit := range []int64{0, 1024, 2048} {
+					e := New(c, m, with(func(o *Profile) { o.Scoring, o.MaxQueryTerms = scoring, 1024 }))
+					if limit > 0 {
+						e.limits.Learn(Limit{LimitClauses, "docs", limit})
+					}
+					body := fmt.Sprintf(`{"query":`+query+`}`, text)
+					r := expanded(t, e, &Request{Index: "docs", Body: []byte(body)})
+					x, left := r.Clauses[0], false
+					for _, l := range x.LeftOut {
+						left = left || l.Reason == LeftOutLimit
+					}
+					switch most := int(max(limit, 1024)); {
+					case r.Rewritten && (r.ClauseCount > most || !json.Valid(r.Body) || len(x.Alternatives) == 0):
+						t.Errorf("%d words, %s, %s, limit %d: %d clauses, %d alternatives", words, scoring, query, limit, r.ClauseCount, len(x.Alternatives))
+					case len(x.Alternatives) < 600 && words > 600 && !left:
+						t.Errorf("%d words, %s, %s, limit %d: %d alternatives, and nothing is left out: %q", words, scoring, query, limit, len(x.Alternatives), x.Reason)
+					case words == 40 && len(x.Alternatives) < 8:
+						t.Errorf("%d words, %s, %s, limit %d: %d alternatives, %+v", words, scoring, query, limit, len(x.Alternatives), x.LeftOut)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Whatever the matrix and the text, a search stays a search for its text.
+func TestAnySearchWithAlternativesIsValid(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	words := []string{"a", "b", "c", "d", `e"`, "the", "ä"}
+	some := func() (terms []string, positions []int) {
+		at := 0
+		for range 2 + rng.IntN(3) {
+			terms, positions = append(terms, words[rng.IntN(len(words))]), append(positions, at)
+			at += 1 + rng.IntN(3)/2
+		}
+		return terms, positions
+	}
+	for range rounds(3000) {
+		c := &fakeCluster{docCount: 1000, scale: 2.2, scripts: rng.IntN(4) > 0, docFreqs: map[string]int64{}, stopWords: "the", graph: rng.IntN(10) == 0}
+		if rng.IntN(5) == 0 {
+			c.synonyms = map[string]string{"b": "c"}
+		}
+		if rng.IntN(5) == 0 {
+			c.phrases = mapping.ByPairs
+		}
+		for _, w := range words {
+			c.docFreqs[w] = rng.Int64N(400)
+		}
+		term := func() string {
+			if rng.IntN(3) == 0 {
+				return words[rng.IntN(len(words))]
+			}
+			e, err := simmatrix.Expression(some())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}
+		rows := map[string][]simmatrix.Neighbor{}
+		for range 8 {
+			from, seen := term(), map[string]bool{}
+			for range 1 + rng.IntN(4) {
+				if to := term(); to != from && !seen[to] {
+					seen[to] = true
+					rows[from] = append(rows[from], simmatrix.Neighbor{Term: to, Similarity: []float32{1, 1, 0.5}[rng.IntN(3)]})
+				}
+			}
+		}
+		for from, row := range rows {
+			if len(row) == 0 {
+				delete(rows, from)
+			}
+		}
+		text := make([]string, 1+rng.IntN(9))
+		for k := range text {
+			text[k] = words[rng.IntN(len(words))]
+		}
+		query := fmt.Sprintf([]string{
+			`{"match":{"body":%q}}`, `{"match":{"body":{"query":%q,"operator":"and"}}}`, `{"match":{"body":{"query":%q,"minimum_should_match":2}}}`,
+			`{"match_phrase":{"body":%q}}`, `{"match_phrase":{"body":{"query":%q,"slop":1}}}`, `{"match_bool_prefix":{"body":%q}}`,
+			`{"multi_match":{"query":%q,"fields":["bare","title"]}}`, `{"multi_match":{"query":%q,"type":"cross_fields","fields":["body","title"]}}`,
+			`{"multi_match":{"query":%q,"type":"phrase","fields":["body","bare"]}}`, `{"multi_match":{"query":%q,"type":"cross_fields","operator":"and","fields":["body","title"]}}`,
+			`{"combined_fields":{"query":%q,"fields":["body","title"]}}`,
+		}[rng.IntN(11)], strings.Join(text, " "))
+		o := with(func(o *Profile) {
+			o.Scoring = []form.Scoring{form.Auto, form.Linear, form.Grouped, form.Saturated}[rng.IntN(4)]
+			o.Mode = []Mode{ModeBM25, ModeSoft}[rng.IntN(2)]
+			o.SameMatches, o.NoRescore, o.Phrases = rng.IntN(5) == 0, rng.IntN(2) == 0, rng.IntN(4) == 0
+			o.NormalizeScores, o.NameAdded, o.MarkRelated = rng.IntN(4) == 0, rng.IntN(4) == 0, rng.IntN(2) == 0
+		})
+		body := fmt.Sprintf(`{"query":%s,"size":%d,"highlight":{"fields":{"body":{}}}}`, query, 10*rng.IntN(2))
+		r := expanded(t, New(c, matrixOf(t, c, rows), o), &Request{Index: "docs", Body: []byte(body)})
+		if r.Rewritten && (!json.Valid(r.Body) || !strings.Contains(string(r.Body), query)) {
+			t.Fatalf("%s became %s", body, r.Body)
+		}
+		if empty := `"should":[]`; strings.Contains(string(r.Body), empty) || strings.Contains(string(r.Body), `"queries":[]`) {
+			t.Fatalf("%s became %s", body, r.Body)
+		}
+	}
+}
+
+func TestSegmentsAndSecondPassesHaveAlternatives(t *testing.T) {
+	const want = `"query":"myocardial infarction","analyzer":"whitespace"`
+	c, m := attacks(t)
+	req := &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"heart attack"}}}`)}
+	segments := with(func(o *Profile) { o.Segments = []form.Segments{bodySegments(nil)} })
+	if r := expanded(t, New(c, m, segments), req); !strings.Contains(string(r.Body), `{"match_phrase":{"segments.text":{`+want) {
+		t.Errorf("segments: %s", r.Body)
+	}
+	c.docFreqs["tariff"] = 7
+	e := New(c, m, with(feedback))
+	first := expanded(t, e, req)
+	if first.firstPass() == nil {
+		t.Fatalf("%+v", first)
+	}
+	second := *req
+	second.FirstHits = [][]FirstHit{firstHits}
+	if r := expanded(t, e, &second); !strings.Contains(string(r.Body), want) || !strings.Contains(string(r.Body), "tariff") {
+		t.Errorf("with terms of the first hits: %s", r.Body)
 	}
 }

@@ -53,6 +53,9 @@ func (f *fakeCluster) Analyze(_ context.Context, _ esclient.Indices, field, anal
 	a := &esclient.Analysis{
 		Shards: max(f.shards, 1), Routed: f.routed, Filtered: f.filtered, Pipelines: f.pipelines, Graph: f.graph, Similarity: f.similarity, Phrases: f.phrases, NotWords: f.notWords[field],
 	}
+	if field == "bare" {
+		a.Phrases = mapping.NoPhrases
+	}
 	if strings.HasPrefix(field, "segments.") {
 		a.Nested = "segments"
 	}

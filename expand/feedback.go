@@ -64,7 +64,7 @@ func (a *asker) firstPass(res *Result, plan *form.Plan) *FirstPass {
 	}
 	p := &FirstPass{SideSearch: SideSearch{Index: s.req.Index, RawQuery: dsl.FirstPass(rawQuery)}, Documents: documents}
 	for c, f := range form.Fields(plan.Selected()) {
-		if c.Reason == "" && f.Terms != nil && f.Analysis.Nested == "" { // engines report no terms of nested documents
+		if c.Reason == "" && !c.Readings && f.Terms != nil && f.Analysis.Nested == "" { // engines report no terms of nested documents
 			p.Fields = append(p.Fields, f.Name)
 		}
 	}

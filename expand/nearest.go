@@ -93,7 +93,7 @@ func (a *asker) nearWords(ctx context.Context, targets []*target) (map[*target]t
 // findUnknown returns the words of a target that have no row and that no field
 // of its clause contains.
 func (a *asker) findUnknown(ctx context.Context, t *target) (unknown []string, err error) {
-	if t.clause.Fuzzy { // the engine itself finds words with a similar spelling
+	if t.clause.Fuzzy || t.clause.Readings { // the engine itself finds words with a similar spelling, or phrases of just these words
 		return nil, nil
 	}
 	t.text.Expanded(func(o *terms.Origin) {

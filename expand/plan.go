@@ -58,6 +58,8 @@ func (a *asker) write(c chosen) (*form.Plan, *Result) {
 			limit = exactLimit(limit)
 		}
 		switch {
+		case limit == 0 && count > exactLimit(0) && plan.HasAlternatives(): // nothing else bounds them
+			clauses = form.CutAlternatives(plan.Selected(), (count-exactLimit(0)+1)/2)
 		case limit > 0 && count > limit && plan.Changes():
 			clauses = dropTerms(plan, count-limit)
 		case plan.Unscored && !plan.MatchOnly:
@@ -130,7 +132,7 @@ func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 	switch {
 	case !c.Changed():
 		return form.ClausePlan{Clause: *c}
-	case p.s.unscored && c.SameMatches:
+	case p.s.unscored && c.SameMatches && !(c.Phrase && c.HasAlternatives()):
 		return form.ClausePlan{Clause: c.Left(reason.NoScores)} // only the order could change
 	case len(c.Vectors) > 0:
 		return form.ClausePlan{Clause: *c, Scoring: form.Vectors}
@@ -146,6 +148,9 @@ func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 	switch {
 	case scoring == form.Auto:
 		return form.ClausePlan{Clause: c.Left(why)}
+	case (scoring == form.Linear || p.findOnly) && c.SameMatches && !c.Phrase && c.HasAlternatives():
+		ordered := c.Ordered()
+		return p.clausePlan(&ordered, matchOnly)
 	case p.s.unscored:
 		return form.ClausePlan{Clause: *c, Scoring: form.Linear}
 	case scoring == form.Saturated && !p.s.profile.NoRescore:

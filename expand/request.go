@@ -318,8 +318,8 @@ type Explanation struct {
 	Nearest []NearestWord `json:"nearest,omitempty"`
 	// Alternatives stand for words of the text, as good as they are or nearly.
 	Alternatives []Alternative `json:"alternatives,omitempty"`
-	// LeftOut are at most ten neighbors that were not added because of how many
-	// documents contain them: first the too frequent ones, then by similarity.
+	// LeftOut are at most ten neighbors that were not added: first alternatives,
+	// then those in too many documents, then by similarity.
 	LeftOut []LeftOut `json:"left_out,omitempty"`
 	// Feedback are the terms added from the first hits, the best first.
 	Feedback []AddedFeedback `json:"feedback,omitempty"`
@@ -366,22 +366,33 @@ type Alternative struct {
 	// Similarity is β: an occurrence counts as so much of one of the words. 1 is
 	// exact.
 	Similarity float64 `json:"similarity"`
-	Word       string  `json:"word,omitempty"` // see [Explanation.Words]
+	// Found is the part of the text that it stands for, as it is written there, and
+	// At the number of its first term, from 0.
+	Found string `json:"found"`
+	At    int    `json:"at"`
+	Word  string `json:"word,omitempty"` // see [Explanation.Words]
 	// Key is the term as the matrix has it.
 	Key string `json:"-"`
 }
 
-// Why a neighbor was left out.
+// Why a neighbor was left out. Those from LeftOutPositions on are of
+// [Alternative].
 const (
-	LeftOutFrequent = "max_doc_share" // more than [Profile.MaxDocShare] of the documents contain it
-	LeftOutAbsent   = "not_in_index"  // no document contains it
+	LeftOutFrequent  = "max_doc_share"   // more than [Profile.MaxDocShare] of the documents contain it
+	LeftOutAbsent    = "not_in_index"    // no document contains it
+	LeftOutPositions = "no_positions"    // the field finds no phrases (index_options docs and freqs)
+	LeftOutGraph     = "token_graph"     // the engine makes phrases of the text itself
+	LeftOutCombined  = "combined_fields" // the words of an expression may be in several fields
+	LeftOutMode      = "mode"            // the mode ranks by words
+	LeftOutOrdered   = "same_matches"    // the clause finds only what the original finds
+	LeftOutLimit     = "limit"           // the search would have too many clauses, or the phrase too many readings
 )
 
 // LeftOut is a neighbor that was not added to a search.
 type LeftOut struct {
 	Term string `json:"term"`
-	// From is the term of the text whose neighbor it is. Similarity is that of the
-	// two.
+	// From is the term or expression of the text whose neighbor it is. Similarity
+	// is that of the two.
 	From       string  `json:"from"`
 	Similarity float64 `json:"similarity"`
 	Reason     string  `json:"reason"`         // [LeftOutFrequent] or [LeftOutAbsent]

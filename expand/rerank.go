@@ -155,6 +155,13 @@ func words(f *form.Field, lambda float64) []SumWord {
 			w.Terms, w.Boosts = append(w.Terms, c.Term), append(w.Boosts, c.Score(lambda)/w.Weight)
 		}
 	}
+	for _, a := range f.Alternatives { // an expression is not among the terms of a hit
+		for _, i := range a.Hosts {
+			if w := &out[i]; f.Reason == "" && !a.Several() && w.Terms[0] != a.Term {
+				w.Terms, w.Boosts = append(w.Terms, a.Term), append(w.Boosts, a.Similarity)
+			}
+		}
+	}
 	return out
 }
 

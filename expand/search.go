@@ -41,8 +41,12 @@ func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.
 	}
 	s.indices = esclient.Indices{Expression: req.Index, Options: s.parameters.IndexOptions()}
 	parser.Phrases, parser.Rescores, parser.Hybrid = profile.Phrases, profile.RescoreQueries, profile.Hybrid
+	parser.Readings = profile.Expressions && (profile.Mode == ModeBM25 || profile.Mode == ModeSoft)
 	if s.Search, why = parser.Parse(body, &s.parameters); why != "" {
 		return s, why
+	}
+	if s.FieldCount() > dsl.MaxFields {
+		s.LeavePhrases()
 	}
 	s.discloses = discloses(req, s.Body)
 	switch {

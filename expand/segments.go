@@ -103,7 +103,7 @@ func (s *search) nestables() (out []nestable) {
 	}
 	for i := range s.Clauses {
 		c := &s.Clauses[i]
-		if c.Reason != "" || strings.Contains(c.Path, ".nested.") { // a field in nested documents has no segments
+		if c.Reason != "" || c.Readings || strings.Contains(c.Path, ".nested.") { // a field in nested documents has no segments
 			continue
 		}
 		fields := c.Fields

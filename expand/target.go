@@ -3,6 +3,7 @@ package expand
 import (
 	"slices"
 
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/terms"
@@ -47,8 +48,11 @@ func (a *asker) begin(open []*target) ([]form.Clause, []choice) {
 			f.Terms = a.m.selection()
 			f.Terms.Start(t.text)
 			f.Terms.Expressions = t.expressions
-			// The words of an expression may be in different fields.
-			f.Terms.NoAlternatives = !a.s.profile.Expressions || t.clause.TermCentric
+			byPairs := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.ByPairs }
+			f.Terms.Spans = (byPairs(*f) || t.clause.TermCentric && slices.ContainsFunc(t.clause.Fields, byPairs)) && t.clause.Parsed.Slop == 0
+			if f.Terms.NoAlternatives, f.Terms.NoExpressions = t.clause.Combined, noExpressions(t.clause, f); !a.s.profile.Expressions {
+				f.Terms.NoAlternatives, f.Terms.NoExpressions = true, 0
+			}
 		}
 	}
 	for _, t := range open {
@@ -57,6 +61,20 @@ func (a *asker) begin(open []*target) ([]form.Clause, []choice) {
 	}
 	a.m.choices = choices
 	return clauses, choices
+}
+
+// noExpressions returns why expressions cannot stand for words of a field, or 0.
+func noExpressions(c *form.Clause, f *form.Field) terms.Why {
+	noPhrases := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.NoPhrases }
+	switch {
+	case c.Combined:
+		return terms.Combined
+	case f.Analysis.Graph:
+		return terms.Graph
+	case noPhrases(*f), c.TermCentric && slices.ContainsFunc(c.Fields, noPhrases):
+		return terms.NoPositions
+	}
+	return 0
 }
 
 func (t *target) closed() bool { return t.field.Reason != "" || t.clause.Reason != "" }

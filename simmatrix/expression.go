@@ -101,6 +101,11 @@ func WordsOf(term string) iter.Seq[string] {
 	}
 }
 
+// JoinExpression is the opposite of [ExpressionTerms]. It sets no limits.
+func JoinExpression(terms []string) string {
+	return expressionMark + strings.Join(terms, expressionMark)
+}
+
 // Spelled returns a term as people can read it: of an expression its terms with
 // blanks between them, and "_" where there is none, and of a phrase the same in
 // quotes.

@@ -224,6 +224,8 @@ func judge(s *serve.FieldReport, err error) checkedField {
 		f.Verdict, f.Says = verdictWarning, "nothing was added to the words of some documents ("+string(s.Reason)+"): "+leftOut(s.LeftOut)
 	case s.Added == 0 && s.Reason == reason.NoNeighbors:
 		f.Verdict, f.Says = verdictWarning, "nothing was added to the words of some documents (no_neighbors): the matrix has no words related to them"
+	case s.Added == 0 && s.Reason == reason.NoTerms:
+		f.Verdict, f.Says = verdictWarning, "some documents have no words in it (no_terms): take it out of matrices.fields if nobody searches it"
 	case s.Added == 0:
 		f.Verdict, f.Says = verdictWarning, "nothing was added to the words of some documents: "+string(s.Reason)
 	case s.Segments == reason.NotText:
@@ -239,8 +241,11 @@ func leftOut(words []expand.LeftOut) string {
 	words = words[:min(len(words), 3)]
 	out := make([]string, 0, len(words))
 	for _, w := range words {
-		why := "is in no document"
-		if w.Reason == expand.LeftOutFrequent {
+		why := "is left out (" + w.Reason + ")" // docs/synonyms.md has the reasons
+		switch w.Reason {
+		case expand.LeftOutAbsent:
+			why = "is in no document"
+		case expand.LeftOutFrequent:
 			why = "is in more than expansion.max_doc_share of the documents"
 		}
 		out = append(out, fmt.Sprintf("%s (for %s, similarity %.2g) %s", w.Term, w.From, w.Similarity, why))

@@ -155,7 +155,7 @@ with akin, %[5]d hits, also those with related words such as diapers
 
   curl -s '%[2]s/%[7]s/_search?q=%[8]s&pretty'
 
-with akin and matching: same, %[6]d hits
+with matching: same, by a profile of this demo, %[6]d hits
 
   curl -s '%[2]s/%[7]s/_search?q=%[8]s&akin_profile=%[9]s'
 

@@ -28,7 +28,7 @@ import (
 const maxEmbedded, maxNumbers = 500_000, 1 << 30
 
 // betterWords says what a model gains (docs/performance.md).
-const betterWords = "A language model gives as much for half of the cost, or a third more with\neffort high: akin matrix build --embeddings.\n"
+const betterWords = "With words from a language model, searches gain as much for half of the engine's\ntime, or a third more at effort high: docs/matrices.md, --embeddings.\n"
 
 // The share of a model in a similarity. usualShare ranked best, or nearly, on
 // five judged collections with documents of some lines, and shortShare on the

@@ -92,8 +92,8 @@ func (c *Clause) matchPhrase(raw []byte) {
 	c.isPhrase()
 }
 
-// isPhrase says that the clause searches for a phrase. Only the original can;
-// related words change the order of what it finds.
+// isPhrase says that the clause searches for a phrase. Only the original and its
+// readings, see package terms, can; related words change the order of what they find.
 func (c *Clause) isPhrase() {
 	c.Phrase, c.SameMatches, c.Additive = true, true, false
 	c.OperatorAnd, c.MinimumShouldMatch = false, nil
@@ -121,10 +121,12 @@ func (c *Clause) option(name string, value []byte) (err error) {
 		c.Boost, err = number(value)
 	case "tie_breaker":
 		c.TieBreaker, err = number(value)
+	case "slop":
+		c.Slop, err = number(value)
 	case "fuzziness":
 		c.Additive, c.Fuzzy = false, true
 	case "zero_terms_query", "lenient", "_name", "prefix_length", "max_expansions", "fuzzy_transpositions",
-		"fuzzy_rewrite", "auto_generate_synonyms_phrase_query", "cutoff_frequency", "slop":
+		"fuzzy_rewrite", "auto_generate_synonyms_phrase_query", "cutoff_frequency":
 		// These affect only the original, which stays as it is.
 	default:
 		err = errOptions
@@ -190,7 +192,7 @@ func (c *Clause) multiMatch(raw []byte) {
 
 // combinedFields reads a query that scores several fields like one.
 func (c *Clause) combinedFields(raw []byte) {
-	c.TermCentric, c.Additive = true, false
+	c.TermCentric, c.Combined, c.Additive = true, true, false
 	c.settle(c.several(raw, nil))
 }
 
@@ -217,9 +219,11 @@ func (c *Clause) queryString(raw []byte) {
 func (c *Clause) simpleQueryString(raw []byte) {
 	c.TieBreaker = 1 // the engine adds up the fields
 	err := c.several(raw, nil, "flags", "analyze_wildcard", "quote_field_suffix", "fuzzy_prefix_length", "fuzzy_max_expansions")
-	// The engine splits the text at blanks before analysis and counts the words.
+	// The engine splits the text at blanks before analysis and counts the words,
+	// each in any of the fields. All of them are all terms.
+	one := len(c.Fields) == 1 && !strings.Contains(c.Fields[0].Name, "*")
 	c.Additive = c.Additive && len(c.Fields) == 1
-	c.SameMatches = c.SameMatches || c.Counted()
+	c.SameMatches = c.SameMatches || len(c.MinimumShouldMatch) > 0 || c.OperatorAnd && !one
 	if err == nil && hasSyntax(c.Text, `+|"*()~\`) {
 		c.Reason = reason.Syntax
 	}

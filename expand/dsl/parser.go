@@ -20,7 +20,7 @@ var (
 // alone, or "", and what was read so far. The result is valid until the next
 // call.
 func (p *Parser) Parse(body []byte, parameters *Parameters) (*Search, reason.Reason) {
-	p.path, p.texts, p.notes, p.standards = p.path[:0], 0, 0, p.standards[:0]
+	p.path, p.texts, p.phrases, p.notes, p.standards = p.path[:0], 0, 0, 0, p.standards[:0]
 	p.search = Search{Body: body, Clauses: p.search.Clauses[:0]}
 	p.json.Reset(body)
 	if !p.isObject() {
@@ -36,7 +36,8 @@ func (p *Parser) Parse(body []byte, parameters *Parameters) (*Search, reason.Rea
 	s.markHits(p.standards)
 	parameters.apply(s)
 	for i := range s.Clauses {
-		s.Clauses[i].SameMatches = s.Clauses[i].SameMatches || s.Scores.FirstOnly
+		s.Clauses[i].Fixed = s.Clauses[i].Fixed || s.Scores.FirstOnly
+		s.Clauses[i].SameMatches = s.Clauses[i].SameMatches || s.Clauses[i].Fixed
 	}
 	return s, ""
 }
@@ -176,7 +177,7 @@ func (p *Parser) kind(name string, depth int) error {
 	first := len(s.Clauses)
 	same, err := p.compound(k, depth)
 	for i := first; same && i < len(s.Clauses); i++ {
-		s.Clauses[i].SameMatches = true
+		s.Clauses[i].SameMatches, s.Clauses[i].Fixed = true, true
 	}
 	return err
 }
@@ -250,11 +251,13 @@ func (p *Parser) clause(k kind, depth int) error {
 	s.Clauses = append(s.Clauses, Clause{Path: string(p.path), Depth: depth, Boost: 1, Traits: Traits{Additive: true}})
 	c := &s.Clauses[len(s.Clauses)-1]
 	k.read(c, v.Of(s.Body))
-	if c.Phrase && !p.Phrases && c.Reason == "" {
+	if c.Readings = c.Phrase && !p.Phrases; c.Readings && (!p.Readings || c.Prefix || p.phrases == maxPhrases) && c.Reason == "" {
 		c.Reason = reason.Phrase
 	}
-	s.Scores.Others = s.Scores.Others || c.Reason != "" || c.Prefix || c.Fuzzy
+	s.Scores.Others = s.Scores.Others || c.Reason != "" || c.Prefix || c.Fuzzy || c.Readings
 	switch {
+	case c.Reason == "" && c.Readings:
+		p.phrases++
 	case c.Reason == "":
 		p.texts++
 	case p.notes < maxNotes:

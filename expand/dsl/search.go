@@ -17,6 +17,8 @@ const (
 	// maxDepth limits the nesting of queries. The engines refuse more than 30
 	// (Elasticsearch) and 20 (OpenSearch) levels.
 	maxDepth = 30
+	// maxPhrases is how many phrases of a search get readings.
+	maxPhrases = 8
 	// maxNotes limits the recorded reasons why queries are left alone.
 	maxNotes = 64
 )
@@ -112,6 +114,8 @@ type Clause struct {
 	// is the option's raw value.
 	OperatorAnd        bool
 	MinimumShouldMatch []byte
+	// Slop is how many places the words of a phrase may be apart.
+	Slop float64
 	Traits
 	// Reason is why the clause is left alone, or "".
 	Reason reason.Reason
@@ -124,15 +128,21 @@ type Traits struct {
 	Additive bool
 	// SameMatches says that only what the original matches may match.
 	SameMatches bool
+	// Fixed says that not even readings of a phrase may match. Then SameMatches is
+	// true, too.
+	Fixed bool
 	// TermCentric says that the clause searches each term in all fields together
 	// (cross_fields, combined_fields).
 	TermCentric bool
+	// Combined says that it scores the fields like one (combined_fields).
+	Combined bool
 	// ByField says that the score combines the fields' scores, and that with one
 	// name in the member fields the query is that field's.
 	ByField  bool
 	Prefix   bool // the last term of the text is a prefix
 	Patterns bool // field names may be patterns
 	Phrase   bool // it looks for a phrase
+	Readings bool // it looks for a phrase, to which only readings of it are added
 	Fuzzy    bool // the original also finds words spelled similarly
 	Segments bool // written for segments, not by the client
 	// Note says that there is nothing to rewrite: the clause only records why a
@@ -144,6 +154,15 @@ type Traits struct {
 type BoostedField struct {
 	Name  string
 	Boost float64
+}
+
+// LeavePhrases leaves alone the phrases to which only readings would be added.
+func (s *Search) LeavePhrases() {
+	for i := range s.Clauses {
+		if c := &s.Clauses[i]; c.Readings && c.Reason == "" {
+			c.Reason = reason.Phrase
+		}
+	}
 }
 
 // FieldCount returns the number of fields in all clauses to expand; a clause

@@ -9,17 +9,19 @@ import (
 // A Parser parses search bodies, reusing its memory. The zero Parser leaves
 // phrases and rescore queries alone.
 type Parser struct {
-	// Phrases has phrases expanded, Rescores the body's own rescore queries, and
-	// Hybrid the sub-queries of a hybrid query.
-	Phrases, Rescores, Hybrid bool
+	// Phrases has phrases expanded, Readings some of them only by what is as good
+	// as their words, Rescores the body's own rescore queries, and Hybrid the
+	// sub-queries of a hybrid query.
+	Phrases, Readings, Rescores, Hybrid bool
 
 	json jsonspan.Reader
 	path []byte
 	// standards are the queries of standard retrievers.
 	standards []jsonspan.Span
-	// texts counts the clauses to expand, notes the others.
-	texts, notes int
-	search       Search
+	// texts counts the clauses to expand, phrases those with only readings, notes
+	// the others.
+	texts, phrases, notes int
+	search                Search
 }
 
 func (p *Parser) isObject() bool { return p.json.Kind() == '{' }

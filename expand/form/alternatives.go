@@ -3,19 +3,18 @@ package form
 import (
 	"slices"
 	"strings"
-	"unicode"
 
-	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/terms"
 )
 
-// hostedBy calls f for each alternative that stands for origin k.
+// hostedBy calls f for each alternative that stands for origin k, unless it has
+// the origin itself: then each of its occurrences is already one of that.
 func (f *Field) hostedBy(k int, visit func(a *terms.Alternative)) {
 	if f.Reason != "" {
 		return
 	}
 	for n := range f.Alternatives {
-		if a := &f.Alternatives[n]; slices.Contains(a.Hosts, k) {
+		if a := &f.Alternatives[n]; slices.Contains(a.Hosts, k) && !slices.Contains(a.Terms, f.Terms.Origins[k].Term) {
 			visit(a)
 		}
 	}
@@ -28,30 +27,34 @@ func (f *Field) isHost(k int) bool {
 	return host
 }
 
-// share returns how much of the score of an alternative counts, where its hosts
-// have the idf given: the score is then that of the hosts, times β.
-func (f *Field) share(a *terms.Alternative, hosts float64) float64 {
+// weight returns the factor of a term or phrase in the engine's score: its idf,
+// or 1 with the boolean similarity.
+func (f *Field) weight(idf float64) float64 {
 	if f.Weighting() == terms.One {
-		return a.Similarity
+		return 1
 	}
-	return a.Similarity * hosts / a.IDF
+	return idf
 }
 
-// alternative writes the query of an alternative, with a comma if one is due.
-func (b *buffer) alternative(f *Field, a *terms.Alternative, boost float64, name string) {
-	if len(a.Terms) == 1 {
+// alternative writes the query of an alternative in field i of a clause, with a
+// comma if one is due.
+func (b *buffer) alternative(c *Clause, i int, a *terms.Alternative, boost float64, name string) {
+	f, slop := &c.Fields[i], 0.0
+	if !a.Several() {
 		b.namedTerm(f.Name, a.Terms[0], boost, name)
 		return
 	}
+	if c.Phrase {
+		slop = c.Parsed.Slop
+	}
 	b.comma()
-	plain := f.Analysis.Phrases == mapping.ByPositions &&
-		!slices.ContainsFunc(a.Terms, func(t string) bool { return t == "" || strings.ContainsFunc(t, unicode.IsSpace) })
-	if plain {
+	if !a.Span {
 		// The terms are those of the index: they must not be analyzed again.
 		b.put(`{"match_phrase":{`, text(f.Name), `:{"query":`, text(strings.Join(a.Terms, " ")), `,"analyzer":"whitespace"`)
+		if slop > 0 {
+			b.put(`,"slop":`, slop)
+		}
 	} else {
-		// With index_phrases a phrase of two words has another idf, and "whitespace"
-		// would divide a term with a blank.
 		b.put(`{"span_near":{"clauses":[`)
 		gap := 0
 		for _, t := range a.Terms {
@@ -67,20 +70,15 @@ func (b *buffer) alternative(f *Field, a *terms.Alternative, boost float64, name
 			b.comma()
 			b.put(`{"span_term":{`, text(f.Name), `:`, text(t), `}}`)
 		}
-		b.put(`],"slop":0,"in_order":true`)
+		b.put(`],"slop":`, slop, `,"in_order":true`)
 	}
 	b.boost(boost)
 	if name != "" {
 		b.put(`,"_name":`, text(name))
 	}
-	if plain {
+	if !a.Span {
 		b.put(`}`)
 	}
 	b.put(`}}`)
 	b.clauses += len(a.Terms)
-}
-
-// anyAlternative writes the alternatives of origin k in field f, in a filter.
-func (b *buffer) anyAlternative(f *Field, k int) {
-	f.hostedBy(k, func(a *terms.Alternative) { b.alternative(f, a, 1, "") })
 }

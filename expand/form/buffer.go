@@ -135,10 +135,23 @@ const (
 	ordering             // order hits that are already found
 )
 
-// original writes the original clause between before and after.
+// original writes the original clause between before and after. The readings of
+// a phrase are as good as the phrase.
 func (w *clauseWriter) original(before, after string) {
-	w.put(before, w.c.Parsed.At.Of(w.plan.Search.Body), after)
-	w.clauses += w.c.count()
+	c, query := w.c, w.c.Parsed.At.Of(w.plan.Search.Body)
+	if w.clauses += c.count(); !c.Phrase || !c.HasAlternatives() {
+		w.put(before, query, after)
+		return
+	}
+	w.put(before, `{"dis_max":{"queries":[`, query)
+	c.eachAlternative(func(i int, a *terms.Alternative, idf float64) {
+		f, text := &c.Fields[i], 0.0
+		for _, o := range f.Terms.Origins {
+			text += o.X * f.weight(o.IDF)
+		}
+		w.alternative(&c.Clause, i, a, c.Parsed.Boost*f.Boost*text/f.weight(idf), w.alternativeName(f, a))
+	})
+	w.put(`]}}`, after)
 }
 
 // originalFor writes the original for field i alone, one of several, which is

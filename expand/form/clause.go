@@ -56,11 +56,9 @@ func (w *clauseWriter) matching() {
 			if added := c.Fields[c.lead(i)].Added; len(added) > 0 {
 				w.anyOf(c.Fields[i].Name, i, added)
 			}
-			if f := &c.Fields[i]; f.Reason == "" {
-				for k := range f.Alternatives {
-					w.alternative(f, &f.Alternatives[k], 1, "")
-				}
-			}
+		}
+		if !c.Phrase { // whose readings are beside the original
+			c.eachAlternative(func(i int, a *terms.Alternative, _ float64) { w.alternative(&c.Clause, i, a, 1, "") })
 		}
 	}
 	w.end()
@@ -257,14 +255,16 @@ func (w *clauseWriter) group(i, k int, boost float64) {
 		f.hostedBy(k, func(a *terms.Alternative) {
 			w.comma()
 			w.put(`{"script_score":{"query":`)
-			w.alternative(f, a, 1, w.alternativeName(f, a))
+			w.alternative(&w.c.Clause, i, a, 1, w.alternativeName(f, a))
 			w.invert(f.Stats.Scale*a.IDF, a.Similarity)
 		})
 		w.put(`]}},"script":{"source":"`+scriptSaturate+`","params":{"m":`, boost*f.Stats.Scale*o.IDF, `}}}}`)
 	default:
 		w.put(`{"dis_max":{"tie_breaker":`, tieOrigin, `,"queries":[`)
 		w.term(f.Name, o.Term, boost)
-		f.hostedBy(k, func(a *terms.Alternative) { w.alternative(f, a, boost*f.share(a, o.IDF), w.alternativeName(f, a)) })
+		f.hostedBy(k, func(a *terms.Alternative) {
+			w.alternative(&w.c.Clause, i, a, boost*a.Similarity*f.weight(o.IDF)/f.weight(a.IDF), w.alternativeName(f, a))
+		})
 		if related {
 			w.put(`,{"dis_max":{"tie_breaker":`, tieNeighbors, `,"queries":[`)
 			for n := range added {
@@ -291,30 +291,76 @@ func (b *buffer) invert(m, times float64) {
 	b.put(`,"script":{"source":"`+scriptInvert+`","params":{"m":`, m, `,"c":`, maxRatio, `,"b":`, times, `}}}}`)
 }
 
-// originalOr writes the original, or the best of it and its alternatives. The
-// form linear gives an alternative β times the score of the words that it
-// stands for.
+// originalOr writes the original, or the best of it and its readings: each is
+// the text with one alternative in the place of what that stands for. The form
+// linear gives an alternative β times the score of these words.
 func (w *clauseWriter) originalOr() {
-	c := w.c
-	if !c.hasAlternatives() {
+	c, n := w.c, 0
+	if !c.HasAlternatives() || c.Phrase {
 		w.original("", "")
 		return
 	}
 	w.original(`{"dis_max":{"queries":[`, "")
 	for i := range c.Fields {
+		n += len(c.Fields[i].Alternatives)
+	}
+	// To find hits, or with many alternatives, they are enough without the rest.
+	bare := w.role == finding || n > terms.MaxReadings
+	for i := range c.Fields {
 		f := &c.Fields[i]
-		if f.Reason != "" {
-			continue
-		}
 		for k := range f.Alternatives {
-			a, hosts := &f.Alternatives[k], 0.0
-			for _, h := range a.Hosts {
-				hosts += f.Terms.Origins[h].IDF
+			if f.Reason == "" {
+				w.reading(i, &f.Alternatives[k], bare)
 			}
-			w.alternative(f, a, c.Parsed.Boost*f.Boost*f.share(a, hosts), w.alternativeName(f, a))
 		}
 	}
 	w.put(`]}}`)
+}
+
+// reading writes an alternative of field i and, unless bare, the other terms of
+// the text. In a term-centric clause each may be in any field.
+func (w *clauseWriter) reading(i int, a *terms.Alternative, bare bool) {
+	c, f, end := w.c, &w.c.Fields[i], i+1
+	if c.TermCentric {
+		end = len(c.Fields)
+	}
+	hosts, rest := 0.0, make([]*terms.Origin, 0, len(f.Terms.Origins))
+	for k := range f.Terms.Origins {
+		if o := &f.Terms.Origins[k]; slices.Contains(a.Hosts, k) {
+			hosts += o.X * f.weight(o.IDF)
+		} else if !bare {
+			rest = append(rest, o)
+		}
+	}
+	if w.comma(); len(rest) > 0 {
+		w.put(`{"bool":{"should":[`)
+	}
+	inFields := func(idf func(i int) float64, write func(i int, boost, weight float64)) {
+		n := 0
+		for at := i; at < end; at++ {
+			if idf(at) > 0 {
+				n++
+			}
+		}
+		w.beginFields(n)
+		for at := i; at < end; at++ {
+			if idf(at) > 0 { // the engine multiplies by the idf of this field
+				write(at, c.Parsed.Boost*c.Fields[at].Boost, f.weight(idf(at)))
+			}
+		}
+		w.endFields(n)
+	}
+	inFields(a.In, func(at int, boost, weight float64) {
+		w.alternative(&c.Clause, at, a, boost*a.Similarity*hosts/weight, w.alternativeName(&c.Fields[at], a))
+	})
+	for _, o := range rest {
+		inFields(o.In, func(at int, boost, weight float64) {
+			w.term(c.Fields[at].Name, o.Term, boost*o.X*(f.weight(o.IDF)/weight))
+		})
+	}
+	if len(rest) > 0 {
+		w.put(`]}}`)
+	}
 }
 
 func (w *clauseWriter) alternativeName(f *Field, a *terms.Alternative) string {

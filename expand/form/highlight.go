@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/terms"
 )
 
 // A highlighter marks the words of the rewritten query. To make it mark those
@@ -80,10 +81,8 @@ func (w *writer) highlight(h *dsl.Highlight) {
 						w.term(c.Fields[f].Name, added.Term, 1)
 					}
 				}
-				for k := range c.Fields[f].Alternatives {
-					w.alternative(&c.Fields[f], &c.Fields[f].Alternatives[k], 1, "")
-				}
 			}
+			c.eachAlternative(func(i int, a *terms.Alternative, _ float64) { w.alternative(&c.Clause, i, a, 1, "") })
 		}
 	}
 	if several {

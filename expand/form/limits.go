@@ -2,6 +2,7 @@ package form
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/akin-search/akin/expand/reason"
@@ -71,6 +72,15 @@ func Cut(clauses []Clause, n int) []Clause {
 	return clauses
 }
 
+// CutAlternatives returns clauses with n fewer alternatives.
+func CutAlternatives(clauses []Clause, n int) []Clause {
+	clauses = Copied(clauses)
+	for range n {
+		cutAlternative(clauses)
+	}
+	return clauses
+}
+
 // cutAlternative removes the last alternative of the field that has the most.
 func cutAlternative(clauses []Clause) {
 	var fullest *Field
@@ -84,7 +94,8 @@ func cutAlternative(clauses []Clause) {
 		return
 	}
 	fullest.Truncated = true
-	if fullest.Alternatives = fullest.Alternatives[:most-1]; most == 1 {
+	fullest.Cut = append(slices.Clip(fullest.Cut), fullest.Alternatives[most-1])
+	if fullest.Alternatives = fullest.Alternatives[:most-1]; most == 1 && len(fullest.Added)+len(fullest.Feedback) == 0 {
 		fullest.Reason = reason.TermLimit
 	}
 }
@@ -148,8 +159,10 @@ func (c *Clause) levels(s Scoring) int {
 		Hard:      4, // bool, function_score, bool, term
 		Vectors:   4, // bool, dis_max, bool, term
 	}[s]
-	if c.hasAlternatives() && s != Hard && s != Vectors {
-		n++ // dis_max about the original, or span_near
+	if c.HasAlternatives() && s != Hard && s != Vectors {
+		if n++; s == Linear { // bool, dis_max, bool, dis_max, term
+			n += 2
+		}
 	}
 	several, counted := len(c.Fields) > 1, c.Counted() && !c.SameMatches
 	switch {

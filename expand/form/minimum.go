@@ -32,7 +32,7 @@ func (w *clauseWriter) words(first, end int) {
 		w.put(`{"bool":{"should":[`)
 		for m := k; m < len(a.Terms) && a.Positions[m] == a.Positions[k]; m++ {
 			for i := first; i < end; i++ {
-				w.termOrRelated(w.c.Fields[i].Name, i-first, lead, a.Terms[m])
+				w.termOrRelated(i, i-first, lead, a.Terms[m])
 			}
 		}
 		w.put(`]}}`)
@@ -42,10 +42,10 @@ func (w *clauseWriter) words(first, end int) {
 	w.put(`}}`)
 }
 
-// termOrRelated writes a term of the text and the terms added for it in field i
-// of those that share lead's selection. In the form hard these are all its
+// termOrRelated writes a term of the text and the terms added for it in field
+// at of the clause, the i-th of those that share lead's selection. In the form hard these are all its
 // neighbors except the other terms of the text, which count themselves.
-func (w *clauseWriter) termOrRelated(field string, i int, lead *Field, term string) {
+func (w *clauseWriter) termOrRelated(at, i int, lead *Field, term string) {
 	either, origin := []terms.Candidate{{Term: term}}, lead.Terms.Origins.Index(term)
 	if lead.Exact != nil {
 		lead.Terms.Related(origin, lead.Added, func(a *terms.Candidate) { either = append(either, *a) })
@@ -56,10 +56,12 @@ func (w *clauseWriter) termOrRelated(field string, i int, lead *Field, term stri
 			}
 		}
 	}
-	w.anyOf(field, i, either)
-	if !w.c.TermCentric {
-		w.anyAlternative(lead, origin)
-	}
+	w.anyOf(w.c.Fields[at].Name, i, either)
+	lead.hostedBy(origin, func(a *terms.Alternative) {
+		if a.In(i) > 0 {
+			w.alternative(&w.c.Clause, at, a, 1, "")
+		}
+	})
 }
 
 // minimumShouldMatch writes how many words of f must match. Engines ignore the

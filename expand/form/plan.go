@@ -136,8 +136,9 @@ type Field struct {
 	// Added are the terms to add, the best first.
 	Terms *terms.Selection
 	Added []terms.Candidate
-	// Alternatives stand for words of the text.
-	Alternatives []terms.Alternative
+	// Alternatives stand for words of the text, or for all of it if the clause is a
+	// phrase. Cut are those that are not written after all.
+	Alternatives, Cut []terms.Alternative
 	// Feedback are the terms to add from the first hits.
 	Feedback []terms.FeedbackTerm
 	// Exact is what the form hard needs, nil in other forms. Truncated says that
@@ -170,13 +171,44 @@ func (c *Clause) Changed() bool {
 	return c.Exact || len(c.Vectors) > 0 || c.Writes() || c.hasFeedback()
 }
 
-// hasAlternatives reports whether something stands for words of the clause.
-func (c *Clause) hasAlternatives() bool {
+// HasAlternatives reports whether something stands for words of the clause.
+func (c *Clause) HasAlternatives() bool {
 	return c.Reason == "" && slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Reason == "" && len(f.Alternatives) > 0 })
 }
 
+// eachAlternative calls f for each alternative in each field that may have it,
+// with its idf there.
+func (c *Clause) eachAlternative(visit func(i int, a *terms.Alternative, idf float64)) {
+	for i := range c.Fields {
+		f := &c.Fields[c.lead(i)]
+		if f.Reason != "" {
+			continue
+		}
+		for k := range f.Alternatives {
+			if a := &f.Alternatives[k]; a.In(i) > 0 {
+				visit(i, a, a.In(i))
+			}
+		}
+	}
+}
+
+// Ordered returns a copy of the clause without alternatives: it finds only what
+// the original finds, and the linear form cannot count an alternative as its
+// hosts in what is found by these.
+func (c *Clause) Ordered() Clause {
+	left := *c
+	left.Fields = slices.Clone(c.Fields)
+	for i := range left.Fields {
+		f := &left.Fields[i]
+		if f.Cut, f.Alternatives = f.Alternatives, nil; len(f.Cut) > 0 && len(f.Added)+len(f.Feedback) == 0 && f.Reason == "" {
+			left.LeaveField(f, reason.NoNeighbors)
+		}
+	}
+	return left
+}
+
 // Writes reports whether terms or alternatives are added to the clause.
-func (c *Clause) Writes() bool { return c.Added() > 0 || c.hasAlternatives() }
+func (c *Clause) Writes() bool { return c.Added() > 0 || c.HasAlternatives() }
 
 // hasFeedback reports whether terms of the first hits are written.
 func (c *Clause) hasFeedback() bool {
@@ -242,6 +274,11 @@ func (f *Field) idf(docFreq int64) float64 { return simmatrix.IDF(docFreq, f.Sta
 // Changes reports whether any clause is rewritten.
 func (p *Plan) Changes() bool {
 	return slices.ContainsFunc(p.Clauses, func(c ClausePlan) bool { return c.Changed() })
+}
+
+// HasAlternatives reports whether something stands for words of any clause.
+func (p *Plan) HasAlternatives() bool {
+	return slices.ContainsFunc(p.Clauses, func(c ClausePlan) bool { return c.HasAlternatives() })
 }
 
 // Exact reports whether the measure of the mode hard scores the clauses: all or

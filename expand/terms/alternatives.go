@@ -2,6 +2,8 @@ package terms
 
 import (
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -14,8 +16,13 @@ const MaxAlternatives = 1024
 type Expression struct {
 	Term    string // as in the matrix, see [simmatrix.Expression]
 	Origins []int  // the numbers of its terms in the text, each once
+	Place   Place
 	Row     simmatrix.Row
 }
+
+// A Place is the numbers of the first term of a part of a text and of the one
+// after its last.
+type Place struct{ Start, End int }
 
 // An Alternative is what stands for words of a text: an expression, a word
 // for an expression, or a word that is as good as another. Each of the
@@ -28,12 +35,55 @@ type Alternative struct {
 	// Terms are its index terms by position, "" for none: one, if it is a word.
 	Terms []string
 	Hosts []int // the numbers of the origins
+	Place Place // where in the text what it stands for is first
 	// Similarity is its β: so much of an occurrence of the host one of the
 	// alternative is. 1 is exact.
 	Similarity float64
-	// IDF is the sum of the idfs of its terms, as the engine has it for a phrase.
-	IDF float64
+	// Span says that it is searched as a span, not as a phrase: an analyzer would
+	// not give its terms, or the field has terms for pairs of words.
+	Span bool
+	// IDF is the sum of the idfs of its terms, as the engine has it for a phrase; for
+	// a span each term counts once. FieldIDFs are those of the fields of the selection, 0 in those that lack one
+	// of the terms; nil for a single field, see [Selection.SettleFields].
+	IDF       float64
+	FieldIDFs []float64
+
+	place int       // that of its terms in the document frequencies that settled it
+	idfs  []float64 // those of Terms, 0 for none
 }
+
+// sum returns the idf of the whole from those of its terms.
+func (a *Alternative) sum() (sum float64) {
+	for k, idf := range a.idfs {
+		if !a.Span || !slices.Contains(a.Terms[:k], a.Terms[k]) {
+			sum += idf
+		}
+	}
+	return sum
+}
+
+// isSpan reports whether terms cannot be searched as a phrase.
+func (sel *Selection) isSpan(terms []string) bool {
+	return len(terms) > 1 && (sel.Spans || slices.ContainsFunc(terms, divided))
+}
+
+// divided reports whether the analyzer "whitespace" makes something else of a
+// term: it divides at blanks and control characters, and after 255 characters.
+func divided(term string) bool {
+	blank := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+	return term == "" || len(term) > 255 || strings.ContainsFunc(term, blank)
+}
+
+// In returns the idf in field i, or 0 if the field lacks one of the terms.
+func (a *Alternative) In(i int) float64 {
+	if a.FieldIDFs == nil {
+		return a.IDF
+	}
+	return a.FieldIDFs[i]
+}
+
+// Several reports whether the alternative is an expression.
+func (a *Alternative) Several() bool { return len(a.Terms) > 1 }
 
 // Recognize returns the expressions of a text that has reports to be in the
 // matrix, from left to right, of those that begin at one word the longest,
@@ -53,7 +103,7 @@ func (t Text) Recognize(terms []string, positions []int, has func(expression str
 			if err != nil || !has(expression) {
 				continue
 			}
-			e := Expression{Term: expression}
+			e := Expression{Term: expression, Place: Place{first, end}}
 			for _, term := range terms[first:end] {
 				if k := t.Index(term); !slices.Contains(e.Origins, k) {
 					e.Origins = append(e.Origins, k)
@@ -74,38 +124,56 @@ func isAlternative(n simmatrix.Neighbor) bool {
 }
 
 // alternative adds what stands for the words of some hosts, unless the text
-// has it itself.
-func (sel *Selection) alternative(n simmatrix.Neighbor, from string, hosts []int) {
+// has it elsewhere.
+func (sel *Selection) alternative(n simmatrix.Neighbor, from string, hosts []int, at Place) {
+	s := float64(n.Similarity)
+	left := func(why Why) { sel.leaveOut(LeftOut{n.Term, from, s, why}) }
 	said := func(e Expression) bool { return e.Term == n.Term }
-	if sel.Origins.Index(n.Term) >= 0 || slices.ContainsFunc(sel.Expressions, said) {
+	a := Alternative{Term: n.Term, For: from, Terms: []string{n.Term}, Hosts: hosts, Place: at, Similarity: s}
+	if simmatrix.IsExpression(n.Term) {
+		a.Terms = simmatrix.ExpressionTerms(n.Term)
+		a.Span = sel.isSpan(a.Terms)
+	}
+	// "computer" stands for both words of "personal computer", but only where it is
+	// as good. A text of "car automobile" names both forms itself.
+	part := slices.ContainsFunc(hosts, func(k int) bool { return sel.Origins[k].Term == n.Term })
+	switch {
+	case slices.ContainsFunc(sel.Expressions, said), !part && sel.Origins.Index(n.Term) >= 0, part && s < 1, sel.has(hosts, a.Terms):
+		return
+	case a.Several() && sel.NoExpressions != 0:
+		left(sel.NoExpressions)
+		return
+	case !a.Several() && sel.NoAlternatives: // a candidate
 		return
 	}
-	s := float64(n.Similarity)
 	for k := range sel.Alternatives {
-		if a := &sel.Alternatives[k]; a.Term == n.Term && slices.Equal(a.Hosts, hosts) {
-			a.Similarity = max(a.Similarity, s)
+		if o := &sel.Alternatives[k]; o.Term == n.Term && slices.Equal(o.Hosts, hosts) {
+			o.Similarity = max(o.Similarity, s)
 			return
 		}
 	}
 	if len(sel.Alternatives) == MaxAlternatives {
+		left(Limited)
 		return
 	}
-	terms := []string{n.Term}
-	if simmatrix.IsExpression(n.Term) {
-		terms = simmatrix.ExpressionTerms(n.Term)
-	}
-	sel.Alternatives = append(sel.Alternatives, Alternative{Term: n.Term, For: from, Terms: terms, Hosts: hosts, Similarity: s})
+	sel.Alternatives = append(sel.Alternatives, a)
+}
+
+// has reports whether all hosts are among the terms of an alternative, so that
+// a document with it has them anyway.
+func (sel *Selection) has(hosts []int, terms []string) bool {
+	return !slices.ContainsFunc(hosts, func(k int) bool { return !slices.Contains(terms, sel.Origins[k].Term) })
 }
 
 // collectAlternatives adds the alternatives of the text's expressions and
 // words. Those of expressions come first, and of each the nearest.
 func (sel *Selection) collectAlternatives() {
-	if sel.NoAlternatives {
+	if sel.NoAlternatives && sel.NoExpressions == 0 {
 		return
 	}
 	for _, e := range sel.Expressions {
 		for n := range e.Row.All() {
-			sel.alternative(n, e.Term, e.Origins)
+			sel.alternative(n, e.Term, e.Origins, e.Place)
 		}
 	}
 	for i := range sel.Origins {
@@ -115,7 +183,7 @@ func (sel *Selection) collectAlternatives() {
 		}
 		for n := range o.Row.All() {
 			if isAlternative(n) {
-				sel.alternative(n, o.Term, []int{i})
+				sel.alternative(n, o.Term, []int{i}, Place{o.First, o.First + 1})
 			}
 		}
 	}
@@ -124,21 +192,14 @@ func (sel *Selection) collectAlternatives() {
 // settleAlternatives sets the idfs of the alternatives from the document
 // frequencies of their terms, in the order of [Selection.Terms], and drops
 // those with a term that no document has. An origin that no document has
-// takes the idf of the most frequent alternative that stands for it alone.
+// takes the idf of the most frequent alternative that stands for it; several
+// such origins share it.
 func (sel *Selection) settleAlternatives(docs int64, docFreqs []int64) {
 	at, kept := len(sel.Origins)+len(sel.Candidates), sel.Alternatives[:0]
 	for _, a := range sel.Alternatives {
-		absent := false
-		for _, term := range a.Terms {
-			if term == "" {
-				continue
-			}
-			absent = absent || docFreqs[at] == 0
-			a.IDF += simmatrix.IDF(docFreqs[at], docs)
-			at++
-		}
-		if absent {
-			sel.leaveOut(LeftOut{a.Term, a.Hosts[0], a.Similarity, false})
+		a.place = at
+		if a.IDF, at = a.idf(docs, docFreqs); a.IDF == 0 {
+			sel.leaveOut(LeftOut{a.Term, a.For, a.Similarity, Absent})
 			continue
 		}
 		kept = append(kept, a)
@@ -150,12 +211,103 @@ func (sel *Selection) settleAlternatives(docs int64, docFreqs []int64) {
 		}
 		best := 0.0
 		for _, a := range kept {
-			if len(a.Hosts) == 1 && a.Hosts[0] == i && (best == 0 || a.IDF < best) {
-				best = a.IDF
+			if idf := a.IDF / float64(len(a.Hosts)); slices.Contains(a.Hosts, i) && (best == 0 || idf < best) {
+				best = idf
 			}
 		}
 		if best > 0 {
 			sel.Origins[i].IDF = best
 		}
 	}
+}
+
+// idf returns the sum of the idfs of the terms of an alternative, 0 if no
+// document has one of them, and the place after them in the document
+// frequencies.
+func (a *Alternative) idf(docs int64, docFreqs []int64) (sum float64, after int) {
+	at, absent := a.place, false
+	a.idfs = make([]float64, len(a.Terms))
+	for k, term := range a.Terms {
+		if term == "" {
+			continue
+		}
+		absent = absent || docFreqs[at] == 0
+		a.idfs[k] = simmatrix.IDF(docFreqs[at], docs)
+		at++
+	}
+	if absent {
+		return 0, at
+	}
+	return a.sum(), at
+}
+
+// MaxReadings is how many readings of a phrase are searched beside the phrase.
+const MaxReadings = 8
+
+// Readings returns, as alternatives of the whole text, the phrases that it
+// becomes with exact alternatives in the place of what they stand for, at most
+// [MaxReadings]. terms and positions are those that the text was read from, one
+// at each position.
+func (sel *Selection) Readings(terms []string, positions []int) (readings []Alternative) {
+	text := make([]string, 0, len(terms))
+	for k, term := range terms {
+		if k > 0 {
+			text = append(text, make([]string, positions[k]-positions[k-1]-1)...)
+		}
+		text = append(text, term)
+	}
+	used, all := make([]bool, len(sel.Alternatives)), make([]int, len(sel.Origins))
+	for i := range all {
+		all[i] = i
+	}
+	var read func(k int, so []string, idfs []float64, changed bool)
+	instead := func(at Place, so []string, idfs []float64, of string, hosts ...int) {
+		for n := range sel.Alternatives {
+			if a := &sel.Alternatives[n]; a.Similarity == 1 && a.For == of && slices.Equal(a.Hosts, hosts) {
+				before := len(readings)
+				read(at.End, append(so, a.Terms...), append(idfs, a.idfs...), true)
+				used[n] = used[n] || len(readings) > before
+			}
+		}
+	}
+	read = func(k int, so []string, idfs []float64, changed bool) {
+		switch {
+		case len(readings) == MaxReadings:
+			return
+		case k == len(terms):
+			if changed {
+				a := Alternative{Term: inMatrix(so), For: inMatrix(text), Terms: so, Hosts: all, Place: Place{0, k}, Similarity: 1, Span: sel.isSpan(so), idfs: idfs}
+				a.IDF = a.sum()
+				readings = append(readings, a)
+			}
+			return
+		case k > 0:
+			gap := positions[k] - positions[k-1] - 1
+			so, idfs = append(so, make([]string, gap)...), append(idfs, make([]float64, gap)...)
+		}
+		so, idfs = slices.Clip(so), slices.Clip(idfs) // each reading appends to its own copy
+		for _, e := range sel.Expressions {
+			if e.Place.Start == k {
+				instead(e.Place, so, idfs, e.Term, e.Origins...)
+			}
+		}
+		i := sel.Origins.Index(terms[k])
+		instead(Place{k, k + 1}, so, idfs, terms[k], i)
+		read(k+1, append(so, terms[k]), append(idfs, sel.Origins[i].IDF), changed)
+	}
+	read(0, nil, nil, false)
+	for n, a := range sel.Alternatives {
+		if a.Similarity == 1 && !used[n] {
+			sel.leaveOut(LeftOut{a.Term, a.For, 1, Limited})
+		}
+	}
+	return readings
+}
+
+// inMatrix returns terms by position as a matrix would have them.
+func inMatrix(terms []string) string {
+	if len(terms) == 1 {
+		return terms[0]
+	}
+	return simmatrix.JoinExpression(terms)
 }

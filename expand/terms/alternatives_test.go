@@ -14,13 +14,7 @@ import (
 
 func expression(tb testing.TB, text string) string {
 	tb.Helper()
-	var terms []string
-	var positions []int
-	for k, term := range strings.Fields(text) {
-		if term != "_" {
-			terms, positions = append(terms, term), append(positions, k)
-		}
-	}
+	terms, positions := split(text)
 	e, err := simmatrix.Expression(terms, positions)
 	if err != nil {
 		tb.Fatal(err)
@@ -99,11 +93,7 @@ func proposed(tb testing.TB, text string, rows map[string]string, docFreqs map[s
 		}
 		return r
 	}
-	words := strings.Fields(text)
-	positions := make([]int, len(words))
-	for k := range positions {
-		positions[k] = k
-	}
+	words, positions := split(text)
 	read := Read(words, positions)
 	for k := range read {
 		read[k].Row = row(read[k].Term)
@@ -127,6 +117,16 @@ func proposed(tb testing.TB, text string, rows map[string]string, docFreqs map[s
 	sel.Settle(SqrtIDF, 1000, counts, 0.1)
 	sel.Choose(10)
 	return sel
+}
+
+// split returns the words of a text; "_" is a gap.
+func split(text string) (terms []string, positions []int) {
+	for k, term := range strings.Fields(text) {
+		if term != "_" {
+			terms, positions = append(terms, term), append(positions, k)
+		}
+	}
+	return terms, positions
 }
 
 func said(sel *Selection) (alternatives, candidates []string) {
@@ -178,7 +178,7 @@ func TestWhatStandsForWordsIsAnAlternativeAndNoCandidate(t *testing.T) {
 	if want := simmatrix.IDF(8, 1000) + simmatrix.IDF(9, 1000); math.Abs(sel.Alternatives[1].IDF-want) > 1e-12 {
 		t.Errorf("the idf of a phrase is %v, want the sum %v", sel.Alternatives[1].IDF, want)
 	}
-	if len(sel.LeftOut) != 1 || simmatrix.Spelled(sel.LeftOut[0].Term) != "gone forever" || sel.LeftOut[0].Frequent {
+	if len(sel.LeftOut) != 1 || simmatrix.Spelled(sel.LeftOut[0].Term) != "gone forever" || sel.LeftOut[0].Why != Absent {
 		t.Errorf("left out: %+v", sel.LeftOut)
 	}
 }
@@ -215,5 +215,73 @@ func TestTheModeHardLeavesExpressionsOut(t *testing.T) {
 	sel.Gather(100)
 	if alternatives, candidates := said(sel); len(alternatives) != 0 || !slices.Equal(candidates, []string{"ticker"}) {
 		t.Errorf("%q, %q", alternatives, candidates)
+	}
+	if left := sel.LeftOut; len(left) != 1 || left[0].Term != expression(t, "inner organ") || left[0].From != "heart" || left[0].Why != NotInMode {
+		t.Errorf("left out: %+v", sel.LeftOut)
+	}
+}
+
+// What an alternative has of the text itself does not count twice.
+func TestAlternativesThatSharePartsOfTheText(t *testing.T) {
+	rows := map[string]string{
+		"heart attack":      "heart failure 1, heart attack today 1",
+		"personal computer": "computer 1, device 1",
+		"rib cage":          "cage 0.5",
+		"car":               "rental car 1",
+	}
+	docFreqs := map[string]int64{"heart": 5, "attack": 6, "failure": 7, "today": 8, "personal": 9, "computer": 10, "device": 11, "rib": 2, "cage": 2, "car": 5, "rental": 5}
+	for text, want := range map[string][]string{
+		"heart attack":              {"heart failure for heart attack at heart+attack, 1.00"},
+		"personal computer":         {"computer for personal computer at personal+computer, 1.00", "device for personal computer at personal+computer, 1.00"},
+		"personal computer device":  {"computer for personal computer at personal+computer, 1.00"}, // which names the device itself
+		"rib cage":                  nil,                                                           // a cage is only half of it
+		"car":                       nil,                                                           // every rental car is a car
+		"heart attack heart attack": {"heart failure for heart attack at heart+attack, 1.00"},
+	} {
+		if alternatives, _ := said(proposed(t, text, rows, docFreqs, nil)); !slices.Equal(alternatives, want) {
+			t.Errorf("%s: %q, want %q", text, alternatives, want)
+		}
+	}
+}
+
+func TestReadingsOfAPhrase(t *testing.T) {
+	rows := map[string]string{
+		"heart attack": "infarct 1, point _ care 1, angina 0.9",
+		"heart":        "ticker 1",
+		"city":         "town 1, burg 1, place 1",
+	}
+	docFreqs := map[string]int64{"heart": 5, "attack": 6, "infarct": 7, "point": 8, "care": 9, "angina": 9, "ticker": 10, "city": 11, "town": 12, "burg": 13, "place": 14, "of": 300}
+	for text, want := range map[string][]string{
+		"heart attack":      {"infarct", "point _ care", "ticker attack"},
+		"of heart attack":   {"of infarct", "of point _ care", "of ticker attack"},
+		"heart _ attack":    {"ticker _ attack"},
+		"attack heart":      {"attack ticker"},
+		"attack":            nil,
+		"heart attack city": {"infarct town", "infarct burg", "infarct place", "infarct city", "point _ care town", "point _ care burg", "point _ care place", "point _ care city"},
+		"heart heart":       {"ticker ticker", "ticker heart", "heart ticker"},
+		"heart _ heart":     {"ticker _ ticker", "ticker _ heart", "heart _ ticker"},
+		"city _ _ of":       {"town _ _ of", "burg _ _ of", "place _ _ of"},
+	} {
+		terms, positions := split(text)
+		var got []string
+		sel := proposed(t, text, rows, docFreqs, nil)
+		for _, r := range sel.Readings(terms, positions) {
+			got = append(got, simmatrix.Spelled(r.Term))
+			idf := 0.0
+			for k, term := range r.Terms {
+				if again := slices.Contains(r.Terms[:k], term); term != "" && !(again && slices.Contains(r.Terms, "")) { // spans count a term once
+					idf += simmatrix.IDF(docFreqs[term], 1000)
+				}
+			}
+			if math.Abs(r.IDF-idf) > 1e-9 || len(r.Hosts) != len(sel.Origins) || simmatrix.Spelled(r.For) != text {
+				t.Errorf("%s: %+v, want the idf %v", text, r, idf)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+		if text == "heart attack city" && (len(sel.LeftOut) == 0 || sel.LeftOut[0] != (LeftOut{"ticker", "heart", 1, Limited})) {
+			t.Errorf("left out: %+v", sel.LeftOut)
+		}
 	}
 }

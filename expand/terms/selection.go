@@ -62,12 +62,23 @@ type Origin struct {
 	// X is its term frequency. Terms at the same position share one occurrence.
 	X      float64
 	Row    simmatrix.Row // its neighbors
-	Plain  bool          // no neighbors are added
+	First  int           // the number of its first occurrence among the terms
+	Plain  bool          // no neighbors are added, except for alternatives
 	Alone  bool          // it occurs somewhere without a variant at its position
 	IDF, W float64       // the engine's idf, and the entry in W
-	V      float64       // as of a candidate; set only by [Selection.SettleFrozen]
+	// FieldIDFs are the idfs in the fields of the selection, as of a candidate.
+	FieldIDFs []float64
+	V         float64 // as of a candidate; set only by [Selection.SettleFrozen]
 	// Nearest are the known words whose row it has; nil if the row is its own.
 	Nearest []string
+}
+
+// In returns the idf in field i, or 0 if the field lacks the origin.
+func (o *Origin) In(i int) float64 {
+	if o.FieldIDFs == nil {
+		return o.IDF
+	}
+	return o.FieldIDFs[i]
 }
 
 // A Candidate is a term j that may be added.
@@ -116,7 +127,7 @@ func Read(terms []string, positions []int) Text {
 			t[i].Alone = t[i].Alone || x == 1
 			continue
 		}
-		t = append(t, Origin{Term: term, X: x, Alone: x == 1})
+		t = append(t, Origin{Term: term, X: x, First: k, Alone: x == 1})
 	}
 	return t
 }
@@ -131,11 +142,15 @@ type Selection struct {
 	Expressions  []Expression
 	Alternatives []Alternative
 	// NoAlternatives makes candidates of words that are as good as others.
+	// NoExpressions, unless 0, is why expressions are left out.
 	NoAlternatives bool
+	NoExpressions  Why
+	// Spans has expressions searched as spans.
+	Spans bool
 	// Context has f_j of the first hits' terms, see [Feedback], or is nil.
 	Context map[string]float64
-	// LeftOut are neighbors rejected for the number of their documents, at most
-	// [MaxLeftOut]: first those that are too frequent, then by similarity.
+	// LeftOut are neighbors that are not added, at most [MaxLeftOut]: first
+	// alternatives, then those that are too frequent, then by similarity.
 	LeftOut []LeftOut
 
 	entries []entry
@@ -152,10 +167,12 @@ func (sel *Selection) Start(text Text) {
 	sel.Expressions, sel.Alternatives = nil, nil
 }
 
-// Alike reports whether another selection is for the same text, so that with
-// the same rows both propose the same.
+// Alike reports whether another selection is for the same text and takes the
+// same alternatives, so that with the same rows both propose the same.
 func (sel *Selection) Alike(other *Selection) bool {
-	return slices.EqualFunc(sel.Origins, other.Origins, func(a, b Origin) bool {
+	same := func(a, b Expression) bool { return a.Term == b.Term && a.Place == b.Place }
+	return sel.NoAlternatives == other.NoAlternatives && sel.Spans == other.Spans && sel.NoExpressions == other.NoExpressions &&
+		slices.EqualFunc(sel.Expressions, other.Expressions, same) && slices.EqualFunc(sel.Origins, other.Origins, func(a, b Origin) bool {
 		return a.Term == b.Term && a.X == b.X && a.Plain == b.Plain && a.Nearest == nil && b.Nearest == nil
 	})
 }
@@ -255,6 +272,10 @@ func (sel *Selection) norm() float64 {
 // is as in [Selection.Propose], with [IDF].
 func (sel *Selection) Gather(docs int64) {
 	sel.collect(IDF, docs, math.Inf(1), func(float64) float64 { return 0 }, true)
+	if !sel.NoAlternatives {
+		sel.NoAlternatives, sel.NoExpressions = true, NotInMode
+		sel.collectAlternatives()
+	}
 }
 
 // collect sets the candidates and the entries to them from the rows' terms in
@@ -273,13 +294,16 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func
 	for i := range sel.Origins {
 		o := &sel.Origins[i]
 		docFreq := int64(o.Row.DocFreq())
+		if o.Plain { // whose row is there for its alternatives
+			docFreq = 0
+		}
 		if o.IDF = 1; known(docFreq) {
 			o.IDF = simmatrix.IDF(docFreq, docs)
 		}
 		xw, u := o.X*weight(docFreq), o.X*o.IDF
 		for n := range o.Row.All() {
 			s := float64(n.Similarity)
-			if simmatrix.IsExpression(n.Term) || !among && !sel.NoAlternatives && o.Nearest == nil && isAlternative(n) {
+			if o.Plain || simmatrix.IsExpression(n.Term) || !among && !sel.NoAlternatives && o.Nearest == nil && isAlternative(n) {
 				continue
 			}
 			if k := sel.Origins.Index(n.Term); k >= 0 {
@@ -290,7 +314,7 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func
 			}
 			near := slices.Contains(o.Nearest, n.Term)
 			if float64(n.DocFreq) > most && !near {
-				sel.leaveOut(LeftOut{n.Term, i, s, true})
+				sel.leaveOut(LeftOut{n.Term, o.Term, s, Frequent})
 				continue
 			}
 			slot := sel.byTerm.slot(n.Term, sel.Candidates)
@@ -341,7 +365,11 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 		}
 		c.Fit /= norm
 		if c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs)); c.DocFreq == 0 || float64(c.DocFreq) > most && !c.Near {
-			sel.leaveOut(LeftOut{c.Term, c.Origin, c.Similarity, c.DocFreq > 0})
+			why := Absent
+			if c.DocFreq > 0 {
+				why = Frequent
+			}
+			sel.leaveOut(LeftOut{c.Term, sel.Origins[c.Origin].Term, c.Similarity, why})
 			c.V = 0
 		}
 	}
@@ -475,6 +503,29 @@ func (sel *Selection) SettleFields(w Weighting, fields []FieldCounts, share floa
 			}
 		}
 	}
+	for k := range sel.Alternatives {
+		a := &sel.Alternatives[k]
+		a.FieldIDFs = make([]float64, len(fields))
+		for i, f := range fields {
+			a.FieldIDFs[i], _ = a.idf(f.Docs, f.DocFreqs)
+		}
+	}
+	sel.Alternatives = slices.DeleteFunc(sel.Alternatives, func(a Alternative) bool {
+		nowhere := slices.Max(a.FieldIDFs) == 0
+		if nowhere { // no field has all of its words
+			sel.leaveOut(LeftOut{a.Term, a.For, a.Similarity, Absent})
+		}
+		return nowhere
+	})
+	for i := range sel.Origins {
+		o := &sel.Origins[i]
+		o.FieldIDFs = make([]float64, len(fields))
+		for k, f := range fields {
+			if df := f.DocFreqs[i]; df > 0 {
+				o.FieldIDFs[k] = simmatrix.IDF(df, f.Docs)
+			}
+		}
+	}
 	return docs
 }
 
@@ -532,20 +583,33 @@ const MaxLeftOut = 10
 
 // A LeftOut is a neighbor that is not added.
 type LeftOut struct {
-	Term string
-	// Origin is the number of the origin that it is a neighbor of, Similarity the
-	// s_ij.
-	Origin     int
-	Similarity float64
-	// Frequent says that too many documents have it; otherwise none has it.
-	Frequent bool
+	// Term and From, which it is a neighbor of, are as in the matrix.
+	Term, From string
+	Similarity float64 // the s_ij
+	Why        Why
 }
 
-// before reports whether to record l rather than other: a limit can be changed,
-// but a term that no document has finds nothing.
+// Why is why a neighbor is not added.
+type Why uint8
+
+// The reasons. Those from NoPositions on are of alternatives.
+const (
+	Absent      Why = iota // no document has it
+	Frequent               // too many documents have it
+	NoPositions            // the field finds no phrases
+	Graph                  // the engine makes phrases of the text itself
+	Combined               // the words of an expression may be in several fields
+	NotInMode              // the measure of the mode has only words
+	Ordered                // the clause finds only what the original finds
+	Limited                // the text has too many
+)
+
+// before reports whether to record l rather than other: first alternatives,
+// which people asked for. Then a limit can be changed, but a term that no
+// document has finds nothing.
 func (l *LeftOut) before(other *LeftOut) bool {
-	if l.Frequent != other.Frequent {
-		return l.Frequent
+	if l.Why != other.Why {
+		return l.Why > other.Why
 	}
 	return l.Similarity > other.Similarity
 }

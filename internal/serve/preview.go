@@ -75,7 +75,7 @@ func (a *App) Preview(ctx context.Context, index, field string) (FieldReport, er
 		if err != nil {
 			return s, err
 		}
-		s.Matrix, s.Effort, s.Form, s.Phase, s.Reason, s.Added = found.Matrix, found.Effort, found.Form, found.Phase, found.Reason, len(found.Added)
+		s.Matrix, s.Effort, s.Form, s.Phase, s.Reason, s.Added = found.Matrix, found.Effort, found.Form, found.Phase, found.Reason, len(found.Added)+len(found.Alternatives)
 		s.LeftOut = found.LeftOut
 		s.Segments = segments
 		if s.Added > 0 || s.ByVectors() {

@@ -135,7 +135,12 @@ function problemOf(found) {
 }
 
 // Why a neighbor was left out.
-const leftOutFor = { max_doc_share: 'in too many documents (expansion.max_doc_share)', not_in_index: 'in no document' }
+const leftOutFor = {
+  max_doc_share: 'in too many documents (expansion.max_doc_share)', not_in_index: 'in no document',
+  no_positions: 'expressions, which the field cannot find (index_options)', token_graph: 'expressions, and the engine makes phrases of the text itself',
+  combined_fields: 'expressions, whose words combined_fields finds in several fields', same_matches: 'in documents that this search may not find',
+  mode: 'expressions, and the mode ranks by words', limit: 'too many for one search',
+}
 
 function summary() {
   const x = shown.explanation, parts = []
@@ -148,7 +153,7 @@ function summary() {
   if (near.length) parts.push('No document has some of the words. akin looks for the nearest ones that it knows: ' + [...new Set(near)].join(', ') + '.')
   const alternatives = clausesOf(x).flatMap(c => (c.alternatives || []).map(a => (a.word || a.term) + ' for ' + a.for))
   if (alternatives.length) parts.push('Found in their place, too: ' + [...new Set(alternatives)].join(', ') + '.')
-  const left = clausesOf(x).flatMap(c => c.left_out || []).filter(l => !terms.size || l.reason === 'max_doc_share')
+  const left = clausesOf(x).flatMap(c => c.left_out || []).filter(l => !terms.size || l.reason !== 'not_in_index')
   for (const [reason, why] of Object.entries(leftOutFor)) {
     const words = new Set(left.filter(l => l.reason === reason).map(l => l.word || l.term))
     if (words.size) parts.push('Left out because they are ' + why + ': ' + [...words].join(', ') + '.')

@@ -236,7 +236,7 @@ const (
 	termBytes   = 16
 	addedBytes  = 88
 
-	feedbackBytes = 72
+	alternativeBytes, feedbackBytes = 96, 72
 	// cutMark replaces the rest of a text.
 	cutMark = "…"
 )
@@ -264,7 +264,7 @@ func eachText(c *expand.Explanation, f func(s string) string) {
 		}
 	})
 	for k := range c.Alternatives {
-		c.Alternatives[k].Term = f(c.Alternatives[k].Term)
+		c.Alternatives[k].Term, c.Alternatives[k].Found = f(c.Alternatives[k].Term), f(c.Alternatives[k].Found)
 	}
 	for k := range c.Feedback {
 		for i, document := range c.Feedback[k].Documents {
@@ -282,7 +282,8 @@ func ownLists(c *expand.Explanation) {
 // keepClause returns a copy of a clause, its size and that of its texts. It
 // does not copy lists that are larger than all clauses may be.
 func keepClause(c expand.Explanation) (kept expand.Explanation, size, texts int) {
-	size = clauseBytes + termBytes*(len(c.Terms)+len(c.Written)+len(c.NoRow)+len(c.Indices)) + addedBytes*(len(c.Added)+len(c.LeftOut)+len(c.Nearest)+len(c.Alternatives))
+	size = clauseBytes + termBytes*(len(c.Terms)+len(c.Written)+len(c.NoRow)+len(c.Indices)) + addedBytes*(len(c.Added)+len(c.LeftOut)+len(c.Nearest)) +
+		alternativeBytes*len(c.Alternatives)
 	for k := range c.Feedback {
 		size += feedbackBytes + textBytes*len(c.Feedback[k].Documents)
 	}

@@ -24,12 +24,13 @@ func note(x *Ring, index string, body []byte) string {
 
 func TestSizesOfWhatIsKeptAreNotTooSmall(t *testing.T) {
 	for name, sizes := range map[string][2]uintptr{
-		"entry":    {entryBytes, unsafe.Sizeof(entry{}) + 32},
-		"clause":   {clauseBytes, 2 * unsafe.Sizeof(expand.Explanation{})},
-		"term":     {termBytes, unsafe.Sizeof("")},
-		"added":    {addedBytes, unsafe.Sizeof(expand.Added{})},
-		"feedback": {feedbackBytes, unsafe.Sizeof(expand.AddedFeedback{})},
-		"text":     {textBytes, unsafe.Sizeof("")},
+		"entry":       {entryBytes, unsafe.Sizeof(entry{}) + 32},
+		"clause":      {clauseBytes, 2 * unsafe.Sizeof(expand.Explanation{})},
+		"term":        {termBytes, unsafe.Sizeof("")},
+		"added":       {addedBytes, unsafe.Sizeof(expand.Added{})},
+		"alternative": {alternativeBytes, unsafe.Sizeof(expand.Alternative{})},
+		"feedback":    {feedbackBytes, unsafe.Sizeof(expand.AddedFeedback{})},
+		"text":        {textBytes, unsafe.Sizeof("")},
 	} {
 		check.That(t, sizes[0] >= sizes[1], "%s: %d bytes are counted, it has %d", name, sizes[0], sizes[1])
 	}
