@@ -66,7 +66,7 @@ lint: ## Run the linters in the version pinned by .ci/lint/go.mod, and build for
 
 bench: ## Run the benchmarks; BENCH=REGEXP selects some
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m \
-		./expand/ ./simmatrix/ ./simmatrix/learn/ ./simmatrix/combine/ ./simmatrix/source/ ./simmatrix/store/ ./simmatrix/softcosine/ ./tools/enrich/ ./expand/soft/ ./esclient/ ./proxy/
+		./expand/ ./simmatrix/source/ ./proxy/
 
 bench-collections: ## Print the cost of searches of judged collections, on an OpenSearch 2; AKIN_E2E_COLLECTIONS=all takes all of them
 	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkCollections$$' -benchtime 1x -timeout 60m

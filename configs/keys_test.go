@@ -256,12 +256,6 @@ func TestReferenceFileSaysWhatProfilesLack(t *testing.T) {
 	check.That(t, len(names)+len(lack) == len(all)+len(own) && own[0] == "matrices", "profiles have %s", names)
 }
 
-func TestDefaultIsOwnedByTheCaller(t *testing.T) {
-	a, b := Default(), Default()
-	a.Cluster.URLs[0] = "http://elsewhere:9200"
-	check.Equal(t, "http://127.0.0.1:9200", b.Cluster.URLs[0])
-}
-
 func TestLimitsAreReadable(t *testing.T) {
 	limits := 0
 	var look func(v reflect.Value)

@@ -36,13 +36,6 @@ func TestBadFilesListEveryProblem(t *testing.T) {
 	}
 }
 
-func TestErrorsCanBeTakenApart(t *testing.T) {
-	_, err := Parse("a.yml", []byte("log: {level: loud}\nadmin: {port: 1}\n"))
-	var p *Error
-	check.Must(t, errors.As(err, &p), "%v holds no *Error", err)
-	check.That(t, p.File == "a.yml" && p.Line == 1 && p.Key == "log.level", "got %+v", p)
-}
-
 func TestEmptyFilesAreTheDefault(t *testing.T) {
 	for name, data := range map[string]string{
 		"nothing":  "",

@@ -212,38 +212,6 @@ func TestTokensOfRandomWordsAreNeverGivenToOthers(t *testing.T) {
 	}
 }
 
-func FuzzSplitTokens(f *testing.F) {
-	for _, r := range clustertest.Engines(f, "testdata") {
-		f.Add(strings.Join(recordedWords, " "), []byte(r.Answers["analyze words"].Body))
-	}
-	f.Add("a b", []byte(`{"tokens":[{"token":"x","position":9223372036854775807,"start_offset":-1}]}`))
-	f.Fuzz(func(t *testing.T, text string, b []byte) {
-		var answer struct {
-			Tokens []Token `json:"tokens"`
-		}
-		if Decode(b, &answer) != nil {
-			return
-		}
-		words := strings.Split(text, " ")
-		got, ok := SplitTokens(words, answer.Tokens)
-		if !ok {
-			return
-		}
-		var all []Token
-		for _, tokens := range got {
-			all = append(all, tokens...)
-		}
-		if len(got) != len(words) || len(all) != len(answer.Tokens) {
-			t.Fatalf("%d terms for %d words of %d tokens for %d", len(all), len(got), len(answer.Tokens), len(words))
-		}
-		for i, term := range all {
-			if answer.Tokens[i] != term {
-				t.Fatalf("token %d is %v, want %v", i, term, answer.Tokens[i])
-			}
-		}
-	})
-}
-
 func TestAnalysisKnowsWhatTermsAreMadeOf(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text   string

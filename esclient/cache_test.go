@@ -155,20 +155,6 @@ func TestNewTextOfAKnownFieldTakesTwoRequests(t *testing.T) {
 	})
 }
 
-func TestOnlyTermsThatAreNotKnownAreAskedFor(t *testing.T) {
-	f := library(t)
-	c := cached(t, f)
-	dfs := make([]int64, 2)
-	for _, terms := range [][]string{{"car", "none"}, {"boat", "car"}} {
-		_, err := c.Statistics(t.Context(), at("library"), "title", terms, dfs)
-		check.OK(t, err)
-	}
-	if f.Asked(`"doc":{"title":["car","none"]}`) != 1 || f.Asked(`"doc":{"title":["boat"]}`) != 1 ||
-		f.Asked("_termvectors") != 2 || !slices.Equal(dfs, []int64{1, 2}) {
-		t.Errorf("df %v, calls %q", dfs, f.Calls())
-	}
-}
-
 func TestCallersOfOneKeyShareALoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := library(t).Slow(time.Millisecond)
@@ -298,49 +284,6 @@ func TestFieldThatIsNotTextIsRememberedForTheTimeToLive(t *testing.T) {
 		check.Equal(t, 1, f.Asked("GET /library"))
 		s := c.Stats().Analysis
 		check.That(t, s.Failures == 0 && s.Hits == 4, "stats %+v", s)
-	})
-}
-
-func TestClusterThatHangsEndsTheLoad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := clustertest.New().On("GET /library", clustertest.Hang).On("POST /library/_analyze", clustertest.Hang)
-		start := time.Now()
-		_, err := cached(t, f).Analyze(t.Context(), at("library"), "title", "", "a")
-		check.That(t, errors.Is(err, context.DeadlineExceeded) && time.Since(start) <= 6*time.Second, "error %v after %v", err, time.Since(start))
-	})
-}
-
-func TestLoadsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var under, most atomic.Int32
-		f := library(t)
-		f.On("POST /library/_analyze", func(w http.ResponseWriter, r *http.Request) {
-			most.Store(max(most.Load(), under.Add(1)))
-			clustertest.Hang(w, r)
-			under.Add(-1)
-		})
-
-		c := cached(t, f)
-		var busy atomic.Int32
-		var callers sync.WaitGroup
-		for i := range 100 {
-			callers.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				_, err := c.Analyze(ctx, at("library"), "title", "", fmt.Sprint("text ", i))
-				switch {
-				case errors.Is(err, cache.ErrBusy):
-					busy.Add(1)
-				case !errors.Is(err, context.DeadlineExceeded):
-					t.Errorf("error %v", err)
-				}
-			})
-		}
-		callers.Wait()
-		check.That(t, busy.Load() == 100-maxLoads/2 && most.Load() <= maxLoads/2 && c.Stats().Busy == uint64(busy.Load()), "%d callers refused, %d calls at once", busy.Load(), most.Load())
-		check.Elapse(10 * time.Second) // being busy passes
-		f.Replay(t, "POST /library/_analyze", clustertest.Engines(t, "testdata")[0], "analyze")
-		analyze(t, c, "library", "title", "The Running Cars")
 	})
 }
 
@@ -566,31 +509,6 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	s := c.Stats()
 	check.That(t, s.Analysis.Bytes <= bound && s.Analysis.Bytes >= bound/4 && s.Statistics.Bytes <= bound && s.Statistics.Bytes >= bound/4, "%d and %d bytes held of %d", s.Analysis.Bytes, s.Statistics.Bytes, bound)
-}
-
-func TestManyCallersAtOnce(t *testing.T) {
-	c := cached(t, library(t))
-	var callers sync.WaitGroup
-	for g := range 8 {
-		callers.Go(func() {
-			for i := range 200 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%3)*time.Millisecond)
-				if i%3 == 0 {
-					ctx = t.Context()
-				}
-				a, err := c.Analyze(ctx, at("library"), "title", "", fmt.Sprint("text ", i%7))
-				check.That(t, err != nil || slices.Equal(a.Terms, runningCars.Terms), "analysis %v", a)
-				st, dfs, err := statistics(ctx, c)
-				check.That(t, err != nil || st.DocCount == 3 && slices.Equal(dfs, []int64{2, 1, 0}), "%+v, %v", st, dfs)
-				if g == 0 && i%50 == 0 {
-					c.Forget("library")
-				}
-				_ = c.Stats()
-				cancel()
-			}
-		})
-	}
-	callers.Wait()
 }
 
 // warm returns questions about a text and 60 terms that a cache knows.

@@ -86,23 +86,6 @@ func TestServerWithoutProductHeaderIsAccepted(t *testing.T) {
 	}
 }
 
-// A transport that chooses the node itself gets path and query.
-func TestCallsGoThroughTheTransportThatIsGiven(t *testing.T) {
-	var asked []string
-	c, err := New(Options{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-		asked = append(asked, r.Method+" "+r.URL.RequestURI())
-		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
-	})})
-	check.OK(t, err)
-	defer c.Close()
-	check.OK(t, c.Ping(t.Context()))
-	check.That(t, len(asked) == 1 && strings.Contains(asked[0], " /"), "the transport got %q", asked)
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 func TestCallIsMadeOnce(t *testing.T) {
 	for name, answer := range map[string]func(w http.ResponseWriter){
 		"502": func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) },
@@ -216,13 +199,6 @@ func TestAnswerIsBounded(t *testing.T) {
 		}
 	}, nil)
 	check.Error(t, ErrTooLarge, check.ErrOf(count(t.Context(), c, "i")))
-}
-
-func TestAnswerOfExactlyTheBoundIsRead(t *testing.T) {
-	for limit, want := range map[int64]error{3: ErrTooLarge, 4: nil, 5: nil} {
-		b, err := io.ReadAll(&boundedReader{r: strings.NewReader("abcd"), left: limit})
-		check.That(t, errors.Is(err, want) && (err != nil || string(b) == "abcd"), "bound %d: %q, %v, want error %v", limit, b, err, want)
-	}
 }
 
 func TestHangingClusterEndsWithTheTimeout(t *testing.T) {

@@ -209,34 +209,3 @@ func (e *engine) testFields(t *testing.T) {
 		}
 	})
 }
-
-// testGraph needs an engine with the synonym_graph filter, which is not part of
-// Elasticsearch's core.
-func (e *engine) testGraph(t *testing.T) {
-	if e.Client.Do(t.Context(), Call{
-		Method: http.MethodPost, Path: "/_analyze",
-		Body: Object{"tokenizer": "standard", "filter": []Object{{"type": "synonym_graph", "synonyms": []string{"a, b"}}}, "text": "x"},
-	}, nil) != nil {
-		t.Skip("the engine has no synonym_graph")
-	}
-	e.Create(t, "graph", Object{"number_of_replicas": 0, "analysis": Object{
-		"filter": Object{
-			"graph": Object{"type": "synonym_graph", "synonyms": []string{"ny, new york", "car, automobile"}},
-			"stop":  Object{"type": "stop", "stopwords": []string{"the"}},
-		},
-		"analyzer": Object{"graph": Object{"tokenizer": "standard", "filter": []string{"lowercase", "graph", "stop"}}},
-	}}, Object{"properties": Object{"t": Object{"type": "text", "search_analyzer": "graph", "analyzer": "standard"}}})
-	tests := []struct {
-		text string
-		want *Analysis
-	}{
-		{"ny", &Analysis{Terms: []string{"new", "ny", "york"}, Positions: []int{0, 0, 1}, Analyzer: "graph", Shards: 1, Graph: true}},
-		{"the car", &Analysis{Terms: []string{"automobile", "car"}, Positions: []int{1, 1}, Analyzer: "graph", Shards: 1}},
-		{"boat the boat", &Analysis{Terms: []string{"boat", "boat"}, Positions: []int{0, 2}, Analyzer: "graph", Shards: 1}},
-	}
-	for _, test := range tests {
-		got, err := e.cached(t).Analyze(t.Context(), at(e.At("graph")), "t", "", test.text)
-		check.Must(t, err == nil, "%s: %v", test.text, err)
-		check.Equal(t, test.want, got, test.text)
-	}
-}

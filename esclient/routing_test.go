@@ -93,33 +93,6 @@ func TestNamesOfAnalyzersStandWithTheirIndices(t *testing.T) {
 	}
 }
 
-// testRoutedAliases compares with how many shards the engine asks: what is not
-// told to be routed must be all of them.
-func (e *engine) testRoutedAliases(t *testing.T) {
-	const shards = 5
-	e.Create(t, "shards", Object{"number_of_shards": shards, "number_of_replicas": 0},
-		Object{"properties": Object{"title": Object{"type": "text"}}})
-	index := e.At("shards")
-	for alias, options := range map[string]Object{"one": {"search_routing": "1"}, "two.x": {"routing": "1"}, "all": {}} {
-		e.Engine.Do(t, http.MethodPut, IndexPath(index, "/_alias/"+index+"-"+alias), options)
-	}
-	for suffix, want := range map[string]bool{
-		"": false, "-all": false, "-one": true, "-two.x": true, "-t*": true, "-a*": false,
-	} {
-		a, err := e.cached(t).Analyze(t.Context(), at(index+suffix), "title", "", "x")
-		check.OK(t, err)
-		check.That(t, a.Routed == want && a.Shards == shards, "%s: routed is %t, want %t; %d shards", suffix, a.Routed, want, a.Shards)
-		var found struct {
-			Shards struct {
-				Total int `json:"total"`
-			} `json:"_shards"`
-		}
-		r := Call{Method: http.MethodPost, Path: IndexPath(index+suffix, "/_search"), Body: Object{"size": 0}}
-		check.OK(t, e.Client.Do(t.Context(), r, &found))
-		check.That(t, a.Routed || found.Shards.Total == shards, "%s: a search asks %d of %d shards", suffix, found.Shards.Total, shards)
-	}
-}
-
 // Processors of requests that are not known to leave the query unread may read
 // it.
 func TestPipelinesThatReadTheQuery(t *testing.T) {

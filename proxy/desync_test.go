@@ -177,28 +177,6 @@ func TestEarlyAnswersDoNotMakeRequestsOfBodies(t *testing.T) {
 	}
 }
 
-// A search whose body comes too slowly is answered before the rest of it comes.
-func TestSlowBodiesDoNotBecomeRequests(t *testing.T) {
-	node := startEarlyNode(t)
-	_, addr, _ := startFront(t, Options{Nodes: nodesAt(node.url), Expander: expander(leaveAlone), BodyTimeout: 200 * time.Millisecond})
-	for _, target := range []string{"/a/_search", "/a/_msearch"} {
-		c := dial(t, addr)
-		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", target, 400<<10)
-		r := bufio.NewReader(c)
-		res, err := http.ReadResponse(r, nil)
-		check.OK(t, err)
-		io.Copy(io.Discard, res.Body)
-		res.Body.Close()
-		check.Equal(t, http.StatusRequestTimeout, res.StatusCode, target, res.Status)
-		_, _ = io.WriteString(c, strings.Repeat(hidden, 400<<10/len(hidden))) // akin may have closed the connection
-		if res, err := http.ReadResponse(r, nil); err == nil {
-			res.Body.Close()
-			t.Errorf("%s got a second answer, %s", target, res.Status)
-		}
-	}
-	node.check(t)
-}
-
 // requestsIn returns how many requests net/http's server would read, at most.
 func requestsIn(sent string) (n int) {
 	for r := bufio.NewReader(strings.NewReader(sent)); ; n++ {

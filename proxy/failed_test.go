@@ -130,7 +130,6 @@ func TestOnRefusedGetsTheIndexOfTheSearchThatFailed(t *testing.T) {
 	}
 }
 
-// A search that fails in both forms is the client's mistake.
 func TestFailureOfTheOriginalIsTheClientsMistake(t *testing.T) {
 	for _, tt := range []struct{ target, first, second string }{
 		{"/_search", answerOf(searchAnswer(failedShards(shardFailure))), answerOf(searchAnswer(failedShards(shardFailure)))},
@@ -145,7 +144,6 @@ func TestFailureOfTheOriginalIsTheClientsMistake(t *testing.T) {
 	}
 }
 
-// What cannot be looked at reaches the client as it is, and is counted.
 func TestAnswersThatCannotBeReadPassThrough(t *testing.T) {
 	for target, body := range map[string]string{"/_search": searchAnswer(failedShards(shardFailure)), "/_msearch": responses(badItem)} {
 		for name, tt := range map[string]struct{ header, body string }{
@@ -214,7 +212,6 @@ func TestLongAnswerStreams(t *testing.T) {
 	}
 }
 
-// The answer goes on as soon as it was seen that no shard failed.
 func TestAnswerStreamsOnceItsShardsAreSeen(t *testing.T) {
 	whole := searchAnswer(wholeShards)
 	first, rest := whole[:len(whole)-20], whole[len(whole)-20:]
@@ -258,24 +255,6 @@ func checkStreams(t *testing.T, body io.Reader, first, rest string, proceed chan
 	check.That(t, err == nil && string(more) == rest, "then the client got %d bytes, %v, want %d", len(more), err, len(rest))
 }
 
-// An answer that breaks off does so for the client as well, also where its
-// beginning was looked at for failures, and is not asked for again.
-func TestTruncatedAnswersAreNotTakenForWholeOnes(t *testing.T) {
-	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-	for name, answer := range map[string]string{
-		"chunks": head + "Transfer-Encoding: chunked\r\n\r\n8\r\n{\"took\":\r\n",
-		"length": head + "Content-Length: 99\r\n\r\n{\"took\":",
-	} {
-		for _, target := range []string{"/_search", "/_msearch", "/_count", "/_cat/health"} {
-			p := start(t, Options{Expander: expander(rewriteFirstAndLast)}, inTurn(answer+hangUp))
-			res := p.postLines(t, target)
-			defer res.Body.Close()
-			body, err := io.ReadAll(res.Body)
-			check.That(t, string(body) == `{"took":` && err != nil && len(p.all()) == 1, "%s, %s: the client got %q, %v after %d requests", target, name, body, err, len(p.all()))
-		}
-	}
-}
-
 // look has a server judge an answer to a search.
 func look(s *Server, res *http.Response) judgment {
 	x := searchFor(expand.EndpointSearch, "", "", "")
@@ -283,7 +262,6 @@ func look(s *Server, res *http.Response) judgment {
 	return s.judge.verdict(x.sent(), res)
 }
 
-// Of an answer without end a bounded part is read, packed or not.
 func TestLookAtAnAnswerIsBounded(t *testing.T) {
 	s := newServer(t, Options{})
 	endless := `{"_scroll_id":"` + strings.Repeat("x", 1<<20)

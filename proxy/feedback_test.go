@@ -88,7 +88,6 @@ func TestFirstHitsChangeTheSearch(t *testing.T) {
 	p.counted(t, 1, "akin_feedback_total", "result", feedbackUsed)
 }
 
-// Whatever becomes of the first pass, the expanded search goes out.
 func TestSearchGoesOutWithoutFeedbackWhen(t *testing.T) {
 	termsFail := func(context.Context, []string, []expand.Hit) ([]map[string]expand.FieldTerms, error) {
 		return nil, errors.New("no")

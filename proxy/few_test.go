@@ -91,7 +91,6 @@ func TestFewHitsAreAnsweredByTheExpandedSearch(t *testing.T) {
 	}
 }
 
-// Of several searches only those that find little are sent again.
 func TestOfSeveralSearchesThoseWithFewHitsAreExpanded(t *testing.T) {
 	const first, second, third = "{}\n{\"query\":{\"match\":{\"a\":\"1\"}}}\n", "{}\n{\"query\":{\"match\":{\"a\":\"2\"}}}\n", "{}\n{\"query\":{\"match\":{\"a\":\"3\"}}}\n"
 	const path2 = "[1].query.match"

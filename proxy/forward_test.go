@@ -3,19 +3,15 @@ package proxy
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/e2e/check"
 )
@@ -140,24 +136,6 @@ func TestPassthroughAnswer(t *testing.T) {
 	}
 }
 
-// What a client sends arrives with its framing, and no header is invented: no
-// type, no coding, and none is asked for.
-func TestPassthroughRequest(t *testing.T) {
-	packed := pack(t, `{"index":{}}`)
-	for _, tt := range []struct{ head, body string }{
-		{"GET / HTTP/1.1\nHost: a", ""},
-		{"POST /a/_refresh HTTP/1.1\nHost: a\nContent-Length: 0", ""},
-		{fmt.Sprintf("POST /_bulk HTTP/1.1\nHost: a\nContent-Encoding: gzip\nContent-Length: %d", len(packed)), packed},
-	} {
-		p := start(t, Options{Expander: expander(leaveAlone)}, nil)
-		exchangeRaw(t, p.addr, tt.head+"\nConnection: close\n\n"+tt.body)
-		got := p.only(t)
-		want := strings.Split(strings.Replace(tt.head, "Host: a", "Host: "+p.rawNode.addr, 1), "\n")
-		diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(append(got.header, got.line))))
-		check.That(t, diff == "" && got.body == tt.body, "the node got %q (-want +got):\n%s", got.body, diff)
-	}
-}
-
 func TestPassthroughExpectContinue(t *testing.T) {
 	t.Run("granted by the node", func(t *testing.T) {
 		node := startNode(t, func(w http.ResponseWriter, r *http.Request) {
@@ -250,51 +228,6 @@ func TestPassthroughAnswerBeforeRequestEnds(t *testing.T) {
 				t.Errorf("got %q, %v", got, err)
 			}
 		})
-	}
-}
-
-func TestClientDisconnectReachesUpstream(t *testing.T) {
-	for _, path := range []string{"/_nodes/stats", "/a/_search"} {
-		t.Run(path, func(t *testing.T) {
-			reached, canceled := make(chan struct{}), make(chan struct{})
-			node := startNode(t, func(_ http.ResponseWriter, r *http.Request) {
-				io.Copy(io.Discard, r.Body)
-				close(reached)
-				<-r.Context().Done()
-				close(canceled)
-			})
-			p := start(t, Options{Nodes: nodesAt(node), Expander: rewriteTo(`{"rewritten":1}`)}, nil)
-			c := dial(t, p.addr)
-			io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
-			receive(t, "the request at the node", reached)
-			c.Close()
-			receive(t, "the end of the request at the node", canceled)
-			p.counted(t, 0, "akin_upstream_errors_total")
-		})
-	}
-}
-
-// A handler that returned would answer 200 to whoever is left on the line.
-func TestRequestOfAClientThatLeftIsAborted(t *testing.T) {
-	s := build(Options{Nodes: nodesAt("http://127.0.0.1:9")})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	defer func() {
-		err, _ := recover().(error)
-		check.That(t, errors.Is(err, http.ErrAbortHandler), "recovered %v, want %v", err, http.ErrAbortHandler)
-	}()
-	s.proxy.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
-}
-
-func TestUnreachableClusterIsAnsweredInItsOwnShape(t *testing.T) {
-	dead := httptest.NewServer(nil)
-	dead.Close()
-	p := start(t, Options{Nodes: nodesAt(dead.URL), Expander: rewriteTo("{}")}, nil)
-	const cause = `"type":"akin_upstream_exception","reason":"no node of the cluster answered the request"}`
-	for n, target := range []string{"/_cat/health", "/a/_search"} {
-		got := p.post(t, target, jsonType, "{}")
-		check.That(t, strings.HasPrefix(got, "HTTP/1.1 502 ") && strings.Contains(got, "Content-Type: application/json\r\n") && bodyOf(got) == `{"error":{"root_cause":[{`+cause+`],`+cause+`,"status":502}`, "%s: %s", target, got)
-		p.counted(t, float64(n+1), "akin_upstream_errors_total")
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,87 +47,6 @@ func listenOn(tb testing.TB, addr string) net.Listener {
 	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", addr)
 	check.OK(tb, err)
 	return l
-}
-
-// A backend is a process that is restarted at its addresses.
-type backend struct {
-	proxy, admin string
-	ready        atomic.Bool // /readyz answered 200 when it was last asked
-	stop         func() error
-}
-
-func (b *backend) start(t *testing.T, node string) {
-	t.Helper()
-	l, a := listenOn(t, b.proxy), listenOn(t, b.admin)
-	if b.stop == nil { // clients read the addresses from then on
-		b.proxy, b.admin = l.Addr().String(), a.Addr().String()
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- NewFront(build(Options{Nodes: nodesAt(node), ShutdownDelay: time.Second}), nil).Serve(ctx, l, a)
-	}()
-	b.stop = func() error { cancel(); return receive(t, "the end", ended) }
-}
-
-// Two processes are restarted one after the other while clients send requests in
-// turn to those that were ready 20 ms ago. Without the delay some requests meet a
-// listener that is closed.
-func TestRollingRestartLosesNoRequest(t *testing.T) {
-	node := startNode(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") })
-	var backends [2]backend
-	for i := range backends {
-		backends[i].proxy, backends[i].admin = "127.0.0.1:0", "127.0.0.1:0"
-		backends[i].start(t, node)
-		backends[i].ready.Store(true)
-	}
-	get := func(url string) bool {
-		res, err := client.Get(url)
-		if err == nil {
-			_, err = io.Copy(io.Discard, res.Body)
-			res.Body.Close()
-		}
-		return err == nil && res.StatusCode == http.StatusOK
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() {
-		for tick := time.Tick(20 * time.Millisecond); ctx.Err() == nil; <-tick {
-			for i := range backends {
-				backends[i].ready.Store(get("http://" + backends[i].admin + "/readyz"))
-			}
-		}
-	})
-	var sent, failed atomic.Int64
-	for range 4 {
-		running.Go(func() {
-			for tick := time.Tick(5 * time.Millisecond); ctx.Err() == nil; <-tick {
-				b := &backends[sent.Add(1)%2]
-				if !b.ready.Load() {
-					b = &backends[(sent.Load()+1)%2]
-				}
-				if b.ready.Load() && !get("http://"+b.proxy+"/a/_doc/1") {
-					failed.Add(1)
-				}
-			}
-		})
-	}
-	for i := range backends {
-		b := &backends[i]
-		err := b.stop()
-		check.That(t, err == nil, "Serve: %v", err)
-		waitFor(t, "the end to be seen", func() bool { return !b.ready.Load() })
-		b.start(t, node)
-		waitFor(t, "it to be back", b.ready.Load)
-	}
-	waitFor(t, "many requests", func() bool { return sent.Load() > 1000 })
-	cancel()
-	running.Wait()
-	check.That(t, failed.Load() <= 0, "%d of %d requests failed", failed.Load(), sent.Load())
-	for i := range backends {
-		err := backends[i].stop()
-		check.That(t, err == nil, "Serve: %v", err)
-	}
 }
 
 // While a process leaves it takes requests, and closes each connection behind

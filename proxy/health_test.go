@@ -161,22 +161,6 @@ func TestEachWayOfFailingOpenIsLogged(t *testing.T) {
 	}
 }
 
-func TestSearchesThatFailOpenDegradeTheServer(t *testing.T) {
-	how := fails(errors.New("away"))
-	p := start(t, Options{Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) { return how(ctx, r) })}, nil)
-	for range 20 {
-		p.search(t, "/i/_search")
-	}
-	c := p.server.condition(t.Context())
-	check.That(t, len(c.NotReady) == 0 && len(c.Degraded) == 1 && c.Degraded[0].Reason == report.FailingOpen, "all fail: %v", c)
-	how = rewriteTo(rewritten)
-	for range 10 * 20 {
-		p.search(t, "/i/_search")
-	}
-	c = p.server.condition(t.Context())
-	check.That(t, len(c.Degraded) == 0, "one in eleven failed: %v", c)
-}
-
 func TestAClientThatGoesAwayIsNoFailure(t *testing.T) {
 	var book logBook
 	s := newServer(t, Options{Logger: book.logger()})

@@ -83,7 +83,6 @@ func TestWithheldBodiesTakeABoundedMemory(t *testing.T) {
 // graceOfBodies sets how long a body may take that is waited for.
 func graceOfBodies(d time.Duration) func(*Server) { return func(s *Server) { s.bodyGrace = d } }
 
-// Where there is no memory a search goes on byte for byte.
 func TestSearchWithoutMemoryGoesOnAsItCame(t *testing.T) {
 	text := `{"query":"` + strings.Repeat("abcdefghij", 20_000) + `"}`
 	packed := pack(t, text)

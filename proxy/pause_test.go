@@ -176,7 +176,6 @@ func TestWhatPausesRewriting(t *testing.T) {
 	}
 }
 
-// A configuration that is put to use meanwhile does not forget the pause.
 func TestAPauseOutlivesAReload(t *testing.T) {
 	c := startClusterInNeed(t, Options{}, busyAnswer(503))
 	c.searchN(t, "/a/_search", maxRefusals)

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -198,41 +197,4 @@ func TestClausesAreCountedByReason(t *testing.T) {
 	}{{"rewritten", "", 1}, {"rewritten", "no_scripts", 1}, {"unchanged", "not_text", 2}} {
 		check.Equal(t, tt.want, counter(t, s.opts.Registry, "akin_clauses_total", "outcome", tt.outcome, "reason", tt.reason), tt.outcome, tt.reason)
 	}
-}
-
-// Searches are recorded while others are looked at.
-func TestExplanationsBearConcurrentUse(t *testing.T) {
-	s := newServer(t, Options{})
-	var group sync.WaitGroup
-	for range 4 {
-		group.Go(func() {
-			for range 500 {
-				note(s, "a", make([]byte, 40<<10))
-			}
-		})
-		group.Go(func() {
-			for range 20 {
-				for _, e := range s.explanations.Last(50) {
-					_, ok := s.explanations.Find(e.ID, nil)
-					check.That(t, !ok || e.Index == "a", "an entry of %q", e.Index)
-				}
-			}
-		})
-	}
-	group.Wait()
-}
-
-// What was cut is told of, and counts.
-func TestExplanationTellsWhatItDoesNotShow(t *testing.T) {
-	s := newServer(t, Options{})
-	clause := expand.Explanation{Path: "query.match", Form: "linear", Added: make([]expand.Added, 2000)}
-	x := searchFor(expand.EndpointSearch, "", "", "")
-	record(s, x, &http.Request{}, 0, &expand.Result{Rewritten: true, Body: []byte("{}"), Clauses: []expand.Explanation{clause}}, "")
-	var shown struct {
-		Added   int                  `json:"added_terms"`
-		Cut     int                  `json:"clauses_cut"`
-		Clauses []expand.Explanation `json:"clauses"`
-	}
-	getAdmin(t, s, "/_akin/explanations/"+x.report.ID, &shown)
-	check.That(t, shown.Added == 2000 && shown.Cut == 1 && len(shown.Clauses) == 1 && shown.Clauses[0].Path == "query.match" && shown.Clauses[0].Added == nil, "shown %+v", shown)
 }

@@ -98,7 +98,6 @@ func TestRefusedSearchIsFollowedByTheOriginal(t *testing.T) {
 	}
 }
 
-// A refusal too long to be read to its end is cut off.
 func TestLongRefusalIsCutOff(t *testing.T) {
 	cut := make(chan error, 1)
 	node := startNode(t, func(w http.ResponseWriter, r *http.Request) {

@@ -216,7 +216,6 @@ func TestRerankingFailsOpenToTheEnginesOrder(t *testing.T) {
 	}
 }
 
-// The page of one search may go out in the engine's order and others not.
 func TestEachSearchFailsOpenForItself(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer, result string
@@ -356,8 +355,6 @@ func TestFeedbackOfRerankedHitsIsCounted(t *testing.T) {
 	}
 }
 
-// An explanation tells what became of the hits, of each of several searches by
-// its number, and whose answer went out.
 func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 	onlyFirst := rerankerFunc(func(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
 		if len(by.Fields) > 0 && by.Fields[0].Field == "" {
@@ -452,8 +449,6 @@ func TestClientsThatLeaveAreAskedNoMoreFor(t *testing.T) {
 	}
 }
 
-// What the cluster refuses, and shards that fail, are dealt with before the hits
-// are, also of a search that no term was added to.
 func TestRefusedSearchesAreNotReranked(t *testing.T) {
 	failed := strings.NewReplacer(wholeShards, failedShards(shardFailure))
 	for _, c := range []struct {
@@ -551,7 +546,6 @@ func TestPagesAreAskedForAsTheClient(t *testing.T) {
 	}
 }
 
-// A side search goes to the index expression, also to none.
 func TestPathsOfSideSearches(t *testing.T) {
 	for want, s := range map[string]expand.SideSearch{
 		"/_search?filter_path=a":                                 {},
@@ -633,12 +627,4 @@ func TestPagesMayComeAfterTheTimeForReranking(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	_, results, _ := s.reranking.answer(ctx, expand.EndpointSearch, []*expand.Rerank{rerankOf(0, 2)}, []byte(threeHits), ask)
 	check.That(t, slices.Equal(results, []string{rerankedHits}) && slices.Equal(deadlines, []bool{false}), "%v, bounded %v", results, deadlines)
-}
-
-func TestPanicWhileAPageIsScoredLeavesTheEnginesOrder(t *testing.T) {
-	p := start(t, Options{Expander: expander(rerankAll), Cause: panicOn, Reranker: rerankerFunc(scoresFail)}, frames(threeHits))
-	check.Equal(t, "1 2", hitIDs(p.search(t, "/t/_search")), "the hits")
-	p.asked(t, "frame order")
-	p.counted(t, 1, "akin_panics_total", "operation", "reranking")
-	p.reranked(t, "panic")
 }

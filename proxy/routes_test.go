@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -46,65 +45,6 @@ OPTIONS *
 	if _, ok := recognize(http.MethodConnect, ""); ok {
 		t.Error("CONNECT is recognized")
 	}
-}
-
-// recognizedPlainly says in the plainest way what recognize has to say.
-func recognizedPlainly(method, path string) (index string, ok bool) {
-	for strings.HasSuffix(path, "/") {
-		path = path[:len(path)-1]
-	}
-	segments := strings.Split(path, "/")
-	if segments[0] != "" || len(segments) < 2 {
-		return "", false
-	}
-	segments = segments[1:]
-	prefix := func(n int) []string { return segments[:max(0, len(segments)-n)] }
-	last := segments[len(segments)-1]
-	if method != http.MethodPost && (method != http.MethodGet || last == "_async_search") {
-		return "", false
-	}
-	var before []string
-	switch beforeLast := strings.Join(segments[max(0, len(segments)-2):], "/"); {
-	case beforeLast == "_validate/query", beforeLast == "_search/template", beforeLast == "_msearch/template":
-		before = prefix(2)
-	case len(segments) == 3 && segments[1] == "_explain" && last != "":
-		before = prefix(2)
-	case last == "_search", last == "_msearch", last == "_count", last == "_async_search", last == "_rank_eval":
-		before = prefix(1)
-	default:
-		return "", false
-	}
-	switch len(before) {
-	case 0:
-		return "", true
-	case 1:
-		index, err := url.PathUnescape(before[0])
-		if err == nil && index != "" && (index[0] != '_' || index == "_all") {
-			return index, true
-		}
-	}
-	return "", false
-}
-
-// Which endpoint a path is, TestEveryEndpointIsRewrittenInPlace tells.
-func FuzzRecognize(f *testing.F) {
-	for _, path := range []string{
-		"/_search", "/a/_search", "/a%2Fb/_search//", "/_all/_search", "//_search", "/%5Fa/_search",
-		"/a/_search/scroll", "/%zz/_search", "*", "", "_search", "_search/0", "a/_search", "/a/b/_search", "/_search/_search",
-		"/a/_doc/_msearch", "/a/_explain/1", "/a/b/1/_explain", "/a/_explain/1/_explain", "/_explain/1", "/a/_validate/query",
-		"/a/b/_validate/query", "/_validate/query", "/a/_search/template", "/_msearch/template", "/a/b/_search/template",
-		"/help,catalogue*,-old/_search", "/_all/_msearch", "/*/_count", "/eu:help/_search", "/%3Clogs-%7Bnow%2Fd%7D%3E/_search", "/a+b/_search", "/help/_explain/a%2Fb",
-		"/a/_async_search", "/_rank_eval", "/a/b/_rank_eval", "/a/_count", "/a/%5Fdoc/_count", "/a/%zz/_count", "/a/_explain/_search",
-	} {
-		f.Add("GET", path)
-		f.Add("POST", path)
-	}
-	f.Add("PUT", "/_search")
-	f.Fuzz(func(t *testing.T, method, path string) {
-		m, ok := recognize(method, path)
-		index, want := recognizedPlainly(method, path)
-		check.That(t, ok == want && m.index == index, "recognize(%q, %q) = %q, %v, want %q, %v", method, path, m.index, ok, index, want)
-	})
 }
 
 // A request must fit one row at most, whatever stands for the names in it.

@@ -147,7 +147,6 @@ func TestChunkedSearchIsForwardedWholeWhen(t *testing.T) {
 	}
 }
 
-// A search that announces too large a body is not waited for.
 func TestAnnouncedTooLargeSearchStreams(t *testing.T) {
 	reached := make(chan struct{})
 	node := startNode(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -296,8 +295,6 @@ func TestQueryTextIsLoggedOnlyWhenAsked(t *testing.T) {
 	}
 }
 
-// Many clients at once, some searches rewritten and refused, some not: every
-// client gets the answer to its own request.
 func TestConcurrentSearchesDoNotMix(t *testing.T) {
 	node := startNode(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -332,7 +329,6 @@ func TestConcurrentSearchesDoNotMix(t *testing.T) {
 	clients.Wait()
 }
 
-// The metrics of a search name the effort of what was written.
 func TestSearchesAreCountedByTheirEffort(t *testing.T) {
 	p := start(t, Options{Expander: results(expand.Result{
 		Rewritten: true, Body: []byte(`{}`), Parts: make([]expand.Part, 1),
@@ -344,7 +340,6 @@ func TestSearchesAreCountedByTheirEffort(t *testing.T) {
 	p.counted(t, 1, "akin_search_stage_duration_seconds", "stage", "upstream", "effort", "low")
 }
 
-// The expander can tell for which client it works.
 func TestExpanderSeesTheClient(t *testing.T) {
 	seen := make(chan string, 1)
 	p := start(t, Options{Expander: expander(func(ctx context.Context, _ *expand.Request) (*expand.Result, error) {

@@ -99,7 +99,6 @@ func TestShadowComparesAndTheClientGetsTheOriginal(t *testing.T) {
 	}
 }
 
-// Nothing that becomes of the shadow changes what the client gets.
 func TestShadowThatCannotBeComparedIsCounted(t *testing.T) {
 	good := hitsPage("1", "1")
 	breaksOff := strings.Replace(answerOf(good), "Content-Length: ", "Content-Length: 9", 1) + hangUp
@@ -167,8 +166,6 @@ func TestShadowIsComparedWhereSomethingIsMissingForBoth(t *testing.T) {
 	}
 }
 
-// The client has its answer, and is gone, before the expansion of its search
-// begins, and while the shadow still waits.
 func TestClientDoesNotWaitForItsShadow(t *testing.T) {
 	expands, asks := make(chan struct{}), make(chan struct{})
 	looked, reached := make(chan *expand.Request, 1), make(chan struct{})
@@ -230,7 +227,6 @@ func TestShadowIsDroppedWhereAllSlotsAreTaken(t *testing.T) {
 	p.counted(t, 0, "akin_shadow_overlap_at_10") // of two empty pages
 }
 
-// All shadows at once ask the cluster no more than a few at a time.
 func TestShadowsAreFewAtATime(t *testing.T) {
 	var now, most atomic.Int64
 	proceed, reached := make(chan struct{}), make(chan struct{}, maxInBackground)
@@ -372,8 +368,6 @@ func TestPanicOfAShadowIsCounted(t *testing.T) {
 	p.counted(t, 2, "akin_panics_total", "operation", "shadowing")
 }
 
-// A client that wants to know what becomes of its search waits for that; the
-// search has no shadow.
 func TestSearchThatAsksForAnExplanationHasNoShadow(t *testing.T) {
 	p := startShadow(t, Options{}, "", "")
 	for control, reason := range map[string]string{"explain": reasonShadow, "dry-run": reasonDryRun} {

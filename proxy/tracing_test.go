@@ -73,8 +73,6 @@ func TestTraceOfARequestGoesOnInTheCluster(t *testing.T) {
 	})
 }
 
-// TestUntracedRequestsKeepTheirBytes sends what is not sampled through a proxy
-// that traces.
 func TestUntracedRequestsKeepTheirBytes(t *testing.T) {
 	p, exported := startTraced(t, Options{}, 0, nil)
 	for _, parent := range []string{strings.TrimSuffix(clientParent, "1") + "0", "odd"} {

@@ -14,7 +14,6 @@ import (
 	"github.com/akin-search/akin/internal/demo"
 )
 
-// TestDemoFitsTheScreenAndSpeaksInWords reads what the demo prints.
 func TestDemoFitsTheScreenAndSpeaksInWords(t *testing.T) {
 	t.Parallel()
 	out := startDemo(t).String()
@@ -34,8 +33,6 @@ func TestDemoFitsTheScreenAndSpeaksInWords(t *testing.T) {
 		"diapers (nappies 0.", "light (flashlight 0.", "roast (eggplant 0.", "+ Stuffed aubergines for four", "way (accepted 0.", "why it does not help: ", "over 62 judged queries", betterWords)
 }
 
-// TestDemoPrintsWhatItsCommandsFind does what the printed commands do, and
-// compares the hits with those that the demo promises.
 func TestDemoPrintsWhatItsCommandsFind(t *testing.T) {
 	t.Parallel()
 	out := startDemo(t).String()

@@ -163,8 +163,6 @@ func TestEveryCommandOfTheDocumentsExists(t *testing.T) {
 	}
 }
 
-// TestREADMEPutsAkinInFrontOfACluster runs the commands of the section of that
-// name.
 func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
 	var docs []documents.Document
 	for _, index := range demo.Indices() { // all texts in one index, called docs

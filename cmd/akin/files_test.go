@@ -29,8 +29,6 @@ func openPipe(t *testing.T) (string, *os.File) {
 	return "/dev/fd/" + strconv.Itoa(int(r.Fd())), w
 }
 
-// TestAnInterruptionEndsReadingFromAnOpenPipe interrupts every command that
-// reads once what it reads has come to a stop.
 func TestAnInterruptionEndsReadingFromAnOpenPipe(t *testing.T) {
 	tsv := write(t, "p.tsv", "car\tbus\t0.5\n")
 	for _, line := range []string{
@@ -54,25 +52,6 @@ func TestAnInterruptionEndsReadingFromAnOpenPipe(t *testing.T) {
 				t.Fatal("reads on")
 			}
 		})
-	}
-}
-
-func TestWhereNothingCanBeWrittenIsKnownBefore(t *testing.T) {
-	dir := t.TempDir()
-	if err := cli.CheckTarget(filepath.Join(dir, strings.Repeat("x", 300))); err == nil {
-		t.Error("a name of 300 bytes passes")
-	}
-	for _, long := range []string{strings.Repeat("x", 254), strings.Repeat("é", 127)} {
-		path := filepath.Join(dir, long)
-		if err := errors.Join(cli.CheckTarget(path), cli.Write(t.Context(), path, func(io.Writer) error { return nil }), os.Remove(path)); err != nil {
-			t.Errorf("a name of 254 bytes: %v", err)
-		}
-	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
-		t.Errorf("left behind: %v, %v", entries, err)
-	}
-	if runtime.GOOS == "linux" { // which has a folder that nobody can write to
-		check.Message(t, "/proc/x.akin cannot be written", cli.CheckTarget("/proc/x.akin"))
 	}
 }
 

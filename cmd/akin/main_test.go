@@ -56,27 +56,6 @@ func TestEveryCommandHasAManualPage(t *testing.T) {
 	}
 }
 
-func TestMatrixLearnedFromAnIndexExpandsSearches(t *testing.T) {
-	engine, file := demoEngine(t), filepath.Join(t.TempDir(), "demo.akin")
-	ends(t, 0, append([]string{"matrix", "build", "--out", file}, fromDemo(t)...), "reading documents: 645 of 645")
-	if shown := mustAkin(t, "matrix", "show", file, "--top", "3", "sofa", "nosuchterm"); strings.Count(shown, "df ") != 4 || !strings.Contains(shown, "nosuchterm  not in") {
-		t.Error(shown)
-	}
-	s := startServe(t, "cluster: {urls: ['"+engine+"']}\nexpansion: {budget: 5s}\nmatrices: [{name: demo, file: '"+file+"'}]\n")
-	const body = `{"query":{"match":{"body":"comfortable couch"}}}`
-	if plain, expanded := total(t, engine+"/catalogue/_search", body), total(t, s.proxy+"/catalogue/_search", body); expanded <= plain {
-		t.Errorf("%d hits with akin, %d without", expanded, plain)
-	}
-	var answer struct {
-		Rewritten bool
-		Body      json.RawMessage
-	}
-	if post(t, s.admin+"/_akin/expand/catalogue", body, &answer); !answer.Rewritten || !strings.Contains(string(answer.Body), `"sofa"`) {
-		t.Errorf("expand: %+v", answer)
-	}
-	contains(t, "metrics", s.metrics(t), `akin_matrix_source_healthy{matrix="demo"} 1`, `akin_cache_bytes{cache="rows"}`, `akin_cache_hits_total{cache="analysis"}`)
-}
-
 // withoutTable are the commands whose output is no table, and what it is.
 var withoutTable = map[string]string{
 	"akin completion bash": "a script", "akin completion fish": "a script", "akin completion powershell": "a script", "akin completion zsh": "a script",
@@ -142,14 +121,5 @@ func TestWordVectorsBecomeIndexTerms(t *testing.T) {
 	}
 	if row.DocFreq() == 0 {
 		t.Error("sofa has no document frequency")
-	}
-}
-
-// What is wrong with a list is tested in package source.
-func TestBadVectorsFilesLeaveNothingBehind(t *testing.T) {
-	t.Chdir(t.TempDir())
-	ends(t, exitFailure, []string{"matrix", "build", "--from-vectors", write(t, "v.txt", "car 1 2 3\nrental 1 2\n"), "--out", "out.akin"}, "line 2")
-	if isThere("out.akin") {
-		t.Error("a file is left behind")
 	}
 }

@@ -111,17 +111,6 @@ func TestOverridesAreAppliedAtBuildAndSurviveSparsification(t *testing.T) {
 	}, "ban car -> jaguar", "set auto -> car")
 }
 
-func TestSynonymsBecomeIndexTermsOfAField(t *testing.T) {
-	synonyms := write(t, "s.txt", "sofas, couches, zeppelins\n")
-	m, told := built(t, "--from-thesaurus", synonyms, "--cluster", demoEngine(t), "--index", "catalogue", "--field", "body")
-	if !strings.Contains(told, "3 words: 3 became terms of their own") || m.Meta().Docs == 0 {
-		t.Errorf("%q, %+v", told, m.Meta())
-	}
-	if diff := cmp.Diff([]string{"couch"}, rowOf(m, "sofa")); diff != "" { // no document has zeppelins
-		t.Error(diff)
-	}
-}
-
 // The analyzer makes expressions of entries of several words, without its stop
 // words; what it makes one term of, and what no document has, stands for nothing.
 func TestEntriesOfSeveralWordsBecomeExpressionsOfAField(t *testing.T) {

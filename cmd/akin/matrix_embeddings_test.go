@@ -246,11 +246,3 @@ func TestAuthoritiesOfTheClusterAreAlsoThoseOfTheModel(t *testing.T) {
 	ends(t, exitFailure, build, "next: name the PEM file")
 	ends(t, exitFailure, append(build, "--ca-file", ca), "answers 404")
 }
-
-func TestModelCountsForMoreWhereDocumentsAreShort(t *testing.T) {
-	for length, want := range map[float64]float64{1: 0.5, 20: 0.5, 20.1: 0.35, 300: 0.35} {
-		if got := shareFor(length); got != want {
-			t.Errorf("documents of %v terms: %v, want %v", length, got, want)
-		}
-	}
-}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"testing"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -19,13 +18,5 @@ func TestExportWritesWhatOthersRead(t *testing.T) {
 	}
 	if mustAkin(t, "matrix", "export", "--out", "fleet.tsv", file); read(t, "fleet.tsv") != want {
 		t.Error(read(t, "fleet.tsv"))
-	}
-}
-
-func TestExportThatFailsLeavesNothingBehind(t *testing.T) {
-	file := encodedFile(t, "fleet.akin", fleet(t)) // a term holds a tab
-	ends(t, exitFailure, []string{"matrix", "export", file, "--out", "x.tsv"}, `tram\t7`)
-	if entries, err := os.ReadDir("."); err != nil || len(entries) != 1 {
-		t.Errorf("left behind: %v, %v", entries, err)
 	}
 }

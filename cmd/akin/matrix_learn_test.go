@@ -22,7 +22,6 @@ func TestUnknownDocumentsAreNamedOnce(t *testing.T) {
 	}
 }
 
-// What neighbors were learned from is in the file, and matrix show says it.
 func TestShowSaysWhatNeighborsWereLearnedFrom(t *testing.T) {
 	const topics = 12
 	documents := reweigh.NewCollection()

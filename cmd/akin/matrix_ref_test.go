@@ -36,8 +36,6 @@ func TestMatrixIsAFileOrAVersionInRedis(t *testing.T) {
 	}
 }
 
-// TestMatrixCommandsReadVersionsInRedis pushes two versions to a real Redis
-// and looks at them.
 func TestMatrixCommandsReadVersionsInRedis(t *testing.T) {
 	url := redisServer(t)
 	t.Setenv("AKIN_REDIS_URL", url)

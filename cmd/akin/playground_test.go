@@ -194,7 +194,6 @@ func matricesBefore(t *testing.T, admin string) string {
 	return server.URL
 }
 
-// TestPlaygroundInABrowser does in Chromium what people do with the page.
 func TestPlaygroundInABrowser(t *testing.T) {
 	ctx, b := openBrowser(t)
 	printed := startDemo(t).String()

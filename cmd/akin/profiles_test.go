@@ -11,8 +11,6 @@ import (
 	"github.com/akin-search/akin/expand"
 )
 
-// Each profile has its own options, takes what it leaves out from expansion, and
-// looks into its own matrices.
 func TestProfilesOfTheConfigurationAreServed(t *testing.T) {
 	var docs []documents.Document
 	for _, text := range slices.Concat([]string{"car", "automobile", "lorry"}, slices.Repeat([]string{"filler"}, 40)) {

@@ -175,26 +175,3 @@ func TestRemovedSpoolLeavesOtherFiles(t *testing.T) {
 		t.Errorf("%v are left, %v", entries, err)
 	}
 }
-
-// Whatever a plan file holds, it is refused or is the plan that is written
-// again.
-func FuzzSpoolPlan(f *testing.F) {
-	f.Add([]byte(`{"index":"docs","fields":["body"],"indices":[{"Name":"docs","UUID":"u","Shards":1}],"docs":5,"share":0.5,"slices":2}`))
-	f.Add([]byte(`{"slices":3} `))
-	dir := f.TempDir()
-	f.Fuzz(func(t *testing.T, content []byte) {
-		s := &spool{dir}
-		check.OK(t, os.WriteFile(filepath.Join(dir, planFile), content, 0o600))
-		first, err := s.readPlan(t.Context())
-		if err != nil {
-			return
-		}
-		if first.Slices < 1 || first.Slices > maxSlices {
-			t.Fatalf("%d slices", first.Slices)
-		}
-		_, second, err := openSpool(t.Context(), dir, first)
-		if diff := cmp.Diff(first, second); diff != "" || err != nil {
-			t.Fatalf("%v %s", err, diff)
-		}
-	})
-}

@@ -10,7 +10,6 @@ import (
 	"testing"
 )
 
-// TestREADMELinksEveryPage looks for a link to each page of docs, and to papers.
 func TestREADMELinksEveryPage(t *testing.T) {
 	texts := userTexts(t)
 	for name := range texts {
@@ -93,8 +92,6 @@ func TestREADMEShowsTheMeasuredGains(t *testing.T) {
 	}
 }
 
-// TestREADMEShowsASearchOfTheDemo compares the hits in README with those that
-// the demo finds without akin, and with it and matching: same.
 func TestREADMEShowsASearchOfTheDemo(t *testing.T) {
 	t.Parallel()
 	out, readme := startDemo(t).String(), userTexts(t)["README.md"]

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -69,14 +67,6 @@ func TestTuneWritesAProfileThatServes(t *testing.T) {
 	first := mustAkin(t, append(args, "--json")...)
 	if second := mustAkin(t, append(args, "--json")...); first != second || !json.Valid([]byte(first)) {
 		t.Errorf("another result:\n%s\n%s", first, second)
-	}
-}
-
-func TestTuneRecommendsNothingWithoutConfidence(t *testing.T) {
-	t.Parallel()
-	args, out := tuneArgs(t, demoEngine(t))
-	if ends(t, 0, append(args, "--confidence", "0.9999999"), "Recommended: Nothing"); isThere(out) {
-		t.Error("a profile was written")
 	}
 }
 
@@ -144,8 +134,6 @@ func TestTuneAsksTheClusterOnceForAllSettings(t *testing.T) {
 	}
 }
 
-// A run that is interrupted goes on from the scores that it has, and comes to
-// the same result; scores of other documents are none of its own.
 func TestTuneGoesOnWhereItWasInterrupted(t *testing.T) {
 	t.Parallel()
 	args, _ := tuneArgs(t, demoEngine(t))
@@ -173,7 +161,6 @@ func TestTuneGoesOnWhereItWasInterrupted(t *testing.T) {
 	}
 }
 
-// What the embedded engine cannot rank is an error before a document is read.
 func TestTuneSaysAtOnceWhatItCannotRank(t *testing.T) {
 	args, _ := tuneArgs(t, demoEngine(t))
 	relay := answering(t, func(http.ResponseWriter, *http.Request) { t.Error("the cluster was asked") })
@@ -192,22 +179,4 @@ func TestTuneSaysAtOnceWhatItCannotRank(t *testing.T) {
 	} {
 		ends(t, exitUsage, append(args, "--cluster", relay, "--template", write(t, "search.json", template)), "tune ranks without the cluster, and cannot run", want)
 	}
-}
-
-// What akin tune takes for 200 settings on the collection cran, the documents
-// read once, in settings for each ten minutes on the processors that it has.
-func BenchmarkTuneSettings(b *testing.B) {
-	server := httptest.NewServer(demo.NewEngine())
-	b.Cleanup(server.Close)
-	loadCranfield(b, server.URL, "cran")
-	dir := b.TempDir()
-	matrix := filepath.Join(dir, "cran.akin")
-	mustAkin(b, "matrix", "build", "--from-index", server.URL, "--index", "cran", "--field", "body", "--out", matrix)
-	const settings = 200
-	for b.Loop() {
-		b.Log(mustAkin(b, "tune", "--cluster", server.URL, "--index", "cran", "--field", "body", "--matrix", matrix,
-			"--template", write(b, "search.json", `{"query":{"match":{"body":"{{query}}"}}}`), "--queries", cranfieldFile(b, "queries.jsonl"),
-			"--judgments", cranfieldFile(b, "qrels.tsv"), "--settings", strconv.Itoa(settings), "--out", filepath.Join(dir, "tuned.yml")))
-	}
-	b.ReportMetric(settings*float64(b.N)*600/b.Elapsed().Seconds(), "settings/10min")
 }

@@ -69,18 +69,6 @@ func (e *engine) testSlices(t *testing.T) {
 	})
 }
 
-func (e *engine) testScanOfWhatMatches(t *testing.T) {
-	e.numbered(t, "some", 2, 100)
-	o := ScanOptions{Index: e.At("some"), Fields: []string{"title"}, Query: []byte(`{"range":{"n":{"lt":30}}}`)}
-	n, err := e.Count(t.Context(), o.Index, o.Query)
-	got := len(e.scanned(t, o))
-	check.That(t, got == 30 && n == 30 && err == nil, "%d documents, counted %d, %v, want 30", got, n, err)
-	o.Query = []byte(`{"nonsense":{}}`)
-	err = e.Scan(t.Context(), o, nil)
-	refusal, ok := errors.AsType[*esclient.Error](err)
-	check.That(t, ok && refusal.Status == http.StatusBadRequest && !Interrupted(err), "a query that the engine does not know: %v", err)
-}
-
 func (e *engine) testShare(t *testing.T) {
 	e.numbered(t, "shared", 2, 2000)
 	o := ScanOptions{Index: e.At("shared"), Fields: []string{"title"}, Share: 0.3}
@@ -115,14 +103,4 @@ func (e *engine) testLostScroll(t *testing.T) {
 	})
 	refusal, ok := errors.AsType[*esclient.Error](err)
 	check.That(t, ok && refusal.Type == "search_context_missing_exception" && Interrupted(err), "error %v, want a lost search context", err)
-}
-
-func (e *engine) testIndices(t *testing.T) {
-	got, err := e.Indices(t.Context(), e.At("main", "same"))
-	check.OK(t, err)
-	if len(got) != 2 || got[0].Name != e.At("main") || got[0].Shards != 3 || got[1].Shards != 2 ||
-		got[0].UUID == "" || got[0].UUID == got[1].UUID {
-		t.Errorf("indices %+v", got)
-	}
-	check.That(t, check.ErrOf(e.Indices(t.Context(), e.At("none"))) != nil, "an index that is not there is named")
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient"
@@ -22,9 +20,6 @@ const vectorsAnswer = `{"docs":[
 		"title.en":{"terms":{"car":{"term_freq":2},"d\"og":{"term_freq":1}}},"title":{"terms":{"cars":{"term_freq":2}}},"other":{"terms":{}}}},
 	{"_index":"t","_id":"2","_version":0,"found":false,"took":0},
 	{"_index":"t","_id":"3","_version":1,"found":true,"took":1,"term_vectors":{}}]}`
-
-// anyOrder compares terms without their order.
-var anyOrder = cmpopts.SortSlices(func(a, b TermFreq) bool { return a.Term < b.Term })
 
 var vectorRequests = []VectorRequest{
 	{Index: "t", ID: "1", Routing: "zz", Fields: []string{"title", "title.en"}},

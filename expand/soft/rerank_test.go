@@ -164,36 +164,6 @@ func TestWhatIsFetchedOutlivesTheSearch(t *testing.T) {
 	})
 }
 
-func TestSearchesAtTheSameTimeShareACall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v, fields, hits := pets(t)
-		v.wait = make(chan struct{})
-		r := New(Options{Vectors: v, Bytes: 1 << 20})
-		defer r.Close()
-		var searches sync.WaitGroup
-		for n := range 5 {
-			searches.Go(func() {
-				got, err := r.Scores(t.Context(), by(fields), hits[:2+n%2])
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				checkScores(t, got, []float64{.5, 1, 0}[:2+n%2]...)
-			})
-		}
-		synctest.Wait()
-		close(v.wait)
-		searches.Wait()
-		asked := map[string]int{}
-		for _, call := range v.calls {
-			for _, d := range call {
-				asked[d.ID]++
-			}
-		}
-		check.Equal(t, map[string]int{"1": 1, "2": 1, "3": 1}, asked)
-	})
-}
-
 // clientKey is the key of the client in a context.
 type clientKey struct{}
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -139,49 +138,6 @@ func TestSlabsKeepWhatIsRead(t *testing.T) {
 	}
 }
 
-// A square that comes when its vector has got old is lost; one that came before
-// goes with the vector.
-func TestSquaresStayWithTheirVectors(t *testing.T) {
-	s := newSlab(2 << 10)
-	until := time.Now().Add(time.Hour)
-	v := &vector{id: "a", terms: []int32{3}, freqs: []float64{2}}
-	key := docKey{field: 1}
-	s.put(key, v, until)
-	s.settle(key, 7, 0.25)
-	for n := int64(1); s.young.entry(key) != nil; n++ {
-		s.put(docKey{field: 1, seqNo: n}, v, until)
-	}
-	s.settle(key, 8, 0.5)
-	for range 2 { // old, then young again
-		got := s.one(key)
-		check.That(t, got != nil && got.space == 7 && got.square == 0.25, "got %+v", got)
-	}
-}
-
-func TestEntriesLargerThanAGenerationAreNotKept(t *testing.T) {
-	s := newSlab(2 << 20)
-	until := time.Now().Add(time.Hour)
-	small := &vector{id: "small", terms: []int32{}, freqs: []float64{}}
-	s.put(docKey{seqNo: 1}, small, until)
-	for n, kept := range map[int]bool{1 << 20: false, 200_000: true} {
-		large := &vector{id: "large"}
-		for i := range n {
-			large.terms, large.freqs = append(large.terms, int32(i)), append(large.freqs, 1)
-		}
-		key := docKey{seqNo: int64(n)}
-		s.put(key, large, until)
-		got := s.one(key)
-		check.That(t, (got != nil) == kept && (!kept || sameVector(got, large)), "%d terms: kept is %t", n, got != nil)
-	}
-	if got := s.one(docKey{seqNo: 1}); got == nil || !sameVector(got, small) {
-		t.Errorf("the small one is %+v", got)
-	}
-	none := newSlab(0)
-	if none.put(docKey{}, small, until); none.one(docKey{}) != nil || none.bytes() != 0 {
-		t.Error("a slab of no bytes keeps something")
-	}
-}
-
 // Large entries leave pages half empty: that counts, too.
 func TestEmptyRestsOfPagesCount(t *testing.T) {
 	const bound = 8 << 20
@@ -196,36 +152,6 @@ func TestEmptyRestsOfPagesCount(t *testing.T) {
 		got := s.allocated()
 		check.Must(t, got <= bound+2*pageBytes && s.bytes() <= bound, "%d bytes allocated, counted %d, at most %d", got, s.bytes(), bound)
 	}
-}
-
-func TestSlabsMayBeUsedAtTheSameTime(t *testing.T) {
-	s := newSlab(32 << 10)
-	until := time.Now().Add(time.Hour)
-	vectors := make([]*vector, 200)
-	rng := rand.New(rand.NewPCG(4, 2))
-	for i := range vectors {
-		vectors[i] = randomVector(rng, 30)
-	}
-	var users sync.WaitGroup
-	for n := range uint64(4) {
-		users.Go(func() {
-			rng := rand.New(rand.NewPCG(n, 3))
-			for range 3000 {
-				i := rng.IntN(len(vectors))
-				key := docKey{field: 1, seqNo: int64(i)}
-				v := s.one(key)
-				if v == nil {
-					s.put(key, vectors[i], until)
-					continue
-				}
-				check.That(t, v.id == vectors[i].id && slices.Equal(v.terms, vectors[i].terms) && (v.space == 0 || v.square == float64(i)+float64(v.space)), "got %+v, want %+v", v, vectors[i])
-				space := 1 + rng.Uint32N(3)
-				s.settle(key, space, float64(i)+float64(space))
-				_ = s.bytes()
-			}
-		})
-	}
-	users.Wait()
 }
 
 // heapInUse returns how much memory is in use.

@@ -203,7 +203,6 @@ func TestSearchesInOtherSpacesMayComeBetween(t *testing.T) {
 	checkScores(t, got, softs(want)...)
 }
 
-// Searches at the same time, warm and cold, get what each would alone.
 func TestSearchesAtTheSameTimeDoNotDisturbEachOther(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 1))
 	for range 20 {

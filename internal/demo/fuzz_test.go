@@ -3,7 +3,6 @@ package demo
 import (
 	"math"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 
@@ -47,68 +46,5 @@ func FuzzSearchBody(f *testing.F) {
 			explained, ok := at(h, "_explanation", "value").(float64)
 			check.Must(t, !scored || !ok || explained == score, "score %v is explained as %v", score, explained)
 		}
-	})
-}
-
-// Whatever the lines, a bulk request answers with JSON, and the index counts
-// what it holds.
-func FuzzBulkBody(f *testing.F) {
-	f.Add("{\"index\":{\"_id\":\"1\"}}\n{\"body\":[1,\"x\",null,\"x y\"]}\n")
-	f.Add("{\"create\":{\"_id\":\"1\",\"_index\":\"y\"}}\n{}\n{\"delete\":{\"_id\":\"1\"}}\n")
-	f.Add("{\"index\":{}}\n{\"body\":{\"b\":1},\"a\":2}\n\n")
-	f.Fuzz(func(t *testing.T, body string) {
-		e := NewEngine()
-		ix := e.create("toy", map[string]any{"properties": map[string]any{"body": text()}})
-		_, answer := clientOf(e).do(t, "POST", "/toy/_bulk", body)
-		check.Must(t, isObject(answer), "answer %v", answer)
-		for name, field := range ix.fields {
-			occurrences, pairs := 0, 0
-			for term, known := range field.terms {
-				n := len(known.list)
-				occurrences, pairs = occurrences+known.totalFreq, pairs+n
-				check.Must(t, n >= 1 && n <= len(ix.docs), "%s:%s is counted in %d of %d documents", name, term, n, len(ix.docs))
-			}
-			if occurrences != field.tokens || pairs != field.sumDocFreq || field.docCount > len(ix.docs) {
-				t.Fatalf("%s: %d occurrences, %d pairs, %d documents, counted %+v", name, occurrences, pairs, len(ix.docs), field)
-			}
-		}
-		check.Must(t, len(ix.docs) == len(ix.known), "%d documents, %d ids", len(ix.docs), len(ix.known))
-	})
-}
-
-// Tokens lie in the text, in order, and no term is empty but that of the
-// keyword analyzer.
-func FuzzAnalyze(f *testing.F) {
-	for _, text := range oddTexts() {
-		f.Add(text)
-	}
-	known := analyzers()
-	f.Fuzz(func(t *testing.T, text string) {
-		if !utf8.ValidString(text) {
-			t.Skip("JSON carries no invalid UTF-8")
-		}
-		for name, a := range known {
-			tokens, positions := a(text)
-			start, position := 0, -1
-			for _, token := range tokens {
-				if token.Start < start || token.End < token.Start || token.End > utf16Len(text) || token.Position <= position || token.Position >= positions {
-					t.Fatalf("%s %q: token %+v after offset %d, position %d", name, text, token, start, position)
-				}
-				check.Must(t, (token.Term != "" || name == "keyword") && utf8.ValidString(token.Term), "%s %q: term %q", name, text, token.Term)
-				start, position = token.End, token.Position
-			}
-		}
-	})
-}
-
-func FuzzMinimumShouldMatch(f *testing.F) {
-	for _, spec := range []string{"2", "-1", "75%", "-25%", "2<75% 9<-3", "3<", "<", "%", "99999999999"} {
-		f.Add(spec, 4)
-	}
-	f.Fuzz(func(t *testing.T, spec string, n int) {
-		n &= 1023
-		var got int
-		refusal := caught(func() { got = minimumShouldMatch(spec, n) })
-		check.Must(t, refusal != nil || got >= 0, "minimumShouldMatch(%q, %d) = %d", spec, n, got)
 	})
 }

@@ -432,18 +432,6 @@ func TestLogTellsWhenANodeIsDownAndUp(t *testing.T) {
 	})
 }
 
-func TestNodeThatFailsFastIsDownBeforeTheSecondIsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, p := startCluster(t)
-		c.set("a", func(*http.Request) (int, error) { return http.StatusServiceUnavailable, nil })
-		for range 200 {
-			do(p, write(t.Context(), ""))
-			synctest.Wait() // in no time
-		}
-		check.Equal(t, enoughFailures, c.count("a"))
-	})
-}
-
 func TestPanicWhileNodesArePingedIsCountedAndTheyComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -225,33 +224,6 @@ func TestWhatIsRepeatedAfterANodeBrokeOff(t *testing.T) {
 			check.Equal(t, tt.want, toA.Load()+toB.Load()+toC.Load())
 		})
 	}
-}
-
-func TestSearchesOfANodeThatDiesAreAnsweredByAnother(t *testing.T) {
-	const searches = 8
-	arrived, kill := make(chan struct{}, searches), make(chan struct{})
-	dying := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		arrived <- struct{}{}
-		<-kill
-		panic(http.ErrAbortHandler)
-	})
-	p := testPool(t, dying.URL, named(t, "b").URL)
-	setState(p, 1, down) // all go to the one that dies
-	var under sync.WaitGroup
-	for range searches {
-		under.Go(func() {
-			got, err := do(p, read(t.Context(), "{}"))
-			check.That(t, got == "b{}" && err == nil, "got %q, %v", got, err)
-		})
-	}
-	for range searches {
-		<-arrived
-	}
-	setState(p, 1, up)
-	close(kill)
-	under.Wait()
-	counted(t, p, `akin_node_retries_total{reason="unanswered"} 8`)
 }
 
 func TestRepetitionsKeepToTheBudget(t *testing.T) {

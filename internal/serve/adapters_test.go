@@ -32,25 +32,6 @@ func newCluster(t *testing.T) *esclient.Cached {
 	return cachedOf(t, url)
 }
 
-func TestClusterAnswersExpandOfTheEmbeddedEngine(t *testing.T) {
-	c := newCluster(t)
-	for _, indices := range []esclient.Indices{
-		{Expression: "help"},
-		{Expression: "he*", Options: "allow_no_indices=true&expand_wildcards=open&ignore_throttled=false&ignore_unavailable=true"},
-		{},
-	} {
-		names, err := c.Fields(t.Context(), indices, "t*")
-		check.That(t, err == nil && slices.Equal(names, []string{"title"}), "%+v: fields %q, error %v", indices, names, err)
-		a, err := c.Analyze(t.Context(), indices, "title", "", "the running cars")
-		if err != nil || !slices.Equal(a.Terms, []string{"run", "car"}) || !slices.Equal(a.Positions, []int{1, 2}) || a.Graph || a.Shards != 1 {
-			t.Errorf("%+v: analysis %+v, error %v", indices, a, err)
-		}
-		docFreqs := make([]int64, 2)
-		s, err := c.Statistics(t.Context(), indices, "title", []string{"car", "boat"}, docFreqs)
-		check.That(t, err == nil && s.DocCount == 1 && slices.Equal(docFreqs, []int64{1, 0}), "%+v: %+v, df %v, error %v", indices, s, docFreqs, err)
-	}
-}
-
 func TestWhatIsNoFailureOfTheClusterIsToldToExpand(t *testing.T) {
 	mixed := cachedOf(t, startNode(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

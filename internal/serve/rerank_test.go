@@ -4,70 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/soft"
 )
-
-func TestHitsAreScoredByTheTermsOfTheCluster(t *testing.T) {
-	const (
-		named = `/i/_search {"_source":false,"query":{"terms":{"_seq_no":[1,7]}},"seq_no_primary_term":true,"size":2,"track_total_hits":false,"version":true}`
-		terms = `/_mtermvectors {"docs":[{"_index":"i","_id":"1","routing":"r","fields":["body"]},{"_index":"i","_id":"2","fields":["body"]}]}`
-	)
-	for _, tt := range []struct {
-		name  string
-		hits  []expand.Hit
-		asked []string
-	}{
-		{"with ids", []expand.Hit{{Index: "i", ID: "1", Routing: "r", SeqNo: 1, PrimaryTerm: 1, Version: 4}, {Index: "i", ID: "2", Version: 1}}, []string{terms}},
-		{"by number", []expand.Hit{{Index: "i", SeqNo: 1}, {Index: "i", SeqNo: 7}}, []string{named, terms}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var asked []string
-			client := clientOf(t, startNode(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path == "/i/_settings" {
-					_, _ = io.WriteString(w, `{"i":{"settings":{"index":{"uuid":"u"}}}}`)
-					return
-				}
-				body, _ := io.ReadAll(r.Body)
-				asked = append(asked, r.URL.Path+" "+string(body))
-				if r.URL.Path == "/i/_search" { // in another order than asked for
-					_, _ = io.WriteString(w, `{"hits":{"hits":[{"_index":"i","_id":"2","_version":1,"_seq_no":7,"_primary_term":1},`+
-						`{"_index":"i","_id":"1","_routing":"r","_version":4,"_seq_no":1,"_primary_term":1}]}}`)
-					return
-				}
-				_, _ = io.WriteString(w, `{"docs":[
-					{"_index":"i","_id":"1","found":true,"_version":4,"term_vectors":{"body":{"field_statistics":{"doc_count":4,"sum_ttf":10},"terms":{"car":{"term_freq":3}}}}},
-					{"_index":"i","_id":"2","found":true,"_version":1,"term_vectors":{"body":{"field_statistics":{"doc_count":4,"sum_ttf":10},"terms":{"car":{"term_freq":1},"boat":{"term_freq":1}}}}}]}`)
-			})))
-			r := soft.New(soft.Options{Vectors: termVectors{documents.API{Client: client}}, Bytes: 1 << 20})
-			defer r.Close()
-			by := &expand.Rerank{
-				Fields: []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}},
-				Sums:   []expand.Sum{{Fields: []expand.SumField{{Boost: 1, Words: []expand.SumWord{{Weight: 2, Terms: []string{"car"}, Boosts: []float64{1}}}}}}},
-			}
-			for _, by.Fields[0].Weights = range []expand.Weights{nil, oneRow{}} {
-				scores := check.Got(r.Scores(t.Context(), by, tt.hits))(t)
-				// The mean length is 2.5 words: 2·3/(3+1.2(0.25+0.75·3/2.5)) and 2·1/(1+1.2(0.25+0.75·2/2.5)).
-				want := []expand.HitScore{{ID: "1", Sum: 6 / 4.38, Soft: 1}, {ID: "2", Sum: 2 / 2.02, Soft: math.Sqrt(0.5)}}
-				check.Equal(t, want, scores, cmpopts.EquateApprox(0, 1e-6))
-			}
-			if diff := cmp.Diff(tt.asked, asked); diff != "" { // once: the second search remembers
-				t.Errorf("(-want +got)\n%s", diff)
-			}
-		})
-	}
-}
 
 func TestVectorsOfTheCluster(t *testing.T) {
 	answer := ""

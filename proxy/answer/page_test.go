@@ -144,7 +144,6 @@ func TestHitsWithNumbersGetTheirIDsFromTheScores(t *testing.T) {
 	}
 }
 
-// Hits behind the window stay behind it, with the scores of the engine.
 func TestHitsBehindTheWindowKeepTheirPlaces(t *testing.T) {
 	for _, c := range []struct {
 		from, size int

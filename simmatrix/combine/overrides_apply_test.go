@@ -3,7 +3,6 @@ package combine
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -42,28 +41,6 @@ func shown(m *simmatrix.Matrix) []string {
 		lines = append(lines, strings.Join(line, " "))
 	}
 	return lines
-}
-
-func TestOverridesAreAppliedToAMatrix(t *testing.T) {
-	o := mustParseOverrides(t, `
-set car automobile 0.9   # automobile gets a row
-set van -> car 0.25
-ban car jaguar
-ban car lorry            # no such pair
-pin car -> van
-pin boat ship
-`)
-	m, counts, err := o.Apply(carMatrix(t, simmatrix.Meta{Source: "vectors", Docs: 10}, 0))
-	check.OK(t, err)
-	want := []string{"automobile/0: car=0.900(10)", "car/9: automobile=0.900(10) van=0.500(1)", "jaguar/4:", "van/7: car=0.250(10)"}
-	check.Equal(t, want, shown(m))
-	wantCounts := OverrideCounts{Set: 3, Banned: 2, Pinned: 1, NoEffect: 2, TermsAdded: 1, Unmet: []Override{
-		{Action: ActionPin, Term: "boat", Neighbor: "ship", OneWay: true},
-		{Action: ActionPin, Term: "ship", Neighbor: "boat", OneWay: true},
-	}}
-	check.Equal(t, wantCounts, counts)
-	meta := m.Meta()
-	check.That(t, meta.Source == "vectors" && meta.Docs == 10 && slices.Equal(meta.Origins, []string{"vectors", "overrides"}), "%+v", meta)
 }
 
 func TestOverridesWithNothingToDoLeaveTheMatrixAsItIs(t *testing.T) {

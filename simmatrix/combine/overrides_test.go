@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -110,24 +109,6 @@ func TestOverridesFilesAreBounded(t *testing.T) {
 			check.That(t, err != nil && strings.Contains(err.Error(), tt.want) && len(err.Error()) <= 20_000, "error %.200v, want %q", err, tt.want)
 		})
 	}
-}
-
-func TestRulesThatNoMatrixCouldHoldAreRefused(t *testing.T) {
-	o := mustParseOverrides(t, "set a b 0.5\n")
-	for name, err := range map[string]error{
-		"empty term":   o.Set("a", "", 0.5, false),
-		"long term":    o.Pin(strings.Repeat("a", simmatrix.MaxTermBytes+1), "b", false),
-		"not UTF-8":    o.Ban("a", "\xff", true),
-		"itself":       o.Ban("a", "a", true),
-		"zero":         o.Set("a", "b", 0, false),
-		"negative":     o.Set("a", "b", -1, false),
-		"above 1":      o.Set("a", "b", 1.0001, false),
-		"not a number": o.Set("a", "b", math.NaN(), false),
-	} {
-		check.That(t, err != nil, "%s: no error", name)
-	}
-	rules := slices.Collect(o.All())
-	check.That(t, len(rules) == 1, "changed to %v", rules)
 }
 
 func TestOverridesProtectWhatTheySetOrPin(t *testing.T) {

@@ -33,20 +33,6 @@ func analysis() map[string][]string {
 	}
 }
 
-func TestProjectMergesWords(t *testing.T) {
-	m := matrixtest.New(t, simmatrix.Meta{Source: "vectors", Params: map[string]string{"power": "3"}}, surfaceWords())
-	got, counts, err := Project(m, ProjectOptions{IndexTerms: analysis(), DocFreqs: map[string]uint32{"car": 7, "bu": 3, "tram": 2}, Docs: 50})
-	check.OK(t, err)
-	want := matrixtest.New(t, simmatrix.Meta{Source: "vectors", Params: map[string]string{"power": "3"}, Docs: 50}, []simmatrix.TermRow{
-		{Term: "bu", DocFreq: 3, Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 1}}},
-		{Term: "car", DocFreq: 7, Neighbors: []simmatrix.Neighbor{{Term: "bu", Similarity: 0.75}, {Term: "tram", Similarity: 0.5}}},
-		{Term: "tram", DocFreq: 2},
-	})
-	check.Equal(t, "", matrixtest.Diff(want, got))
-	wantCounts := ProjectCounts{Words: 8, Kept: 3, Merged: 2, MultiToken: 1, NoToken: 2}
-	check.Equal(t, wantCounts, counts)
-}
-
 func TestFormOfAProjectedTermIsItsWordInMostDocuments(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{Docs: 50}, []simmatrix.TermRow{
 		{Term: "bu", DocFreq: 1, Form: "busses"}, {Term: "bus", DocFreq: 4}, {Term: "buses", DocFreq: 4}, {Term: "car", DocFreq: 3}, {Term: "cars", DocFreq: 2}, {Term: "tram"},

@@ -72,30 +72,6 @@ func TestRegressionAgreesWithAGeneralMinimizer(t *testing.T) {
 	near(t, "Brier score of the constant", e.ConstantBrier, 0.24, 1e-12)
 }
 
-// With one input that is 0 or 1 the coefficient is the logarithm of the odds
-// ratio of the four-fold table, here of 30 in 40 against 20 in 100, and its
-// standard error √(1/30+1/10+1/20+1/80), as every textbook of biostatistics has
-// it.
-func TestOneYesOrNoInputGivesTheLogOddsRatio(t *testing.T) {
-	var x [][]float64
-	var related []bool
-	for value, counts := range [][2]int{{20, 80}, {30, 10}} {
-		for k := range counts[0] + counts[1] {
-			x, related = append(x, []float64{float64(value)}), append(related, k < counts[0])
-		}
-	}
-	r := fitTo(t, sampleOf(x, related), 1e-9)
-	near(t, "intercept", r.Intercept.Value, math.Log(20.0/80), 1e-6)
-	near(t, "coefficient", r.Coefficients[0].Value, math.Log((30.0/10)/(20.0/80)), 1e-6)
-	near(t, "its error", r.Coefficients[0].StandardError, math.Sqrt(1.0/30+1.0/10+1.0/20+1.0/80), 1e-6)
-	near(t, "probability", r.Probability([]float64{1}), 0.75, 1e-6)
-	near(t, "probability of nothing", r.Probability([]float64{0}), 0.2, 1e-6)
-	// Odds of 3 and 0.25 over those of all pairs, 50 to 90, are 5.4 and 0.45.
-	const one, none = 5.4 / 6.4, 0.45 / 1.45
-	near(t, "similarity", r.Similarity([]float64{1}), one*one*one, 1e-6)
-	near(t, "similarity of nothing", r.Similarity([]float64{0}), none*none*none, 1e-6)
-}
-
 func TestRidgeTamesPerfectSeparation(t *testing.T) {
 	var x [][]float64
 	var related []bool

@@ -112,28 +112,6 @@ func TestMeasuredRecallIsTheRecall(t *testing.T) {
 	}
 }
 
-func TestProbesAreTheFewestThatReachTheRecall(t *testing.T) {
-	p := clusteredVectors(rand.New(rand.NewPCG(22, 1)), recallSample, 16).asPanels()
-	opts := nearestOptions{neighbors: 30, power: 1}
-	c := cellsOf(t, p)
-	recallOf := func(probes int) float64 {
-		found := c.among(t, opts, probes)
-		return check.Got(c.recall(t.Context(), p, opts, &found))(t)
-	}
-	last := 0.0
-	for probes := 1; probes <= c.centers.vectors; probes += 3 {
-		recall := recallOf(probes)
-		check.That(t, recall >= last, "recall %v with %d probes, %v with fewer", recall, probes, last)
-		last = recall
-	}
-	for _, target := range []float64{0.01, 0.3, 0.6, 0.8, 0.9, 0.97, 0.999} {
-		probes := check.Got(c.probesFor(t.Context(), p, opts, target))(t)
-		if recallOf(probes) < target || probes > 1 && recallOf(probes-1) >= target {
-			t.Errorf("target %v: %d probes give %v, one less %v", target, probes, recallOf(probes), recallOf(probes-1))
-		}
-	}
-}
-
 // The probes are the fewest that reach the target on one sample, so measured
 // with that sample the recall would never be below it.
 func TestRecallIsMeasuredWithOtherVectorsThanTheProbesAreChosenWith(t *testing.T) {
@@ -180,42 +158,6 @@ func cellsOf(tb testing.TB, p *panels) *cellIndex {
 // allIDs returns the ids of p in their order.
 func allIDs(p *panels) []uint32 {
 	return slices.DeleteFunc(slices.Clone(p.ids), func(id uint32) bool { return id == noVector })
-}
-
-func TestEveryVectorIsInTheCellOfItsNearestCenter(t *testing.T) {
-	table := clusteredVectors(rand.New(rand.NewPCG(24, 1)), 500, 12)
-	p := table.asPanels()
-	c := cellsOf(t, p)
-	got := slices.Sorted(slices.Values(allIDs(c.members)))
-	check.Must(t, slices.Equal(got, allIDs(p)), "members %v", got)
-	before, of := 0.0, make([]uint32, p.vectors) // with the centers that k-means begins with
-	start := p.pick(allIDs(p)[:c.centers.vectors])
-	check.OK(t, p.assign(t.Context(), start, of))
-	after := 0.0
-	dot := func(a, b []float32) (sum float64) {
-		for d := range a {
-			sum += float64(a[d]) * float64(b[d])
-		}
-		return sum
-	}
-	for cell := range c.centers.vectors {
-		for place := c.first[cell] * tileCols; place < c.first[cell+1]*tileCols; place++ {
-			id := c.members.ids[place]
-			if id == noVector {
-				continue
-			}
-			vector := c.members.appendVector(nil, place)
-			check.Must(t, slices.Equal(vector, table.row(int(id))) && int(c.of[id]) == cell, "vector %d of cell %d: %v, cell %d", id, cell, vector, c.of[id])
-			own := dot(vector, c.centers.appendVector(nil, cell))
-			after += own
-			before += dot(vector, start.appendVector(nil, int(of[id])))
-			for other := range c.centers.vectors {
-				d := dot(vector, c.centers.appendVector(nil, other))
-				check.That(t, d <= own+1e-5, "vector %d is in cell %d with %v, not in %d with %v", id, cell, own, other, d)
-			}
-		}
-	}
-	check.That(t, after >= 1.05*before, "sum of cosines to the centers %v, with any vectors as centers %v", after, before)
 }
 
 func TestACellWithoutVectorsKeepsItsCenter(t *testing.T) {
@@ -284,33 +226,6 @@ func TestApproximateSearchHeedsTheContext(t *testing.T) {
 		check.That(t, errors.Is(err, context.Canceled) && stages[len(stages)-1] == stop, "%v in %v", err, stages)
 		cancel()
 	}
-}
-
-func FuzzApproximateSearch(f *testing.F) {
-	f.Add(uint64(1), uint16(500), uint8(8), uint8(10), uint8(200))
-	f.Add(uint64(2), uint16(3), uint8(1), uint8(1), uint8(1))
-	f.Fuzz(func(t *testing.T, seed uint64, rows uint16, dim, neighbors, target uint8) {
-		table := clusteredVectors(rand.New(rand.NewPCG(seed, 2)), 1+int(rows)%800, 8+int(dim)%33)
-		p := table.asPanels()
-		opts := nearestOptions{neighbors: 1 + int(neighbors), power: 1}
-		got, how, err := p.nearestApproximately(t.Context(), opts, (float64(target)+1)/257, nil)
-		check.OK(t, err)
-		for i := range table.rows {
-			cols, sims := got.Row(i)
-			for k, col := range cols {
-				if col == uint32(i) || k > 0 && simmatrix.CompareEntries(simmatrix.Entry{Col: cols[k-1], Units: sims[k-1]}, simmatrix.Entry{Col: col, Units: sims[k]}) >= 0 {
-					t.Fatalf("row %d: %v, %v", i, cols, sims)
-				}
-			}
-		}
-		exact := exactly(t, p, opts)
-		// The recall is measured with all vectors. Of equal products at the end
-		// of a row the exact search takes that of the lower row, the other one
-		// that of the earlier cell.
-		total := float64(len(exact.Cols))
-		found := shareFound(t, &exact, &got) * total
-		check.That(t, math.Abs(found-how.recall*total) <= 1+0.01*total, "recall %v, %v of %v neighbors found", how.recall, found, total)
-	})
 }
 
 // namedVectors is a vectorSet.

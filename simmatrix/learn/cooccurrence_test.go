@@ -2,7 +2,6 @@ package learn
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,48 +95,6 @@ func TestWindowEndsWithTheText(t *testing.T) {
 	check.Equal(t, 2, len(ppmiOf(t, v, windowOptions(5))))
 	weights := documentsOf(t, v)
 	check.Equal(t, 3, len(cells(weights, []string{"1"}, v.terms)))
-}
-
-func TestPPMIAgainstPairCounting(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 1))
-	letters := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
-	for window := 1; window <= maxWindow; window++ {
-		var docs [][]string
-		for range 30 {
-			doc := make([]string, 1+random.IntN(15))
-			for i := range doc {
-				doc[i] = letters[min(random.IntN(8), random.IntN(8))]
-			}
-			docs = append(docs, doc)
-		}
-		v := vocabularyOf(t, corpusOf(docs...), 1)
-		check.Equal(t, slowPPMI(docs, window), ppmiOf(t, v, windowOptions(window)), closeTo, window)
-	}
-}
-
-func slowPPMI(docs [][]string, window int) map[[2]string]float64 {
-	counts, sums := map[[2]string]float64{}, map[string]float64{}
-	for _, d := range docs {
-		for i := range d {
-			for j := range d {
-				if k := max(i-j, j-i); i != j && k <= window {
-					counts[[2]string{d[i], d[j]}] += 1 / float64(k)
-					sums[d[i]] += 1 / float64(k)
-				}
-			}
-		}
-	}
-	total := 0.0
-	for _, s := range sums {
-		total += math.Pow(s, 0.75)
-	}
-	out := map[[2]string]float64{}
-	for pair, c := range counts {
-		if pmi := math.Log(c / (sums[pair[0]] * math.Pow(sums[pair[1]], 0.75) / total)); pmi > 1e-12 {
-			out[[2]string{pair[1], pair[0]}] = pmi // by context and term
-		}
-	}
-	return out
 }
 
 func documentsOf(tb testing.TB, v *vocabulary) *sparse {

@@ -80,24 +80,6 @@ func TestCorpusCountsDocumentsAndVocabulary(t *testing.T) {
 	check.Equal(t, []int32{end, 0, end, 0, 1, 2, 3, end, 1, 0, 0, 2, 3, end}, v.sequence)
 }
 
-func TestTermsThatStartWithADigitAreOnlyContext(t *testing.T) {
-	// wolf and fox meet the same number, and nothing else that is common.
-	var docs [][]string
-	for i := range 40 {
-		noise := []string{fmt.Sprintf("n%d", i%7), fmt.Sprintf("m%d", i%5)}
-		docs = append(docs, append([]string{"wolf", "747", "wolf"}, noise...), append([]string{"fox", "747", "fox"}, noise...))
-	}
-	m := mustLearn(t, corpusOf(docs...), smallOptions())
-	check.That(t, m.Row("747").IsZero(), "747 has a row")
-	for term, row := range m.Rows() {
-		for n := range row.All() {
-			check.That(t, n.Term != "747", "747 is a neighbor of %s", term)
-		}
-	}
-	row := matrixtest.Of(m.Row("wolf"))
-	check.That(t, row[0].Term == "fox", "the nearest of wolf is %s", row[0].Term)
-}
-
 func TestFromCorpusRecordsItsSettings(t *testing.T) {
 	o := smallOptions()
 	o.Source, o.Seed = "index books", 42
@@ -160,26 +142,6 @@ func plantedDocuments(concepts, docs int) [][]string {
 		}
 	}
 	return out
-}
-
-func TestFromCorpusFindsPlantedSynonyms(t *testing.T) {
-	const concepts = 20
-	m := mustLearn(t, corpusOf(plantedDocuments(concepts, 2000)...), DefaultCorpusOptions())
-	for k := range concepts {
-		for _, pair := range [][2]string{{"a", "b"}, {"b", "a"}} {
-			row := slices.Collect(m.Row(fmt.Sprintf("name%d%s", k, pair[0])).All())
-			synonym := fmt.Sprintf("name%d%s", k, pair[1])
-			rank := slices.IndexFunc(row, func(n simmatrix.Neighbor) bool { return n.Term == synonym })
-			if rank < 0 || rank > 15 { // the concept's other ten words may come first
-				t.Errorf("%s is neighbor %d of name%d%s", synonym, rank, k, pair[0])
-			}
-			for i, n := range row[:min(len(row), 8)] {
-				if !strings.HasPrefix(n.Term, fmt.Sprintf("about%dx", k)) && n.Term != synonym {
-					t.Errorf("neighbor %d of name%d%s is %s", i, k, pair[0], n.Term)
-				}
-			}
-		}
-	}
 }
 
 func TestFromCorpusOfSmallCorpora(t *testing.T) {

@@ -80,19 +80,6 @@ func unitVectors(random *rand.Rand, rows, dim int) *vectorTable {
 	return t
 }
 
-func FuzzNearest(f *testing.F) {
-	f.Add(uint64(1), uint16(300), uint8(20), uint16(10))
-	f.Add(uint64(2), uint16(200), uint8(3), uint16(199))
-	f.Add(uint64(3), uint16(17), uint8(100), uint16(1))
-	f.Fuzz(func(t *testing.T, seed uint64, rows uint16, dim uint8, neighbors uint16) {
-		random := rand.New(rand.NewPCG(seed, 1))
-		table := gridVectors(random, 1+int(rows)%500, 1+int(dim))
-		opts := nearestOptions{neighbors: 1 + int(neighbors), power: []float64{0.5, 1, 2}[random.IntN(3)]}
-		got := exactly(t, table.asPanels(), opts)
-		check.Equal(t, bruteForce(table, opts), got, cmpopts.EquateEmpty(), gocmp.AllowUnexported(simmatrix.Entries{}))
-	})
-}
-
 func TestNearestOfVectorsWithoutDirection(t *testing.T) {
 	for _, dim := range []int{0, 3} { // a corpus without co-occurrence has no dimensions
 		zero := &vectorTable{rows: 70, dim: dim, values: make([]float32, 70*dim)}

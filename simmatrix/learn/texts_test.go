@@ -183,25 +183,6 @@ func TestLimitDependsOnlyOnTheDocuments(t *testing.T) {
 	}
 }
 
-// TestLimitIsAsGoodAsRandom takes a third of documents that differ in one word:
-// of those whose word is even, about a third should stay, too.
-func TestLimitIsAsGoodAsRandom(t *testing.T) {
-	texts := NewTexts()
-	for i := range 3000 {
-		texts.AddTerms([]string{strconv.Itoa(i)})
-	}
-	texts.Limit(1000)
-	even := 0
-	for _, d := range documentsOfTexts(texts) {
-		if strings.ContainsAny(d[0][0][len(d[0][0])-1:], "02468") {
-			even++
-		}
-	}
-	if even < 420 || even > 580 { // 500 ± 5 standard deviations of 15.8
-		t.Errorf("%d of 1000 documents are even", even)
-	}
-}
-
 func encodedTexts(tb testing.TB, t *Texts) []byte {
 	tb.Helper()
 	var b bytes.Buffer

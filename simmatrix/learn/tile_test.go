@@ -3,7 +3,6 @@ package learn
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
@@ -119,48 +118,4 @@ func TestMultiplyDependsOnlyOnTheTwoVectors(t *testing.T) {
 			}
 		}
 	}
-}
-
-func FuzzMultiply(f *testing.F) {
-	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8}, uint8(3), float32(0))
-	f.Add([]byte{0x80, 0x7f}, uint8(17), float32(-1))
-	for _, floor := range []float32{5, math.Nextafter32(5, 0), float32(math.Inf(1)), float32(math.NaN())} { // of dots of 5
-		f.Add([]byte{1}, uint8(5), floor)
-	}
-	f.Fuzz(func(t *testing.T, content []byte, dim uint8, floor float32) {
-		if len(content) == 0 {
-			return
-		}
-		c := tileCase{dim: int(dim), rows: make([]float32, tileRows*int(dim)), panel: make([]float32, tileCols*int(dim))}
-		for i := range c.rows {
-			c.rows[i] = float32(int8(content[i%len(content)]))
-		}
-		for i := range c.panel {
-			c.panel[i] = float32(int8(content[(i*7+3)%len(content)]))
-		}
-		// Sums of 255 products of 7-bit numbers are exact in float32, so all
-		// implementations must give the same tile.
-		var want tile
-		for i := range want.dots {
-			want.floors[i] = floor
-			for k := range want.dots[i] {
-				dot, _ := c.exact(i, k)
-				want.dots[i][k] = float32(dot)
-				if float32(dot) > floor {
-					want.above[i] |= 1 << k
-				}
-			}
-		}
-		for name, multiply := range multiplies() {
-			got := tile{floors: want.floors}
-			some := multiply(&got, c.rows, c.panel)
-			check.Equal(t, slices.ContainsFunc(want.above[:], func(above uint16) bool { return above != 0 }), some, name)
-			if math.IsNaN(float64(floor)) {
-				got.floors = want.floors // never equal to themselves
-				check.That(t, got.dots == want.dots && got.above == want.above, "%s: %v, want %v", name, got, want)
-			} else if got != want {
-				t.Errorf("%s: %v, want %v", name, got, want)
-			}
-		}
-	})
 }

@@ -90,33 +90,3 @@ func TestCacheIsBoundedInRealMemory(t *testing.T) {
 	t.Logf("%d bytes stated, %d in use, %.2f of the bound", stated, inUse, float64(inUse)/bound)
 	runtime.KeepAlive(s)
 }
-
-// searchByZipf returns a search for four terms, as frequent as they are by
-// Zipf's law, and the share of look-ups that the cache has answered.
-func searchByZipf(tb testing.TB, s *Store) (search func(), hitRate func() float64) {
-	tb.Helper()
-	zipf := rand.NewZipf(rand.New(rand.NewPCG(3, 4)), 1.1, 1, distinctTerms-1)
-	rows := make([]simmatrix.Row, 4)
-	terms := make([]string, len(rows))
-	search = func() {
-		for k := range terms {
-			terms[k] = term(int(zipf.Uint64()))
-		}
-		check.OK(tb, s.Pin().For("i", "f").Rows(tb.Context(), terms, rows))
-	}
-	return search, func() float64 {
-		stats := s.Stats().Cache
-		return float64(stats.Hits) / float64(stats.Hits+stats.Misses)
-	}
-}
-
-func TestFrequentTermsStayInTheCache(t *testing.T) {
-	s, _ := wideStore(t, 13<<20)
-	search, hitRate := searchByZipf(t, s)
-	for range 20_000 {
-		search()
-	}
-	if rate := hitRate(); rate < 0.75 {
-		t.Errorf("hit rate %.2f, want 0.75 and more", rate) // 0.88 of the searches are for the 10,000 most frequent terms
-	}
-}

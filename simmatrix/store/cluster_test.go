@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,50 +152,4 @@ func (s *server) lookUps(tb testing.TB) (done, refused int) {
 		}
 	}
 	return done, refused
-}
-
-func TestSlotThatMovesIsFollowed(t *testing.T) {
-	t.Parallel()
-	c := startCluster(t)
-	name := nameOn(t, c, 0)
-	a := adminAt(t, c.at(t))
-	v := check.Got(a.Push(t.Context(), name, newMatrix(t, "one", 500), "", nil))(t)
-	check.OK(t, a.Activate(t.Context(), name, v.ID))
-	s := open(t, Options{Redis: c.at(t), Bindings: []Binding{{Name: name, Indices: []string{"*"}, Fields: []string{"*"}}}})
-	waitFor(t, 10*time.Second, "the version", func() bool { return s.Pin().For("i", "f") != nil })
-	from, to := c[0], c[1]
-	slot := from.client(t).ClusterKeySlot(t.Context(), versionsKey(name)).Val()
-	lookUp := func(k int) { t.Helper(); wantMark(t, s, "one", term(k)) }
-	lookUp(0)
-
-	check.OK(t, to.client(t).Do(t.Context(), "cluster", "setslot", slot, "importing", from.id(t)).Err())
-	check.OK(t, from.client(t).Do(t.Context(), "cluster", "setslot", slot, "migrating", to.id(t)).Err())
-	lookUp(1)                                                            // still here
-	for _, key := range []string{rowsKey(name, v.ID), activeKey(name)} { // the others later
-		check.OK(t, from.client(t).Migrate(t.Context(), "127.0.0.1", to.port, key, 0, 5*time.Second).Err())
-	}
-	before, _ := to.lookUps(t)
-	lookUp(2) // here it is no more: ASK
-	// On a busy machine a call may time out and be sent again.
-	after, _ := to.lookUps(t)
-	check.That(t, after != before, "the new node was not asked")
-	for _, key := range slices.Clone(from.keys(t)) {
-		check.OK(t, from.client(t).Migrate(t.Context(), "127.0.0.1", to.port, key, 0, 5*time.Second).Err())
-	}
-	for _, node := range c {
-		check.OK(t, node.client(t).Do(t.Context(), "cluster", "setslot", slot, "node", to.id(t)).Err())
-	}
-	lookUp(3) // MOVED, and from now on at the right one
-	waitFor(t, 10*time.Second, "the client to know the node", func() bool {
-		_, before := from.lookUps(t)
-		for k := range 10 {
-			lookUp(100 + k)
-		}
-		_, after := from.lookUps(t)
-		return after == before
-	})
-	got := c.on(t, name)
-	check.That(t, got == to, "the matrix is on port %s", got.port)
-	stats := s.Stats()
-	check.That(t, stats.Failures == 0 && stats.Breaker == "closed", "stats %+v", stats)
 }

@@ -67,26 +67,6 @@ func TestEveryDamagedRowIsFound(t *testing.T) {
 	}
 }
 
-func FuzzDamagedRowIsFound(f *testing.F) {
-	for term, stored := range storedRows(f) {
-		f.Add(term, stored, 5)
-	}
-	f.Fuzz(func(t *testing.T, term, encoded string, bit int) {
-		var codec simmatrix.RowCodec
-		row, err := codec.Decode(encoded, maxRowBytes)
-		if err != nil || row.IsZero() {
-			t.Skip("not a row")
-		}
-		stored := seal(term, encoded)
-		if got, err := openRow(&codec, term, stored); err != nil || got != row {
-			t.Errorf("sealed and opened: %v, %v", got, err)
-		}
-		if bit = max(bit, 0) % (8 * len(stored)); bit >= 0 {
-			check.That(t, check.ErrOf(openRow(&codec, term, flip(stored, bit))) != nil, "bit %d flipped: no error", bit)
-		}
-	})
-}
-
 func TestAnswerThatIsNoRowIsRefused(t *testing.T) {
 	good := storedRows(t)["one"]
 	for _, tt := range []struct {
@@ -286,27 +266,6 @@ func TestARowThatWasBadHasToBeGoodAgain(t *testing.T) {
 	awaitServed(t, s, two)
 }
 
-func TestSwitchesWhileAVersionIsDamaged(t *testing.T) {
-	t.Parallel()
-	r, a, c := setup(t)
-	one, two := publish(t, a, "one", damagedTerms), publish(t, a, "two", damagedTerms)
-	repair := wholeHash(t, c, rowsKey("main", two))
-	var log logbook
-	s := open(t, Options{Redis: r.at(), OnState: log.add})
-	c.HDel(t.Context(), rowsKey("main", two), term(1))
-	awaitServed(t, s, one)
-	three := publish(t, a, "three", damagedTerms)
-	awaitServed(t, s, three)
-	awaitProblem(t, s, nil)
-	back, err := a.Rollback(t.Context(), "main")
-	check.Must(t, err == nil && back == two, "rolled back to %s, %v", back, err)
-	awaitProblem(t, s, ErrMissingRows)
-	check.Equal(t, three, served(s))
-	repair()
-	awaitServed(t, s, two)
-	check.Equal(t, []string{"B", "A " + ErrMissingRows.Error(), "C", "C " + ErrMissingRows.Error(), "B"}, log.lines(one, two, three))
-}
-
 // TestAVersionFoundDamagedAtStartIsLeftForTheOneBefore: nothing was served
 // before, but a version was active before.
 func TestAVersionFoundDamagedAtStartIsLeftForTheOneBefore(t *testing.T) {
@@ -387,48 +346,4 @@ func TestFrequentTermsAreThoseOfTheHighestFrequencies(t *testing.T) {
 		long = append(long, simmatrix.TermRow{Term: strings.Repeat("x", maxFrequentBytes/4) + term(i), DocFreq: 1})
 	}
 	check.Equal(t, 3, len(frequent(10, long...)))
-}
-
-// TestAdminNamesTheRowsThatAreBadOrMissing: for "akin matrix show" and "export".
-func TestAdminNamesTheRowsThatAreBadOrMissing(t *testing.T) {
-	_, a, c := setup(t)
-	id := publish(t, a, "one", damagedTerms)
-	key := rowsKey("main", id)
-	repair := wholeHash(t, c, key)
-	for _, tt := range []struct {
-		name       string
-		damage     func()
-		rows, pull []string // parts of the errors
-	}{
-		{"bad", func() {
-			for k := range 7 {
-				c.HSet(t.Context(), key, term(k), flip(c.HGet(t.Context(), key, term(k)).Val(), 3))
-			}
-		}, []string{ErrBadRow.Error(), `2 terms, `, term(1), term(2)}, []string{ErrBadRow.Error(), "7 terms, first ", term(0), term(4)}},
-		{
-			"missing", func() { c.HDel(t.Context(), key, "one", term(1)) },
-			[]string{ErrMissingRows.Error(), "19 rows, want 21"},
-			[]string{"19 rows, want 21", `without a row: 1 terms, ["one"]`},
-		},
-		{
-			"both", func() { c.HDel(t.Context(), key, "one"); c.HSet(t.Context(), key, term(1), "junk") },
-			[]string{ErrMissingRows.Error()},
-			[]string{`1 terms, ["t00001"]`, "20 rows, want 21", `without a row: 1 terms, ["one"]`},
-		},
-		{
-			"missing, with another field", func() { c.HDel(t.Context(), key, term(1)); c.HSet(t.Context(), key, "x", "y") },
-			[]string{ErrMissingRows.Error(), `1 terms, ["t00001"]`},
-			[]string{ErrBadRow.Error(), `1 terms, ["x"]`},
-		},
-	} {
-		tt.damage()
-		_, _, err := a.Rows(t.Context(), "main", "", []string{term(1), term(2), "unknown"})
-		_, _, pullErr := a.Pull(t.Context(), "main", "", nil)
-		repair()
-		for i, wants := range [][]string{tt.rows, tt.pull} {
-			for _, want := range wants {
-				check.Message(t, want, []error{err, pullErr}[i], tt.name)
-			}
-		}
-	}
 }

@@ -67,18 +67,6 @@ func TestReplyScannerRefusesWhatRedisWouldNotClaim(t *testing.T) {
 	}
 }
 
-func FuzzReplyScannerDoesNotDependOnPieces(f *testing.F) {
-	f.Add("*2\r\n$3\r\nabc\r\n$-1\r\n+OK\r\n$9999999\r\n", 3)
-	f.Add("$4\r\n\n$9\n\r\n:1\r\n", 2)
-	f.Fuzz(func(t *testing.T, stream string, n int) {
-		if n < 1 {
-			t.Skip("pieces have at least one byte")
-		}
-		whole, pieces := feed(new(replyScanner), stream, len(stream)), feed(new(replyScanner), stream, n)
-		check.Equal(t, pieces == nil, whole == nil, stream, whole, n, pieces)
-	})
-}
-
 // FuzzAnyAnswerIsSurvived lets the client read what is no Redis. Without the
 // guard the lengths claimed in the seeds end the process.
 func FuzzAnyAnswerIsSurvived(f *testing.F) {

@@ -198,23 +198,6 @@ func TestDocumentedRightsAreEnoughAndNotMore(t *testing.T) {
 	}
 }
 
-// TestMissingRightIsReported refuses a call of the poll that is not its first.
-func TestMissingRightIsReported(t *testing.T) {
-	t.Parallel()
-	r := startOnPort(t)
-	id := publish(t, r.admin(t), "one", 10)
-	user := func(rights ...any) {
-		t.Helper()
-		check.OK(t, r.client(t).Do(t.Context(), append([]any{"acl", "setuser", "proxy"}, rights...)...).Err())
-	}
-	user("on", ">secret", "~akin:*", "-@all", "+get", "+hget", "+hmget")
-	s := open(t, Options{Redis: Redis{URL: "redis://proxy:secret@" + r.addr()}})
-	waitFor(t, 10*time.Second, "the refusal to be reported", func() bool { return strings.Contains(s.State()[0].Problem, "NOPERM") })
-	check.Equal(t, "", served(s))
-	user("+hlen")
-	waitFor(t, 10*time.Second, "the version", func() bool { return served(s) == id && s.State()[0].Problem == "" })
-}
-
 // useEverything calls all methods of an Admin and returns the version that is
 // active then, of two: its mark is "two".
 func useEverything(t *testing.T, a *Admin, name string) (active string) {

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -266,35 +265,4 @@ func TestCloseEndsEveryGoroutine(t *testing.T) {
 		openAndClose()
 	}
 	waitFor(t, 5*time.Second, "the goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
-}
-
-func ExampleStore() {
-	m, err := simmatrix.New(simmatrix.Meta{Source: "by hand", Docs: 100}, []simmatrix.TermRow{
-		{Term: "car", DocFreq: 12, Neighbors: []simmatrix.Neighbor{{Term: "automobile", Similarity: 0.75}}},
-		{Term: "automobile", DocFreq: 3},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	s, err := Open(context.Background(), Options{
-		Bindings:   []Binding{{Name: "main", Indices: []string{"*"}, Fields: []string{"title", "body"}}},
-		Files:      map[string]Loader{"main": InMemory(m)},
-		CacheBytes: 64 << 20,
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer s.Close()
-	pinned := s.Pin() // once per request
-	rows := make([]simmatrix.Row, 1)
-	if err := pinned.For("shop", "body").Rows(context.Background(), []string{"car"}, rows); err != nil {
-		fmt.Println(err)
-		return
-	}
-	for n := range rows[0].All() {
-		fmt.Printf("%s %.2f\n", n.Term, n.Similarity)
-	}
-	// Output: automobile 0.75
 }

@@ -108,18 +108,6 @@ func TestDamagedWordsLeaveTheRowsServed(t *testing.T) {
 	}
 }
 
-func TestRowsGetBackWhatTheWordsOfAnotherVersionTook(t *testing.T) {
-	s, a, _ := setup(t)
-	publishMatrix(t, a, wordy(t, chunkWords))
-	const all = 1 << 20
-	store := open(t, Options{Redis: s.at(), CacheBytes: all, Words: true})
-	waitFor(t, 5*time.Second, "words", func() bool { return nearest(store, "craem") == "[cream]" })
-	noWords := check.Got(simmatrix.New(simmatrix.Meta{}, []simmatrix.TermRow{{Term: "none"}}))(t)
-	awaitServed(t, store, publishMatrix(t, a, noWords))
-	fill(t, store.cache, store.Pin().Of("main").version)
-	waitFor(t, 5*time.Second, "rows in nearly all of the cache", func() bool { return store.cache.kept.Stats().Bytes > all*3/4 })
-}
-
 // fill adds rows of 6 MiB to a cache.
 func fill(tb testing.TB, c *rowCache, v *version) {
 	tb.Helper()

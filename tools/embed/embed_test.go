@@ -374,14 +374,6 @@ func TestModelThatRefusesEverythingIsSoonLeftAlone(t *testing.T) {
 	}
 }
 
-func TestPatienceEndsWithWhatTheModelAnswered(t *testing.T) {
-	wantError(t, newModel(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "3600")
-		w.WriteHeader(http.StatusTooManyRequests)
-		_, _ = w.Write([]byte(`{"error":{"type":"insufficient_quota","message":"pay for secret-key first"}}`))
-	})), []string{"a"}, "429", "insufficient_quota", "pay for … first", "asks to wait 1h0m0s, and akin waits no longer than 5m0s")
-}
-
 func TestOverloadedModelIsAskedAgain(t *testing.T) {
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		fake := &fakeModel{}

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/e2e/check"
 )
 
@@ -115,17 +113,6 @@ func TestFiguresAreWhatTheResultHasDataFor(t *testing.T) {
 	}
 }
 
-func TestPlacesInFiguresAreShares(t *testing.T) {
-	drawn, says := bars([]float64{0.2, 0, -0.1})
-	if diff := cmp.Diff([]bar{{"up", 50}, {"quiet", 0}, {"down", 25}}, drawn); diff != "" || says != "1 queries better, 1 worse, 1 the same" {
-		t.Error(says, diff)
-	}
-}
-
-func TestTheSameResultGivesTheSameBytes(t *testing.T) {
-	check.Equal(t, pageOf(t, sample(40, 3)), pageOf(t, sample(40, 3)))
-}
-
 func TestHeadlineIsOfAnArmThatIsClearlyBetter(t *testing.T) {
 	r := sample(3, 3)
 	set := func(k int, mean, p float64) {
@@ -177,13 +164,6 @@ func shown(c *comparison) [2][]string {
 		}
 	}
 	return ids
-}
-
-func TestGainsAreRelativeToTheFirstArm(t *testing.T) {
-	for gain, want := range map[float64]string{0.03: " (+10.0 %)", -0.03: " (-10.0 %)", 0: " (+0.0 %)"} {
-		check.Equal(t, want, percent(gain, 0.3), gain)
-	}
-	check.Equal(t, "", percent(0.3, 0))
 }
 
 func TestListsSayWhatMoved(t *testing.T) {
