@@ -3,6 +3,7 @@ package expand
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -76,38 +77,45 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 		"a graph":      {linear, func(c *fakeCluster) { c.graph = true }, original, 10, nil, []string{"myocardial"}, reason.NoNeighbors},
 		"cross_fields": {
 			linear, nil, `{"multi_match":{"query":"heart attack","type":"cross_fields","fields":["body","title"]}}`, 10,
-			[]string{`{"dis_max":{"tie_breaker":0,"queries":[` + phrase + `,"boost":0.6145555}}},{"match_phrase":{"title":{"query":"myocardial`}, nil, "",
+			[]string{`{"dis_max":{"tie_breaker":0,"queries":[` + phrase + `,"boost":0.6145555}}},{"match_phrase":{"title":{"query":"myocardial`},
+			nil, "",
 		},
 		"cross_fields of all words": {
 			linear, nil, `{"multi_match":{"query":"heart attack","type":"cross_fields","operator":"and","fields":["body","title"]}}`, 10,
-			[]string{`{"term":{"body":{"value":"heart"}}},` + phrase + `}}},{"term":{"title":{"value":"heart"}}},{"match_phrase":{"title"`}, nil, "",
+			[]string{`{"term":{"body":{"value":"heart"}}},` + phrase + `}}},{"term":{"title":{"value":"heart"}}},{"match_phrase":{"title"`},
+			nil, "",
 		},
 		"combined_fields": {linear, nil, `{"combined_fields":{"query":"heart attack","fields":["body","title"]}}`, 10, nil, []string{"myocardial"}, reason.NoNeighbors},
 		"a phrase": {
 			func(*Profile) {}, nil, `{"match_phrase":{"body":"heart attack symptoms"}}`, 10,
 			[]string{`{"dis_max":{"queries":[{"match_phrase":{"body":"heart attack symptoms"}},{"match_phrase":{"body":{"query":"myocardial infarction symptoms","analyzer":"whitespace","boost":0.7`},
-			[]string{"signs"}, "",
+			[]string{"signs"},
+			"",
 		},
 		"a phrase, not all together": {
 			func(*Profile) {}, nil, `{"match_phrase":{"body":{"query":"car heart attack","slop":2,"boost":3}}}`, 10,
-			[]string{`"query":"automobile myocardial infarction","analyzer":"whitespace","slop":2,"boost":2`, `"query":"automobile heart attack"`, `"query":"car myocardial infarction"`}, nil, "",
+			[]string{`"query":"automobile myocardial infarction","analyzer":"whitespace","slop":2,"boost":2`, `"query":"automobile heart attack"`, `"query":"car myocardial infarction"`},
+			nil, "",
 		},
 		"a phrase without scores": {func(*Profile) {}, nil, `{"match_phrase":{"body":"heart attack"}}`, 0, []string{phrase}, nil, ""},
 		"a phrase with related words": {
 			func(o *Profile) { o.Phrases = true }, nil, `{"match_phrase":{"body":"heart attack symptoms"}}`, 10,
-			[]string{`{"bool":{"must":[{"dis_max":{"queries":[{"match_phrase":{"body":"heart attack symptoms"}}`, `"signs"`}, nil, "",
+			[]string{`{"bool":{"must":[{"dis_max":{"queries":[{"match_phrase":{"body":"heart attack symptoms"}}`, `"signs"`},
+			nil, "",
 		},
 		"a phrase that must find the same": {
 			func(*Profile) {}, nil, `{"nested":{"path":"a","query":{"match_phrase":{"body":"heart attack"}}}}`, 10, nil, []string{"myocardial"}, reason.Phrase,
 		},
 		"phrases by fields": {
 			func(*Profile) {}, nil, `{"multi_match":{"query":"heart attack","type":"phrase","fields":["body","title^2"]}}`, 10,
-			[]string{phrase + `,"boost":0.6`, `{"match_phrase":{"title":{"query":"myocardial infarction","analyzer":"whitespace","boost":1.2`}, nil, "",
+			[]string{phrase + `,"boost":0.6`, `{"match_phrase":{"title":{"query":"myocardial infarction","analyzer":"whitespace","boost":1.2`},
+			nil, "",
 		},
 		"a phrase whose last word is a prefix": {func(*Profile) {}, nil, `{"match_phrase_prefix":{"body":"heart attack sym"}}`, 10, nil, []string{"myocardial"}, reason.Phrase},
 		"a reading keeps the rest of the text": {
 			linear, nil, `{"match":{"body":"heart attack car"}}`, 10,
-			[]string{`{"bool":{"should":[` + phrase + `,"boost":0.6`, `}}},{"term":{"body":{"value":"car"}}}]}}`}, nil, "",
+			[]string{`{"bool":{"should":[` + phrase + `,"boost":0.6`, `}}},{"term":{"body":{"value":"car"}}}]}}`},
+			nil, "",
 		},
 		"a word as good, in many documents": {
 			linear, nil, `{"match":{"body":"car"}}`, 10,
@@ -304,9 +312,7 @@ func manyAttacks(tb testing.TB, n, expressions int) (*fakeCluster, *fakeMatrix, 
 			rows[key(words[k-1], words[k])] = []simmatrix.Neighbor{{Term: key("myocardial", "infarction"), Similarity: 1}, {Term: key("signs", "symptoms"), Similarity: 0.5}}
 		}
 	}
-	for term, row := range matrixOf(tb, c, rows).rows {
-		m.rows[term] = row
-	}
+	maps.Copy(m.rows, matrixOf(tb, c, rows).rows)
 	return c, m, strings.Join(words, " ")
 }
 

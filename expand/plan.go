@@ -132,7 +132,7 @@ func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 	switch {
 	case !c.Changed():
 		return form.ClausePlan{Clause: *c}
-	case p.s.unscored && c.SameMatches && !(c.Phrase && c.HasAlternatives()):
+	case p.s.unscored && c.SameMatches && (!c.Phrase || !c.HasAlternatives()):
 		return form.ClausePlan{Clause: c.Left(reason.NoScores)} // only the order could change
 	case len(c.Vectors) > 0:
 		return form.ClausePlan{Clause: *c, Scoring: form.Vectors}

@@ -63,7 +63,8 @@ func (a *asker) begin(open []*target) ([]form.Clause, []choice) {
 	return clauses, choices
 }
 
-// noExpressions returns why expressions cannot stand for words of a field, or 0.
+// noExpressions returns why expressions cannot stand for words of a field, or
+// 0.
 func noExpressions(c *form.Clause, f *form.Field) terms.Why {
 	noPhrases := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.NoPhrases }
 	switch {

@@ -41,8 +41,8 @@ var (
 // IsExpression reports whether a term of a matrix is an expression.
 func IsExpression(term string) bool { return strings.HasPrefix(term, expressionMark) }
 
-// Phrase returns the term of the learned row of an expression. A phrase is never
-// a neighbor.
+// Phrase returns the term of the learned row of an expression. A phrase is
+// never a neighbor.
 func Phrase(expression string) string {
 	return phraseMark + strings.TrimPrefix(expression, expressionMark)
 }

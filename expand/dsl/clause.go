@@ -92,8 +92,9 @@ func (c *Clause) matchPhrase(raw []byte) {
 	c.isPhrase()
 }
 
-// isPhrase says that the clause searches for a phrase. Only the original and its
-// readings, see package terms, can; related words change the order of what they find.
+// isPhrase says that the clause searches for a phrase. Only the original and
+// its readings can, see package terms. Related words change the order of what
+// these find.
 func (c *Clause) isPhrase() {
 	c.Phrase, c.SameMatches, c.Additive = true, true, false
 	c.OperatorAnd, c.MinimumShouldMatch = false, nil

@@ -43,8 +43,9 @@ func (w *clauseWriter) words(first, end int) {
 }
 
 // termOrRelated writes a term of the text and the terms added for it in field
-// at of the clause, the i-th of those that share lead's selection. In the form hard these are all its
-// neighbors except the other terms of the text, which count themselves.
+// at of the clause, the i-th of those that share lead's selection. In the form
+// hard these are all its neighbors except the other terms of the text, which
+// count themselves.
 func (w *clauseWriter) termOrRelated(at, i int, lead *Field, term string) {
 	either, origin := []terms.Candidate{{Term: term}}, lead.Terms.Origins.Index(term)
 	if lead.Exact != nil {

@@ -13,8 +13,8 @@ import (
 const MaxAlternatives = 1024
 
 // Learned phrases are used in texts of at most maxPhraseText terms. The
-// neighbors of their words then count ownFactor times. Of longer texts the words
-// tell enough by themselves.
+// neighbors of their words then count ownFactor times. Of longer texts the
+// words tell enough by themselves.
 const (
 	maxPhraseText = 6
 	ownFactor     = 0.7
@@ -52,8 +52,9 @@ type Alternative struct {
 	// not give its terms, or the field has terms for pairs of words.
 	Span bool
 	// IDF is the sum of the idfs of its terms, as the engine has it for a phrase; for
-	// a span each term counts once. FieldIDFs are those of the fields of the selection, 0 in those that lack one
-	// of the terms; nil for a single field, see [Selection.SettleFields].
+	// a span each term counts once. FieldIDFs are those of the fields of the
+	// selection, 0 in those that lack one of the terms; nil for a single field, see
+	// [Selection.SettleFields].
 	IDF       float64
 	FieldIDFs []float64
 
