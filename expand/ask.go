@@ -264,7 +264,7 @@ func (a *asker) texts(ctx context.Context, open []*target) ([]*target, error) {
 	return open, run(ctx, StageRows, func(ctx context.Context) error { return a.fetchRows(ctx, leading(open)) })
 }
 
-// limitTerms takes the neighbors from the least selective terms of long texts.
+// limitTerms leaves neighbors only to the most selective terms of a long text.
 func (a *asker) limitTerms(ctx context.Context, targets []*target) error {
 	return each(targets, func(t *target) error {
 		if len(t.text) <= a.s.profile.MaxQueryTerms || a.s.profile.Mode == ModeHard {

@@ -3,12 +3,13 @@
 // their terms, and adds these neighbors as clauses with fractional boosts, so
 // that the engine ranks by x' = W⁻¹(Wx)ᵀS.
 //
-// A search goes through four steps, the first in [Expander.Expand], the others
-// in rewrite:
+// A search goes through these steps, the first in expandOne, the others in
+// rewrite:
 //
 //	parse   body and parameters → clauses            search.go, package dsl
-//	        + nested clauses for segments            segments.go
+//	nest    + nested clauses for segments            segments.go
 //	ask     clauses → fields, terms, rows            ask.go, from [Cluster], [Matrices]
+//	        may its pipeline read the query?         pipeline.go
 //	choose  → terms to add, by the measure           bm25.go, hard.go, vectors.go, package terms
 //	write   → the form of each clause, and the body  plan.go, package form
 package expand
@@ -87,14 +88,15 @@ func (e *Expander) WithVectors(vectors VectorSource) *Expander {
 }
 
 // Expand rewrites one request. If it leaves the request alone, Rewritten is
-// false and the result has the reason. An error is a [*StageError]; then the
-// caller sends the original.
+// false and the result has the reason. An error wraps a [*StageError], unless
+// ctx has ended; then the caller sends the original.
 //
 // With warm caches it makes no call that leaves the process. With cold caches
-// it asks in three stages, each for all clauses at the same time: analysis,
-// rows, statistics. Words without a row, aliases, field patterns, search
-// pipelines and very long texts need more calls. [ModeHard] asks about linear
-// fields during the first two stages, and for weights during the last.
+// it asks for the matrices of the fields, and then in three stages: analysis
+// and statistics, each for all clauses at the same time, and between them rows,
+// for one matrix after another. Words without a row, aliases, field patterns,
+// search pipelines and very long texts need more calls. [ModeHard] asks about
+// linear fields during the first two stages, and for weights during the last.
 // [ModeVectors] asks about the documents' vectors during the first two.
 func (e *Expander) Expand(ctx context.Context, req *Request) (res *Result, err error) {
 	pins := req.Pins

@@ -25,7 +25,7 @@ func (a *asker) pipeline(ctx context.Context, open []*target) (why reason.Reason
 		switch raw := at.Of(a.s.Body); {
 		case raw[0] == '{' && !esclient.ReadsQuery(raw):
 			return "", nil
-		case raw[0] != '"': // not a name: the cluster rejects it
+		case raw[0] != '"': // an object that reads the query, or no name, which the cluster rejects
 			return reason.SearchPipeline, nil
 		default:
 			name, _ := jsonspan.Unquote(raw) // it was read before

@@ -14,8 +14,8 @@ import (
 //
 //	"\x1fheart\x1fattack"   "\x1fpoint\x1f\x1fcare"
 //
-// The mark is U+001F, the unit separator of ASCII. No analyzer makes a term
-// that begins with it.
+// The mark is U+001F, the unit separator of ASCII. No analyzer of words
+// makes a term that begins with it.
 const expressionMark = "\x1f"
 
 // phraseMark is U+001E. It stands in place of the first mark of an expression

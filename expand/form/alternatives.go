@@ -7,8 +7,8 @@ import (
 	"github.com/akin-search/akin/expand/terms"
 )
 
-// hostedBy calls f for each alternative that stands for origin k, unless it has
-// the origin itself: then each of its occurrences is already one of that.
+// hostedBy calls visit for each alternative that stands for origin k, unless it
+// has the origin itself: then each of its occurrences is already one of that.
 func (f *Field) hostedBy(k int, visit func(a *terms.Alternative)) {
 	if f.Reason != "" {
 		return

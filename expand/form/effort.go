@@ -5,7 +5,7 @@ type Effort uint8
 
 // The efforts.
 const (
-	// ByMatrix is Normal if the matrices of a search contain a language model, and
+	// ByMatrix is Normal if all matrices of a search contain a language model, and
 	// High otherwise: for matrices from documents alone, fewer terms lose a
 	// quarter of the gain.
 	ByMatrix Effort = iota

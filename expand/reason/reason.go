@@ -42,7 +42,7 @@ const (
 	Mixed                Reason = "mixed_indices"          // the indices analyze or score the field differently
 	UnknownToCluster     Reason = "unknown_to_cluster"     // the cluster does not know an index or analyzer, and will say so
 	NoTerms              Reason = "no_terms"               // the analyzer leaves no term
-	TooManyTerms         Reason = "too_many_terms"         // the text has more terms than max_query_terms, or is longer than 64 KiB
+	TooManyTerms         Reason = "too_many_terms"         // the text has more than 1,024 terms (in the mode hard max_query_terms), or is longer than 64 KiB
 	NotNested            Reason = "not_nested"             // the field's segments are not in the configured nested field
 	NoNeighbors          Reason = "no_neighbors"           // no term has a neighbor that the index has
 	NeighborsTooFrequent Reason = "neighbors_too_frequent" // the neighbors that it has are in more than max_doc_share of the documents
