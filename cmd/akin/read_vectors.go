@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -24,6 +25,10 @@ import (
 	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/tools/enrich"
 )
+
+// mappingTimeout limits the change of a mapping. A busy master takes up to half
+// a minute for it by default.
+const mappingTimeout = 35 * time.Second
 
 // errStore means that an index cannot store the vectors of a model.
 var errStore = errors.New("it cannot store these vectors")
@@ -103,7 +108,10 @@ func prepareVectors(ctx context.Context, c documents.API, indices []mapping.Insp
 			if meta.Store == vectors.KNNVector && i.Settings.Text("index.knn") != "true" {
 				return fmt.Errorf("index %q: %w: create it with the setting index.knn, which needs the plugin k-NN", i.Index, errStore)
 			}
-			r := esclient.Call{Method: http.MethodPut, Path: esclient.IndexPath(i.Index, "/_mapping"), Body: jsontext.Value(meta.Mapping())}
+			r := esclient.Call{
+				Method: http.MethodPut, Path: esclient.IndexPath(i.Index, "/_mapping"), Body: jsontext.Value(meta.Mapping()),
+				Timeout: mappingTimeout,
+			}
 			if err := c.Client.Do(ctx, r, nil); err != nil {
 				return fmt.Errorf("index %q: %w: the mapping %s: %w", i.Index, errStore, meta.Mapping(), err)
 			}
