@@ -18,12 +18,6 @@ import (
 // makes a term that begins with it.
 const expressionMark = "\x1f"
 
-// phraseMark is U+001E. It stands in place of the first mark of an expression
-// in the term of its learned row: neighbors as a term has them, by the
-// documents that have the phrase, rather than what people say stands for it. An
-// expression may have both rows. See [Phrase].
-const phraseMark = "\x1e"
-
 // Limits of an expression.
 const (
 	MaxExpressionTerms     = 8
@@ -40,16 +34,6 @@ var (
 
 // IsExpression reports whether a term of a matrix is an expression.
 func IsExpression(term string) bool { return strings.HasPrefix(term, expressionMark) }
-
-// Phrase returns the term of the learned row of an expression. A phrase is
-// never a neighbor.
-func Phrase(expression string) string {
-	return phraseMark + strings.TrimPrefix(expression, expressionMark)
-}
-
-// IsPhrase reports whether a term of a matrix has the learned row of an
-// expression.
-func IsPhrase(term string) bool { return strings.HasPrefix(term, phraseMark) }
 
 // Expression returns the term of a matrix for index terms at these positions,
 // which ascend. It fails for fewer than two terms, more than
@@ -74,7 +58,7 @@ func Expression(terms []string, positions []int) (string, error) {
 		if err := CheckTerm(term); err != nil {
 			return "", err
 		}
-		if strings.Contains(term, expressionMark) || IsPhrase(term) {
+		if strings.Contains(term, expressionMark) {
 			return "", fmt.Errorf("term %.40q has the mark of expressions", term)
 		}
 		b.WriteString(expressionMark)
@@ -89,11 +73,10 @@ func ExpressionTerms(expression string) []string {
 	return strings.Split(strings.TrimPrefix(expression, expressionMark), expressionMark)
 }
 
-// WordsOf yields the index terms of an expression or a phrase, or the term
-// itself.
+// WordsOf yields the index terms of an expression, or the term itself.
 func WordsOf(term string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for t := range strings.SplitSeq(strings.TrimLeft(term, phraseMark+expressionMark), expressionMark) {
+		for t := range strings.SplitSeq(strings.TrimLeft(term, expressionMark), expressionMark) {
 			if t != "" && !yield(t) {
 				return
 			}
@@ -107,13 +90,9 @@ func JoinExpression(terms []string) string {
 }
 
 // Spelled returns a term as people can read it: of an expression its terms with
-// blanks between them, and "_" where there is none, and of a phrase the same in
-// quotes.
+// blanks between them, and "_" where there is none.
 func Spelled(term string) string {
-	switch {
-	case IsPhrase(term):
-		return `"` + Spelled(expressionMark+term[len(phraseMark):]) + `"`
-	case !IsExpression(term):
+	if !IsExpression(term) {
 		return term
 	}
 	terms := ExpressionTerms(term)

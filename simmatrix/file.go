@@ -18,7 +18,7 @@ import (
 //
 //	bytes     content
 //	8         magic "akin-S\r\n"
-//	4         uint32 format version: 4 with phrases, 3 with expressions, 2 with forms, else 1
+//	4         uint32 format version: 3 with expressions, 2 with forms, else 1
 //	4         uint32 length h of the header, at most 1 MiB
 //	h         header: Meta as JSON
 //	2·n       uint16 length of each term in bytes, 1 to 32766
@@ -32,11 +32,11 @@ import (
 //	1·n       length of the form of each term in bytes, 0 for none; only if
 //	          the header counts forms
 //	Σ length  the forms, UTF-8; likewise. U+001F is before the note on an
-//	          expression or a phrase
+//	          expression
 //	32        SHA-256 of everything before it
 const (
 	fileMagic   = "akin-S\r\n" // shows at once a transfer that changed line ends
-	fileVersion = 4
+	fileVersion = 3
 	maxHeader   = 1 << 20
 	// chunkBytes is read or written at a time. Memory for what a file claims to
 	// contain is allocated as it arrives: this much first, then at most readAhead
@@ -103,13 +103,11 @@ func (t *Table) write(w io.Writer) error {
 }
 
 // fileVersion is the format version of a file with this header: programs that
-// do not know forms, expressions or phrases can read files without them.
+// do not know forms or expressions can read files without them.
 func (m *Meta) fileVersion() uint32 {
 	switch {
-	case m.Phrases > 0:
-		return fileVersion
 	case m.Expressions > 0:
-		return 3
+		return fileVersion
 	case m.Forms > 0:
 		return 2
 	}
@@ -214,8 +212,7 @@ func (d *decoder) header() (Meta, error) {
 		return Meta{}, fmt.Errorf("%w: header at byte %d: more than one JSON value", ErrFormat, start+dec.InputOffset())
 	}
 	if version != meta.fileVersion() {
-		return Meta{}, fmt.Errorf("%w: header at byte %d: %d forms in version %d, %d expressions and %d phrases",
-			ErrFormat, start, meta.Forms, version, meta.Expressions, meta.Phrases)
+		return Meta{}, fmt.Errorf("%w: header at byte %d: %d forms in version %d, and %d expressions", ErrFormat, start, meta.Forms, version, meta.Expressions)
 	}
 	if meta.Terms > MaxTerms || meta.NonZeros > meta.Terms*MaxNeighbors {
 		return Meta{}, fmt.Errorf("%w: header at byte %d: %d terms, %d non-zeros", ErrFormat, start, meta.Terms, meta.NonZeros)

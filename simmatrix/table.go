@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 )
 
 // The largest number of terms, and of [Meta.Origins].
@@ -34,10 +33,9 @@ type Meta struct {
 	Forms uint64 `json:"forms,omitempty"` // terms that people write in another form, see [Table.Forms]
 	// Expressions counts the terms that are expressions, see [Expression].
 	Expressions  uint64 `json:"expressions,omitempty"`
-	Phrases      uint64 `json:"phrases,omitempty"` // terms that are phrases, see [Phrase]
-	NonZeros     uint64 `json:"non_zeros"`         // stored entries, without the diagonal
-	MaxNeighbors uint32 `json:"max_neighbors"`     // length of the longest row
-	Symmetric    bool   `json:"symmetric"`         // s_ij = s_ji for all i and j
+	NonZeros     uint64 `json:"non_zeros"`     // stored entries, without the diagonal
+	MaxNeighbors uint32 `json:"max_neighbors"` // length of the longest row
+	Symmetric    bool   `json:"symmetric"`     // s_ij = s_ji for all i and j
 	// Dominant says that Σ_{j≠i} s_ij < 1 in every row i. A symmetric and dominant
 	// matrix is positive definite.
 	Dominant bool `json:"dominant"`
@@ -197,11 +195,15 @@ func (t *Table) countForms() (n uint64) {
 	return n
 }
 
-// countMarked returns the number of terms that begin with a mark.
-func (t *Table) countMarked(mark string) uint64 {
-	first, _ := slices.BinarySearch(t.Terms, mark)
-	behind := sort.Search(len(t.Terms)-first, func(k int) bool { return !strings.HasPrefix(t.Terms[first+k], mark) })
-	return uint64(behind) //nolint:gosec // not negative
+func (t *Table) countExpressions() (n uint64) {
+	first, _ := slices.BinarySearch(t.Terms, expressionMark)
+	for _, term := range t.Terms[first:] {
+		if !IsExpression(term) {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 func (t *Table) check() error {
@@ -273,7 +275,7 @@ func (t *Table) describe() Meta {
 	header, _ := json.Marshal(t.Meta) // replaces what is not UTF-8
 	_ = json.Unmarshal(header, &meta)
 	meta.Terms, meta.NonZeros, meta.Forms = uint64(len(t.Terms)), uint64(len(t.Cols)), t.countForms()
-	meta.Expressions, meta.Phrases = t.countMarked(expressionMark), t.countMarked(phraseMark)
+	meta.Expressions = t.countExpressions()
 	meta.MaxNeighbors, meta.Symmetric, meta.Dominant = 0, t.symmetric(), true
 	for i := range t.Terms {
 		_, sims := t.Row(i)

@@ -22,8 +22,6 @@ func CheckTerm(t string) error {
 		return fmt.Errorf("term %.40q: not UTF-8", t)
 	case IsExpression(t):
 		return checkExpression(t)
-	case IsPhrase(t):
-		return checkExpression(expressionMark + t[len(phraseMark):])
 	}
 	return nil
 }
@@ -39,9 +37,9 @@ const MaxFormBytes = 255
 // noteMark is in a form before a note on the term.
 const noteMark = "\x1f"
 
-// WithNote returns a form with a note on where an expression or a phrase comes
-// from, such as "acronym of 12 documents". It goes where the form goes. What is
-// too long is cut.
+// WithNote returns a form with a note on where an expression comes from, such
+// as "acronym of 12 documents". It goes where the form goes. What is too long
+// is cut.
 func WithNote(written, note string) string {
 	if note == "" {
 		return written

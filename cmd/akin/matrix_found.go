@@ -18,7 +18,6 @@ import (
 type foundFlags struct {
 	acronyms bool
 	joined   bool
-	phrases  bool
 	findings []combine.Finding
 }
 
@@ -37,21 +36,20 @@ func (f *foundFlags) register(flags *pflag.FlagSet) {
 		"let acronyms that documents define, as in \"body mass index (BMI)\", and their long forms stand for each other")
 	flags.BoolVar(&f.joined, "joined-words", true,
 		"let a word stand for its parts, where documents also write these as two words or with a hyphen, as in \"rib cage\" and \"ribcage\"")
-	flags.BoolVar(&f.phrases, "phrases", false, "learn rows of phrases, such as \"heart surgery\", beside those of their words")
 }
 
 // check takes whether words are not analyzed as searches are. Entries that go
 // one way are not looked for where rows have to be symmetric.
 func (f *foundFlags) check(flags *pflag.FlagSet, otherwise bool) error {
 	var errs []error
-	for _, name := range []string{"acronyms", "joined-words", "phrases"} {
+	for _, name := range []string{"acronyms", "joined-words"} {
 		if flag := flags.Lookup(name); otherwise && flag.Changed && flag.Value.String() == "true" {
 			errs = append(errs, fmt.Errorf("--%s does not go with --words and --exact-analysis", name))
 		}
 	}
 	if flags.Lookup("symmetric").Value.String() == "true" {
-		if f.phrases || f.joined && flags.Changed("joined-words") {
-			errs = append(errs, errors.New("--phrases and --joined-words do not go with --symmetric: their entries go one way"))
+		if f.joined && flags.Changed("joined-words") {
+			errs = append(errs, errors.New("--joined-words does not go with --symmetric: its entries go one way"))
 		}
 		f.joined = false
 	}
@@ -67,9 +65,6 @@ func (f *foundFlags) find(ctx context.Context, x *indexReading, texts *learn.Tex
 			return err
 		}
 		f.findings = append(f.findings, finding)
-	}
-	if f.phrases {
-		texts.FindPhrases(terms, corpus)
 	}
 	if f.joined {
 		f.findings = append(f.findings, findJoined(texts.Joined(terms, corpus), corpus))

@@ -56,17 +56,3 @@ func TestJoinedWordsStandForTheirParts(t *testing.T) {
 	check.Equal(t, []string{"email"}, rowOf(m, "\x1fe\x1fmail"))
 	check.That(t, !strings.Contains(strings.Join(rowOf(m, "email"), ""), "\x1f"), "%q", rowOf(m, "email"))
 }
-
-func TestPhrasesHaveRowsBesideThoseOfTheirWords(t *testing.T) {
-	var texts []string
-	for k := range 8 {
-		texts = append(texts, "soft drinks are sweet", "a soft pillow", fmt.Sprintf("filler number%d", k))
-	}
-	args := fromTexts(t, append(texts, slices.Repeat([]string{"filler"}, 150)...)...)
-	m, said := built(t, append(args, "--phrases")...)
-	const phrase = "\x1esoft\x1fdrink"
-	check.That(t, m.Has(phrase) && strings.HasPrefix(m.Form(phrase), `"soft drinks"`) && strings.Contains(said, `"soft drink" (npmi`), "%s", said)
-	plain, said := built(t, args...)
-	check.That(t, !plain.Has(phrase) && !strings.Contains(said, "phrases"), "%s", said)
-	ends(t, exitUsage, append([]string{"matrix", "build", "--out", "x", "--phrases", "--symmetric"}, args...), "--phrases and --joined-words do not go with --symmetric")
-}

@@ -49,8 +49,8 @@ that is interrupted or fails keeps the active version and leaves no new version 
 		if err != nil {
 			return err
 		}
-		if v.Expressions+v.Phrases > 0 {
-			report.Tell("note: it has %d expressions of several words. A proxy of an akin that does not know them keeps its last version", v.Expressions+v.Phrases)
+		if v.Expressions > 0 {
+			report.Tell("note: it has %d expressions of several words. A proxy of an akin that does not know them keeps its last version", v.Expressions)
 		}
 		report.End()
 		fmt.Fprintln(cmd.OutOrStdout(), v.ID)

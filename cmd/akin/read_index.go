@@ -338,7 +338,7 @@ func (x *indexReading) AnalyzeExpressions(ctx context.Context, texts []string) (
 				terms[i], positions[i] = t.Token, t.Position
 			}
 			term := ""
-			if len(terms) == 1 && simmatrix.CheckTerm(terms[0]) == nil && !simmatrix.IsExpression(terms[0]) && !simmatrix.IsPhrase(terms[0]) {
+			if len(terms) == 1 && simmatrix.CheckTerm(terms[0]) == nil && !simmatrix.IsExpression(terms[0]) {
 				term = terms[0]
 			} else if expression, err := simmatrix.Expression(terms, positions); err == nil {
 				term = expression

@@ -137,7 +137,8 @@ type Field struct {
 	Terms *terms.Selection
 	Added []terms.Candidate
 	// Alternatives stand for words of the text, or for all of it if the clause is a
-	// phrase. Cut are those that are not written after all.
+	// phrase. Cut holds alternatives that are left out because of a limit of
+	// clauses or of the form.
 	Alternatives, Cut []terms.Alternative
 	// Feedback are the terms to add from the first hits.
 	Feedback []terms.FeedbackTerm

@@ -12,18 +12,9 @@ import (
 // take in a query by default.
 const MaxAlternatives = 1024
 
-// Learned phrases are used in texts of at most maxPhraseText terms. The
-// neighbors of their words then count ownFactor times. Of longer texts the
-// words tell enough by themselves.
-const (
-	maxPhraseText = 6
-	ownFactor     = 0.7
-)
-
-// An Expression is one that the matrix has and that stands in the text, or a
-// learned phrase.
+// An Expression is one that the matrix has and that stands in the text.
 type Expression struct {
-	Term    string // as in the matrix, see [simmatrix.Expression] and [simmatrix.Phrase]
+	Term    string // as in the matrix, see [simmatrix.Expression]
 	Origins []int  // the numbers of its terms in the text, each once
 	Place   Place
 	Row     simmatrix.Row
@@ -97,9 +88,8 @@ func (a *Alternative) Several() bool { return len(a.Terms) > 1 }
 
 // Recognize returns the expressions of a text that has reports to be in the
 // matrix, from left to right, of those that begin at one word the longest,
-// and none that overlaps another. Behind them are the learned phrases of two
-// words of a short text. terms and positions are those that t was read from.
-// Words that share a position are in no expression.
+// and none that overlaps another. terms and positions are those that t was
+// read from. Words that share a position are in no expression.
 func (t Text) Recognize(terms []string, positions []int, has func(expression string) bool) (found []Expression) {
 	for first := 0; first < len(terms); first++ {
 		if stacked(positions, first) > 1 {
@@ -114,30 +104,18 @@ func (t Text) Recognize(terms []string, positions []int, has func(expression str
 			if err != nil || !has(expression) {
 				continue
 			}
-			found = append(found, t.expression(expression, terms, Place{first, end}))
+			e := Expression{Term: expression, Place: Place{first, end}}
+			for _, term := range terms[first:end] {
+				if k := t.Index(term); !slices.Contains(e.Origins, k) {
+					e.Origins = append(e.Origins, k)
+				}
+			}
+			found = append(found, e)
 			first = end - 1
 			break
 		}
 	}
-	for k := 1; k < len(terms) && len(terms) <= maxPhraseText; k++ {
-		if positions[k] != positions[k-1]+1 || stacked(positions, k) > 1 || stacked(positions, k-1) > 1 {
-			continue
-		}
-		if pair, err := simmatrix.Expression(terms[k-1:k+1], positions[k-1:k+1]); err == nil && has(simmatrix.Phrase(pair)) {
-			found = append(found, t.expression(simmatrix.Phrase(pair), terms, Place{k - 1, k + 1}))
-		}
-	}
 	return found
-}
-
-func (t Text) expression(term string, terms []string, at Place) Expression {
-	e := Expression{Term: term, Place: at}
-	for _, term := range terms[at.Start:at.End] {
-		if k := t.Index(term); !slices.Contains(e.Origins, k) {
-			e.Origins = append(e.Origins, k)
-		}
-	}
-	return e
 }
 
 // isAlternative reports whether a neighbor is an alternative rather than a
@@ -195,9 +173,6 @@ func (sel *Selection) collectAlternatives() {
 		return
 	}
 	for _, e := range sel.Expressions {
-		if simmatrix.IsPhrase(e.Term) {
-			continue // its neighbors are candidates
-		}
 		for n := range e.Row.All() {
 			sel.alternative(n, e.Term, e.Origins, e.Place)
 		}

@@ -281,8 +281,7 @@ func (sel *Selection) Gather(docs int64) {
 // collect sets the candidates and the entries to them from the rows' terms in
 // no more than most documents, and with among also the entries to origins. It
 // sets IDF of the origins by the rows' frequencies, and Fit of the candidates
-// to Σ_i u_i c_ij. The neighbors of a learned phrase are entries of its rarest
-// word.
+// to Σ_i u_i c_ij.
 func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func(s float64) float64, among bool) {
 	sel.byTerm.reset(sel.neighbors())
 	known := func(docFreq int64) bool { return docs > 0 && docFreq > 0 }
@@ -292,16 +291,22 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func
 		}
 		return w.Of(simmatrix.IDF(docFreq, docs))
 	}
-	take := func(i int, row simmatrix.Row, factor float64) {
+	for i := range sel.Origins {
 		o := &sel.Origins[i]
 		docFreq := int64(o.Row.DocFreq())
-		xw, u := o.X*weight(docFreq)*factor, o.X*o.IDF
-		for n := range row.All() {
+		if o.Plain { // whose row is there for its alternatives
+			docFreq = 0
+		}
+		if o.IDF = 1; known(docFreq) {
+			o.IDF = simmatrix.IDF(docFreq, docs)
+		}
+		xw, u := o.X*weight(docFreq), o.X*o.IDF
+		for n := range o.Row.All() {
 			s := float64(n.Similarity)
-			if simmatrix.IsExpression(n.Term) || !among && !sel.NoAlternatives && o.Nearest == nil && isAlternative(n) {
+			if o.Plain || simmatrix.IsExpression(n.Term) || !among && !sel.NoAlternatives && o.Nearest == nil && isAlternative(n) {
 				continue
 			}
-			if k := sel.Origins.Index(n.Term); k >= 0 { // also the words of a phrase
+			if k := sel.Origins.Index(n.Term); k >= 0 {
 				if among {
 					sel.entries = append(sel.entries, entry{i, -1 - k, s, 0})
 				}
@@ -317,32 +322,11 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func
 				sel.Candidates = append(sel.Candidates, Candidate{Term: n.Term, DocFreq: int64(n.DocFreq), id: len(sel.Candidates)})
 				*slot = len(sel.Candidates)
 			}
-			c, e := &sel.Candidates[*slot-1], entry{i, *slot - 1, s * factor, cosine(s)}
+			c, e := &sel.Candidates[*slot-1], entry{i, *slot - 1, s, cosine(s)}
 			sel.entries = append(sel.entries, e)
 			c.V += xw * s
 			c.Fit += u * e.c
 			c.Near = c.Near || near
-		}
-	}
-	for i := range sel.Origins {
-		o := &sel.Origins[i]
-		if o.IDF = 1; !o.Plain && known(int64(o.Row.DocFreq())) {
-			o.IDF = simmatrix.IDF(int64(o.Row.DocFreq()), docs)
-		}
-	}
-	learned := func(e Expression) bool { return simmatrix.IsPhrase(e.Term) && !among }
-	for i := range sel.Origins {
-		factor := 1.0
-		if slices.ContainsFunc(sel.Expressions, func(e Expression) bool { return learned(e) && slices.Contains(e.Origins, i) }) {
-			factor = ownFactor
-		}
-		if !sel.Origins[i].Plain { // whose row is there for its alternatives
-			take(i, sel.Origins[i].Row, factor)
-		}
-	}
-	for _, e := range sel.Expressions {
-		if learned(e) {
-			take(slices.MaxFunc(e.Origins, func(a, b int) int { return cmp.Compare(sel.Origins[a].IDF, sel.Origins[b].IDF) }), e.Row, 1)
 		}
 	}
 	for k := range sel.Candidates {
@@ -353,9 +337,6 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func
 func (sel *Selection) neighbors() (n int) {
 	for i := range sel.Origins {
 		n += sel.Origins[i].Row.Len()
-	}
-	for i := range sel.Expressions {
-		n += sel.Expressions[i].Row.Len()
 	}
 	return n
 }

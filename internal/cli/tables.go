@@ -253,7 +253,7 @@ type Neighbors struct {
 type shownTerm struct {
 	Term    string `json:"term"`
 	Word    string `json:"word,omitempty"` // as people write it, if different
-	Note    string `json:"note,omitempty"` // where an expression or a phrase comes from
+	Note    string `json:"note,omitempty"` // where an expression comes from
 	DocFreq uint32 `json:"doc_freq"`
 }
 

@@ -69,8 +69,8 @@ func (o *Options) Validate() error {
 // their best rank in an input, ties by combined similarity, then by term, and
 // the first Neighbors become the row; protected pairs come first. A rank is one
 // plus the number of more similar neighbors. Pairs with a combined similarity
-// of 0 are not candidates. Of expressions and phrases the largest similarity
-// counts, whatever the rule: that other inputs lack them says nothing.
+// of 0 are not candidates. Of expressions the largest similarity counts,
+// whatever the rule: that other inputs lack them says nothing.
 //
 // The terms are those of all inputs. Document frequencies and Meta.Docs are the
 // largest in any input; the form of a term is from the first input with one.
@@ -188,7 +188,7 @@ func (o *Options) appendRow(row []simmatrix.Entry, g *gatherer, i int, combine c
 	found := g.gather(i)
 	for k := range found {
 		n := &found[k]
-		if simmatrix.IsExpression(g.terms[i]) || simmatrix.IsExpression(g.terms[n.col]) || simmatrix.IsPhrase(g.terms[i]) {
+		if simmatrix.IsExpression(g.terms[i]) || simmatrix.IsExpression(g.terms[n.col]) {
 			n.combined = slices.Max(n.units[:len(g.inputs)])
 		} else if s := combine(n.units[:len(g.inputs)]); s > 0 {
 			n.combined = simmatrix.ToUnits(s)

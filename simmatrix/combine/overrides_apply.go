@@ -52,7 +52,7 @@ func (o *Overrides) Apply(m *simmatrix.Matrix) (*simmatrix.Matrix, OverrideCount
 		}
 		own = 1 << slices.Index(origins, simmatrix.OriginOverrides)
 	}
-	out, err := p.matrix(origins, own, params)
+	out, err := p.table(origins, own, params).Matrix()
 	if err != nil {
 		return nil, p.counts, fmt.Errorf("overrides: %w", err)
 	}
@@ -110,6 +110,22 @@ type plan struct {
 	counts  OverrideCounts
 }
 
+// set sets an entry, and adds its terms.
+func (p *plan) set(d direction, units uint16) {
+	p.counts.Set++
+	p.change(d, units)
+	p.added = append(p.added, strings.Clone(d.term), strings.Clone(d.neighbor))
+}
+
+// settle leaves the terms without a row in added, ascending.
+func (p *plan) settle() {
+	slices.Sort(p.added)
+	p.added = slices.DeleteFunc(slices.Compact(p.added), func(term string) bool {
+		_, known := slices.BinarySearch(p.from.Terms, term)
+		return known
+	})
+}
+
 func (p *plan) change(d direction, units uint16) {
 	if p.changes[d.term] == nil {
 		p.changes[d.term] = map[string]uint16{}
@@ -132,9 +148,7 @@ func (o *Overrides) plan(m *simmatrix.Table) *plan {
 				p.counts.NoEffect++
 				continue
 			}
-			p.counts.Set++
-			p.change(d, units)
-			p.added = append(p.added, strings.Clone(d.term), strings.Clone(d.neighbor))
+			p.set(d, units)
 		case ActionBan:
 			if !there {
 				p.counts.NoEffect++
@@ -155,11 +169,7 @@ func (o *Overrides) plan(m *simmatrix.Table) *plan {
 	slices.SortFunc(p.counts.Unmet, func(a, b Override) int {
 		return cmp.Or(cmp.Compare(a.Term, b.Term), cmp.Compare(a.Neighbor, b.Neighbor))
 	})
-	slices.Sort(p.added)
-	p.added = slices.DeleteFunc(slices.Compact(p.added), func(term string) bool {
-		_, known := slices.BinarySearch(m.Terms, term)
-		return known
-	})
+	p.settle()
 	return p
 }
 
@@ -177,10 +187,10 @@ func entryOf(m *simmatrix.Table, d direction) (there bool, sim uint16, origins u
 	return true, sims[k], m.OriginsAt(i, k)
 }
 
-// matrix returns the matrix with changes and params. Set entries have the
+// table returns the table with changes and params. Set entries have the
 // origins own; others keep theirs, or get the first of origins if they had none
 // and need one.
-func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*simmatrix.Matrix, error) {
+func (p *plan) table(origins []string, own uint8, params map[string]string) *simmatrix.Table {
 	m := p.from
 	out := &simmatrix.Table{Meta: m.Meta, Terms: slices.Concat(m.Terms, p.added)}
 	out.Entries = simmatrix.NewEntries(len(out.Terms), len(m.Cols)+p.counts.Set, len(origins) > 0)
@@ -220,5 +230,5 @@ func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*s
 		out.AppendRow(row)
 	}
 	out.TakeForms(func(i int) string { return m.Form(out.Terms[i]) })
-	return out.Matrix()
+	return out
 }

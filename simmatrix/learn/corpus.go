@@ -32,8 +32,6 @@ type Corpus struct {
 	docs     uint64
 	forms    map[string][]Form // words that people write for terms, most frequent first
 	bytes    int64             // of the terms with all that is kept of each
-	phrases  []phrase          // see [Texts.FindPhrases]
-	tally    *simmatrix.Tally  // of the phrases; nil if nobody looked for any
 }
 
 func newCorpus() *Corpus {
@@ -106,19 +104,6 @@ func (c *Corpus) Forms(term string) []Form {
 		return forms
 	}
 	return []Form{{term, 1}}
-}
-
-// form returns how people write a term most, a phrase in quotes.
-func (c *Corpus) form(term string) string {
-	if !simmatrix.IsPhrase(term) {
-		return c.Forms(term)[0].Text
-	}
-	var words []string
-	for word := range simmatrix.WordsOf(term) {
-		words = append(words, c.Forms(word)[0].Text)
-	}
-	at, _ := slices.BinarySearchFunc(c.phrases, term, func(f phrase, term string) int { return cmp.Compare(f.term, term) })
-	return simmatrix.WithNote(`"`+strings.Join(words, " ")+`"`, fmt.Sprintf("phrase, npmi %.2f", c.phrases[at].npmi))
 }
 
 // MeanLength returns the mean number of index terms in a document.

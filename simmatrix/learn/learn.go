@@ -21,9 +21,9 @@ import (
 // pointwise mutual information of co-occurrence in a window, and from the
 // weighted term-document matrix (latent semantic analysis), both reduced by a
 // truncated singular value decomposition. Terms that begin with a digit are
-// only contexts of others. Rarer terms and phrases are folded into the same
-// spaces: they get rows with learned neighbors, but are nobody's neighbors.
-// With cos the mean of the two cosines,
+// only contexts of others. Rarer terms are folded into the same spaces: they
+// get rows with learned neighbors, but are nobody's neighbors. With cos the
+// mean of the two cosines,
 //
 //	s_ij = max(0, cos(i,j))^Power
 //
@@ -37,8 +37,7 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 	if err != nil {
 		return nil, err
 	}
-	phrases := c.phraseTerms(v, &opts)
-	vectors, err := learnVectors(ctx, v, &opts, []*rareTerms{rare, phrases}, room, progress)
+	vectors, err := learnVectors(ctx, v, rare, room, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -46,18 +45,10 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 	if len(rare.terms) > 0 {
 		m.Meta.Params["rare_terms"] = strconv.Itoa(len(rare.terms))
 	}
-	if c.tally != nil {
-		c.tally.AddTo(m.Meta.Params)
-	}
-	m.Terms = slices.Concat(v.terms[:v.rows], rare.terms, phrases.terms)
+	m.Terms = slices.Concat(v.terms[:v.rows], rare.terms)
 	slices.Sort(m.Terms)
 	p, search := newPanels(vectors.dim, len(m.Terms)), nearestOptions{neighbors: opts.Neighbors, power: opts.Power}
 	for i, t := range m.Terms {
-		if at, ok := slices.BinarySearch(phrases.terms, t); ok {
-			m.DocFreqs = append(m.DocFreqs, c.phrases[at].docs)
-			p.add(uint32(i), phrases.vectors.row(at))
-			continue
-		}
 		id := c.ids[t]
 		m.DocFreqs = append(m.DocFreqs, c.docFreqs[id])
 		if at := v.indices[id]; at != absent {
@@ -68,10 +59,10 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 			p.add(uint32(i), rare.vectors.row(at))
 		}
 	}
-	if len(rare.terms)+len(phrases.terms) == 0 {
+	if len(rare.terms) == 0 {
 		search.candidates = nil // all
 	}
-	m.TakeForms(func(i int) string { return c.form(m.Terms[i]) })
+	m.TakeForms(func(i int) string { return c.Forms(m.Terms[i])[0].Text })
 	m.Entries, err = p.nearest(ctx, search, simmatrix.NewStage(progress, "neighbors", len(m.Terms)))
 	if err == nil && opts.Mix != nil {
 		m.Meta.Origins = mixOrigins
@@ -106,14 +97,14 @@ func (c *Corpus) prepare(o *CorpusOptions) (v *vocabulary, rare *rareTerms, room
 		return nil, nil, 0, err
 	}
 	rare = c.rareTerms(v, o)
-	room, err = memoryRoom(c, v, len(rare.terms)+len(c.phrases), o)
+	room, err = memoryRoom(c, v, len(rare.terms), o)
 	return v, rare, room, err
 }
 
 // learnVectors returns the vectors of the vocabulary and sets those of the rare
-// terms and phrases. The entries of a sparse matrix may take room bytes.
-func learnVectors(ctx context.Context, v *vocabulary, opts *CorpusOptions, folded []*rareTerms, room int64, progress simmatrix.Progress) (*vectorTable, error) {
-	table := &vectorTable{rows: len(v.terms)}
+// terms. The entries of a sparse matrix may take room bytes.
+func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int64, progress simmatrix.Progress) (*vectorTable, error) {
+	opts, table := rare.opts, &vectorTable{rows: len(v.terms)}
 	const length = math.Sqrt2 / 2 // makes the dot product the mean of the two cosines
 	for _, part := range []struct {
 		contexts       bool
@@ -140,20 +131,15 @@ func learnVectors(ctx context.Context, v *vocabulary, opts *CorpusOptions, folde
 		if err != nil {
 			return nil, err
 		}
-		space, some := axes, slices.ContainsFunc(folded, func(r *rareTerms) bool { return len(r.terms) > 0 })
-		if part.contexts && some {
+		fill, space := rare.fillDocuments, axes // it makes a row of a for a document
+		if part.contexts && len(rare.terms) > 0 {
+			fill = rare.fillContexts
 			if space, err = a.times(ctx, axes); err != nil {
 				return nil, err
 			}
 		}
-		for _, r := range folded {
-			fill := r.fillDocuments // it makes a row of a for a document
-			if part.contexts {
-				fill = r.fillContexts
-			}
-			if err := r.fold(ctx, space, fill, sigma, part.sigmaPower, length, room, progress); err != nil {
-				return nil, err
-			}
+		if err := rare.fold(ctx, space, fill, sigma, part.sigmaPower, length, room, progress); err != nil {
+			return nil, err
 		}
 		table.addPart(axes, sigma, part.sigmaPower, length)
 	}

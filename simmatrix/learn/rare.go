@@ -16,20 +16,18 @@ const rarePerTerm = 2
 
 // rareTerms are terms in too few documents to learn from. They get rows but are
 // nobody's neighbors: their vectors are folded into the learned terms' spaces.
-// So are phrases.
 type rareTerms struct {
 	learned *vocabulary
 	opts    *CorpusOptions
 	terms   []string  // ascending
 	places  [][]int32 // of each, in the sequence of the corpus
-	width   int       // how many terms of the sequence each is: 2 for phrases
 	vectors vectorTable
 }
 
 // rareTerms returns the terms in fewer than MinDocFreq documents; if they are
 // too many, the most frequent ones.
 func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
-	r := &rareTerms{learned: v, opts: o, width: 1}
+	r := &rareTerms{learned: v, opts: o}
 	if !o.RareTerms {
 		return r
 	}
@@ -84,7 +82,7 @@ func (r *rareTerms) fillContexts() func() func(int, *sparseBlock) {
 	return func() func(int, *sparseBlock) {
 		counter := &contextCounter{units: make([]int, len(r.learned.terms))}
 		return func(k int, b *sparseBlock) {
-			sum := counter.count(r.learned, r.places[k], r.width, r.opts.Window)
+			sum := counter.count(r.learned, r.places[k], r.opts.Window)
 			for _, j := range counter.found {
 				associate(b, j, counter.units[j], sum, shares[j])
 			}

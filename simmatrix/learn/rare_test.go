@@ -55,8 +55,8 @@ func TestRareTermsGetRowsAndNothingElseChanges(t *testing.T) {
 func TestFoldingALearnedTermInGivesItsVector(t *testing.T) {
 	c, o := corpusOf(rareDocuments()...), smallOptions()
 	v := vocabularyOf(t, c, o.MinDocFreq)
-	r := &rareTerms{learned: v, opts: &o, terms: v.terms, places: c.occurrences(v.indices, len(v.terms)), vectors: vectorTable{rows: len(v.terms)}, width: 1}
-	want := check.Got(learnVectors(t.Context(), v, r.opts, []*rareTerms{r}, math.MaxInt64, nil))(t)
+	r := &rareTerms{learned: v, opts: &o, terms: v.terms, places: c.occurrences(v.indices, len(v.terms)), vectors: vectorTable{rows: len(v.terms)}}
+	want := check.Got(learnVectors(t.Context(), v, r, math.MaxInt64, nil))(t)
 	for i, term := range v.terms {
 		cosine := 0.0
 		for d, x := range want.row(i) {

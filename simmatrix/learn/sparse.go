@@ -183,7 +183,7 @@ func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st 
 	return makeSparse(ctx, n, n, room, func() func(int, *sparseBlock) {
 		counter := &contextCounter{units: make([]int, n)}
 		return func(j int, b *sparseBlock) {
-			counter.count(v, places[j], 1, o.Window)
+			counter.count(v, places[j], o.Window)
 			for _, i := range counter.found {
 				associate(b, i, counter.units[i], sums[i], contexts[j])
 			}
@@ -233,9 +233,8 @@ type contextCounter struct {
 	found []int32 // the columns that are not 0, ascending
 }
 
-// count counts the terms of v around what takes width places in the corpus from
-// each of these, and returns the sum.
-func (c *contextCounter) count(v *vocabulary, places []int32, width, window int) (sum int) {
+// count counts the terms of v around places in the corpus, and returns the sum.
+func (c *contextCounter) count(v *vocabulary, places []int32, window int) (sum int) {
 	for _, j := range c.found {
 		c.units[j] = 0
 	}
@@ -243,11 +242,8 @@ func (c *contextCounter) count(v *vocabulary, places []int32, width, window int)
 	sequence := v.corpus.sequence
 	for _, p := range places {
 		for _, step := range []int{-1, 1} {
-			distance, q := 1, int(p)-1
-			if step > 0 {
-				q = int(p) + width
-			}
-			for ; distance <= window && sequence[q] >= 0; q += step {
+			distance := 1
+			for q := int(p) + step; distance <= window && sequence[q] >= 0; q += step {
 				j := v.indices[sequence[q]]
 				if j == absent {
 					continue

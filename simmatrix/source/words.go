@@ -34,7 +34,7 @@ type Words struct {
 
 // IsWord reports whether a term of a vocabulary is a known word.
 func IsWord(term string, docFreq uint32) bool {
-	return docFreq > 0 && len(term) <= MaxWordBytes && letters(term) && !simmatrix.IsExpression(term) && !simmatrix.IsPhrase(term)
+	return docFreq > 0 && len(term) <= MaxWordBytes && letters(term) && !simmatrix.IsExpression(term)
 }
 
 // NewWords returns the known words of a vocabulary, or nil. Terms are valid,

@@ -17,13 +17,12 @@ func TestVersionsWithExpressionsHaveAFormatOfTheirOwn(t *testing.T) {
 	m := check.Got(simmatrix.New(simmatrix.Meta{Source: "test"}, []simmatrix.TermRow{
 		{Term: attack, Form: simmatrix.WithNote("heart attack", "s.txt:2"), Neighbors: []simmatrix.Neighbor{{Term: "infarct", Similarity: 1}}}, {Term: "infarct"},
 	}))(t)
-	phrases := publishMatrix(t, a, check.Got(simmatrix.New(simmatrix.Meta{Source: "test"}, []simmatrix.TermRow{{Term: simmatrix.Phrase(attack)}}))(t))
 	plain := publish(t, a, "one", 10)
 	s := open(t, Options{Redis: r.at()})
 	check.That(t, s.Pin().For("i", "f").Expressions() == nil, "a matrix without expressions has some")
 	id := publishMatrix(t, a, m)
 	awaitServed(t, s, id)
-	for version, want := range map[string]string{plain: `"format":4,`, id: `"format":5,`, phrases: `"format":6,`} {
+	for version, want := range map[string]string{plain: `"format":4,`, id: `"format":5,`} {
 		header := check.Got(c.Get(t.Context(), metaKey("main", version)).Result())(t)
 		check.That(t, strings.Contains(header, want), "%s: no %s in %s", version, want, header)
 	}
@@ -34,7 +33,6 @@ func TestVersionsWithExpressionsHaveAFormatOfTheirOwn(t *testing.T) {
 	found := check.Got(rowsOfVersion(t, rows, attack))(t)
 	check.Equal(t, "infarct", markOf(found[0]))
 	check.Equal(t, map[string]string{attack: "heart attack"}, s.Forms(t.Context(), rows.Version(), []string{attack}))
-	check.Equal(t, map[string]string{attack: "s.txt:2"}, s.Notes(t.Context(), rows.Version(), []string{attack, "infarct"}))
 	check.Equal(t, map[string]string{attack: "heart attack"}, check.Got(a.AllForms(t.Context(), "main", id))(t))
 	check.OK(t, check.ErrOf(a.Rollback(t.Context(), "main")))
 	awaitServed(t, s, plain)

@@ -21,17 +21,6 @@ func (s *Store) Forms(ctx context.Context, version string, terms []string) map[s
 	return writtenForms(s.forms(ctx, version, terms))
 }
 
-// Notes is [Store.Forms] for the notes on expressions and phrases, see
-// [simmatrix.WithNote].
-func (s *Store) Notes(ctx context.Context, version string, terms []string) map[string]string {
-	notes := s.forms(ctx, version, terms)
-	for term, form := range notes {
-		_, notes[term] = simmatrix.SplitForm(form)
-	}
-	maps.DeleteFunc(notes, func(_, note string) bool { return note == "" })
-	return notes
-}
-
 // writtenForms takes the notes out of forms.
 func writtenForms(forms map[string]string) map[string]string {
 	for term, form := range forms {

@@ -137,12 +137,12 @@ func (r *Rows) Nearest(word string) (known []string, similarity float32) {
 }
 
 // Expressions returns what reports whether the matrix may have a row of an
-// expression or a phrase, nil if it has neither. It asks nobody, and is sure
-// except for matrices in Redis of more than 8,388,608 terms.
+// expression, nil if it has no expression. It asks nobody, and is sure except
+// for matrices in Redis of more than 8,388,608 terms.
 func (r *Rows) Expressions() func(expression string) bool {
 	v := r.version
 	switch {
-	case v.Expressions == 0 && v.Phrases == 0:
+	case v.Expressions == 0:
 		return nil
 	case v.inMemory != nil:
 		return v.inMemory.Has

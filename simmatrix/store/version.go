@@ -17,10 +17,9 @@ import (
 )
 
 const (
-	// metaFormat is the version of the layout in Redis, expressionsFormat that of a
-	// matrix with expressions, and phrasesFormat that of one with phrases, which
-	// earlier programs do not serve.
-	metaFormat, expressionsFormat, phrasesFormat = 4, 5, 6
+	// metaFormat is the version of the layout in Redis, and expressionsFormat that
+	// of a matrix with expressions, which earlier programs do not serve.
+	metaFormat, expressionsFormat = 4, 5
 	// maxByBytes limits [Version.By], maxNameBytes a part of a key.
 	maxByBytes, maxNameBytes = 256, 64
 	// idLayout is UTC and sorts by time as text.
@@ -103,10 +102,7 @@ func checkBy(by string) error {
 
 // formatOf returns the version of the layout for a matrix.
 func formatOf(m *simmatrix.Meta) int {
-	switch {
-	case m.Phrases > 0:
-		return phrasesFormat
-	case m.Expressions > 0:
+	if m.Expressions > 0 {
 		return expressionsFormat
 	}
 	return metaFormat
@@ -136,8 +132,8 @@ func parseVersion(id, text string) (Version, error) {
 		return Version{}, fmt.Errorf("%w: header of %s: %w", ErrBadVersion, id, err)
 	}
 	if v.Format != formatOf(&v.Meta) {
-		return Version{}, fmt.Errorf("%w: %s has format %d, this program reads %d, %d with expressions and %d with phrases; push the matrix with this program",
-			ErrBadVersion, id, v.Format, metaFormat, expressionsFormat, phrasesFormat)
+		return Version{}, fmt.Errorf("%w: %s has format %d, this program reads %d, and %d with expressions; push the matrix with this program",
+			ErrBadVersion, id, v.Format, metaFormat, expressionsFormat)
 	}
 	if end := strings.LastIndex(text, sumMember); end < 0 || sealHeader(text[:end]+"}") != text {
 		return Version{}, fmt.Errorf("%w: header of %s: its checksum is another", ErrBadVersion, id)
