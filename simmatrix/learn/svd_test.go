@@ -1,7 +1,6 @@
 package learn
 
 import (
-	"context"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -127,20 +126,6 @@ func TestTruncatedSVDStopsAtTheRank(t *testing.T) {
 	zero := sparseOf(6, make([]map[int]float64, 4)...)
 	v, sigma, err := Leading(t.Context(), gramOf(zero), 3, random, simmatrix.NewStage(nil, "", 0))
 	check.That(t, err == nil && len(sigma) == 0 && v.Cols == 0, "a matrix of zeros: %v, %v", sigma, err)
-}
-
-func TestTruncatedSVDHeedsTheContext(t *testing.T) {
-	// Ends the context in every product in turn.
-	for product := range Products {
-		ctx, cancel := context.WithCancel(t.Context())
-		st := simmatrix.NewStage(func(_ string, done, _ int) {
-			if done == product {
-				cancel()
-			}
-		}, "", Products)
-		_, _, err := Leading(ctx, gramOf(randomSparse(rand.New(rand.NewPCG(1, 1)), 20, 20, 0.5, 1)), 3, rand.New(rand.NewPCG(1, 1)), st)
-		check.Error(t, context.Canceled, err, product)
-	}
 }
 
 // all calls fn for each row of the block.
