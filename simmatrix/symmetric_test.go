@@ -8,23 +8,6 @@ import (
 	"github.com/akin-search/akin/e2e/check"
 )
 
-// slowlySymmetric looks every pair up.
-func slowlySymmetric(e *Entries) bool {
-	sims := map[[2]uint32]uint16{}
-	for i := range len(e.Offsets) - 1 {
-		cols, s := e.Row(i)
-		for k, col := range cols {
-			sims[[2]uint32{uint32(i), col}] = s[k]
-		}
-	}
-	for at, sim := range sims {
-		if sims[[2]uint32{at[1], at[0]}] != sim {
-			return false
-		}
-	}
-	return true
-}
-
 func asEntries(rows [][]Entry) Entries {
 	e := NewEntries(len(rows), 0, false)
 	for _, row := range rows {
@@ -71,30 +54,4 @@ func TestSymmetricFindsEveryEntryWithoutItsMirror(t *testing.T) {
 		e = asEntries(rows)
 		check.Must(t, !e.symmetric(), "entry %d of row %d changed: symmetric: %v", k, i, rows)
 	}
-}
-
-func FuzzSymmetric(f *testing.F) {
-	f.Add([]byte{0x01, 0x10, 0x23, 0x32}, uint8(16))
-	f.Add([]byte{0x01, 0x11, 0x02, 0x20}, uint8(3))
-	f.Fuzz(func(t *testing.T, content []byte, n uint8) {
-		size := int(n)%16 + 1
-		sims := make([]map[int]uint16, size)
-		for at, b := range content {
-			i, j := int(b>>4)%size, int(b&15)%size
-			if sims[i] == nil {
-				sims[i] = map[int]uint16{}
-			}
-			if i != j {
-				sims[i][j] = uint16(1 + at%2)
-			}
-		}
-		rows := make([][]Entry, size)
-		for i := range rows {
-			for j, sim := range sims[i] {
-				rows[i] = append(rows[i], Entry{Col: uint32(j), Units: sim})
-			}
-		}
-		e := asEntries(rows)
-		check.Equal(t, slowlySymmetric(&e), e.symmetric(), rows)
-	})
 }
