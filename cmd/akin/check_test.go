@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // checked runs "akin check --json" on a configuration.
@@ -51,9 +53,7 @@ func checkConfig(cluster, matrix string) string {
 
 func TestCheckFindsNoErrorWhereAllIsWell(t *testing.T) {
 	r, status := checked(t, checkConfig(demoEngine(t), demoMatrix(t)))
-	if status != 0 {
-		t.Errorf("status %d: %+v", status, r)
-	}
+	check.That(t, status == 0, "status %d: %+v", status, r)
 	for _, about := range []string{"configuration", "node ", "security", "matrix demo", "right to read", "right to analyze", "right to search", "right to count"} {
 		if got := verdictOf(&r, about); !strings.HasPrefix(got, "ok") {
 			t.Errorf("%s: %s", about, got)
@@ -63,9 +63,7 @@ func TestCheckFindsNoErrorWhereAllIsWell(t *testing.T) {
 		t.Error("it does not say what a language model brings")
 	}
 	i := slices.IndexFunc(r.Fields, func(f checkedField) bool { return f.Field == "body" })
-	if i < 0 || r.Fields[i].Matrix == "" {
-		t.Fatalf("fields %+v", r.Fields)
-	}
+	check.Must(t, i >= 0 && r.Fields[i].Matrix != "", "fields %+v", r.Fields)
 }
 
 func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {

@@ -25,18 +25,14 @@ func TestAnswersThatAreNotWholeAreErrors(t *testing.T) {
 func TestHitsWithoutScoresKeepTheirOrder(t *testing.T) {
 	hits, err := (&target{title: "name"}).hits([]byte(`{"hits": {"hits": [
 		{"_id": "b", "_score": null, "_source": {"name": "B"}}, {"_id": "a", "_score": null, "_source": {"name": ["A"]}}]}}`))
-	if err != nil || hits[0].Score != 2 || hits[1].Score != 1 || hits[0].Title != "B" || hits[1].Title != "" {
-		t.Errorf("%+v, %v", hits, err)
-	}
+	check.That(t, err == nil && hits[0].Score == 2 && hits[1].Score == 1 && hits[0].Title == "B" && hits[1].Title == "", "%+v, %v", hits, err)
 }
 
 func TestSettingsOfALineAreKeysOfAProfile(t *testing.T) {
 	cfg, err := (&armOptions{Cluster: cli.Cluster{URL: "http://c"}}).configure("x", "m.akin", "strength=0.4,feedback.documents=10,matching=same")
 	check.OK(t, err)
 	p := cfg.Profiles["x"]
-	if p.Strength != 0.4 || p.Feedback.Documents != 10 || !p.SameMatches {
-		t.Errorf("%+v", p)
-	}
+	check.That(t, p.Strength == 0.4 && p.Feedback.Documents == 10 && p.SameMatches, "%+v", p)
 }
 
 // TestSearchesOfAnAkin has the answers of an admin port, and what is made of them.
@@ -119,8 +115,6 @@ func TestTwoRunsWithOneFileKeepAllAnswers(t *testing.T) {
 	asked = nil
 	for _, name := range []string{"a", "b"} {
 		answered, err := open().Send(t.Context(), set(name), query, template, nil, io.Discard)
-		if err != nil || answered[0].Answers[0].Hits[0].ID != name || asked != nil {
-			t.Errorf("%s: %+v, %v, asked again %q", name, answered, err, asked)
-		}
+		check.That(t, err == nil && answered[0].Answers[0].Hits[0].ID == name && asked == nil, "%s: %+v, %v, asked again %q", name, answered, err, asked)
 	}
 }

@@ -78,13 +78,9 @@ func TestEvalComparesARunningAkinAndCandidatesWithTheCluster(t *testing.T) {
 	if direct.AddedTerms != nil || *running.AddedTerms <= *few.AddedTerms || *few.AddedTerms <= 0 || *few.AddedTerms > 1 {
 		t.Errorf("added terms: %v, %v, %v", direct.AddedTerms, running.AddedTerms, few.AddedTerms)
 	}
-	if candidate.Latency.P50 <= 0 || candidate.FailedOpen != 0 {
-		t.Errorf("%+v", candidate)
-	}
+	check.That(t, candidate.Latency.P50 > 0 && candidate.FailedOpen == 0, "%+v", candidate)
 	first := r.Queries[0].Arms[3]
-	if len(first.Added) == 0 || first.Added[0].Boost == 0 || first.Hits[0].Title == "" {
-		t.Errorf("%+v", first)
-	}
+	check.That(t, len(first.Added) != 0 && first.Added[0].Boost != 0 && first.Hits[0].Title != "", "%+v", first)
 }
 
 func TestEvalPrintsATableAndWritesFiles(t *testing.T) {
@@ -231,12 +227,8 @@ func TestEvalTakesRankEvalRequestsAndATextWithQuotes(t *testing.T) {
 	body := `{"query": {"match": {"body": "couch"}}, "_source": true}`
 	judgments := write(t, "rank_eval.json", `{"requests": [{"id": "sofa", "request": `+body+`, "ratings": [{"_index": "catalogue", "_id": "catalogue-001", "rating": 1}]}]}`)
 	r := evalJSON(t, []string{"eval", "--cluster", s.engine, "--index", demoIndices, "--judgments", judgments, "--arm", "new=matrix:" + s.matrix})
-	if len(r.Queries) != 1 || len(r.Queries[0].Arms[0].Added) == 0 {
-		t.Errorf("%+v", r.Queries)
-	}
+	check.That(t, len(r.Queries) == 1 && len(r.Queries[0].Arms[0].Added) != 0, "%+v", r.Queries)
 	quoted := write(t, "judged.csv", "query,document,grade\n\"a \"\"soft\"\" \\couch\",catalogue-001,1\n")
 	r = evalJSON(t, []string{"eval", "--cluster", s.engine, "--index", demoIndices, "--judgments", quoted, "--template", s.template})
-	if len(r.Queries) != 1 || len(r.Queries[0].Arms[0].Hits) == 0 {
-		t.Errorf("%+v", r.Queries)
-	}
+	check.That(t, len(r.Queries) == 1 && len(r.Queries[0].Arms[0].Hits) != 0, "%+v", r.Queries)
 }

@@ -62,9 +62,7 @@ func ends(tb testing.TB, want int, args []string, texts ...string) string {
 func contains(tb testing.TB, what, text string, wants ...string) {
 	tb.Helper()
 	for _, want := range wants {
-		if !strings.Contains(text, want) {
-			tb.Errorf("%s: %q is not in\n%s", what, want, text)
-		}
+		check.That(tb, strings.Contains(text, want), "%s: %q is not in\n%s", what, want, text)
 	}
 }
 

@@ -46,17 +46,13 @@ func TestFieldsThatAreAnalyzedAlikeShareAMatrix(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(left) != 1 || !strings.HasPrefix(left[0], "code of books: its terms are no words") {
-		t.Errorf("left out: %q", left)
-	}
+	check.That(t, len(left) == 1 && strings.HasPrefix(left[0], "code of books: its terms are no words"), "left out: %q", left)
 }
 
 func TestAGroupOfAllThatWasAskedForKeepsTheExpression(t *testing.T) {
 	all := map[string][]mapping.Text{"logs-1": texts(t, "logs-1", map[string]string{"message": "english"}), "logs-2": texts(t, "logs-2", map[string]string{"message": "english"})}
 	groups, _, err := grouped([]string{"logs-1", "logs-2"}, all, "logs-*")
-	if err != nil || len(groups) != 1 || strings.Join(groups[0].indices, ",") != "logs-*" {
-		t.Errorf("%v, %+v", err, groups)
-	}
+	check.That(t, err == nil && len(groups) == 1 && strings.Join(groups[0].indices, ",") == "logs-*", "%v, %+v", err, groups)
 }
 
 func TestIndicesThatAreTooManyToNameHaveToBeChosen(t *testing.T) {
@@ -78,9 +74,7 @@ func TestFieldsThatNoConfigurationCanNameAreLeftOut(t *testing.T) {
 	if err != nil || len(groups) != 1 || strings.Join(groups[0].fields, ",") != "bio" || strings.Join(groups[0].indices, ",") != "people" {
 		t.Errorf("%v, %+v", err, groups)
 	}
-	if len(left) != 1 || !strings.HasPrefix(left[0], `"first name" of people`) {
-		t.Errorf("left out: %q", left)
-	}
+	check.That(t, len(left) == 1 && strings.HasPrefix(left[0], `"first name" of people`), "left out: %q", left)
 }
 
 // Whatever names a cluster has, the file is one that akin reads, and none of them

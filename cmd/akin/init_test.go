@@ -34,33 +34,21 @@ func TestInitWritesAConfigurationThatServesOnceItsCommandsHaveRun(t *testing.T) 
 	cfg, err := configs.Load(t.Context(), file)
 	check.OK(t, err)
 	text := read(t, file)
-	if strings.Contains(text, "hunter2") || strings.Contains(text, "somebody") {
-		t.Errorf("credentials in\n%s", text)
-	}
-	if len(cfg.Matrices) == 0 || cfg.Matrices[0].File == "" {
-		t.Fatalf("no matrices in\n%s", text)
-	}
-	if !strings.HasSuffix(out, strings.TrimSpace(betterWords)) {
-		t.Errorf("it does not end with what a language model brings:\n%s", out)
-	}
+	check.That(t, !strings.Contains(text, "hunter2") && !strings.Contains(text, "somebody"), "credentials in\n%s", text)
+	check.Must(t, len(cfg.Matrices) != 0 && cfg.Matrices[0].File != "", "no matrices in\n%s", text)
+	check.That(t, strings.HasSuffix(out, strings.TrimSpace(betterWords)), "it does not end with what a language model brings:\n%s", out)
 	next := nextCommands(out)
-	if len(next) != len(cfg.Matrices)+2 || next[len(next)-1][0] != "serve" {
-		t.Fatalf("next %q", next)
-	}
+	check.Must(t, len(next) == len(cfg.Matrices)+2 && next[len(next)-1][0] == "serve", "next %q", next)
 	for _, args := range next[:len(next)-1] {
 		out := mustAkin(t, args...)
-		if args[0] == "check" && (!strings.Contains(out, "saturated") || !strings.Contains(out, " high ")) {
-			t.Errorf("nothing is expanded:\n%s", out)
-		}
+		check.That(t, args[0] != "check" || strings.Contains(out, "saturated") && strings.Contains(out, " high "), "nothing is expanded:\n%s", out)
 	}
 }
 
 func TestInitPrintsTheConfigurationThatItWouldWrite(t *testing.T) {
 	out := mustAkin(t, "init", "--url", demoEngine(t), "--index", "catalogue", "--out", "-")
 	cfg, err := configs.Parse("printed", []byte(out))
-	if err != nil || len(cfg.Matrices) != 1 || strings.Join(cfg.Matrices[0].Indices, ",") != "catalogue" {
-		t.Errorf("%v, %+v\n%s", err, cfg, out)
-	}
+	check.That(t, err == nil && len(cfg.Matrices) == 1 && strings.Join(cfg.Matrices[0].Indices, ",") == "catalogue", "%v, %+v\n%s", err, cfg, out)
 	if isThere("akin.yml") {
 		t.Error("akin.yml is written")
 	}

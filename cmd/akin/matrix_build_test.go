@@ -86,9 +86,7 @@ func TestRegressionIsFittedAndPrinted(t *testing.T) {
 	m, told := built(t, "--from-matrices", pairsFile(t, "a.akin", good.String())+","+pairsFile(t, "b.akin", bad.String()),
 		"--combine", "regression:"+write(t, "s.txt", synonyms.String()))
 	row := rowOf(m, word(0))
-	if len(row) == 0 || row[0] != word(100) {
-		t.Errorf("row %q", row)
-	}
+	check.That(t, len(row) != 0 && row[0] == word(100), "row %q", row)
 	contains(t, "regression", told, "log loss", "AUC")
 }
 

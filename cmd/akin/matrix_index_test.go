@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestQueryChoosesTheDocuments(t *testing.T) {
@@ -72,9 +74,7 @@ func TestWordsAreTakenInLowerCase(t *testing.T) {
 		}
 	}
 	for word := range words.Terms() {
-		if word != strings.ToLower(word) {
-			t.Errorf("%q is among the words", word)
-		}
+		check.That(t, word == strings.ToLower(word), "%q is among the words", word)
 	}
 }
 

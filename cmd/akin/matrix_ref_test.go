@@ -18,9 +18,7 @@ func TestMatrixIsAFileOrAVersionInRedis(t *testing.T) {
 	file := encodedFile(t, "docs@active", m) // goes before Redis
 	var flags cli.Redis
 	got, err := flags.Matrix(t.Context(), io.Discard, file)
-	if err != nil || got.Checksum() != m.Checksum() {
-		t.Errorf("a file named like a version: %v", err)
-	}
+	check.That(t, err == nil && got.Checksum() == m.Checksum(), "a file named like a version: %v", err)
 	if _, err := flags.Matrix(t.Context(), io.Discard, "docs@7"); err == nil || !errors.As(err, new(cli.UsageError)) ||
 		!strings.Contains(err.Error(), "docs@7 is no file") || !strings.Contains(err.Error(), "--redis") {
 		t.Errorf("no file and no Redis: %v", err)

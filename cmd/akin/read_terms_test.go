@@ -182,9 +182,7 @@ func TestInterruptedSlicesAreReadAgainWithoutDoubles(t *testing.T) {
 			if diff := cmp.Diff(s.all(), words); diff != "" || err != nil {
 				t.Errorf("%v %s", err, diff)
 			}
-			if !strings.Contains(said, "again in") || !strings.Contains(said, "3000 of 3000") {
-				t.Errorf("said %s", said)
-			}
+			check.That(t, strings.Contains(said, "again in") && strings.Contains(said, "3000 of 3000"), "said %s", said)
 		})
 	}
 }
@@ -206,9 +204,7 @@ func TestSliceIsGivenUpAfterSoManyTries(t *testing.T) {
 	}
 	served := s.engine.counts()
 	for name, n := range served {
-		if n > enrich.MaxTries {
-			t.Errorf("%s: %d tries", name, n)
-		}
+		check.That(t, n <= enrich.MaxTries, "%s: %d tries", name, n)
 	}
 	if most := max(served["slice 0"], served["slice 1"]); most != enrich.MaxTries {
 		t.Errorf("%d tries, want %d", most, enrich.MaxTries)
