@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"context"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -135,4 +136,13 @@ func (b *sparseBlock) all(fn func(index []int32, value []float32)) {
 		fn(b.index[at:at+int(l)], b.value[at:at+int(l)])
 		at += int(l)
 	}
+}
+
+func TestDenseProductsHeedTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a := newDense(1000, 10)
+	check.Error(t, context.Canceled, orthonormalize(ctx, a))
+	check.Error(t, context.Canceled, check.ErrOf(crossProduct(ctx, a, a)))
+	check.Error(t, context.Canceled, check.ErrOf(timesSmall(ctx, a, newDense(10, 3))))
 }
