@@ -121,26 +121,24 @@ func TestExactExpressionsScoreAsTheWordsThatTheyStandFor(t *testing.T) {
 			if s["3"] > 1.3*s["2"] {
 				t.Errorf("%s: a document with both forms: %v", profile, s)
 			}
-			if profile != "linear" { // whose best of two scores no sum
-				s = score(`{"query":{"match":{"body":"heart attack symptoms"}}}`)
-				same("of a part of the text", s["0"], s["1"])
-				s = score(`{"query":{"match":{"body":{"query":"heart attack symptoms","operator":"and"}}}}`)
-				same("with all words", s["0"], s["1"])
-				if len(s) != 2 {
-					t.Errorf("%s: with all words %v", profile, s)
-				}
-				s = score(`{"query":{"match":{"body":{"query":"heart attack women","minimum_should_match":2}}}}`)
-				if !slices.Equal(slices.Sorted(maps.Keys(s)), []string{"0", "1", "19", "2", "3", "4"}) {
-					t.Errorf("%s: two of three words %v", profile, s)
-				}
-				s = score(`{"query":{"match":{"body":"nih funding"}}}`)
-				if s["7"] == 0 || s["7"] <= s["8"] {
-					t.Errorf("%s: an acronym: %v", profile, s)
-				}
-				s = score(`{"query":{"match":{"body":"national institutes of health"}}}`)
-				if s["6"] == 0 {
-					t.Errorf("%s: an expression for an acronym: %v", profile, s)
-				}
+			s = score(`{"query":{"match":{"body":"heart attack symptoms"}}}`)
+			same("of a part of the text", s["0"], s["1"])
+			s = score(`{"query":{"match":{"body":{"query":"heart attack symptoms","operator":"and"}}}}`)
+			same("with all words", s["0"], s["1"])
+			if len(s) != 2 {
+				t.Errorf("%s: with all words %v", profile, s)
+			}
+			s = score(`{"query":{"match":{"body":{"query":"heart attack women","minimum_should_match":2}}}}`)
+			if !slices.Equal(slices.Sorted(maps.Keys(s)), []string{"0", "1", "19", "2", "3", "4"}) {
+				t.Errorf("%s: two of three words %v", profile, s)
+			}
+			s = score(`{"query":{"match":{"body":"nih funding"}}}`)
+			if s["7"] == 0 || s["7"] <= s["8"] {
+				t.Errorf("%s: an acronym: %v", profile, s)
+			}
+			s = score(`{"query":{"match":{"body":"national institutes of health"}}}`)
+			if s["6"] == 0 {
+				t.Errorf("%s: an expression for an acronym: %v", profile, s)
 			}
 		}
 		for field, form := range map[string]string{"body": `"match_phrase"`, "body.pairs": `"span_near"`, "body.bare": ""} {

@@ -52,14 +52,21 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 		not    []string
 		reason reason.Reason // of the only explanation
 	}{
-		"linear": {linear, nil, original, 10, []string{`{"query":{"bool":{"should":[{"dis_max":{"queries":[` + original + `,` + phrase + `,"boost":0.6`}, nil, ""},
+		"linear": {
+			linear, nil, original, 10,
+			[]string{
+				`{"query":{"bool":{"should":[` + original + `,{"bool":{"must":[` + phrase + `,"boost":0.6`,
+				`"must_not":[{"bool":{"filter":[{"term":{"body":{"value":"heart"}}},{"term":{"body":{"value":"attack"}}}]}}]}}`,
+			},
+			nil, "",
+		},
 		"grouped": {
 			func(o *Profile) { o.Scoring = form.Grouped }, nil, original, 10,
 			[]string{`{"term":{"body":{"value":"heart"}}},` + phrase + `,"boost":0.31`, `{"term":{"body":{"value":"attack"}}},` + phrase + `,"boost":0.29`},
 			nil, "",
 		},
 		"saturated": {func(o *Profile) { o.NoRescore = true }, nil, original, 10, []string{phrase + `}}},"script":`, `"c":0.999,"b":1}`}, nil, ""},
-		"rescored":  {func(*Profile) {}, nil, original, 10, []string{`"rescore"`, `{"dis_max":{"queries":[` + original + `,` + phrase}, nil, ""},
+		"rescored":  {func(*Profile) {}, nil, original, 10, []string{`"rescore"`, `{"bool":{"should":[` + original + `,` + phrase}, nil, ""},
 		"no scores": {func(*Profile) {}, nil, original, 0, []string{`{"bool":{"should":[` + original + `,` + phrase + `}}`}, nil, ""},
 		"all words": {
 			linear, nil, `{"match":{"body":{"query":"heart attack","operator":"and"}}}`, 10,
@@ -112,14 +119,9 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 			nil, "",
 		},
 		"a phrase whose last word is a prefix": {func(*Profile) {}, nil, `{"match_phrase_prefix":{"body":"heart attack sym"}}`, 10, nil, []string{"myocardial"}, reason.Phrase},
-		"a reading keeps the rest of the text": {
-			linear, nil, `{"match":{"body":"heart attack car"}}`, 10,
-			[]string{`{"bool":{"should":[` + phrase + `,"boost":0.6`, `}}},{"term":{"body":{"value":"car"}}}]}}`},
-			nil, "",
-		},
 		"a word as good, in many documents": {
 			linear, nil, `{"match":{"body":"car"}}`, 10,
-			[]string{`{"dis_max":{"queries":[{"match":{"body":"car"}},{"term":{"body":{"value":"automobile","boost":2.`},
+			[]string{`{"match":{"body":"car"}},{"bool":{"must":[{"term":{"body":{"value":"automobile","boost":2.`},
 			nil, "",
 		},
 		"switched off":          {func(o *Profile) { o.Expressions = false }, nil, original, 10, nil, []string{"myocardial"}, reason.NoNeighbors},
