@@ -141,6 +141,12 @@ func TestExactExpressionsScoreAsTheWordsThatTheyStandFor(t *testing.T) {
 				t.Errorf("%s: an expression for an acronym: %v", profile, s)
 			}
 		}
+		for query, source := range map[string]string{"heart attack": "synonyms.txt:2", "nih": "synonyms.txt:3"} {
+			explained := string(a.admin.must(t, "POST", "/_akin/expand/"+expressionsIndex, fmt.Sprintf(`{"query":{"match":{"body":%q}}}`, query)))
+			if !strings.Contains(explained, `"source":"`+source+`"`) {
+				t.Errorf("%s: no source %s in %s", query, source, explained)
+			}
+		}
 		for field, form := range map[string]string{"body": `"match_phrase"`, "body.pairs": `"span_near"`, "body.bare": ""} {
 			explained := a.explain(t, expressionsIndex, fmt.Sprintf(`{"query":{"match":{%q:"heart attack"}}}`, field))
 			if got := string(explained.Body); !strings.Contains(got, form) || form == "" && (strings.Contains(got, "span_near") || strings.Contains(got, "match_phrase")) {

@@ -154,8 +154,8 @@ func TestExplanationsNameWhatStandsForWords(t *testing.T) {
 	c, m := attacks(t)
 	r := expanded(t, New(c, m, DefaultProfile()), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"heart attack of a car"}}}`)})
 	want := []Alternative{
-		{Term: "myocardial infarction", For: "heart attack", Similarity: 1, Found: "heart attack", Key: "\x1fmyocardial\x1finfarction"},
-		{Term: "automobile", For: "car", Similarity: 1, Found: "car", At: 4, Key: "automobile"},
+		{Term: "myocardial infarction", For: "heart attack", Similarity: 1, Found: "heart attack", Key: "\x1fmyocardial\x1finfarction", ForKey: "\x1fheart\x1fattack"},
+		{Term: "automobile", For: "car", Similarity: 1, Found: "car", At: 4, Key: "automobile", ForKey: "car"},
 	}
 	if d := cmp.Diff(want, r.Clauses[0].Alternatives); d != "" {
 		t.Error(d)
