@@ -75,7 +75,7 @@ func expressionsAkin(t *testing.T, e *engine) *akin {
 		"profiles": section{
 			"linear": section{"scoring": "linear"}, "grouped": section{"scoring": "grouped"},
 			"saturated": section{"scoring": "saturated", "phase": "query"}, "rescored": section{"scoring": "saturated"},
-			"plain": section{"expressions": false},
+			"plain": section{"expressions": false}, "filters": section{"filters": true}, "soft": section{"filters": true, "mode": "soft"},
 		},
 		"matrices": []section{{
 			"name": "m", "file": build(t, append([]string{"--from-thesaurus", synonyms}, e.of(expressionsIndex, "body")...)...),
@@ -210,6 +210,12 @@ func TestEachKindOfQueryTakesAnExactExpressionForTheWords(t *testing.T) {
 		s := a.find(t, expressionsIndex, `{"query":`+tt.query+`}`).scores()
 		if got := slices.Sorted(maps.Keys(s)); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", name, s, tt.want)
+		}
+	}
+	for _, profile := range []string{"filters", "soft", "rescored"} {
+		s := a.find(t, expressionsIndex+"?akin_profile="+profile, `{"query":{"bool":{"must":{"match":{"body":"symptoms"}},"filter":{"match":{"body":{"query":"heart attack","operator":"and"}}}}}}`).scores()
+		if want := profile != "rescored"; s["0"] == 0 || s["1"] > 0 != want || len(s) > 2 {
+			t.Errorf("%s: a filter passes %v", profile, s)
 		}
 	}
 	s := a.find(t, expressionsIndex+"?akin_profile=saturated", `{"query":{"match":{"body":"heart attack"}}}`).scores()

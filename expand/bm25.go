@@ -114,7 +114,7 @@ func (c choice) readings() []terms.Alternative {
 func (c choice) leave() {
 	why := reason.NoNeighbors
 	if c.clause.Readings {
-		why = reason.Phrase
+		why = c.clause.Unrelated()
 	} else if left := c.Terms.LeftOut; len(left) > 0 && slices.ContainsFunc(left, func(l terms.LeftOut) bool { return l.Why == terms.Frequent }) {
 		why = reason.NeighborsTooFrequent
 	}

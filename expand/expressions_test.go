@@ -68,6 +68,21 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 		"saturated": {func(o *Profile) { o.NoRescore = true }, nil, original, 10, []string{phrase + `}}},"script":`, `"c":0.999,"b":1}`}, nil, ""},
 		"rescored":  {func(*Profile) {}, nil, original, 10, []string{`"rescore"`, `{"bool":{"should":[` + original + `,` + phrase}, nil, ""},
 		"no scores": {func(*Profile) {}, nil, original, 0, []string{`{"bool":{"should":[` + original + `,` + phrase + `}}`}, nil, ""},
+		"a filter": {
+			func(o *Profile) { o.Filters = true }, nil, `{"bool":{"filter":[{"match":{"body":"heart attack"}}],"must":{"match_all":{}},"must_not":{"match":{"body":"heart attack"}}}}`, 10,
+			[]string{`"filter":[{"bool":{"should":[` + original + `,` + phrase + `}}}]}}],"must":{"match_all":{}},"must_not":` + original},
+			nil, "",
+		},
+		"related words in a filter": {
+			func(o *Profile) { o.Filters = true }, nil, `{"bool":{"filter":{"match":{"body":"symptoms"}}}}`, 10, nil, []string{"signs"}, reason.NotScoring,
+		},
+		"a filter where scores are averaged": {
+			func(o *Profile) { o.Filters = true }, nil, `{"nested":{"path":"a","query":{"bool":{"filter":{"match":{"body":"heart attack"}}}}}}`, 10,
+			nil, []string{"myocardial"}, reason.NoNeighbors,
+		},
+		"a filter, not configured": {
+			func(*Profile) {}, nil, `{"bool":{"filter":{"match":{"body":"heart attack"}}}}`, 10, nil, []string{"myocardial"}, reason.NotScoring,
+		},
 		"all words": {
 			linear, nil, `{"match":{"body":{"query":"heart attack","operator":"and"}}}`, 10,
 			[]string{`{"bool":{"should":[{"term":{"body":{"value":"heart"}}},` + phrase, `{"bool":{"should":[{"term":{"body":{"value":"attack"}}},` + phrase},

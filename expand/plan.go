@@ -162,7 +162,7 @@ func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 // scoring chooses the form, and returns why it is not the configured one.
 func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 	wanted := cmp.Or(p.s.profile.Scoring, p.recipe.Scoring)
-	if p.findOnly || !c.Writes() || wanted == form.Linear {
+	if p.findOnly || !c.Writes() || c.Filters || wanted == form.Linear {
 		return form.Linear, ""
 	}
 	for i := range c.Fields {

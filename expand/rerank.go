@@ -101,7 +101,7 @@ func (r *Rerank) compare(clauses []form.Clause, targets []target, lambda float64
 	summed := r.SoftWeight < 1
 	for i := range clauses {
 		c := &clauses[i]
-		if c.Note {
+		if c.Note || c.Filters {
 			continue
 		}
 		if !compared(c.Reason) {

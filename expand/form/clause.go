@@ -24,7 +24,7 @@ func (w *clauseWriter) write() {
 	case !c.Writes() && !c.Exact, w.role == finding && c.SameMatches, w.scoring == Linear && c.SameMatches && c.Added() == 0:
 		w.original("", "")
 		return
-	case w.plan.MatchOnly:
+	case w.plan.MatchOnly, c.Filters:
 		w.matching()
 		return
 	case w.scoring == Linear:
