@@ -425,15 +425,20 @@ func TestAnySearchWithAlternativesIsValid(t *testing.T) {
 			`{"multi_match":{"query":%q,"type":"phrase","fields":["body","bare"]}}`, `{"multi_match":{"query":%q,"type":"cross_fields","operator":"and","fields":["body","title"]}}`,
 			`{"combined_fields":{"query":%q,"fields":["body","title"]}}`,
 		}[rng.IntN(11)], strings.Join(text, " "))
+		clause := query
+		if rng.IntN(4) == 0 {
+			query = `{"bool":{"must":{"match_all":{}},"filter":[` + query + `]}}`
+		}
 		o := with(func(o *Profile) {
 			o.Scoring = []form.Scoring{form.Auto, form.Linear, form.Grouped, form.Saturated}[rng.IntN(4)]
 			o.Mode = []Mode{ModeBM25, ModeSoft}[rng.IntN(2)]
+			o.Filters = rng.IntN(2) == 0
 			o.SameMatches, o.NoRescore, o.Phrases = rng.IntN(5) == 0, rng.IntN(2) == 0, rng.IntN(4) == 0
 			o.NormalizeScores, o.NameAdded, o.MarkRelated = rng.IntN(4) == 0, rng.IntN(4) == 0, rng.IntN(2) == 0
 		})
 		body := fmt.Sprintf(`{"query":%s,"size":%d,"highlight":{"fields":{"body":{}}}}`, query, 10*rng.IntN(2))
 		r := expanded(t, New(c, matrixOf(t, c, rows), o), &Request{Index: "docs", Body: []byte(body)})
-		if r.Rewritten && (!json.Valid(r.Body) || !strings.Contains(string(r.Body), query)) {
+		if r.Rewritten && (!json.Valid(r.Body) || !strings.Contains(string(r.Body), clause)) {
 			t.Fatalf("%s became %s", body, r.Body)
 		}
 		if empty := `"should":[]`; strings.Contains(string(r.Body), empty) || strings.Contains(string(r.Body), `"queries":[]`) {
