@@ -239,7 +239,7 @@ func (a *expansion) bindField(ctx context.Context, t *target) (reason.Reason, er
 		t.field.Indices = bound.Resolved[:min(len(bound.Resolved), maxExplainedIndices)]
 		return reason.NoMatrix, nil
 	}
-	if t.clause.Readings && t.rows.Expressions() == nil {
+	if t.clause.Phrase && t.clause.Readings && t.rows.Expressions() == nil { // most matrices have nothing for phrases
 		return reason.Phrase, nil
 	}
 	t.field.Matrix = t.rows.Version()

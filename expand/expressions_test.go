@@ -165,6 +165,15 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 	}
 }
 
+func TestFiltersFindByExactWordsOfAMatrixWithoutExpressions(t *testing.T) {
+	c, _ := attacks(t)
+	m := matrixOf(t, c, map[string][]simmatrix.Neighbor{"car": {{Term: "automobile", Similarity: 1}}})
+	r := expanded(t, New(c, m, with(func(o *Profile) { o.Filters = true })), &Request{Index: "docs", Body: []byte(`{"query":{"bool":{"filter":{"match":{"body":"car"}}}}}`)})
+	if !strings.Contains(string(r.Body), `{"term":{"body":{"value":"automobile"}}}`) {
+		t.Errorf("%s", r.Body)
+	}
+}
+
 func TestExplanationsNameWhatStandsForWords(t *testing.T) {
 	c, m := attacks(t)
 	r := expanded(t, New(c, m, DefaultProfile()), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"heart attack of a car"}}}`)})
