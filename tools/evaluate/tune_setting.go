@@ -34,7 +34,6 @@ func choice[T comparable](name string, usual T, set func(s *expand.Profile, v T)
 	return d
 }
 
-// setting returns the dimension of a key of a profile.
 func setting(key string, values ...string) dimension {
 	set := func(s *expand.Profile, k int) {
 		if err := configs.Set(s, key, values[k]); err != nil {
