@@ -110,7 +110,6 @@ func New(o Options) (*Pool, error) {
 	return p, nil
 }
 
-// measure registers the metrics of a node of p.
 func (p *Pool) measure(registering promauto.Factory, n *node) {
 	for _, kind := range []string{kindConnect, kindTLS, kindHung, kindBroken, kindStatus} {
 		p.metrics.failures.WithLabelValues(n.name, kind)
@@ -131,7 +130,6 @@ func (p *Pool) measure(registering promauto.Factory, n *node) {
 	gauge("akin_node_requests_in_flight", "Requests that a node has not answered yet.", func() int { return n.inFlight })
 }
 
-// parseBase parses the base URL of a node.
 func parseBase(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {

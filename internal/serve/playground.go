@@ -29,7 +29,6 @@ type playgroundMatrices struct {
 	redis *store.Admin // nil if no matrix comes from Redis
 }
 
-// openPlayground returns the matrices for the playground.
 func (a *App) openPlayground() (playground.Matrices, error) {
 	m := playgroundMatrices{app: a}
 	if a.store == nil || a.cfg.Redis.URL.Reveal() == "" {
