@@ -24,7 +24,6 @@ type analyzeBody struct {
 // the cluster's default limit, of 100 bytes each.
 const textTokens = 1 << 20
 
-// analyzeText analyzes the text of a search and returns its terms.
 func (c *Client) analyzeText(ctx context.Context, index string, body analyzeBody) (*Analysis, error) {
 	tokens, err := c.analyze(ctx, index, body, textTokens)
 	return newTerms(body.Text[0], tokens), err

@@ -141,7 +141,6 @@ func (c *Cached) key(indices Indices, field string) key {
 	return key{generation: c.generations.of(indices.Expression).Load(), Indices: indices, field: field}
 }
 
-// about returns the question of a key.
 func (c *Cached) about(k key) question { return question{c.client, k.Indices, k.field} }
 
 // tally counts a hit or miss, and refusals for lack of a place.
@@ -333,7 +332,6 @@ func (k key) ofIndices(what kind) key {
 	return key{kind: what, generation: k.generation, Indices: k.Indices}
 }
 
-// ofField returns the key of the field's schema.
 func (k key) ofField() key {
 	return key{generation: k.generation, Indices: k.Indices, field: k.field}
 }

@@ -300,7 +300,6 @@ const (
 	idlePerHost      = 32 // for a burst of cold searches; net/http keeps 2
 )
 
-// newTransport returns an HTTP transport that trusts ca.
 func newTransport(ca []byte, outside bool) (http.RoundTripper, error) {
 	t := &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,

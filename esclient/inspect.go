@@ -204,7 +204,6 @@ func (c *Client) indexLimit(ctx context.Context, setting, index string) (int64, 
 	return least, nil
 }
 
-// positive parses the value of a setting.
 func positive(setting, text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n <= 0 {

@@ -20,7 +20,6 @@ type question struct {
 	field   string
 }
 
-// about returns a question about a field of an index expression.
 func (c *Client) about(index, field string) question {
 	return question{c, Indices{Expression: index}, field}
 }
@@ -97,7 +96,6 @@ func (q question) mappings(ctx context.Context, more ...string) (map[string]mapp
 	return answer, err
 }
 
-// aliased returns the targets of the alias field that the answer lacks.
 func aliased(answer map[string]mapping.Index, field string) ([]string, error) {
 	var missing []string
 	for index, m := range answer {
@@ -136,7 +134,6 @@ func schemaPath(indices Indices, fields ...string) string {
 	return indices.path("", url.Values{"flat_settings": {"true"}, "filter_path": {strings.Join(filter, ",")}})
 }
 
-// readSchema reads the field's schema from an answer of mappings.
 func (q question) readSchema(ctx context.Context, answer map[string]mapping.Index) (*mapping.Schema, error) {
 	fields, err := q.readFields(ctx, answer)
 	if err != nil {

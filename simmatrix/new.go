@@ -59,7 +59,6 @@ func FromRows(meta Meta, rows map[string]Row, forms map[string]string) (*Matrix,
 	return t.fill(func(i int) iter.Seq[Neighbor] { return rows[t.Terms[i]].All() }, true)
 }
 
-// fill returns the matrix of the table's terms with their neighbors.
 func (t *Table) fill(neighbors func(i int) iter.Seq[Neighbor], sameDocFreqs bool) (*Matrix, error) {
 	index := make(map[string]uint32, len(t.Terms))
 	for i, term := range t.Terms {

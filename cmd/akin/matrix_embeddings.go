@@ -121,15 +121,6 @@ func (f *embeddingFlags) checkModel(caFile string) (err error) {
 // file returns the file of word vectors given in place of a model.
 func (f *embeddingFlags) file() (path string, ok bool) { return strings.CutPrefix(f.url, "file:") }
 
-// shareFor returns the share of a model for documents of a mean length in
-// terms.
-func shareFor(length float64) float64 {
-	if length <= short {
-		return shortShare
-	}
-	return usualShare
-}
-
 // errDryRun ends a build with --dry-run.
 var errDryRun = errors.New("nothing was sent or written (--dry-run)")
 
@@ -155,7 +146,9 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 	}
 	mix := &learn.Mix{Share: f.share}
 	if length := c.MeanLength(); mix.Share == 0 {
-		mix.Share = shareFor(length)
+		if mix.Share = usualShare; length <= short {
+			mix.Share = shortShare
+		}
 		report.Tell("the model counts for %v: documents have %.0f terms on average, and %d or fewer make it %v (--embedding-share)", mix.Share, length, short, shortShare)
 	}
 	o.Mix = mix

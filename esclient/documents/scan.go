@@ -334,7 +334,6 @@ type page struct {
 	} `json:"hits"`
 }
 
-// texts returns the texts in the document at the paths.
 func (h *hit) texts(paths []string) (values []string, err error) {
 	if len(h.Source) == 0 {
 		return nil, fmt.Errorf("index %q keeps no _source to read the texts from", h.Index)

@@ -255,7 +255,6 @@ func (v *vectorCall) readField(d *jsontext.Decoder, doc *vectorDoc, field string
 	return err
 }
 
-// readTerm reads the frequency and positions of a term.
 func (v *vectorCall) readTerm(d *jsontext.Decoder) (freq int64, at []int, err error) {
 	err = jsonspan.EachMember(d, func(name string) error {
 		switch {

@@ -142,7 +142,6 @@ func (a API) UpdateDocs(ctx context.Context, updates []DocUpdate) ([]UpdateResul
 	return results, nil
 }
 
-// updated returns the result of an update.
 func (i bulkItem) updated() UpdateResult {
 	result := UpdateResult{Status: Refused}
 	switch {

@@ -25,7 +25,6 @@ type pace struct {
 	bytes   int64
 }
 
-// until returns the end of the stretch.
 func (p *pace) until() time.Time { return p.since.Add(p.stretch) }
 
 // note adds n bytes. It reports whether a new stretch begins.

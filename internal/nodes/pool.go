@@ -110,7 +110,6 @@ func New(o Options) (*Pool, error) {
 	return p, nil
 }
 
-// measure registers the metrics of a node of p.
 func (p *Pool) measure(registering promauto.Factory, n *node) {
 	for _, kind := range []string{kindConnect, kindTLS, kindHung, kindBroken, kindStatus} {
 		p.metrics.failures.WithLabelValues(n.name, kind)
@@ -131,7 +130,6 @@ func (p *Pool) measure(registering promauto.Factory, n *node) {
 	gauge("akin_node_requests_in_flight", "Requests that a node has not answered yet.", func() int { return n.inFlight })
 }
 
-// parseBase parses the base URL of a node.
 func parseBase(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -156,16 +154,16 @@ func (p *Pool) Close() {
 // Several reports whether there is more than one node.
 func (p *Pool) Several() bool { return len(p.nodes) > 1 }
 
-// MayRepeat reports whether the retry budget allows sending a request again
+// TakeRepeat reports whether the retry budget allows sending a request again
 // that an overloaded cluster has answered, and takes from it.
-func (p *Pool) MayRepeat() bool { return p.budget.allow(spare) }
+func (p *Pool) TakeRepeat() bool { return p.budget.allow(spare) }
 
 type (
 	safeKey   struct{}
 	repeatKey struct{}
 )
 
-// Repeated marks a request that [Pool.MayRepeat] allowed, or that replaces
+// Repeated marks a request that [Pool.TakeRepeat] allowed, or that replaces
 // another, so that the budget does not count it.
 func Repeated(ctx context.Context) context.Context { return context.WithValue(ctx, repeatKey{}, true) }
 

@@ -13,7 +13,6 @@ package redisurl
 
 import (
 	"errors"
-	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -34,11 +33,6 @@ var (
 
 var schemes = []string{"unix", "redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"}
 
-// isUnknown reports whether akin lacks an option that the library may have.
-func isUnknown(option string) bool {
-	return !slices.Contains([]string{"db", "skip_verify", "sentinel_username", "sentinel_password"}, option)
-}
-
 // Parse parses a URL. The options have a MasterName for Sentinels,
 // IsClusterMode for a cluster, and a TLSConfig for TLS. Errors do not repeat
 // the URL.
@@ -56,7 +50,12 @@ func Parse(s string) (*redis.UniversalOptions, error) {
 		return nil, errForm
 	}
 	q, err := url.ParseQuery(query)
-	if err != nil || slices.ContainsFunc(slices.Collect(maps.Keys(q)), isUnknown) {
+	for option := range q { // the library has more
+		if !slices.Contains([]string{"db", "skip_verify", "sentinel_username", "sentinel_password"}, option) {
+			return nil, errOptions
+		}
+	}
+	if err != nil {
 		return nil, errOptions
 	}
 	u := &redis.UniversalOptions{IsClusterMode: topology == "cluster"}

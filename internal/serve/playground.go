@@ -29,7 +29,6 @@ type playgroundMatrices struct {
 	redis *store.Admin // nil if no matrix comes from Redis
 }
 
-// openPlayground returns the matrices for the playground.
 func (a *App) openPlayground() (playground.Matrices, error) {
 	m := playgroundMatrices{app: a}
 	if a.store == nil || a.cfg.Redis.URL.Reveal() == "" {
@@ -134,10 +133,10 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 		terms = append(terms, n.Term)
 		out.Neighbors = append(out.Neighbors, playground.Neighbor{Term: n.Term, Similarity: n.Similarity, DocFreq: n.DocFreq})
 	}
-	words := m.app.store.Forms(ctx, matrix+"@"+version, terms)
-	out.Word = words[term]
+	forms := m.app.store.Forms(ctx, matrix+"@"+version, terms)
+	out.Word, _ = simmatrix.SplitForm(forms[term])
 	for k := range out.Neighbors {
-		out.Neighbors[k].Word = words[out.Neighbors[k].Term]
+		out.Neighbors[k].Word, _ = simmatrix.SplitForm(forms[out.Neighbors[k].Term])
 	}
 	return out, nil
 }

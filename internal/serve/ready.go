@@ -30,7 +30,6 @@ func (a *App) incomplete() (all []report.Degradation) {
 	return slices.Concat(all, unsound(report.Matrix, "matrix", matrices), unsound(report.Weights, "weights", weights))
 }
 
-// unsound returns the problems of a store's matrices.
 func unsound(reason, what string, states []store.State) (all []report.Degradation) {
 	for _, s := range states {
 		served := "the last good version"

@@ -274,7 +274,6 @@ func (c *certificate) replace(next *certificate) {
 	c.log, c.files, c.pair, c.seen, c.checked = next.log, next.files, next.pair, next.seen, next.checked
 }
 
-// config returns the TLS configuration of a listener with this certificate.
 func (c *certificate) config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
 }

@@ -150,7 +150,6 @@ func newAccessLog(a *App) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, nil))
 }
 
-// openCluster opens connections and clients to the cluster.
 func (a *App) openCluster() (err error) {
 	cfg := &a.cfg.Cluster
 	clients, encrypted, err := cli.ClusterTLS(cfg.TLS)

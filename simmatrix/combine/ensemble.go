@@ -183,7 +183,6 @@ func (o *Options) params(inputs []Input) map[string]string {
 	return params
 }
 
-// appendRow appends the ensemble's entries of term i.
 func (o *Options) appendRow(row []simmatrix.Entry, g *gatherer, i int, combine combiner) []simmatrix.Entry {
 	found := g.gather(i)
 	for k := range found {

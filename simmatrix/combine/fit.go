@@ -173,7 +173,6 @@ func heldOut(term string, share float64) bool {
 	return float64(binary.LittleEndian.Uint64(sum[:])) < share*math.MaxUint64
 }
 
-// fit sets the coefficients.
 func (r *Regression) fit(s *sample, ridge float64) error {
 	x := mat.NewDense(s.pairs(), s.inputs, nil)
 	for p := range s.pairs() {
@@ -192,7 +191,6 @@ func (r *Regression) fit(s *sample, ridge float64) error {
 	return nil
 }
 
-// measure compares estimates with the relations of a sample.
 func (r *Regression) measure(s *sample) Evaluation {
 	share := float64(r.Related) / float64(r.Pairs)
 	e := Evaluation{Pairs: s.pairs(), Related: s.positive}

@@ -91,7 +91,6 @@ func (o *Overrides) Protects(term, neighbor string) bool {
 // follow the rule or an entry already has one.
 func (o *Overrides) Add(r Override) error { return o.add(r, len(o.rules)+1) }
 
-// add adds the rule of a line.
 func (o *Overrides) add(r Override, line int) error {
 	if err := r.check(); err != nil {
 		return err

@@ -62,7 +62,6 @@ func (o *Overrides) Apply(m *simmatrix.Matrix) (*simmatrix.Matrix, OverrideCount
 // overridesSeparator separates descriptions of successively applied overrides.
 const overridesSeparator = "; "
 
-// addTo returns params with a description of the rules.
 func (o *Overrides) addTo(params map[string]string) map[string]string {
 	entries := make([]string, 0, len(o.ruled))
 	for d, l := range o.ruled {

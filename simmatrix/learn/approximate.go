@@ -149,7 +149,6 @@ func (c *cellIndex) gather(p *panels, chosen []uint32) (gathered *panels, first 
 	return gathered, first
 }
 
-// showNearest compares vectors with the members of the probes nearest cells.
 func (c *cellIndex) showNearest(probes int) show {
 	guide := newSearcher(c.centers.dim, probes, lowest)
 	visitors := make([][]int, c.centers.vectors) // by cell: the vectors of the block that look into it

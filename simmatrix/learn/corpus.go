@@ -170,7 +170,6 @@ type vocabulary struct {
 	indices  []int32 // into terms, or absent, by corpus id
 }
 
-// vocabulary returns the terms in at least minDocFreq documents.
 func (c *Corpus) vocabulary(minDocFreq int) (*vocabulary, error) {
 	if len(c.sequence) > math.MaxInt32 {
 		return nil, fmt.Errorf("a corpus of %d terms, at most %d: leave documents out", len(c.sequence), math.MaxInt32)

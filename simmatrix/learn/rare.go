@@ -76,7 +76,6 @@ func (r *rareTerms) fold(
 	return nil
 }
 
-// fillContexts makes rows of a rare term's association with its contexts.
 func (r *rareTerms) fillContexts() func() func(int, *sparseBlock) {
 	shares := contextShares(r.learned.contextSums(r.opts.Window), r.opts.ContextPower)
 	return func() func(int, *sparseBlock) {

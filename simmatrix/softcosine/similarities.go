@@ -101,16 +101,6 @@ func (s *Similarities) Len() int { return len(s.offsets) - 1 }
 // NonZeros returns the number of entries off the diagonal that are not 0.
 func (s *Similarities) NonZeros() int { return len(s.cols) }
 
-// Density returns the share of the n² entries that are not 0, including the
-// diagonal, in (0, 1]; 0 if n = 0.
-func (s *Similarities) Density() float64 {
-	n := float64(s.Len())
-	if n == 0 {
-		return 0
-	}
-	return (float64(s.NonZeros()) + n) / (n * n)
-}
-
 // Row returns the entries of row i off the diagonal that are not 0, in
 // ascending columns, read-only. It panics unless 0 <= i < n.
 func (s *Similarities) Row(i int) (cols []int32, sims []float64) {

@@ -100,7 +100,6 @@ func lookUp(ctx context.Context, c redis.UniversalClient, key string, terms []st
 	return a, execute(ctx, pipe)
 }
 
-// readHeader reads the header of a version and the rows of terms.
 func readHeader(ctx context.Context, c redis.UniversalClient, name, id string, terms []string) (*redis.StringCmd, answer, error) {
 	pipe := c.Pipeline()
 	meta, a := pipe.Get(ctx, metaKey(name, id)), ask(ctx, pipe, rowsKey(name, id), terms)
@@ -203,7 +202,6 @@ func chunkOf(fingerprint uint64, n int) int {
 	return int(k)                              //nolint:gosec // less than n
 }
 
-// chunks returns the number of chunks of the version's set of terms.
 func (v *Version) chunks() int {
 	if v.Terms > maxSetTerms {
 		return 0

@@ -182,7 +182,6 @@ func (p *push) write(ctx context.Context, stage string) error {
 	return p.writeHash(ctx, stage, wordsKey(p.name, p.version.ID), chunksOfWords(p.version.ID, p.matrix))
 }
 
-// rows yields the fields of the hash of rows.
 func (p *push) rows() iter.Seq2[string, string] {
 	return func(yield func(field, value string) bool) {
 		for term, row := range p.matrix.Rows() {
@@ -199,7 +198,6 @@ func (p *push) rows() iter.Seq2[string, string] {
 	}
 }
 
-// writeHash sends the fields of a hash in batches.
 func (p *push) writeHash(ctx context.Context, stage, key string, fields iter.Seq2[string, string]) error {
 	var batch []any // field, value, field, value, ...
 	size, total := 0, p.matrix.Len()

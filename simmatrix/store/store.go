@@ -374,7 +374,6 @@ func InMemory(m *simmatrix.Matrix) Loader {
 	return func(context.Context) (*simmatrix.Matrix, time.Time, error) { return m, now, nil }
 }
 
-// pollFile returns a poll that reports the results of a Loader.
 func pollFile(name string, load Loader, c *rowCache, words bool) func(ctx context.Context, report reporter) {
 	return func(ctx context.Context, report reporter) {
 		m, written, err := load(ctx)

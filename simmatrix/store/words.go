@@ -46,7 +46,6 @@ func (w *Words) chunks() int {
 	return int((min(w.Count, simmatrix.MaxTerms) + chunkWords - 1) / chunkWords)
 }
 
-// wordsOf counts the known words of a matrix.
 func wordsOf(m *simmatrix.Matrix) *Words {
 	w, t := new(Words), m.Table()
 	for i, term := range t.Terms {
@@ -113,7 +112,6 @@ type wordReader struct {
 	docFreqs []uint32
 }
 
-// open reads the words of the next chunk.
 func (w *wordReader) open(field, sealed string) error {
 	chunk, err := unseal(wordsOwner(w.version.ID, field), sealed)
 	if err != nil {

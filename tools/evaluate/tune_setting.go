@@ -26,15 +26,6 @@ type point []int
 
 func (p point) key() string { return fmt.Sprint([]int(p)) }
 
-func choice[T comparable](name string, usual T, set func(s *expand.Profile, v T), values ...T) dimension {
-	d := dimension{name: name, usual: slices.Index(values, usual), set: func(s *expand.Profile, k int) { set(s, values[k]) }}
-	for _, v := range values {
-		d.values = append(d.values, fmt.Sprint(v))
-	}
-	return d
-}
-
-// setting returns the dimension of a key of a profile.
 func setting(key string, values ...string) dimension {
 	set := func(s *expand.Profile, k int) {
 		if err := configs.Set(s, key, values[k]); err != nil {
@@ -51,6 +42,7 @@ func setting(key string, values ...string) dimension {
 // NewSpace returns settings around the defaults. The values are far apart:
 // values between them would fit the judged queries more than the collection.
 func NewSpace() Space {
+	softWeights := []float64{0, .05, .1, .2, .4}
 	return Space{
 		setting("effort", "low", "normal", "auto"),
 		setting("strength", "0.25", "0.5", "0.75", "1", "1.5", "2", "3"),
@@ -60,11 +52,11 @@ func NewSpace() Space {
 		setting("feedback.documents", "0", "5", "10", "20"),
 		setting("feedback.terms", "10", "20", "40"),
 		setting("feedback.weight", "0.1", "0.2", "0.3", "0.5"),
-		choice("soft_weight", 0, func(s *expand.Profile, v float64) { // the share of the soft cosine in the mode soft; 0 is the mode bm25
-			if v > 0 {
-				s.Mode, s.SoftWeight = expand.ModeSoft, v
+		{name: "soft_weight", values: []string{"0", "0.05", "0.1", "0.2", "0.4"}, set: func(s *expand.Profile, k int) {
+			if k > 0 { // else it is the mode bm25
+				s.Mode, s.SoftWeight = expand.ModeSoft, softWeights[k]
 			}
-		}, 0, .05, .1, .2, .4),
+		}},
 	}
 }
 
