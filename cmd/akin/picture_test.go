@@ -15,6 +15,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/akin-search/akin/e2e/browser"
 	"github.com/akin-search/akin/e2e/check"
 )
 
@@ -41,7 +42,7 @@ func TestPictureOfThePlayground(t *testing.T) {
 // takePicture returns what the playground of the demo shows of a search for nappies.
 func takePicture(t *testing.T, width, height int64) []byte {
 	t.Helper()
-	ctx, _ := openBrowser(t)
+	ctx, _ := browser.Open(t)
 	first, _, _ := strings.Cut(startDemo(t).String(), "\n")
 	do(ctx, t, chromedp.EmulateViewport(width, height), chromedp.Navigate(strings.TrimPrefix(first, "Playground: ")+" for a newborn"))
 	inPage[any](ctx, t, `await ready()`)

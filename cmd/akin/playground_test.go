@@ -16,76 +16,17 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/browser"
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix/combine"
 )
-
-// A record is what a browser complained of, and the URLs that it asked for.
-type record struct {
-	mu       sync.Mutex
-	problems []any
-	urls     []string
-}
-
-// check looks for complaints of the browser, and returns the URLs.
-func (b *record) check(t *testing.T) []string {
-	t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, problem := range b.problems {
-		data, _ := json.Marshal(problem)
-		t.Errorf("the browser complains: %s", data)
-	}
-	return b.urls
-}
-
-// openBrowser opens Chromium, or skips the test, and returns the context of its
-// page.
-func openBrowser(t *testing.T) (context.Context, *record) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: needs Chromium")
-	}
-	at := slices.IndexFunc([]string{"chromium", "chromium-browser", "google-chrome"}, func(name string) bool { _, err := exec.LookPath(name); return err == nil })
-	if at < 0 {
-		missing(t, "needs Chromium in PATH")
-	}
-	path, _ := exec.LookPath([]string{"chromium", "chromium-browser", "google-chrome"}[at])
-	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
-	t.Cleanup(stop)
-	ctx, stop = chromedp.NewExecAllocator(ctx, chromedp.ExecPath(path), chromedp.NoFirstRun, chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))
-	t.Cleanup(stop)
-	ctx, stop = chromedp.NewContext(ctx)
-	t.Cleanup(stop)
-	b := &record{}
-	if err := chromedp.Listen(ctx, func(event any) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		switch event := event.(type) {
-		case *runtime.EventConsoleAPICalled, *runtime.EventExceptionThrown, *log.EventEntryAdded:
-			b.problems = append(b.problems, event)
-		case *network.EventRequestWillBeSent:
-			b.urls = append(b.urls, event.Request.URL)
-		}
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return ctx, b
-}
 
 func do(ctx context.Context, t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
@@ -193,7 +134,7 @@ func matricesBefore(t *testing.T, admin string) string {
 }
 
 func TestPlaygroundInABrowser(t *testing.T) {
-	ctx, b := openBrowser(t)
+	ctx, b := browser.Open(t)
 	printed := startDemo(t).String()
 	first, _, _ := strings.Cut(printed, "\n")
 	page, found := strings.CutPrefix(first, "Playground: ")
@@ -314,7 +255,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 
 	proxy := regexp.MustCompile(`curl -s '(http://[^/]+)/\S+akin_profile=`).FindStringSubmatch(printed)[1]
 	testHostileHits(ctx, t, proxy)
-	urls := b.check(t)
+	urls := b.Check(t)
 	check.That(t, len(urls) >= 20, "only %d requests are seen", len(urls))
 	for _, u := range urls {
 		if strings.Contains(u, "nappi") && !strings.Contains(u, "#") || strings.Contains(u, "couch") || strings.Contains(u, "secret") {
@@ -544,7 +485,7 @@ func axeSource(ctx context.Context, t *testing.T) string {
 
 // A browser that knows the token as a password gets the page and its answers.
 func TestPlaygroundBehindAToken(t *testing.T) {
-	ctx, b := openBrowser(t)
+	ctx, b := browser.Open(t)
 	t.Setenv(configs.EnvAdminToken, "0123456789abcdef")
 	s := startServe(t, `
 listen: {address: "127.0.0.1:0"}
@@ -561,7 +502,7 @@ matrices: [{name: demo, file: "`+demoMatrix(t)+`"}]
 	do(ctx, t, chromedp.Navigate("http://anybody:0123456789abcdef@127.0.0.1:"+port+"/playground#index=catalogue&q=nappies"))
 	summary := inPage[string](ctx, t, `document.querySelector('#search button').click(); await settled(); return id('summary').textContent`)
 	check.That(t, strings.HasPrefix(summary, "4 hits without akin, 75 with it."), "the page shows %q", summary)
-	b.check(t)
+	b.Check(t)
 	if log := s.log.String(); strings.Contains(log, "without a token") || strings.Contains(log, "0123456789abcdef") {
 		t.Errorf("the log: %s", log)
 	}

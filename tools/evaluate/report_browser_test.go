@@ -1,21 +1,16 @@
 package evaluate
 
 import (
-	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/akin-search/akin/e2e/browser"
 	"github.com/akin-search/akin/e2e/check"
 )
 
@@ -57,7 +52,7 @@ const faults = `(() => {
 })()`
 
 func TestPageInABrowser(t *testing.T) {
-	binary := chromium(t)
+	ctx, b := browser.Open(t)
 	r := sample(60, 4)
 	r.Arms[1].Name, r.Arms[2].Name = hostile, strings.Repeat("long", 2500)
 	for i := range r.Queries {
@@ -76,25 +71,6 @@ func TestPageInABrowser(t *testing.T) {
 	r.LeftOut.Unknown = []string{hostile, strings.Repeat("w", 10_000)}
 	page := filepath.Join(t.TempDir(), "page.html")
 	check.OK(t, os.WriteFile(page, []byte(pageOf(t, r)), 0o600))
-
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	defer stop()
-	ctx, stop = chromedp.NewExecAllocator(ctx, chromedp.ExecPath(binary), chromedp.NoFirstRun, chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))
-	defer stop()
-	ctx, stop = chromedp.NewContext(ctx)
-	defer stop()
-	var mu sync.Mutex
-	var console []any
-	check.OK(t, chromedp.Listen(ctx, func(event any) {
-		switch event.(type) {
-		case *runtime.EventConsoleAPICalled, *runtime.EventExceptionThrown, *log.EventEntryAdded:
-			mu.Lock()
-			defer mu.Unlock()
-			console = append(console, event)
-		}
-	}))
 	backgrounds := map[string]bool{}
 	for _, width := range []int64{1280, 390} {
 		for _, scheme := range []string{"light", "dark"} {
@@ -115,26 +91,5 @@ func TestPageInABrowser(t *testing.T) {
 	texts, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll('h5 bdi')].map(e => e.textContent)`))
 	want := clip(hostile, 300)
 	check.That(t, err == nil && slices.Contains(texts, want), "no query reads %q, %v; there are %q", want, err, texts)
-	mu.Lock()
-	defer mu.Unlock()
-	for _, message := range console {
-		t.Errorf("in the console: %+v", message)
-	}
-}
-
-// chromium returns where Chromium is.
-func chromium(t *testing.T) string {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: needs Chromium")
-	}
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	const hint = "no Chromium in PATH: install it (apt-get install chromium)"
-	check.Must(t, os.Getenv("AKIN_TEST") != "all", "%v", hint)
-	t.Skip(hint)
-	return ""
+	b.Check(t)
 }
