@@ -76,9 +76,7 @@ func TestEvalComparesARunningAkinAndCandidatesWithTheCluster(t *testing.T) {
 	if gain := running.Measures["MAP"].Gain; gain == nil || gain.Mean <= 0 || gain.P > 0.01 { // nDCG@10 of these 30 queries is as without akin
 		t.Errorf("MAP of akin: %+v", gain)
 	}
-	if diff := cmp.Diff(running.Measures, candidate.Measures); diff != "" {
-		t.Errorf("the same matrix and settings (-running +in this process)\n%s", diff)
-	}
+	check.Equal(t, running.Measures, candidate.Measures, "running (want) and in this process")
 	if direct.AddedTerms != nil || *running.AddedTerms <= *few.AddedTerms || *few.AddedTerms <= 0 || *few.AddedTerms > 1 {
 		t.Errorf("added terms: %v, %v, %v", direct.AddedTerms, running.AddedTerms, few.AddedTerms)
 	}
@@ -157,9 +155,7 @@ func TestEvalGoesOnAfterTheClusterWentAway(t *testing.T) {
 	searches.Store(0)
 	got := evalJSON(t, s.args(append(arms, "--resume", state)...))
 	times := cmpopts.IgnoreFields(evaluate.Ranked{}, "TookMillis")
-	if diff := cmp.Diff(want, got, times, cmpopts.IgnoreTypes(evaluate.Latency{})); diff != "" {
-		t.Errorf("(-at once +resumed)\n%s", diff)
-	}
+	check.Equal(t, want, got, times, cmpopts.IgnoreTypes(evaluate.Latency{}), "at once (want) and resumed")
 	// Both arms once to warm up and once for each query that was missing, and the look for documents.
 	if n, want := int(searches.Load()), 2*judgedQueries-kept+2+1; n != want {
 		t.Errorf("%d searches, want %d", n, want)

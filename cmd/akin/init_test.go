@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/mapping"
@@ -100,9 +98,7 @@ func TestFieldsThatAreAnalyzedAlikeShareAMatrix(t *testing.T) {
 		got = append(got, g.name+" "+strings.Join(g.indices, ",")+" "+strings.Join(g.fields, ","))
 	}
 	want := []string{"english books,films body,title", "english-2 livres body", "french livres title"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, got)
 	check.That(t, len(left) == 1 && strings.HasPrefix(left[0], "code of books: its terms are no words"), "left out: %q", left)
 }
 
@@ -120,9 +116,8 @@ func TestIndicesThatAreTooManyToNameHaveToBeChosen(t *testing.T) {
 		names = append(names, name)
 		all[name] = texts(t, name, map[string]string{"message": "english"})
 	}
-	if _, _, err := grouped(names, all, ""); err == nil || !strings.Contains(err.Error(), "--index") {
-		t.Errorf("error %v", err)
-	}
+	_, _, err := grouped(names, all, "")
+	check.Message(t, "--index", err)
 }
 
 func TestFieldsThatNoConfigurationCanNameAreLeftOut(t *testing.T) {
@@ -146,12 +141,8 @@ func TestOddNamesAreWrittenSoThatTheyAreReadAgain(t *testing.T) {
 	check.OK(t, p.write(&b))
 	cfg, err := configs.Parse("written", []byte(b.String()))
 	check.Must(t, err == nil, "%v\n%s", err, b.String())
-	if diff := cmp.Diff(odd, cfg.Matrices[0].Indices); diff != "" {
-		t.Errorf("indices (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(odd, cfg.Matrices[0].Fields); diff != "" {
-		t.Errorf("fields (-want +got):\n%s", diff)
-	}
+	check.Equal(t, odd, cfg.Matrices[0].Indices, "indices")
+	check.Equal(t, odd, cfg.Matrices[0].Fields, "fields")
 	if next := p.next()[0]; !strings.Contains(next, `--ca-file 'ca'\''s.pem'`) {
 		t.Errorf("next %s", next)
 	}

@@ -50,9 +50,7 @@ func TestEverySourceMakesAMatrix(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			m, told := built(t, tt.args...)
 			if tt.want != nil {
-				if diff := cmp.Diff(tt.want, rowOf(m, tt.term)); diff != "" {
-					t.Error(diff)
-				}
+				check.Equal(t, tt.want, rowOf(m, tt.term))
 			}
 			if m.Len() != tt.terms || !strings.Contains(told, tt.told) {
 				t.Errorf("%d terms, want %d; printed %q, want %q in it", m.Len(), tt.terms, told, tt.told)
@@ -72,9 +70,7 @@ func TestMatricesAreCombinedAndKeepTheirOrigins(t *testing.T) {
 			}
 			break
 		}
-		if diff := cmp.Diff([]string{"meaning", "spelling"}, m.Meta().Origins); diff != "" {
-			t.Error(diff)
-		}
+		check.Equal(t, []string{"meaning", "spelling"}, m.Meta().Origins)
 	}
 	alone, _ := built(t, "--from-matrices", meaning, "--symmetric")
 	if got := rowOf(alone, "bus"); !slices.Equal(got, []string{"car"}) || !alone.Meta().Symmetric {
@@ -106,12 +102,8 @@ func TestOverridesAreAppliedAtBuildAndSurviveSparsification(t *testing.T) {
 	tsv := write(t, "p.tsv", "car\tautomobile\t0.9\ncar\tjaguar\t0.8\ncar\tbus\t0.3\n")
 	overrides := write(t, "o.txt", "ban car jaguar\npin car -> bus\nset car van 0.7\npin car lorry\n")
 	m, told := built(t, "--from-tsv", tsv, "--top", "1", "--overrides", overrides)
-	if diff := cmp.Diff([]string{"van", "bus"}, rowOf(m, "car")); diff != "" {
-		t.Errorf("what is set and pinned stays, also beyond --top: %s", diff)
-	}
-	if diff := cmp.Diff([]string{"car"}, rowOf(m, "van")); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, []string{"van", "bus"}, rowOf(m, "car"), "what is set and pinned stays, also beyond --top")
+	check.Equal(t, []string{"car"}, rowOf(m, "van"))
 	contains(t, "overrides", told, "2 entries set", "1 banned", "1 pinned", "pin car -> lorry")
 	ends(t, exitUsage, []string{
 		"matrix", "build", "--from-tsv", tsv, "--symmetric", "--overrides", write(t, "o.txt", "ban car -> jaguar\nset auto -> car 0.1\n"), "--out", "o",
@@ -152,20 +144,14 @@ func TestWhatCannotBeFoundTakesNoPlaceInARow(t *testing.T) {
 	onDemo := []string{"--cluster", demoEngine(t), "--index", "catalogue", "--field", "body"}
 	vectors := write(t, "v.txt", "Sofas 1 0\nCouches 1 0.2\nzeppelin 1 0.01\nzzzz 1 0.02\n")
 	m, _ := built(t, append(onDemo, "--from-vectors", vectors, "--top", "1", "--exclude", "[^a-z]")...)
-	if diff := cmp.Diff([]string{"couch"}, rowOf(m, "sofa")); diff != "" {
-		t.Errorf("words of no document: %s", diff)
-	}
+	check.Equal(t, []string{"couch"}, rowOf(m, "sofa"), "words of no document")
 	terms := write(t, "t.txt", "sofa\nsofas\nsofax\nsofay\n")
 	m, _ = built(t, append(onDemo, "--from-edit-distance", terms, "--top", "1")...)
-	if diff := cmp.Diff([]string{"sofa"}, rowOf(m, "sofax")); diff != "" {
-		t.Errorf("terms of no document: %s", diff)
-	}
+	check.Equal(t, []string{"sofa"}, rowOf(m, "sofax"), "terms of no document")
 	terms = write(t, "t.txt", "xabcdefgh\t1\nabcdefgh\t50\nabcdefghij\t50\n")
 	for _, filter := range [][]string{{"--min-df", "5"}, {"--exclude", "^x"}} {
 		m, _ = built(t, append(filter, "--from-edit-distance", terms, "--top", "1")...)
-		if diff := cmp.Diff([]string{"abcdefghij"}, rowOf(m, "abcdefgh")); diff != "" {
-			t.Errorf("%q: %s", filter, diff)
-		}
+		check.Equal(t, []string{"abcdefghij"}, rowOf(m, "abcdefgh"), filter)
 	}
 }
 
@@ -253,18 +239,14 @@ func TestTermsAndRelationsAreReadFromPipes(t *testing.T) {
 	}
 	relations, err := readRelations(t.Context(), piped("color, colour\n"))
 	check.OK(t, err)
-	if diff := cmp.Diff([]string{"colour"}, rowOf(relations, "color")); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, []string{"colour"}, rowOf(relations, "color"))
 }
 
 func TestCombinedMatricesAreCalledByTheirFiles(t *testing.T) {
 	at := func(name string) string { return pairsFile(t, name, "car\tbus\t0.5\n") }
 	docs := at("docs.akin")
 	m, _ := built(t, "--from-matrices", docs+","+at(".akin"))
-	if diff := cmp.Diff([]string{"docs", ".akin"}, m.Meta().Origins); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, []string{"docs", ".akin"}, m.Meta().Origins)
 	for _, other := range []string{"docs.akin", "overrides.akin"} {
 		ends(t, exitUsage, []string{"matrix", "build", "--from-matrices", docs + "," + at(other), "--out", "out.akin"}, other+" would be called")
 	}

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -49,9 +47,7 @@ func compact(t *testing.T, text string) string {
 // table.
 func shows(t *testing.T, args, want []string) {
 	t.Helper()
-	if diff := cmp.Diff(want, squeezed(mustAkin(t, append([]string{"matrix", "show"}, args...)...))); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, squeezed(mustAkin(t, append([]string{"matrix", "show"}, args...)...)))
 }
 
 func TestShowTellsOfTermsThatAreNotThere(t *testing.T) {
@@ -87,9 +83,7 @@ func TestShowPrintsTermsAsPeopleWriteThem(t *testing.T) {
 		`{"term":"oil","word":"oils","doc_freq":3,"similarity":1,"origins":["docs","overrides"]},` +
 		`{"term":"petrol","doc_freq":0,"similarity":0.5000076,"origins":["docs"]}]},` +
 		`{"term":"petrol","doc_freq":0,"neighbors":[]},{"term":"none","doc_freq":0,"neighbors":null}]}`
-	if diff := cmp.Diff(wantJSON, compact(t, mustAkin(t, append([]string{"matrix", "show", "--json"}, show...)...))); diff != "" {
-		t.Errorf("--json: %s", diff)
-	}
+	check.Equal(t, wantJSON, compact(t, mustAkin(t, append([]string{"matrix", "show", "--json"}, show...)...)), "--json")
 	contains(t, "check", mustAkin(t, "matrix", "check", file), "3 terms that people write in another form")
 }
 
@@ -112,15 +106,11 @@ func TestShowLooksWordsUpAsPeopleWriteThem(t *testing.T) {
 		}
 		kidney := []string{"kidney (kidnei) 1 neighbors | df 5", "renal 0.5000 df 3 |"}
 		want := slices.Concat(kidney, kidney, kidney, []string{"ga (gaa) 0 neighbors | df 1 (ga is a term, too: gas (ga))", "kidnay not | did you mean kidney?"})
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		check.Equal(t, want, got, name)
 		_, terms, _ := strings.Cut(compact(t, mustAkin(t, append(show, "--json", "kidney", "kidnay")...)), `"terms":`)
 		wantJSON := `[{"term":"kidnei","word":"kidney","doc_freq":5,"asked":"kidney","neighbors":[{"term":"renal","doc_freq":3,"similarity":0.5000076}]},` +
 			`{"term":"kidnay","doc_freq":0,"nearest":"kidney","neighbors":null}]}`
-		if diff := cmp.Diff(wantJSON, terms); diff != "" {
-			t.Errorf("%s: --json\n%s", name, diff)
-		}
+		check.Equal(t, wantJSON, terms, name, "--json")
 	}
 }
 

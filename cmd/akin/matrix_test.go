@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
@@ -42,9 +40,7 @@ func TestCheckPrintsWhatIsInAMatrix(t *testing.T) {
 	m, want := fleet(t), golden(t, "fleet_check.txt")
 	file := encodedFile(t, "fleet.akin", m)
 	out := mustAkin(t, "matrix", "check", file) + "\n"
-	if diff := cmp.Diff(strings.ReplaceAll(want, "SUM", m.Checksum()), trimmed(out)); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, strings.ReplaceAll(want, "SUM", m.Checksum()), trimmed(out))
 	if again := mustAkin(t, "matrix", "check", file) + "\n"; again != out {
 		t.Error("another report of the same file")
 	}
@@ -85,9 +81,7 @@ func TestDiffPrintsWhatChanged(t *testing.T) {
 		simmatrix.TermRow{Term: "bus", DocFreq: 12, Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 0.5}, {Term: "coach", Similarity: 0.75}}},
 		simmatrix.TermRow{Term: "car", DocFreq: 41, Neighbors: []simmatrix.Neighbor{{Term: "bus", Similarity: 0.25}, {Term: "lorry", Similarity: 0.8}}},
 		simmatrix.TermRow{Term: "coach", DocFreq: 2}, simmatrix.TermRow{Term: "lorry", DocFreq: 9}, simmatrix.TermRow{Term: "van"})))
-	if diff := cmp.Diff(want, trimmed(mustAkin(t, "matrix", "diff", "old.akin", "new.akin")+"\n")); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, trimmed(mustAkin(t, "matrix", "diff", "old.akin", "new.akin")+"\n"))
 }
 
 // 0.25 is stored as 16384/65535, 0.75 as 49151/65535.

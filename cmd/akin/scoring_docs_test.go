@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/simmatrix"
@@ -162,9 +160,7 @@ func TestScoresByHandAreThoseOfTheFormulas(t *testing.T) {
 		"| neighbor | of | similarity | v | fit | weight | boost (linear) | β (saturated) |": added,
 		scoresByHand: scores,
 	} {
-		if diff := cmp.Diff(want, docTable(t, e.page, head)); diff != "" {
-			t.Errorf("%s (-formulas +page):\n%s", head, diff)
-		}
+		check.Equal(t, want, docTable(t, e.page, head), head, "the formulas (want) and the page")
 	}
 	contains(t, "the page", e.page, "1.2040 · 0.8 / √(0.6931² + 1.2040²) = "+added[0][4], "number, "+four(all)+" / "+four(product),
 		"0.6465 + 0.2015 · 2.2 · 1.2040 / (1 + 1.3588) = "+scores[0][2], "0.6465 + 2.2 · 1.2040 · 0.2519 / (0.2519 + 1.3588) = "+scores[0][3])
