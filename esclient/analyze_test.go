@@ -97,9 +97,7 @@ func TestBatchOfWordsIsBoundedInBytes(t *testing.T) {
 	}
 	words[6] = "\xff" // it is sent as three bytes
 	got, err := client(t, f).AnalyzeWords(t.Context(), "library", "title", words)
-	if err != nil || len(got) != len(words) {
-		t.Fatalf("%d words, error %v", len(got), err)
-	}
+	check.Must(t, err == nil && len(got) == len(words), "%d words, error %v", len(got), err)
 	want := [][]int{{1}, {wordBatchBytes}, {wordBatchBytes + 1}, {wordBatchBytes / 2, wordBatchBytes / 2}, {1, 3}}
 	check.Equal(t, want, sent)
 }
@@ -122,9 +120,7 @@ func TestErrorEndsTheAnalysisOfWords(t *testing.T) {
 	f := library(t).Reply("POST /library/_analyze", http.StatusForbidden, `{"error":{"type":"security_exception"}}`)
 	_, err := client(t, f).AnalyzeWords(t.Context(), "library", "title", []string{"a", "b"})
 	var refusal *Error
-	if !errors.As(err, &refusal) || refusal.Status != http.StatusForbidden {
-		t.Errorf("error %v", err)
-	}
+	check.That(t, errors.As(err, &refusal) && refusal.Status == http.StatusForbidden, "error %v", err)
 }
 
 // lucene is an analyzer as the engines run it over an array of texts: it splits
@@ -194,9 +190,7 @@ func TestTokensOfRandomWordsAreNeverGivenToOthers(t *testing.T) {
 		l := lucene{gap: []int{0, 0, 50, 100}[rng.IntN(4)], stops: rng.IntN(3) == 0}
 		got, ok := SplitTokens(words, tokensOf(t, words, l))
 		if !ok {
-			if l == (lucene{}) {
-				t.Fatalf("words %q: the plain answer was not taken", words)
-			}
+			check.Must(t, l != (lucene{}), "words %q: the plain answer was not taken", words)
 			continue
 		}
 		taken++
@@ -207,9 +201,7 @@ func TestTokensOfRandomWordsAreNeverGivenToOthers(t *testing.T) {
 			}
 		}
 	}
-	if taken < 1000 {
-		t.Errorf("only %d answers taken", taken)
-	}
+	check.That(t, taken >= 1000, "only %d answers taken", taken)
 }
 
 func TestAnalysisKnowsWhatTermsAreMadeOf(t *testing.T) {

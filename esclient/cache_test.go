@@ -176,19 +176,6 @@ func TestCallersOfOneKeyShareALoad(t *testing.T) {
 	})
 }
 
-func TestTermsThatJoinAlikeDoNotShareALoad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := library(t).Slow(time.Millisecond)
-		c := cached(t, f)
-		var callers sync.WaitGroup
-		for _, terms := range [][]string{{"a\x00b", "c"}, {"a", "b\x00c"}} {
-			callers.Go(func() { _, _ = c.Statistics(t.Context(), at("library"), "title", terms, make([]int64, 2)) })
-		}
-		callers.Wait()
-		check.That(t, f.Asked(`["a\u0000b","c"]`) == 1 && f.Asked(`["a","b\u0000c"]`) == 1, "calls %q", f.Calls())
-	})
-}
-
 func TestCallerWhoseTimeIsUpLeavesAndTheMemoryFills(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := library(t).Slow(100 * time.Millisecond)

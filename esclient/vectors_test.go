@@ -37,14 +37,3 @@ func TestNineTenthsOfTheDocumentsMustHaveVectors(t *testing.T) {
 		})
 	}
 }
-
-func TestModelsWhoseNamesJoinAlikeAreOtherQuestions(t *testing.T) {
-	f := clustertest.New().Reply("POST /_search", 200,
-		`{"_shards":{"failed":0},"aggregations":{"stamped":{"doc_count":5},"others":{"doc_count":0},"foreign":{"doc_count":0}}}`)
-	c := cached(t, f)
-	for _, names := range [][2]string{{"a\x00b", "c"}, {"a", "b\x00c"}} {
-		_, err := c.Vectors(t.Context(), at("i"), "body", names[0], names[1])
-		check.OK(t, err)
-	}
-	check.Equal(t, 2, len(f.Calls()), f.Calls())
-}

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -132,14 +131,30 @@ func TestSlowBodyGoesOnAsItCame(t *testing.T) {
 }
 
 // A search whose body does not come is answered with 408, whether it is still
-// awaited or has gone on already, and its connection is closed.
+// awaited or has gone on already, and one whose body breaks off with 400; the
+// connection is closed. TestEarlyAnswersDoNotMakeRequestsOfBodies has more.
 func TestSearchWhoseBodyDoesNotComeIsCutOff(t *testing.T) {
-	for name, grace := range map[string]time.Duration{"awaited": patience, "on its way": time.Millisecond} {
-		p := start(t, Options{Nodes: nodesAt(startHungryNode(t)), Expander: rewriteTo("{}"), BodyTimeout: 100 * time.Millisecond}, nil, graceOfBodies(grace))
-		got, err := io.ReadAll(withheld(t, p.addr, 100))
-		var answer errorAnswer
-		check.That(t, err == nil && strings.HasPrefix(string(got), "HTTP/1.1 408 ") && json.Unmarshal([]byte(bodyOf(string(got))), &answer) == nil && answer.Status == 408, "%s: got %q, %v", name, got, err)
-		p.counted(t, 1, "akin_slow_clients_total", "transfer", report.SlowBody)
+	for name, tt := range map[string]struct {
+		grace  time.Duration
+		ends   bool
+		status int
+		reason string
+	}{
+		"awaited":    {patience, false, 408, "the body of the search came too slowly"},
+		"on its way": {time.Millisecond, false, 408, "the body of the search came too slowly"},
+		"broken off": {patience, true, 400, "the body of the request broke off"},
+	} {
+		p := start(t, Options{Nodes: nodesAt(startHungryNode(t)), Expander: rewriteTo("{}"), BodyTimeout: 100 * time.Millisecond}, nil, graceOfBodies(tt.grace))
+		c := withheld(t, p.addr, 100)
+		if tt.ends {
+			check.OK(t, c.(*net.TCPConn).CloseWrite())
+		}
+		got, err := io.ReadAll(c)
+		head, body, _ := strings.Cut(string(got), "\r\n\r\n")
+		check.That(t, err == nil && strings.HasPrefix(head, fmt.Sprintf("HTTP/1.1 %d ", tt.status)) && (tt.ends || strings.Contains(head, "Connection: close")), "%s: got %q, %v", name, got, err)
+		cause := `"type":"akin_request_exception","reason":"` + tt.reason + `"}`
+		check.Equal(t, fmt.Sprintf(`{"error":{"root_cause":[{%s],%s,"status":%d}`, cause, cause, tt.status), body, name)
+		p.counted(t, map[bool]float64{false: 1}[tt.ends], "akin_slow_clients_total", "transfer", report.SlowBody)
 	}
 }
 

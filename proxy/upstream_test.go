@@ -53,7 +53,7 @@ func TestWhatIsSentToAnotherNodeWhereOneBreaksOff(t *testing.T) {
 			method, target, _ := strings.Cut(tt.request, " ")
 			got := exchangeRaw(t, p.addr, method+strings.TrimPrefix(searchOf(target, tt.header, strings.Repeat("x", tt.size)), "POST"))
 			n := arrived.Load()
-			check.That(t, n == map[bool]int32{false: 1, true: 2}[tt.again] && strings.HasPrefix(got, "HTTP/1.1 502 "), "it arrived %d times, the client got %q", n, got)
+			check.That(t, n == map[bool]int32{false: 1, true: 2}[tt.again] && strings.HasPrefix(got, "HTTP/1.1 502 ") && strings.Contains(got, `"reason":"no node of the cluster answered the request"`), "it arrived %d times, the client got %q", n, got)
 			if tt.o.Memory != nil {
 				check.Equal(t, 0, heldBytes(tt.o.Memory), "bytes are held")
 			}

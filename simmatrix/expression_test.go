@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestExpressionsKeepTheirTermsAndGaps(t *testing.T) {
@@ -28,9 +30,7 @@ func TestExpressionsKeepTheirTermsAndGaps(t *testing.T) {
 		{[]string{"a", "\xff"}, []int{0, 1}, nil, ""},
 	} {
 		got, err := Expression(tt.terms, tt.positions)
-		if (err == nil) != (tt.want != nil) {
-			t.Errorf("%q at %v: %q, %v", tt.terms, tt.positions, got, err)
-		}
+		check.That(t, (err == nil) == (tt.want != nil), "%q at %v: %q, %v", tt.terms, tt.positions, got, err)
 		if err != nil {
 			continue
 		}
@@ -39,9 +39,7 @@ func TestExpressionsKeepTheirTermsAndGaps(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"\x1fa", "\x1f", "\x1f\x1fa\x1fb", "\x1fa\x1f", "\x1fa\x1fb\x1f", strings.Repeat("\x1fa", 9), "\x1fa" + strings.Repeat("\x1f", 20) + "b"} {
-		if CheckTerm(bad) == nil {
-			t.Errorf("%q is taken", bad)
-		}
+		check.That(t, CheckTerm(bad) != nil, "%q is taken", bad)
 	}
 }
 
@@ -49,9 +47,7 @@ func TestExpressionsKeepTheirTermsAndGaps(t *testing.T) {
 // version, which earlier programs refuse.
 func TestOnlyFilesWithExpressionsHaveTheNewFormatVersion(t *testing.T) {
 	expression, err := Expression([]string{"heart", "attack"}, []int{0, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, tt := range []struct {
 		other   string
 		version byte
@@ -60,13 +56,9 @@ func TestOnlyFilesWithExpressionsHaveTheNewFormatVersion(t *testing.T) {
 		m, err := New(Meta{Source: "test"}, []TermRow{
 			{Term: "coronary", Neighbors: []Neighbor{{Term: tt.other, Similarity: 1}}}, {Term: tt.other, Form: "as people write it"}, {Term: "zoo"},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		var file bytes.Buffer
-		if err := Encode(&file, m); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, Encode(&file, m))
 		want := tt.version
 		if want == 1 {
 			want = 2 // for the form

@@ -3,11 +3,14 @@ package simmatrix
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/e2e/check"
 )
@@ -206,5 +209,88 @@ func TestChecksumDistinguishesMatrices(t *testing.T) {
 		"similarity":         mustNew(t, Meta{Source: "x"}, otherSimilarity),
 	} {
 		check.That(t, other.Checksum() != base.Checksum(), "another %s, the same checksum", name)
+	}
+}
+
+func TestFromRowsRestoresTheMatrix(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 60))
+	meta := Meta{Source: "scattered", Params: map[string]string{"n": "some"}, Docs: 9000}
+	two := meta
+	two.Origins = []string{"one", "two"}
+	for name, m := range map[string]*Matrix{
+		"empty":       mustNew(t, Meta{Source: "nothing"}, nil),
+		"one origin":  mustNew(t, meta, inForms(randomRows(random, 60))),
+		"two origins": mustNew(t, two, inForms(withOrigins(random, randomRows(random, 60), 3))),
+	} {
+		got, err := FromRows(m.Meta(), maps.Collect(m.Rows()), maps.Collect(m.Forms()))
+		check.That(t, err == nil && got.Checksum() == m.Checksum(), "%s: %v, %s", name, err, cmp.Diff(m.Meta(), got.Meta()))
+	}
+}
+
+func TestFromRowsRefuses(t *testing.T) {
+	row := func(docFreq uint32, neighbors ...Neighbor) Row {
+		return check.Got(PackRow(docFreq, neighbors))(t)
+	}
+	b := Neighbor{Term: "b", Similarity: 0.5, DocFreq: 7}
+	for name, rows := range map[string]map[string]Row{
+		"a neighbor without a row":           {"a": row(1, b)},
+		"another document frequency":         {"a": row(1, b), "b": row(8)},
+		"origins that are not named":         {"a": row(1, Neighbor{Term: "b", Similarity: 0.5, DocFreq: 7, Origins: 1}), "b": row(7)},
+		"its own neighbor":                   {"b": row(7, b)},
+		"a neighbor twice":                   {"a": row(1, b, b), "b": row(7)},
+		"an empty term":                      {"": row(1)},
+		"a term that is not UTF-8":           {"\xff": row(1)},
+		"a term that is longer than allowed": {strings.Repeat("a", MaxTermBytes+1): row(1)},
+	} {
+		m, err := FromRows(Meta{}, rows, nil)
+		check.That(t, errors.Is(err, ErrInvalid) && m == nil, "%s: %v", name, err)
+	}
+}
+
+func asEntries(rows [][]Entry) Entries {
+	e := NewEntries(len(rows), 0, false)
+	for _, row := range rows {
+		e.AppendRow(row)
+	}
+	return e
+}
+
+// TestSymmetricFindsEveryEntryWithoutItsMirror changes one entry of a symmetric
+// matrix, whose column 0 is full: its similarity, its column, or that it is there.
+func TestSymmetricFindsEveryEntryWithoutItsMirror(t *testing.T) {
+	random := rand.New(rand.NewPCG(31, 1))
+	for run := range 4000 {
+		n := run % 20
+		rows := make([][]Entry, n)
+		for i := range n {
+			for j := range i {
+				if j == 0 || random.IntN(3) == 0 {
+					sim := uint16(1 + random.IntN(3))
+					rows[i] = append(rows[i], Entry{Col: uint32(j), Units: sim})
+					rows[j] = append(rows[j], Entry{Col: uint32(i), Units: sim})
+				}
+			}
+		}
+		e := asEntries(rows)
+		check.Must(t, e.symmetric(), "not symmetric: %v", rows)
+		if n < 2 {
+			continue
+		}
+		i := random.IntN(n) // which has an entry, in column 0 or all over
+		k := random.IntN(len(rows[i]))
+		switch random.IntN(3) {
+		case 0:
+			rows[i][k].Units += 7
+		case 1:
+			rows[i] = append(rows[i][:k], rows[i][k+1:]...)
+		default: // the number of entries stays the same
+			free := uint32(random.IntN(n))
+			if free == uint32(i) || slices.ContainsFunc(rows[i], func(e Entry) bool { return e.Col == free }) {
+				continue
+			}
+			rows[i][k].Col = free
+		}
+		e = asEntries(rows)
+		check.Must(t, !e.symmetric(), "entry %d of row %d changed: symmetric: %v", k, i, rows)
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 var chartFolder = filepath.Join(repository, "deploy", "helm", "akin")
@@ -47,9 +48,7 @@ type rendered struct {
 func values(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var v map[string]any
-	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, yaml.Unmarshal([]byte(text), &v))
 	return v
 }
 
@@ -58,9 +57,7 @@ func values(t *testing.T, text string) map[string]any {
 func render(t *testing.T, text string) (rendered, error) {
 	t.Helper()
 	chart, err := loader.Load(chartFolder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	release := common.ReleaseOptions{Name: "search", Namespace: "web", IsInstall: true}
 	all, err := util.ToRenderValues(chart, values(t, text), release, common.DefaultCapabilities)
 	if err != nil {
@@ -95,13 +92,9 @@ const smallest = `config: {cluster: {urls: ["https://es:9200"]}}`
 
 func TestChartRunsAkinBehindProbesWithoutRights(t *testing.T) {
 	r, err := render(t, smallest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	cfg, err := configs.Parse("akin.yml", []byte(r.ConfigMap.Data["akin.yml"]))
-	if err != nil {
-		t.Fatalf("akin does not take its configuration: %v\n%s", err, r.ConfigMap.Data["akin.yml"])
-	}
+	check.Must(t, err == nil, "akin does not take its configuration: %v\n%s", err, r.ConfigMap.Data["akin.yml"])
 	pod := r.Deployment.Spec.Template.Spec
 	grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second
 	if need := time.Duration(cfg.Shutdown.Delay) + configs.ShutdownTimeout; grace <= need {
@@ -116,9 +109,7 @@ func TestChartRunsAkinBehindProbesWithoutRights(t *testing.T) {
 		t.Errorf("ports %v are not those of %s and %s", ports, cfg.Listen.Address, cfg.Admin.Address)
 	}
 	for probe, path := range map[*corev1.Probe]string{akin.LivenessProbe: "/healthz", akin.ReadinessProbe: "/readyz"} {
-		if probe == nil || probe.HTTPGet.Path != path || probe.HTTPGet.Port.StrVal != "admin" {
-			t.Errorf("%v does not ask %s of the admin port", probe, path)
-		}
+		check.That(t, probe != nil && probe.HTTPGet.Path == path && probe.HTTPGet.Port.StrVal == "admin", "%v does not ask %s of the admin port", probe, path)
 	}
 	s := akin.SecurityContext
 	if *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Contains(s.Capabilities.Drop, "ALL") || !*pod.SecurityContext.RunAsNonRoot ||
@@ -142,9 +133,7 @@ podMonitor: true
 podDisruptionBudget: false
 image: {tag: 9.9.9}
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	pod := r.Deployment.Spec.Template.Spec
 	if from := pod.Containers[0].EnvFrom; len(from) != 1 || from[0].SecretRef.Name != "akin-env" {
 		t.Errorf("variables come from %v", from)
@@ -165,32 +154,24 @@ image: {tag: 9.9.9}
 
 func TestChartTakesTheValuesOfTheDocument(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(repository, "docs", "install.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	block := regexp.MustCompile("(?s)```yaml helm\n(.*?)```").FindSubmatch(text)
 	if block == nil {
 		t.Fatal("docs/install.md has no values")
 	}
 	r, err := render(t, string(block[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "akin.yml")
 	server := httptest.NewTLSServer(nil) // has a certificate
 	defer server.Close()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	for name, content := range map[string]string{file: r.ConfigMap.Data["akin.yml"], filepath.Join(dir, "ca.crt"): string(authority)} {
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(name, []byte(content), 0o600))
 	}
 	t.Setenv("AKIN_REDIS_URL", "redis://redis:6379") // of the Secret
 	cfg, err := configs.Load(t.Context(), file)
-	if err != nil || cfg.Cluster.URLs[0] != "https://es.search.svc:9200" {
-		t.Errorf("%v: %v", cfg, err)
-	}
+	check.That(t, err == nil && cfg.Cluster.URLs[0] == "https://es.search.svc:9200", "%v: %v", cfg, err)
 }
 
 func TestChartRefusesWrongValues(t *testing.T) {

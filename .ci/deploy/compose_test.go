@@ -16,6 +16,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/prometheus/config"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // repository is the root of the checkout.
@@ -27,9 +29,7 @@ func loadCompose(t *testing.T, file string, profiles ...string) (*types.Project,
 	t.Helper()
 	options, err := cli.NewProjectOptions([]string{file}, cli.WithWorkingDirectory(filepath.Dir(file)),
 		cli.WithEnvFiles(), cli.WithDotEnv, cli.WithDefaultProfiles(profiles...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return options.LoadProject(t.Context())
 }
 
@@ -44,16 +44,12 @@ func TestComposeStartsOneEngine(t *testing.T) {
 				profiles = []string{row.profile}
 			}
 			project, err := loadCompose(t, filepath.Join(repository, "docker-compose.yml"), profiles...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			names := project.ServiceNames()
 			want := []string{"akin", row.engine, "grafana", "learn", "load", "prometheus", "push", "redis"}
 			slices.Sort(want)
 			slices.Sort(names)
-			if !slices.Equal(names, want) {
-				t.Errorf("starts %v, want %v", names, want)
-			}
+			check.That(t, slices.Equal(names, want), "starts %v, want %v", names, want)
 			if version, image := testedVersion(t, row.folder), project.Services[row.engine].Image; !strings.HasSuffix(image, ":"+version) {
 				t.Errorf("%s is not the version that the tests run, %s", image, version)
 			}
@@ -81,9 +77,7 @@ func checkService(t *testing.T, service types.ServiceConfig) {
 		}
 	}
 	once := len(service.Command) > 0
-	if !once && service.HealthCheck == nil {
-		t.Errorf("%s has no health check", service.Name)
-	}
+	check.That(t, once || service.HealthCheck != nil, "%s has no health check", service.Name)
 	for _, volume := range service.Volumes {
 		if volume.Type != types.VolumeTypeBind {
 			continue
@@ -98,22 +92,16 @@ func checkService(t *testing.T, service types.ServiceConfig) {
 func testedVersion(t *testing.T, folder string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, "e2e", "engines", folder, "pom.xml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	version := regexp.MustCompile(`<(?:es|os)>([0-9.]+)</`).FindSubmatch(text)
-	if version == nil {
-		t.Fatalf("%s names no version", folder)
-	}
+	check.Must(t, version != nil, "%s names no version", folder)
 	return string(version[1])
 }
 
 func TestPrometheusTakesItsConfiguration(t *testing.T) {
 	file := filepath.Join(repository, "deploy", "prometheus", "prometheus.yml")
 	c, err := config.LoadFile(file, false, promslog.NewNopLogger())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, rules := range c.RuleFiles {
 		if _, err := os.Stat(rules); err != nil {
 			t.Error(err)

@@ -16,14 +16,14 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return text
 }
 
@@ -47,17 +47,11 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 	const page = "https://github.com/akin-search/akin/blob/main/docs/operations.md#"
 	documented := 0
 	for _, r := range alerts(t) {
-		if !slices.Contains([]string{"critical", "warning"}, r.Labels["severity"]) {
-			t.Errorf("%s has the severity %q", r.Alert, r.Labels["severity"])
-		}
-		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
-			t.Errorf("%s has no summary, or no description", r.Alert)
-		}
+		check.That(t, slices.Contains([]string{"critical", "warning"}, r.Labels["severity"]), "%s has the severity %q", r.Alert, r.Labels["severity"])
+		check.That(t, r.Annotations["summary"] != "" && r.Annotations["description"] != "", "%s has no summary, or no description", r.Alert)
 		anchor, ours := strings.CutPrefix(r.Annotations["runbook_url"], page)
 		heading := regexp.MustCompile(`(?mi)^## ` + strings.ReplaceAll(regexp.QuoteMeta(anchor), "-", " ") + `$`)
-		if !ours || !heading.MatchString(operations) {
-			t.Errorf("%s: no section for %s", r.Alert, r.Annotations["runbook_url"])
-		}
+		check.That(t, ours && heading.MatchString(operations), "%s: no section for %s", r.Alert, r.Annotations["runbook_url"])
 		if strings.Contains(operations, "| `"+r.Alert+"` |") {
 			documented++
 		} else {
@@ -93,9 +87,7 @@ func sampled(t *testing.T, descriptions []string) storage.Queryable {
 	var all []storage.Series
 	for _, d := range descriptions {
 		metric, values, err := parser.NewParser(parser.Options{}).ParseSeriesDesc(d)
-		if err != nil {
-			t.Fatalf("%s: %v", d, err)
-		}
+		check.Must(t, err == nil, "%s: %v", d, err)
 		points := make([]promql.FPoint, 0, len(values))
 		for minute, v := range values {
 			points = append(points, promql.FPoint{T: (time.Duration(minute) * time.Minute).Milliseconds(), F: v.Value})
@@ -150,17 +142,13 @@ func TestAlertsAreRaisedByWhatTheyAreAbout(t *testing.T) {
 	}
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute})
 	rules := alerts(t)
-	if len(rules) != len(raised)-2 {
-		t.Errorf("%d alerts, of which %d are tried", len(rules), len(raised)-2)
-	}
+	check.That(t, len(rules) == len(raised)-2, "%d alerts, of which %d are tried", len(rules), len(raised)-2)
 	for about, descriptions := range raised {
 		samples := sampled(t, descriptions)
 		var got []string
 		for _, r := range rules {
 			query, err := engine.NewInstantQuery(t.Context(), samples, nil, r.Expr, time.UnixMilli((30 * time.Minute).Milliseconds()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if result := query.Exec(t.Context()); result.Err != nil || strings.TrimSpace(result.String()) != "" {
 				got = append(got, r.Alert)
 			}
@@ -191,18 +179,14 @@ func TestDashboardIsWhatGrafanaShows(t *testing.T) {
 		Templating    struct{ List []struct{ Name, Type string } }
 		Panels        []panel
 	}
-	if err := json.Unmarshal(read(t, "deploy/grafana/akin.json"), &board); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(read(t, "deploy/grafana/akin.json"), &board))
 	if board.UID == "" || board.Title == "" || board.SchemaVersion < 39 || len(board.Templating.List) != 2 || board.Templating.List[0].Type != "datasource" {
 		t.Errorf("uid %q, title %q, schema %d, variables %v", board.UID, board.Title, board.SchemaVersion, board.Templating.List)
 	}
 	variables := strings.NewReplacer("$__rate_interval", "5m", "$instance", ".+")
 	ids, taken := map[int]bool{}, map[[2]int]string{}
 	for _, p := range board.Panels {
-		if ids[p.ID] || p.Title == "" {
-			t.Errorf("panel %d %q is there twice, or has no title", p.ID, p.Title)
-		}
+		check.That(t, !ids[p.ID] && p.Title != "", "panel %d %q is there twice, or has no title", p.ID, p.Title)
 		ids[p.ID] = true
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
@@ -220,9 +204,7 @@ func TestDashboardIsWhatGrafanaShows(t *testing.T) {
 		}
 		names := map[string]bool{}
 		for _, target := range p.Targets {
-			if names[target.RefID] || target.LegendFormat == "" {
-				t.Errorf("%q: query %s is there twice, or has no legend", p.Title, target.RefID)
-			}
+			check.That(t, !names[target.RefID] && target.LegendFormat != "", "%q: query %s is there twice, or has no legend", p.Title, target.RefID)
 			names[target.RefID] = true
 			if _, err := parser.NewParser(parser.Options{}).ParseExpr(variables.Replace(target.Expr)); err != nil {
 				t.Errorf("%q: %s: %v", p.Title, target.Expr, err)

@@ -1,7 +1,6 @@
 // Gotest runs go test with its arguments, prints what go test prints, then the
-// tests that were skipped, by reason, the slowest tests, where tests keep what
-// they have downloaded, and which packages to install for the skipped ones. Its
-// exit status is that of go test.
+// tests that were skipped, by reason, the slowest tests, and which packages to
+// install for the skipped ones. Its exit status is that of go test.
 package main
 
 import (
@@ -16,7 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -35,19 +34,10 @@ type event struct {
 type report struct {
 	out io.Writer
 	// output is what tests, and packages under the name "", have printed.
-	output map[string]map[string]*bytes.Buffer // by package and test
-	tests  []event                             // that have ended
-	// paused are the tests that have waited for their turn among parallel ones,
-	// and below how long the subtests of a test took, by package and test.
-	paused  map[string]bool
-	below   map[string]*subtests
-	skipped map[string][]string // names of tests by reason
-}
-
-// subtests is what is known of the subtests of a test, in seconds.
-type subtests struct {
-	waited   float64 // the part of the others' time in which theirs waited
-	parallel float64 // how long the parallel ones took
+	output  map[string]map[string]*bytes.Buffer // by package and test
+	tests   []event                             // that have ended and have no subtests: others may wait for theirs
+	parents map[string]bool                     // by package and test
+	skipped map[string][]string                 // names of tests by reason
 }
 
 func main() {
@@ -62,12 +52,11 @@ func main() {
 		os.Exit(1)
 	}
 	r := report{
-		out: os.Stdout, output: map[string]map[string]*bytes.Buffer{}, paused: map[string]bool{}, below: map[string]*subtests{}, skipped: map[string][]string{},
+		out: os.Stdout, output: map[string]map[string]*bytes.Buffer{}, parents: map[string]bool{}, skipped: map[string][]string{},
 	}
 	err = errors.Join(r.read(stdout), cmd.Wait())
 	r.printSkipped()
 	r.printSlowest()
-	printKept(os.Stdout)
 	r.printMissing()
 	var exit *exec.ExitError
 	switch {
@@ -117,14 +106,18 @@ func (r *report) note(e event) {
 			tests[e.Test] = &bytes.Buffer{}
 		}
 		tests[e.Test].WriteString(e.Output)
-	case "pause":
-		r.paused[e.Package+" "+e.Test] = true
 	case "pass", "skip", "fail":
 		if e.Test == "" {
 			r.endPackage(e)
 			return
 		}
-		r.noteTime(e)
+		// Subtests end before the test that they are part of.
+		if slash := strings.LastIndexByte(e.Test, '/'); slash >= 0 {
+			r.parents[e.Package+" "+e.Test[:slash]] = true
+		}
+		if !r.parents[e.Package+" "+e.Test] {
+			r.tests = append(r.tests, e)
+		}
 		output := r.output[e.Package][e.Test]
 		if e.Action == "fail" && output != nil {
 			output.WriteTo(r.out)
@@ -132,56 +125,18 @@ func (r *report) note(e event) {
 		// Seeds that a fuzz target does not take are no tests, and e2e runs the tests
 		// of packages that need a real engine.
 		if e.Action == "skip" && output != nil && !strings.HasPrefix(e.Test, "Fuzz") && !strings.Contains(output.String(), "AKIN_E2E_ENGINE_URL") {
-			reason := reasonOf(output.String())
+			reason := "no reason given"
+			if m := skipReason.FindStringSubmatch(output.String()); m != nil {
+				reason = m[1]
+			}
 			r.skipped[reason] = append(r.skipped[reason], path.Base(e.Package)+" "+e.Test)
 		}
 		delete(r.output[e.Package], e.Test)
 	}
 }
 
-// noteTime notes how long a test took, without the time in which its parallel
-// subtests waited for their turn.
-func (r *report) noteTime(e event) {
-	name := e.Package + " " + e.Test
-	took := e.Elapsed
-	if b := r.below[name]; b != nil {
-		took -= b.waited
-		if b.parallel > 0 {
-			took = b.parallel
-		}
-	}
-	slash := strings.LastIndexByte(e.Test, '/')
-	if slash < 0 {
-		e.Elapsed = took
-		r.tests = append(r.tests, e)
-		return
-	}
-	parent := e.Package + " " + e.Test[:slash]
-	if r.below[parent] == nil {
-		r.below[parent] = &subtests{}
-	}
-	if r.paused[name] {
-		r.below[parent].parallel += took
-	} else {
-		r.below[parent].waited += e.Elapsed - took
-	}
-}
-
-// reasonOf returns the first line that a skipped test has printed, without the
-// place in the source.
-func reasonOf(output string) string {
-	for line := range strings.Lines(output) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "--- ") {
-			continue
-		}
-		if source, reason, ok := strings.Cut(line+" ", ": "); ok && strings.Contains(source, ".go:") {
-			return cmp.Or(strings.TrimSpace(reason), "no reason given")
-		}
-		return line
-	}
-	return "no reason given"
-}
+// skipReason is what a skipped test has printed behind its place in the source.
+var skipReason = regexp.MustCompile(`(?m)^ *\S+\.go:\d+: *(\S.*)$`)
 
 // printSkipped prints why tests were skipped, and the first of the tests.
 func (r *report) printSkipped() {
@@ -216,26 +171,24 @@ var programs = []struct{ word, program, pkg string }{
 // program is missing.
 func (r *report) printMissing() {
 	var packages []string
-	without := map[string]bool{}
+	without := map[string]int{} // tests by the reason why they are skipped
 	for _, p := range programs {
 		if _, err := exec.LookPath(p.program); err == nil {
 			continue
 		}
-		missed := false
 		for reason, tests := range r.skipped {
 			if strings.Contains(reason, p.word) {
-				missed = true
-				for _, test := range tests {
-					without[test] = true
-				}
+				without[reason], packages = len(tests), append(packages, p.pkg)
 			}
-		}
-		if missed {
-			packages = append(packages, p.pkg)
 		}
 	}
 	if len(packages) > 0 {
-		fmt.Fprintf(r.out, "\nFor the %d tests that miss a program: apt-get install %s\n", len(without), strings.Join(packages, " "))
+		sum := 0
+		for _, n := range without {
+			sum += n
+		}
+		slices.Sort(packages)
+		fmt.Fprintf(r.out, "\nFor the %d tests that miss a program: apt-get install %s\n", sum, strings.Join(slices.Compact(packages), " "))
 	}
 }
 
@@ -266,30 +219,5 @@ func (r *report) printSlowest() {
 	fmt.Fprintln(r.out, "\nThe slowest tests:")
 	for _, e := range r.tests[:min(listed, len(r.tests))] {
 		fmt.Fprintf(r.out, "%7.1f s  %s %s\n", e.Elapsed, path.Base(e.Package), e.Test)
-	}
-}
-
-// printKept prints the folders that are there where tests keep what they have
-// downloaded or built.
-func printKept(out io.Writer) {
-	goes, _ := exec.Command("go", "env", "GOMODCACHE", "GOCACHE").Output() // without it there are no such lines
-	modules, builds, _ := strings.Cut(strings.TrimSpace(string(goes)), "\n")
-	home, _ := os.UserHomeDir()
-	cache, _ := os.UserCacheDir()
-	fmt.Fprintln(out, "\nWhat was downloaded and built is kept here for the next run:")
-	for _, kept := range []struct{ what, pattern string }{
-		{"Go modules", modules},
-		{"compiled packages", builds},
-		{"Maven, engines", filepath.Join(home, ".m2", "repository")},
-		{"engines, built here", filepath.Join("e2e", "engines", "*", "target")},
-		{"npm, downloads", filepath.Join(home, ".npm")},
-		{"pip, downloads", filepath.Join(cache, "pip")},
-		{"clients for JavaScript and Python", filepath.Join(cache, "akin-e2e-*")},
-		{"axe-core", filepath.Join(cache, "akin-axe-*")},
-	} {
-		found, _ := filepath.Glob(kept.pattern) // the pattern is well formed
-		if len(found) > 0 {
-			fmt.Fprintf(out, "  %-34s %s\n", kept.what+":", kept.pattern)
-		}
 	}
 }

@@ -17,9 +17,7 @@ import (
 func TestArchitectureNamesFilesThatExist(t *testing.T) {
 	for page, least := range map[string]int{"ARCHITECTURE.md": 25, "CONTRIBUTING.md": 80} {
 		paths := regexp.MustCompile("`([a-z0-9_.-]+(?:/[A-Za-z0-9_.*-]+)+/?|[a-z]+/)`").FindAllStringSubmatch(read(t, filepath.Join(root, page)), -1)
-		if len(paths) < least {
-			t.Errorf("%s names %d paths; has the pattern of this test become wrong?", page, len(paths))
-		}
+		check.That(t, len(paths) >= least, "%s names %d paths; has the pattern of this test become wrong?", page, len(paths))
 		for _, path := range paths {
 			found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(strings.TrimSuffix(path[1], "/"))))
 			if err != nil || len(found) == 0 {
@@ -36,14 +34,10 @@ func TestNothingInThePathOfASearchReachesTheTools(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+"internal/serve").Output()
 	check.OK(t, err)
 	reached := strings.Fields(string(out))
-	if !slices.Contains(reached, module+"expand") {
-		t.Fatalf("%d packages, without expand", len(reached))
-	}
+	check.Must(t, slices.Contains(reached, module+"expand"), "%d packages, without expand", len(reached))
 	for _, path := range reached {
 		for _, room := range []string{"tools/", "cmd/", "e2e", "internal/demo", "simmatrix/softcosine"} {
-			if strings.HasPrefix(path, module+room) {
-				t.Errorf("%s is in the path of a search", path)
-			}
+			check.That(t, !strings.HasPrefix(path, module+room), "%s is in the path of a search", path)
 		}
 	}
 }

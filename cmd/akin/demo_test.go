@@ -38,9 +38,7 @@ func TestDemoPrintsWhatItsCommandsFind(t *testing.T) {
 	out := startDemo(t).String()
 	shown := regexp.MustCompile(`"nappies" in [^≠]*?(\d+) hits, nDCG@10 [\d.]+ +\d+ and (\d+) related, nDCG@10 [\d.]+\n +with matching: same, (\d+) hits`).FindStringSubmatch(out)
 	invited := regexp.MustCompile(`(\d+) hits.*\n\n  curl -s '(\S+)'`).FindAllStringSubmatch(out, -1)
-	if shown == nil || len(invited) != 3 {
-		t.Fatalf("hits of nappies %q, commands %q in\n%s", shown, invited, out)
-	}
+	check.Must(t, shown != nil && len(invited) == 3, "hits of nappies %q, commands %q in\n%s", shown, invited, out)
 	for i, command := range invited {
 		hits := total(t, command[2], "")
 		found := hits
@@ -55,9 +53,7 @@ func TestDemoPrintsWhatItsCommandsFind(t *testing.T) {
 		t.Errorf("hits of nappies are %v, docs/ and the playground's tests say 4, 72 more with akin, and 4 with matching: same", shown[1:])
 	}
 	explained := regexp.MustCompile(`curl -s -X POST '(\S+)'`).FindStringSubmatch(out)
-	if explained == nil {
-		t.Fatalf("no command explains in\n%s", out)
-	}
+	check.Must(t, explained != nil, "no command explains in\n%s", out)
 	var answer map[string]any
 	post(t, explained[1], "", &answer)
 	contains(t, explained[1], fmt.Sprint(answer), "diaper")
@@ -73,9 +69,7 @@ func TestDemoSaysTrulyWhyItDoesNotHelp(t *testing.T) {
 	docs := demo.Docs("help")
 	at := slices.IndexFunc(docs, func(d demo.Doc) bool { return d.Title == "Status of my repair" })
 	for _, word := range []string{"accepted", " way "} {
-		if at < 0 || !strings.Contains(docs[at].Body, word) {
-			t.Errorf("the text on repairs does not have %q", word)
-		}
+		check.That(t, at >= 0 && strings.Contains(docs[at].Body, word), "the text on repairs does not have %q", word)
 	}
 }
 

@@ -52,9 +52,7 @@ func TestEveryBlockOfTheDocumentsLoads(t *testing.T) {
 			}
 		}
 		for _, block := range blocks(text, "json") {
-			if !json.Valid([]byte(block)) {
-				t.Errorf("%s: not JSON:\n%s", name, block)
-			}
+			check.That(t, json.Valid([]byte(block)), "%s: not JSON:\n%s", name, block)
 		}
 	}
 	if n == 0 {
@@ -134,16 +132,12 @@ func TestEveryCommandOfTheDocumentsExists(t *testing.T) {
 		for _, line := range commands(text) {
 			n++
 			if target, ok := strings.CutPrefix(line, "make "); ok {
-				if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(target) + `:`).MatchString(makefile) {
-					t.Errorf("%s: %s: no such target", name, line)
-				}
+				check.That(t, regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(target)+`:`).MatchString(makefile), "%s: %s: no such target", name, line)
 				continue
 			}
 			args, ok := akinArgs(line)
 			if !ok {
-				if !strings.HasPrefix(line, "curl ") {
-					t.Errorf("%s: no test knows %q", name, line)
-				}
+				check.That(t, strings.HasPrefix(line, "curl "), "%s: no test knows %q", name, line)
 				continue
 			}
 			cmd, rest, err := newRoot().Find(args)
@@ -153,14 +147,10 @@ func TestEveryCommandOfTheDocumentsExists(t *testing.T) {
 			if err == nil {
 				err = cmd.ValidateArgs(cmd.Flags().Args())
 			}
-			if err != nil || !cmd.Runnable() {
-				t.Errorf("%s: %s: %v", name, line, err)
-			}
+			check.That(t, err == nil && cmd.Runnable(), "%s: %s: %v", name, line, err)
 		}
 	}
-	if n < 8 {
-		t.Errorf("%d commands found", n)
-	}
+	check.That(t, n >= 8, "%d commands found", n)
 }
 
 func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
@@ -183,9 +173,7 @@ func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
 			mustAkin(t, args...)
 		}
 	}
-	if ran != "init matrix serve " {
-		t.Errorf("%swere run", ran)
-	}
+	check.That(t, ran == "init matrix serve ", "%swere run", ran)
 	here, err := os.Getwd()
 	check.OK(t, err)
 	here += string(filepath.Separator)

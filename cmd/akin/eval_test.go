@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"path/filepath"
@@ -14,7 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/tools/evaluate"
 )
@@ -78,13 +82,9 @@ func TestEvalComparesARunningAkinAndCandidatesWithTheCluster(t *testing.T) {
 	if direct.AddedTerms != nil || *running.AddedTerms <= *few.AddedTerms || *few.AddedTerms <= 0 || *few.AddedTerms > 1 {
 		t.Errorf("added terms: %v, %v, %v", direct.AddedTerms, running.AddedTerms, few.AddedTerms)
 	}
-	if candidate.Latency.P50 <= 0 || candidate.FailedOpen != 0 {
-		t.Errorf("%+v", candidate)
-	}
+	check.That(t, candidate.Latency.P50 > 0 && candidate.FailedOpen == 0, "%+v", candidate)
 	first := r.Queries[0].Arms[3]
-	if len(first.Added) == 0 || first.Added[0].Boost == 0 || first.Hits[0].Title == "" {
-		t.Errorf("%+v", first)
-	}
+	check.That(t, len(first.Added) != 0 && first.Added[0].Boost != 0 && first.Hits[0].Title != "", "%+v", first)
 }
 
 func TestEvalPrintsATableAndWritesFiles(t *testing.T) {
@@ -231,12 +231,159 @@ func TestEvalTakesRankEvalRequestsAndATextWithQuotes(t *testing.T) {
 	body := `{"query": {"match": {"body": "couch"}}, "_source": true}`
 	judgments := write(t, "rank_eval.json", `{"requests": [{"id": "sofa", "request": `+body+`, "ratings": [{"_index": "catalogue", "_id": "catalogue-001", "rating": 1}]}]}`)
 	r := evalJSON(t, []string{"eval", "--cluster", s.engine, "--index", demoIndices, "--judgments", judgments, "--arm", "new=matrix:" + s.matrix})
-	if len(r.Queries) != 1 || len(r.Queries[0].Arms[0].Added) == 0 {
-		t.Errorf("%+v", r.Queries)
-	}
+	check.That(t, len(r.Queries) == 1 && len(r.Queries[0].Arms[0].Added) != 0, "%+v", r.Queries)
 	quoted := write(t, "judged.csv", "query,document,grade\n\"a \"\"soft\"\" \\couch\",catalogue-001,1\n")
 	r = evalJSON(t, []string{"eval", "--cluster", s.engine, "--index", demoIndices, "--judgments", quoted, "--template", s.template})
-	if len(r.Queries) != 1 || len(r.Queries[0].Arms[0].Hits) == 0 {
-		t.Errorf("%+v", r.Queries)
+	check.That(t, len(r.Queries) == 1 && len(r.Queries[0].Arms[0].Hits) != 0, "%+v", r.Queries)
+}
+
+func TestAnswersThatAreNotWholeAreErrors(t *testing.T) {
+	for _, text := range []string{`{"timed_out": true}`, `{"_shards": {"failed": 1}, "hits": {"hits": []}}`, `{"hits": {"hits": {}}}`, `what`} {
+		if hits, err := (&target{}).hits([]byte(text)); err == nil {
+			t.Errorf("%s: %v", text, hits)
+		}
+	}
+}
+
+func TestHitsWithoutScoresKeepTheirOrder(t *testing.T) {
+	hits, err := (&target{title: "name"}).hits([]byte(`{"hits": {"hits": [
+		{"_id": "b", "_score": null, "_source": {"name": "B"}}, {"_id": "a", "_score": null, "_source": {"name": ["A"]}}]}}`))
+	check.That(t, err == nil && hits[0].Score == 2 && hits[1].Score == 1 && hits[0].Title == "B" && hits[1].Title == "", "%+v, %v", hits, err)
+}
+
+func TestSettingsOfALineAreKeysOfAProfile(t *testing.T) {
+	cfg, err := (&armOptions{Cluster: cli.Cluster{URL: "http://c"}}).configure("x", "m.akin", "strength=0.4,feedback.documents=10,matching=same")
+	check.OK(t, err)
+	p := cfg.Profiles["x"]
+	check.That(t, p.Strength == 0.4 && p.Feedback.Documents == 10 && p.SameMatches, "%+v", p)
+}
+
+// TestSearchesOfAnAkin has the answers of an admin port, and what is made of them.
+// That is another server than the cluster, often without encryption: credentials
+// go to searches only, and its token goes there only.
+func TestSearchesOfAnAkin(t *testing.T) {
+	t.Setenv(configs.EnvClusterUsername, "u")
+	t.Setenv(configs.EnvClusterPassword, "p")
+	t.Setenv(configs.EnvAdminToken, "0123456789abcdef")
+	for name, tt := range map[string]struct {
+		status      int
+		explanation string
+		refusal     string
+		want        evaluate.Answer
+	}{
+		"failed open": {200, `{"outcome": "failed_open", "clauses": []}`, "", evaluate.Answer{FailedOpen: true}},
+		"expanded":    {200, `{"outcome": "rewritten", "clauses": []}`, "", evaluate.Answer{}},
+		// The ring of explanations holds those of the last searches only.
+		"forgotten": {404, `{"error": "no such explanation"}`, "", evaluate.Answer{Unexplained: true}},
+		// Without a profile it would be measured what a trial makes of this machine's
+		// searches, which may be nothing.
+		"in a trial": {200, `{"outcome": "unchanged", "trial": "canary", "arm": "off", "clauses": []}`, `in the trial "canary"`, evaluate.Answer{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			note := func(r *http.Request) {
+				user, password, _ := r.BasicAuth()
+				asked = append(asked, r.URL.Path+" "+user+":"+password)
+			}
+			set, err := openArms(t.Context(), armOptions{
+				Arms: []string{"akin"}, Cluster: cli.Cluster{Index: "i"},
+				Akin: answering(t, func(w http.ResponseWriter, r *http.Request) {
+					note(r)
+					w.Header().Set("X-Akin-Explanation", "7")
+					_, _ = w.Write([]byte(`{"hits": {"hits": []}}`))
+				}),
+				Admin: answering(t, func(w http.ResponseWriter, r *http.Request) {
+					note(r)
+					w.WriteHeader(tt.status)
+					_, _ = w.Write([]byte(tt.explanation))
+				}),
+			})
+			check.OK(t, err)
+			defer set.Close()
+			answer, err := set.List[0].Search(t.Context(), []byte(`{}`))
+			if tt.refusal != "" {
+				check.Message(t, tt.refusal, err)
+			} else if err != nil || answer.FailedOpen != tt.want.FailedOpen || answer.Unexplained != tt.want.Unexplained || (answer.Added == nil) != tt.want.Unexplained {
+				t.Errorf("%+v, %v", answer, err)
+			}
+			if got := strings.Join(asked, ", "); !strings.HasPrefix(got, "/i/_search u:p, /_akin/explanations/7 ") || !strings.HasSuffix(got, ":0123456789abcdef") {
+				t.Errorf("asked %s", got)
+			}
+		})
+	}
+}
+
+func TestTwoRunsWithOneFileKeepAllAnswers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "answers")
+	open := func() *searchCount {
+		s := &searchCount{Resume: path}
+		check.OK(t, s.Open())
+		t.Cleanup(s.Close)
+		return s
+	}
+	template, err := evaluate.NewTemplate([]byte(`{"query": "{{query}}"}`), 1, "")
+	check.OK(t, err)
+	var asked []string
+	set := func(name string) *armSet {
+		return &armSet{List: []evaluate.Arm{{Name: name, Search: func(context.Context, []byte) (evaluate.Answer, error) {
+			asked = append(asked, name)
+			return evaluate.Answer{Hits: []evaluate.Hit{{ID: name}}}, nil
+		}}}}
+	}
+	query := []evaluate.Query{{ID: "1", Text: "x"}}
+	first, second := open(), open()
+	for name, s := range map[string]*searchCount{"a": first, "b": second} {
+		check.OK(t, check.ErrOf(s.Send(t.Context(), set(name), query, template, nil, io.Discard)))
+	}
+	asked = nil
+	for _, name := range []string{"a", "b"} {
+		answered, err := open().Send(t.Context(), set(name), query, template, nil, io.Discard)
+		check.That(t, err == nil && answered[0].Answers[0].Hits[0].ID == name && asked == nil, "%s: %+v, %v, asked again %q", name, answered, err, asked)
+	}
+}
+
+// compareArgs returns a command line that compares the cluster with a matrix.
+func (s *demoSet) compareArgs(log string, more ...string) []string {
+	return append([]string{
+		"compare", "--cluster", s.engine, "--index", demoIndices, "--template", s.template, "--log", log, "--title", "title",
+		"--arm", "direct", "--arm", "new=matrix:" + s.matrix,
+	}, more...)
+}
+
+// demoLog is a log of the demo's queries.
+func demoLog(t *testing.T) string {
+	t.Helper()
+	var lines strings.Builder
+	for _, q := range demo.Queries()[:judgedQueries] {
+		lines.WriteString(q.Text + "\n")
+	}
+	return write(t, "log.txt", lines.String())
+}
+
+func TestCompareSaysWhatChangesAndWritesPairsThatEvalReads(t *testing.T) {
+	s := newDemoSet(t)
+	pairs := filepath.Join(t.TempDir(), "pairs.csv")
+	said := ends(t, 0, s.compareArgs(demoLog(t), "--judge", pairs),
+		"30 queries, 30 searches", "overlap@10", "new against direct", "searches that had no hits and get some")
+	table := read(t, pairs)
+	n := strings.Count(table, "\n") - 1 // but for its head
+	check.That(t, n >= 100 && n <= 200 && strings.Contains(said, fmt.Sprintf("%d pairs to be judged are in %s", n, pairs)), "%d lines\n%s", n, said)
+	graded := write(t, "graded.csv", strings.Replace(table, ",\n", ",2\n", 3))
+	r := evalJSON(t, []string{"eval", "--cluster", s.engine, "--index", demoIndices, "--template", s.template, "--judgments", graded, "--arm", "direct"})
+	check.That(t, r.LeftOut.Ungraded == n-3 && len(r.Queries) != 0, "%d queries, left out: %+v", len(r.Queries), r.LeftOut)
+}
+
+func TestCompareCountsLinesAndQueriesThatCannotBeUsed(t *testing.T) {
+	s := newDemoSet(t)
+	s.template = write(t, "template.json", `{"query": {"query_string": {"query": "{{query}}", "default_field": "body"}}}`)
+	log := write(t, "log.jsonl", `{"query": "couch", "count": 4}`+"\n"+`{"query": "", "count": 2}`+"\n"+`{"query": "(couch", "id": "broken"}`+"\n")
+	stdout, stderr, status := akin(t, s.compareArgs(log, "--json")...)
+	check.Must(t, status == 0 && strings.Contains(stderr, "1 lines are left out:\n"+log+`:2: no "query"`), "status %d\n%s", status, stderr)
+	var c evaluate.Comparison
+	check.OK(t, json.Unmarshal([]byte(stdout), &c))
+	check.That(t, c.Queries == 1 && c.Searches == 4 && len(c.Refused) == 1 && c.Refused[0] == "broken", "%+v", c)
+	ends(t, exitFailure, s.compareArgs(write(t, "log.txt", "(couch")), "the cluster refuses all queries\narm ")
+	for _, empty := range []string{"", "\n \n"} {
+		ends(t, exitFailure, s.compareArgs(write(t, "empty.txt", empty)), "empty.txt: ")
 	}
 }

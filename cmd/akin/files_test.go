@@ -68,9 +68,7 @@ func TestFilesAreWrittenWholeOrNotAtAll(t *testing.T) {
 		"interrupted": cli.Write(interrupted, path, func(io.Writer) error { return nil }),
 	} {
 		entries, _ := os.ReadDir(filepath.Dir(path))
-		if err == nil || read(t, path) != "old" || len(entries) != 1 {
-			t.Errorf("%s: error %v, content %q, files %v", name, err, read(t, path), entries)
-		}
+		check.That(t, err != nil && read(t, path) == "old" && len(entries) == 1, "%s: error %v, content %q, files %v", name, err, read(t, path), entries)
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	check.OK(t, os.Symlink(path, link))

@@ -40,9 +40,7 @@ func akin(tb testing.TB, args ...string) (stdout, stderr string, status int) {
 func mustAkin(tb testing.TB, args ...string) string {
 	tb.Helper()
 	out, stderr, status := akin(tb, args...)
-	if status != 0 {
-		tb.Fatalf("akin %s: status %d\n%s", strings.Join(args, " "), status, stderr)
-	}
+	check.Must(tb, status == 0, "akin %s: status %d\n%s", strings.Join(args, " "), status, stderr)
 	return strings.TrimSuffix(out, "\n")
 }
 
@@ -51,9 +49,7 @@ func mustAkin(tb testing.TB, args ...string) string {
 func ends(tb testing.TB, want int, args []string, texts ...string) string {
 	tb.Helper()
 	stdout, stderr, status := akin(tb, args...)
-	if status != want {
-		tb.Errorf("akin %s: status %d, want %d\n%s%s", strings.Join(args, " "), status, want, stdout, stderr)
-	}
+	check.That(tb, status == want, "akin %s: status %d, want %d\n%s%s", strings.Join(args, " "), status, want, stdout, stderr)
 	contains(tb, strings.Join(args, " "), stdout+stderr, texts...)
 	return stdout + stderr
 }
@@ -62,9 +58,7 @@ func ends(tb testing.TB, want int, args []string, texts ...string) string {
 func contains(tb testing.TB, what, text string, wants ...string) {
 	tb.Helper()
 	for _, want := range wants {
-		if !strings.Contains(text, want) {
-			tb.Errorf("%s: %q is not in\n%s", what, want, text)
-		}
+		check.That(tb, strings.Contains(text, want), "%s: %q is not in\n%s", what, want, text)
 	}
 }
 

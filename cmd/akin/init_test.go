@@ -1,12 +1,17 @@
 package main
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/internal/cli"
 )
 
 // inited writes a configuration for the demo's engine and returns the file and
@@ -34,33 +39,21 @@ func TestInitWritesAConfigurationThatServesOnceItsCommandsHaveRun(t *testing.T) 
 	cfg, err := configs.Load(t.Context(), file)
 	check.OK(t, err)
 	text := read(t, file)
-	if strings.Contains(text, "hunter2") || strings.Contains(text, "somebody") {
-		t.Errorf("credentials in\n%s", text)
-	}
-	if len(cfg.Matrices) == 0 || cfg.Matrices[0].File == "" {
-		t.Fatalf("no matrices in\n%s", text)
-	}
-	if !strings.HasSuffix(out, strings.TrimSpace(betterWords)) {
-		t.Errorf("it does not end with what a language model brings:\n%s", out)
-	}
+	check.That(t, !strings.Contains(text, "hunter2") && !strings.Contains(text, "somebody"), "credentials in\n%s", text)
+	check.Must(t, len(cfg.Matrices) != 0 && cfg.Matrices[0].File != "", "no matrices in\n%s", text)
+	check.That(t, strings.HasSuffix(out, strings.TrimSpace(betterWords)), "it does not end with what a language model brings:\n%s", out)
 	next := nextCommands(out)
-	if len(next) != len(cfg.Matrices)+2 || next[len(next)-1][0] != "serve" {
-		t.Fatalf("next %q", next)
-	}
+	check.Must(t, len(next) == len(cfg.Matrices)+2 && next[len(next)-1][0] == "serve", "next %q", next)
 	for _, args := range next[:len(next)-1] {
 		out := mustAkin(t, args...)
-		if args[0] == "check" && (!strings.Contains(out, "saturated") || !strings.Contains(out, " high ")) {
-			t.Errorf("nothing is expanded:\n%s", out)
-		}
+		check.That(t, args[0] != "check" || strings.Contains(out, "saturated") && strings.Contains(out, " high "), "nothing is expanded:\n%s", out)
 	}
 }
 
 func TestInitPrintsTheConfigurationThatItWouldWrite(t *testing.T) {
 	out := mustAkin(t, "init", "--url", demoEngine(t), "--index", "catalogue", "--out", "-")
 	cfg, err := configs.Parse("printed", []byte(out))
-	if err != nil || len(cfg.Matrices) != 1 || strings.Join(cfg.Matrices[0].Indices, ",") != "catalogue" {
-		t.Errorf("%v, %+v\n%s", err, cfg, out)
-	}
+	check.That(t, err == nil && len(cfg.Matrices) == 1 && strings.Join(cfg.Matrices[0].Indices, ",") == "catalogue", "%v, %+v\n%s", err, cfg, out)
 	if isThere("akin.yml") {
 		t.Error("akin.yml is written")
 	}
@@ -75,4 +68,91 @@ func TestInitSaysWhatIsMissing(t *testing.T) {
 	ends(t, exitUsage, init(demoEngine(t), "--out", "/nonexistent/akin.yml"), "no folder")
 	ends(t, exitFailure, init(demoEngine(t), "--index", "nosuch", "--out", "-"), "next: see which indices")
 	ends(t, exitFailure, init(refusing(t, "/", 401, "missing"), "--out", "-"), "AKIN_CLUSTER_USERNAME")
+}
+
+// texts returns the fields of an index that maps each to an analyzer.
+func texts(t *testing.T, index string, analyzers map[string]string) []mapping.Text {
+	t.Helper()
+	properties := map[string]any{}
+	for field, analyzer := range analyzers {
+		properties[field] = map[string]string{"type": "text", "analyzer": analyzer}
+	}
+	mappings, err := json.Marshal(map[string]any{"properties": properties})
+	check.OK(t, err)
+	var m mapping.Index
+	const settings = `{"index.analysis.analyzer.parts.tokenizer":"edge_ngram","index.analysis.analyzer.parts.type":"custom"}`
+	check.OK(t, json.Unmarshal([]byte(`{"mappings":`+string(mappings)+`,"settings":`+settings+`}`), &m))
+	found, err := mapping.Texts(index, m)
+	check.OK(t, err)
+	return found
+}
+
+func TestFieldsThatAreAnalyzedAlikeShareAMatrix(t *testing.T) {
+	all := map[string][]mapping.Text{
+		"books":  texts(t, "books", map[string]string{"title": "english", "body": "english", "code": "parts"}),
+		"films":  texts(t, "films", map[string]string{"title": "english", "body": "english"}),
+		"livres": texts(t, "livres", map[string]string{"title": "french", "body": "english"}),
+	}
+	groups, left, err := grouped([]string{"books", "films", "livres"}, all, "")
+	check.OK(t, err)
+	var got []string
+	for _, g := range groups {
+		got = append(got, g.name+" "+strings.Join(g.indices, ",")+" "+strings.Join(g.fields, ","))
+	}
+	want := []string{"english books,films body,title", "english-2 livres body", "french livres title"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	check.That(t, len(left) == 1 && strings.HasPrefix(left[0], "code of books: its terms are no words"), "left out: %q", left)
+}
+
+func TestAGroupOfAllThatWasAskedForKeepsTheExpression(t *testing.T) {
+	all := map[string][]mapping.Text{"logs-1": texts(t, "logs-1", map[string]string{"message": "english"}), "logs-2": texts(t, "logs-2", map[string]string{"message": "english"})}
+	groups, _, err := grouped([]string{"logs-1", "logs-2"}, all, "logs-*")
+	check.That(t, err == nil && len(groups) == 1 && strings.Join(groups[0].indices, ",") == "logs-*", "%v, %+v", err, groups)
+}
+
+func TestIndicesThatAreTooManyToNameHaveToBeChosen(t *testing.T) {
+	all := map[string][]mapping.Text{}
+	var names []string
+	for k := range 30 {
+		name := strings.Repeat("x", 50) + string(rune('a'+k))
+		names = append(names, name)
+		all[name] = texts(t, name, map[string]string{"message": "english"})
+	}
+	if _, _, err := grouped(names, all, ""); err == nil || !strings.Contains(err.Error(), "--index") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestFieldsThatNoConfigurationCanNameAreLeftOut(t *testing.T) {
+	all := map[string][]mapping.Text{"people": texts(t, "people", map[string]string{"first name": "english", "bio": "english"})}
+	groups, left, err := grouped([]string{"people"}, all, "<people-{now/d}>")
+	if err != nil || len(groups) != 1 || strings.Join(groups[0].fields, ",") != "bio" || strings.Join(groups[0].indices, ",") != "people" {
+		t.Errorf("%v, %+v", err, groups)
+	}
+	check.That(t, len(left) == 1 && strings.HasPrefix(left[0], `"first name" of people`), "left out: %q", left)
+}
+
+// Whatever names a cluster has, the file is one that akin reads, and none of them
+// ends a line.
+func TestOddNamesAreWrittenSoThatTheyAreReadAgain(t *testing.T) {
+	p := &proposal{Cluster: cli.Cluster{URL: "http://127.0.0.1:9200", CAFile: "ca's.pem"}, out: cli.Stdout, nodes: 3}
+	p.info.Version = "1\nexpansion: {}"
+	p.left = []string{"a\nlisten: {}"}
+	odd := []string{"true", "1e3", "null", "~", "naïve", "x.y"}
+	p.groups = []group{{name: "yes", analyzer: "an\nalyzer", indices: odd, fields: odd}}
+	var b strings.Builder
+	check.OK(t, p.write(&b))
+	cfg, err := configs.Parse("written", []byte(b.String()))
+	check.Must(t, err == nil, "%v\n%s", err, b.String())
+	if diff := cmp.Diff(odd, cfg.Matrices[0].Indices); diff != "" {
+		t.Errorf("indices (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(odd, cfg.Matrices[0].Fields); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+	if next := p.next()[0]; !strings.Contains(next, `--ca-file 'ca'\''s.pem'`) {
+		t.Errorf("next %s", next)
+	}
 }

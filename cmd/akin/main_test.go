@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // walk calls f for all commands below cmd.
@@ -79,16 +81,12 @@ func TestEveryCommandWithATableHasJSON(t *testing.T) {
 		_, listed := withoutTable[path]
 		if has := cmd.Flags().Lookup("json") != nil; has {
 			seen++
-			if listed {
-				t.Errorf("%s has --json", path)
-			}
-		} else if !listed && !cmd.HasAvailableSubCommands() {
-			t.Errorf("%s has no --json: add it, or say here what it prints", path)
+			check.That(t, !listed, "%s has --json", path)
+		} else {
+			check.That(t, listed || cmd.HasAvailableSubCommands(), "%s has no --json: add it, or say here what it prints", path)
 		}
 	})
-	if seen < 8 {
-		t.Errorf("only %d commands have --json", seen)
-	}
+	check.That(t, seen >= 8, "only %d commands have --json", seen)
 }
 
 // TestJSONOfTablesIsJSON runs the commands that need no judged queries, whose
@@ -115,9 +113,7 @@ func TestWordVectorsBecomeIndexTerms(t *testing.T) {
 	contains(t, "build", said, "5 words: 3 became terms of their own, 0 fell on the term of another, 1 are several terms, 1 none; 1 terms are in no document")
 	row := m.Row("sofa")
 	for n := range row.All() {
-		if n.Term != "couch" || n.DocFreq == 0 || row.Len() != 1 {
-			t.Errorf("neighbor of sofa: %+v", n)
-		}
+		check.That(t, n.Term == "couch" && n.DocFreq != 0 && row.Len() == 1, "neighbor of sofa: %+v", n)
 	}
 	if row.DocFreq() == 0 {
 		t.Error("sofa has no document frequency")

@@ -1,16 +1,25 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/tools/reweigh"
 )
 
 func TestEverySourceMakesAMatrix(t *testing.T) {
@@ -86,9 +95,7 @@ func TestRegressionIsFittedAndPrinted(t *testing.T) {
 	m, told := built(t, "--from-matrices", pairsFile(t, "a.akin", good.String())+","+pairsFile(t, "b.akin", bad.String()),
 		"--combine", "regression:"+write(t, "s.txt", synonyms.String()))
 	row := rowOf(m, word(0))
-	if len(row) == 0 || row[0] != word(100) {
-		t.Errorf("row %q", row)
-	}
+	check.That(t, len(row) != 0 && row[0] == word(100), "row %q", row)
 	contains(t, "regression", told, "log loss", "AUC")
 }
 
@@ -194,5 +201,240 @@ func TestFrequenciesOfSeveralFieldsDoNotDependOnTheirOrder(t *testing.T) {
 	}
 	if tables[0] != tables[1] {
 		t.Error(cmp.Diff(tables[0], tables[1]))
+	}
+}
+
+// TestNoOutputTakesThePlaceOfAnInput names files in several ways: as they are,
+// from a folder that is not the current one, and by a link.
+func TestNoOutputTakesThePlaceOfAnInput(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	contents := map[string]string{"s.txt": "car, automobile\n", "o.txt": "ban car jaguar\n", "m.tsv": "car\tbus\t0.5\n"}
+	for name, content := range contents {
+		check.OK(t, os.WriteFile(name, []byte(content), 0o600))
+	}
+	check.OK(t, os.Symlink("s.txt", "link"))
+	m := matrixFile(t, simmatrix.Meta{}, simmatrix.TermRow{Term: "car"}, simmatrix.TermRow{Term: "bus"})
+	contents[m] = read(t, m)
+	for _, tt := range []struct {
+		args string
+		want string
+	}{
+		{"build --from-thesaurus s.txt --out s.txt", "--from-thesaurus"},
+		{"build --from-thesaurus s.txt --out link", "--from-thesaurus"},
+		{"build --from-tsv m.tsv --overrides o.txt --out " + filepath.Join(dir, "o.txt"), "--overrides"},
+		{"build --from-edit-distance " + m + " --out " + m, "--from-edit-distance"},
+		{"build --from-matrices " + m + " --overrides o.txt --out o.txt", "--overrides"},
+		{"export --out " + m + " " + m, "the matrix to export"},
+	} {
+		ends(t, exitUsage, strings.Fields("matrix "+tt.args), tt.want)
+	}
+	for name, want := range contents {
+		if got := read(t, name); got != want {
+			t.Errorf("%s holds %q", name, got)
+		}
+	}
+	mustAkin(t, "matrix", "build", "--from-matrices", m, "--exclude", `^\d`, "--out", m) // in place
+}
+
+func TestTermsAndRelationsAreReadFromPipes(t *testing.T) {
+	file := matrixFile(t, simmatrix.Meta{}, simmatrix.TermRow{Term: "color"}, simmatrix.TermRow{Term: "colour"})
+	piped := func(content string) string {
+		path, w := openPipe(t)
+		_, err := io.WriteString(w, content) // less than a pipe holds
+		check.OK(t, errors.Join(err, w.Close()))
+		return path
+	}
+	for name, content := range map[string]string{"list": "color\ncolour\n", "short list": "color\ncolour", "matrix": read(t, file)} {
+		m, _ := built(t, "--from-edit-distance", piped(content))
+		if diff := cmp.Diff([]string{"colour"}, rowOf(m, "color")); diff != "" || m.Len() != 2 {
+			t.Errorf("%s: %d terms, %s", name, m.Len(), diff)
+		}
+	}
+	relations, err := readRelations(t.Context(), piped("color, colour\n"))
+	check.OK(t, err)
+	if diff := cmp.Diff([]string{"colour"}, rowOf(relations, "color")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCombinedMatricesAreCalledByTheirFiles(t *testing.T) {
+	at := func(name string) string { return pairsFile(t, name, "car\tbus\t0.5\n") }
+	docs := at("docs.akin")
+	m, _ := built(t, "--from-matrices", docs+","+at(".akin"))
+	if diff := cmp.Diff([]string{"docs", ".akin"}, m.Meta().Origins); diff != "" {
+		t.Error(diff)
+	}
+	for _, other := range []string{"docs.akin", "overrides.akin"} {
+		ends(t, exitUsage, []string{"matrix", "build", "--from-matrices", docs + "," + at(other), "--out", "out.akin"}, other+" would be called")
+	}
+}
+
+// fromTexts are the flags of a matrix that is learned from texts, each with a
+// word of its own.
+func fromTexts(t *testing.T, texts ...string) []string {
+	t.Helper()
+	docs := make([]documents.Document, len(texts))
+	for i, text := range texts {
+		docs[i] = documents.Document{ID: strconv.Itoa(i), Source: map[string]string{"body": fmt.Sprintf("%s filler%d", text, i)}}
+	}
+	engine := newIndex(t, "docs", `{"mappings":{"properties":{"body":{"type":"text","analyzer":"english"}}}}`, docs)
+	return []string{"--from-index", engine, "--index", "docs", "--field", "body", "--min-df", "2"}
+}
+
+func TestAcronymsAndTheirLongFormsStandForEachOther(t *testing.T) {
+	var texts []string
+	for k := range 12 {
+		texts = append(texts,
+			"the Institutes of Health (IOH)", fmt.Sprintf("a study%d of medicine", k%3),
+			fmt.Sprintf("ants and roses need water%d", k%3), fmt.Sprintf("AAR brakes trains on bridge%d", k%3))
+	}
+	texts = append(texts, "once only defined (OOD)", "ants and roses (AAR)", "ants and roses (AAR)")
+	args := fromTexts(t, texts...)
+	m, said := built(t, args...)
+	check.Equal(t, []string{"acronyms: 1 kept, such as ioh – institutes of health; 2 left out, such as aar – ants and roses", "joined words: 0 kept; 0 left out"}, simmatrix.Tallies(m.Meta().Params))
+	check.That(t, strings.Contains(said, "acronyms: 1 kept"), "%s", said)
+	const expression = "\x1finstitut\x1f\x1fhealth"
+	check.Equal(t, []string{"ioh"}, rowOf(m, expression))
+	check.That(t, strings.Contains(strings.Join(rowOf(m, "ioh"), "|"), expression), "%q", rowOf(m, "ioh"))
+	written, note := simmatrix.SplitForm(m.Form(expression))
+	check.Equal(t, [2]string{"institutes of health", "acronym of 12 documents"}, [2]string{written, note})
+
+	without, _ := built(t, append(args, "--acronyms=false", "--joined-words=false")...)
+	check.That(t, without.Meta().Expressions == 0 && simmatrix.Tallies(without.Meta().Params) == nil, "%+v", without.Meta())
+	ends(t, exitUsage, append([]string{"matrix", "build", "--out", "x", "--acronyms", "--words"}, args...), "--acronyms")
+}
+
+func TestJoinedWordsStandForTheirParts(t *testing.T) {
+	texts := append(slices.Repeat([]string{"other things"}, 20),
+		"the rib cage", "a Rib-cage", "ribcage", "Ribcages", "an e-mail", "one e mail", "emails", "email", "his cross", "a cross")
+	m, said := built(t, fromTexts(t, texts...)...)
+	check.That(t, strings.Contains(said, "joined words: 2 kept, such as e mail – email, rib cage – ribcag; "), "%s", said)
+	check.Equal(t, []string{"ribcag"}, rowOf(m, "\x1frib\x1fcage"))
+	check.Equal(t, []string{"email"}, rowOf(m, "\x1fe\x1fmail"))
+	check.That(t, !strings.Contains(strings.Join(rowOf(m, "email"), ""), "\x1f"), "%q", rowOf(m, "email"))
+}
+
+func TestUnknownDocumentsAreNamedOnce(t *testing.T) {
+	there := reweigh.NewCollection()
+	check.OK(t, there.Add("a", [][]string{{"wing"}}))
+	opinions := map[string]reweigh.Opinion{"a": {}, "gone": {}}
+	searches := []reweigh.Search{{Documents: opinions}, {Documents: opinions}, {Documents: map[string]reweigh.Opinion{"away": {}}}}
+	if got, want := unknownDocuments(searches, there), []string{"away", "gone"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestShowSaysWhatNeighborsWereLearnedFrom(t *testing.T) {
+	const topics = 12
+	documents := reweigh.NewCollection()
+	var searches []reweigh.Search
+	rows := []simmatrix.TermRow{{Term: "wrong", DocFreq: 10 * topics}}
+	for k := range topics {
+		topic, right := fmt.Sprintf("topic%02d", k), fmt.Sprintf("right%02d", k)
+		rows = append(rows, simmatrix.TermRow{Term: right, DocFreq: 10},
+			simmatrix.TermRow{Term: topic, DocFreq: 20})
+		opinions := map[string]reweigh.Opinion{}
+		for d := range 10 {
+			for _, word := range []string{"wrong", right} {
+				id := fmt.Sprint(topic, word, d)
+				check.OK(t, documents.Add(id, [][]string{{topic, word}}))
+				if d < 5 && word == right {
+					opinions[id] = reweigh.Opinion{Gain: 1}
+				}
+			}
+		}
+		clicked := maps.Clone(opinions)
+		clicked[fmt.Sprint(topic, right, 0)] = reweigh.Opinion{Gain: 1, Count: 1 + 30*(k%2)}
+		for _, documents := range []map[string]reweigh.Opinion{clicked, opinions, opinions, opinions} { // one for each part of the queries
+			searches = append(searches, reweigh.Search{Terms: []string{topic}, Documents: documents})
+		}
+	}
+	m := matrixOf(t, simmatrix.Meta{Source: "by hand", Docs: 20 * topics}, rows...)
+	r, err := reweigh.Learn(t.Context(), m, documents, searches,
+		reweigh.Options{Strength: 0.25, Added: 30, MaxShare: 0.5, Unit: "click"}, nil)
+	check.OK(t, err)
+	name := encodedFile(t, "learned.akin", r.Matrix)
+	for topic, want := range map[string]string{"topic00": "learned: 1 click\n", "topic01": "learned: 31 clicks\n"} {
+		_, line, _ := strings.Cut(mustAkin(t, "matrix", "show", name, topic)+"\n", "right")
+		contains(t, topic, line, want)
+	}
+}
+
+func TestQueryChoosesTheDocuments(t *testing.T) {
+	engine := demoEngine(t)
+	const query = `{"match":{"body":"order"}}`
+	matching := total(t, engine+"/"+demoIndices+"/_search", `{"query":`+query+`}`)
+	m, stderr := built(t, fromDemo(t, "--query", query, "--min-df", "2")...)
+	check.That(t, m.Meta().Docs == uint64(matching) && matching != 0, "learned from %d documents, %d match\n%s", m.Meta().Docs, matching, stderr)
+	check.That(t, strings.Contains(m.Meta().Source, query), "the source is %q", m.Meta().Source)
+	failing := func(more ...string) []string {
+		return append([]string{"matrix", "build", "--out", filepath.Join(t.TempDir(), "x")}, fromDemo(t, more...)...)
+	}
+	ends(t, exitFailure, failing("--query", `{"nonsense":{}}`), "nonsense")
+	ends(t, exitFailure, failing("--max-memory", "64MiB", "--top", "10000", "--min-df", "1"), "--max-docs and --top are", "64MiB")
+}
+
+func TestRareTermsGetRowsWhereEntriesMayGoOneWay(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		rare bool
+	}{{nil, true}, {[]string{"--min-df", "5"}, true}, {[]string{"--symmetric"}, false}} {
+		m, stderr := built(t, fromDemo(t, tt.args...)...)
+		least := uint32(math.MaxUint32)
+		for _, row := range m.Rows() {
+			least = min(least, row.DocFreq())
+		}
+		if _, said := m.Meta().Params["rare_terms"]; said != tt.rare || (least < 3) != tt.rare {
+			t.Errorf("%q: the rarest term is in %d documents, the header %v\n%s", tt.args, least, m.Meta().Params, stderr)
+		}
+	}
+}
+
+func TestDocumentLimitIsARandomChoice(t *testing.T) {
+	checksum := func(args ...string) string {
+		m, stderr := built(t, fromDemo(t, append(args, "--min-df", "2")...)...)
+		want := uint64(150)
+		if len(args) == 0 {
+			want = 645
+		}
+		check.That(t, m.Meta().Docs == want, "%q: learned from %d documents, want %d\n%s", args, m.Meta().Docs, want, stderr)
+		return m.Checksum()
+	}
+	all, first := checksum(), checksum("--max-docs", "150")
+	if first == all || first != checksum("--max-docs", "150") {
+		t.Error("the choice is none, or another one the second time")
+	}
+	if m, _ := built(t, fromDemo(t, "--max-docs", "100000")...); m.Meta().Docs != 645 {
+		t.Errorf("a limit that is not reached: %d documents", m.Meta().Docs)
+	}
+}
+
+func TestWordsAreTakenInLowerCase(t *testing.T) {
+	words, _ := built(t, fromDemo(t, "--words")...)
+	terms, _ := built(t, fromDemo(t)...)
+	// The english analyzer drops "the" and makes "orders" into "order".
+	for _, word := range []string{"the", "orders"} {
+		if words.Row(word).IsZero() || !terms.Row(word).IsZero() {
+			t.Errorf("%q: among the words %v, among the index terms %v", word, !words.Row(word).IsZero(), !terms.Row(word).IsZero())
+		}
+	}
+	for word := range words.Terms() {
+		check.That(t, word == strings.ToLower(word), "%q is among the words", word)
+	}
+}
+
+func TestSpoolIsRemovedOnceTheMatrixIsWritten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "spool")
+	want, _ := built(t, fromDemo(t)...)
+	// The reading succeeds and the learning does not: what was read stays.
+	ends(t, exitFailure, append([]string{"matrix", "build", "--out", filepath.Join(t.TempDir(), "x"), "--resume", dir, "--min-df", "1000000"}, fromDemo(t)...))
+	if !isThere(dir) {
+		t.Fatal("the spool is gone")
+	}
+	got, said := built(t, fromDemo(t, "--resume", dir)...)
+	check.That(t, strings.Contains(said, "1 of 1 slices have been read before") && !isThere(dir), "the spool is there: %v\n%s", isThere(dir), said)
+	if got.Checksum() != want.Checksum() {
+		t.Error("the matrix is another one than without a spool")
 	}
 }

@@ -132,9 +132,7 @@ func TestWordVectorsOfAFileAreMixedIntoAMatrix(t *testing.T) {
 	_, stderr = built(t, fromDemo(t, "--embeddings", file)...)
 	contains(t, "the share is chosen", stderr, "the model counts for 0.35: documents have ")
 	for n := range m.Row("refund").All() {
-		if n.Term != "gear" {
-			t.Errorf("the nearest of refund is %s, not gear", n.Term)
-		}
+		check.That(t, n.Term == "gear", "the nearest of refund is %s, not gear", n.Term)
 		break
 	}
 }
@@ -157,9 +155,7 @@ func TestWordsThatAModelCannotReadStayAsTheDocumentsHaveThem(t *testing.T) {
 		t.Fatal("no row of subscript")
 	}
 	for n := range row.All() {
-		if n.Origins&2 != 0 {
-			t.Errorf("%s is a neighbor of subscript by the model", n.Term)
-		}
+		check.That(t, n.Origins&2 == 0, "%s is a neighbor of subscript by the model", n.Term)
 	}
 }
 
@@ -227,9 +223,7 @@ func TestTermHasTheMeanOfItsWordsAtLengthOne(t *testing.T) {
 		for d := range got {
 			got[d] = float32(math.Round(float64(got[d])*1e5) / 1e5)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s has %v, want %v", term, got, want)
-		}
+		check.That(t, slices.Equal(got, want), "%s has %v, want %v", term, got, want)
 	}
 	if !strings.Contains(told.String(), "3 of 4 words have a vector") {
 		t.Error(told.String())

@@ -197,8 +197,6 @@ func TestFieldsWhoseNormsShareANameAreRefused(t *testing.T) {
 	for field, refused := range map[string]bool{"a.b": true, "a__b": true, "body": false, "c.d": false} {
 		_, stderr, status := akin(t, backfillArgs(url, file, "--dry-run", "--field", field)...)
 		explained := strings.Contains(stderr, `"a.b"`) && strings.Contains(stderr, `"a__b"`) && strings.Contains(stderr, "one name, akin_norm.a__b")
-		if refused != explained || refused && status != exitFailure {
-			t.Errorf("%s: status %d\n%s", field, status, stderr)
-		}
+		check.That(t, refused == explained && (!refused || status == exitFailure), "%s: status %d\n%s", field, status, stderr)
 	}
 }

@@ -32,9 +32,7 @@ func TestPictureOfThePlayground(t *testing.T) {
 	if err != nil || size.Width != width || size.Height != height {
 		t.Errorf("the picture is %d by %d, %v; make picture takes it again", size.Width, size.Height, err)
 	}
-	if len(content) >= most {
-		t.Errorf("the picture has %d bytes, want less than %d", len(content), most)
-	}
+	check.That(t, len(content) < most, "the picture has %d bytes, want less than %d", len(content), most)
 	if !strings.Contains(userTexts(t)["README.md"], "](docs/playground.png)") {
 		t.Error("README does not show it")
 	}

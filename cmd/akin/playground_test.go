@@ -107,9 +107,7 @@ const helpers = `
 func inPage[T any](ctx context.Context, t *testing.T, script string) T {
 	t.Helper()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T]("(async () => {"+helpers+script+"})()", chromedp.EvalAwaitPromise))
-	if err != nil {
-		t.Fatalf("%v in\n%s", err, script)
-	}
+	check.Must(t, err == nil, "%v in\n%s", err, script)
 	return value
 }
 
@@ -199,9 +197,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	printed := startDemo(t).String()
 	first, _, _ := strings.Cut(printed, "\n")
 	page, found := strings.CutPrefix(first, "Playground: ")
-	if !found {
-		t.Fatalf("the demo's first line is %q", first)
-	}
+	check.Must(t, found, "the demo's first line is %q", first)
 	admin, hash, _ := strings.Cut(page, "/playground")
 	do(ctx, t, chromedp.Navigate(matricesBefore(t, admin)+"/playground"+hash))
 
@@ -243,9 +239,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	// engines may give names with scores.
 	by := inPage[string](ctx, t, `return all('#direct .by').length + '|' + [{}, { matched_queries: ['mine', 'akin:title:other'] },
 		{ matched_queries: { 'akin:body:diaper': 1.5, mine: 1 } }].map(hit => hitOf({ _index: 'a', _id: '1', ...hit }).querySelector('.by')?.textContent)`)
-	if by != "0|,,found by diapers" {
-		t.Errorf("hits are found by %q", by)
-	}
+	check.That(t, by == "0|,,found by diapers", "hits are found by %q", by)
 
 	// Terms are switched off and weighed otherwise, and the search runs again.
 	changed := inPage[map[string]any](ctx, t, `
@@ -275,9 +269,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 		return copied`)
 	if _, err := exec.LookPath("curl"); err == nil {
 		answer, err := exec.Command("sh", "-c", command).Output()
-		if err != nil || !strings.Contains(string(answer), `"value":76`) {
-			t.Errorf("%s\n%v %s", command, err, answer)
-		}
+		check.That(t, err == nil && strings.Contains(string(answer), `"value":76`), "%s\n%v %s", command, err, answer)
 	}
 
 	testNeighborsAndRules(ctx, t)
@@ -291,9 +283,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 		button.click()
 		await until(() => id('body').value.includes('nappies')); await settled()
 		return { summary: id('summary').textContent, focus: document.activeElement.id }`)
-	if !strings.HasPrefix(fmt.Sprint(recent["summary"]), "4 hits") || recent["focus"] != "hits" {
-		t.Errorf("a recent search: %v", recent)
-	}
+	check.That(t, strings.HasPrefix(fmt.Sprint(recent["summary"]), "4 hits") && recent["focus"] == "hits", "a recent search: %v", recent)
 
 	// A search ends a change of the one before it that still waits.
 	next := inPage[map[string]any](ctx, t, `
@@ -306,9 +296,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 		await settled()
 		window.fetch = fetchNow
 		return { off: all('#chips .off').length, chips: texts('#chips .figures').join() }`)
-	if next["off"] != 0.0 || !strings.Contains(fmt.Sprint(next["chips"]), "for couch") {
-		t.Errorf("after a search: %v", next)
-	}
+	check.That(t, next["off"] == 0.0 && strings.Contains(fmt.Sprint(next["chips"]), "for couch"), "after a search: %v", next)
 
 	// What the cluster refuses is said.
 	refused := inPage[string](ctx, t, `
@@ -327,9 +315,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	proxy := regexp.MustCompile(`curl -s '(http://[^/]+)/\S+akin_profile=`).FindStringSubmatch(printed)[1]
 	testHostileHits(ctx, t, proxy)
 	urls := b.check(t)
-	if len(urls) < 20 {
-		t.Errorf("only %d requests are seen", len(urls))
-	}
+	check.That(t, len(urls) >= 20, "only %d requests are seen", len(urls))
 	for _, u := range urls {
 		if strings.Contains(u, "nappi") && !strings.Contains(u, "#") || strings.Contains(u, "couch") || strings.Contains(u, "secret") {
 			t.Errorf("a URL has the text of a search: %s", u)
@@ -388,9 +374,7 @@ func testNeighborsAndRules(ctx context.Context, t *testing.T) {
 		t.Errorf("saved %q, shown %q", saved, got["shown"])
 	}
 	rules, err := combine.ParseOverrides(bytes.NewReader(saved))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, saved)
-	}
+	check.Must(t, err == nil, "%v\n%s", err, saved)
 	var banned []string
 	pinned := 0
 	for r := range rules.All() {
@@ -400,9 +384,7 @@ func testNeighborsAndRules(ctx context.Context, t *testing.T) {
 			pinned++
 		}
 	}
-	if !slices.Equal(banned, odd) || pinned != 1 {
-		t.Errorf("%d pinned, banned %q, want %q", pinned, banned, odd)
-	}
+	check.That(t, slices.Equal(banned, odd) && pinned == 1, "%d pinned, banned %q, want %q", pinned, banned, odd)
 }
 
 // testJudgments judges hits, and returns the file that the page saves.
@@ -428,9 +410,7 @@ func testJudgments(ctx context.Context, t *testing.T) string {
 		id('index').value = 'catalogue'
 		id('index').dispatchEvent(new Event('input'))
 		return [before, other, judgmentsFile('catalogue'), String(id('saveJudgments').hidden)]`)
-	if got[0] != "good so-so bad good bad so-so" || got[1] != "None yet in help." || got[3] != "false" {
-		t.Errorf("after a reload %q", got)
-	}
+	check.That(t, got[0] == "good so-so bad good bad so-so" && got[1] == "None yet in help." && got[3] == "false", "after a reload %q", got)
 	if got := inPage[string](ctx, t, button+`
 		id('forget').click()
 		id('body').value = '{"query":{"match_all":{}}}'
@@ -461,9 +441,7 @@ func testHostileHits(ctx context.Context, t *testing.T, proxy string) {
 		check.OK(t, err)
 		req.Header.Set("Content-Type", "application/json")
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil || resp.StatusCode >= 300 {
-			t.Fatalf("%v %v", resp, err)
-		}
+		check.Must(t, err == nil && resp.StatusCode < 300, "%v %v", resp, err)
 		resp.Body.Close()
 	}
 	title := inPage[string](ctx, t, `
@@ -473,9 +451,7 @@ func testHostileHits(ctx context.Context, t *testing.T, proxy string) {
 		document.querySelector('#search button').click()
 		await settled()
 		return texts('.hit').find(t => t.includes('onerror')) || ''`)
-	if title != hostile+" nappies" {
-		t.Errorf("the hostile title is shown as %q", title)
-	}
+	check.That(t, title == hostile+" nappies", "the hostile title is shown as %q", title)
 	if got := inPage[string](ctx, t, `
 		id('body').value = '{"size":20,"query":{"match":{"title":"nappies"}}}'
 		document.querySelector('#search button').click()
@@ -504,9 +480,7 @@ func testHostileHits(ctx context.Context, t *testing.T, proxy string) {
 			}
 		}
 	}
-	if len(backgrounds) != 2 {
-		t.Errorf("light and dark have the backgrounds %v", backgrounds)
-	}
+	check.That(t, len(backgrounds) == 2, "light and dark have the backgrounds %v", backgrounds)
 }
 
 // faults lists what is wrong with the page as the browser has laid it out.
@@ -557,9 +531,7 @@ func axeSource(ctx context.Context, t *testing.T) string {
 		cmd := exec.CommandContext(ctx, npm, "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts")
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
-			if os.Getenv("AKIN_TEST") == "all" {
-				t.Fatalf("npm ci: %v\n%s", err, out)
-			}
+			check.Must(t, os.Getenv("AKIN_TEST") != "all", "npm ci: %v\n%s", err, out)
 			t.Logf("not checked: the rules of axe-core: npm ci: %v\n%s", err, out)
 			return ""
 		}
@@ -588,9 +560,7 @@ matrices: [{name: demo, file: "`+demoMatrix(t)+`"}]
 	}
 	do(ctx, t, chromedp.Navigate("http://anybody:0123456789abcdef@127.0.0.1:"+port+"/playground#index=catalogue&q=nappies"))
 	summary := inPage[string](ctx, t, `document.querySelector('#search button').click(); await settled(); return id('summary').textContent`)
-	if !strings.HasPrefix(summary, "4 hits without akin, 75 with it.") {
-		t.Errorf("the page shows %q", summary)
-	}
+	check.That(t, strings.HasPrefix(summary, "4 hits without akin, 75 with it."), "the page shows %q", summary)
 	b.check(t)
 	if log := s.log.String(); strings.Contains(log, "without a token") || strings.Contains(log, "0123456789abcdef") {
 		t.Errorf("the log: %s", log)

@@ -35,9 +35,7 @@ matrices:
 	} {
 		var answer struct{ Clauses []expand.Explanation }
 		post(t, s.admin+"/_akin/expand/shop?akin_profile="+profile, search, &answer)
-		if len(answer.Clauses) != 1 || len(answer.Clauses[0].Added) != 1 {
-			t.Fatalf("%s: %+v", profile, answer)
-		}
+		check.Must(t, len(answer.Clauses) == 1 && len(answer.Clauses[0].Added) == 1, "%s: %+v", profile, answer)
 		if got := answer.Clauses[0]; !strings.HasPrefix(got.Matrix, want[0]) || got.Form != want[1] || got.Added[0].Term != want[2] {
 			t.Errorf("%s: %+v, want %v", profile, got, want)
 		}
@@ -46,8 +44,6 @@ matrices:
 		resp, err := http.Post(s.admin+"/_akin/expand/shop"+query, "application/json", strings.NewReader(search))
 		check.OK(t, err)
 		resp.Body.Close()
-		if resp.StatusCode != http.StatusNotFound {
-			t.Errorf("%q: status %d", query, resp.StatusCode)
-		}
+		check.That(t, resp.StatusCode == http.StatusNotFound, "%q: status %d", query, resp.StatusCode)
 	}
 }

@@ -38,9 +38,7 @@ func TestInterruptedScanGoesOnFromItsSpool(t *testing.T) {
 	}
 	_, _, err := s.read(ctx, spool)
 	done := spool.finished(8)
-	if !errors.Is(err, context.Canceled) || done == 0 || done == 8 {
-		t.Fatalf("%d slices are done, error %v", done, err)
-	}
+	check.Must(t, errors.Is(err, context.Canceled) && done != 0 && done != 8, "%d slices are done, error %v", done, err)
 	if err := spool.explain(err, 8); !strings.Contains(err.Error(), fmt.Sprintf("has %d of 8 slices", done)) {
 		t.Errorf("error %v does not say how to go on", err)
 	}
@@ -171,7 +169,5 @@ func TestRemovedSpoolLeavesOtherFiles(t *testing.T) {
 	}
 	check.OK(t, spool.Remove())
 	entries, err := os.ReadDir(spool.dir)
-	if err != nil || len(entries) != 1 || entries[0].Name() != "letter.txt" {
-		t.Errorf("%v are left, %v", entries, err)
-	}
+	check.That(t, err == nil && len(entries) == 1 && entries[0].Name() == "letter.txt", "%v are left, %v", entries, err)
 }

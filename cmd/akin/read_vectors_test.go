@@ -113,13 +113,9 @@ func TestMappingIsPutOnceAndFits(t *testing.T) {
 			if tt.want == "" && err != nil || tt.want != "" && (!errors.Is(err, errStore) || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
-			if len(tt.cluster.put) != tt.puts {
-				t.Errorf("%d mappings were put, want %d", len(tt.cluster.put), tt.puts)
-			}
+			check.That(t, len(tt.cluster.put) == tt.puts, "%d mappings were put, want %d", len(tt.cluster.put), tt.puts)
 			for _, body := range tt.cluster.put {
-				if !json.Valid([]byte(body)) || !strings.Contains(body, `"a__b"`) {
-					t.Errorf("the mapping is %s", body)
-				}
+				check.That(t, json.Valid([]byte(body)) && strings.Contains(body, `"a__b"`), "the mapping is %s", body)
 			}
 		})
 	}

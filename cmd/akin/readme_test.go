@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestREADMELinksEveryPage(t *testing.T) {
@@ -47,9 +49,7 @@ func TestREADMEShowsTheMeasuredGains(t *testing.T) {
 	}
 	figure := func(key, measure string) (value, p float64, gain string) {
 		m := regexp.MustCompile(regexp.QuoteMeta(measure) + `: ([\d.]+)(?: \((\S+ %), p ([\d.]+))?`).FindStringSubmatch(measured[key])
-		if m == nil {
-			t.Fatalf("no %s of %s", measure, key)
-		}
+		check.Must(t, m != nil, "no %s of %s", measure, key)
 		_, _ = fmt.Sscan(m[1], &value) // digits and a point
 		_, _ = fmt.Sscan(m[3], &p)
 		return value, p, m[2]
@@ -96,9 +96,7 @@ func TestREADMEShowsASearchOfTheDemo(t *testing.T) {
 	t.Parallel()
 	out, readme := startDemo(t).String(), userTexts(t)["README.md"]
 	servers := regexp.MustCompile(`curl -s '(http://[\d.:]+)/catalogue/_search`).FindAllStringSubmatch(out, -1)
-	if len(servers) != 3 {
-		t.Fatalf("the demo prints %q", servers)
-	}
+	check.Must(t, len(servers) == 3, "the demo prints %q", servers)
 	const query = `{"query":{"multi_match":{"query":"nappies for a newborn","fields":["title","body"]}}}`
 	direct, same := find(t, servers[0][1]+"/catalogue/_search", query), find(t, servers[1][1]+"/catalogue/_search?akin_profile=same", query)
 	var table strings.Builder

@@ -20,9 +20,7 @@ import (
 func docTable(t *testing.T, text, head string) (rows [][]string) {
 	t.Helper()
 	_, rest, found := strings.Cut(text, "\n"+head+"\n")
-	if !found {
-		t.Fatalf("no table with the head %s", head)
-	}
+	check.Must(t, found, "no table with the head %s", head)
 	for line := range strings.Lines(rest) {
 		if !strings.HasPrefix(line, "|") {
 			break

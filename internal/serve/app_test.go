@@ -1,6 +1,10 @@
 package serve
 
 import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +14,10 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/vectors"
+	"github.com/akin-search/akin/proxy/playground"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 func TestNodesAndForwardedHeadersAreWired(t *testing.T) {
@@ -56,4 +64,64 @@ func TestLimitsOfTheListenersReachTheServer(t *testing.T) {
 	o := a.proxyOptions()
 	got := []any{o.ShutdownDelay, o.IdleTimeout, o.BodyTimeout, o.MaxConnections}
 	check.Equal(t, []any{1 * time.Second, 3 * time.Second, 4 * time.Second, 5}, got)
+}
+
+func TestWordsAreReadForModesThatAskForThem(t *testing.T) {
+	near, off := expand.Profile{NearestWords: true}, expand.Profile{}
+	hard, vectors, soft := near, near, near
+	hard.Mode, vectors.Mode, soft.Mode = expand.ModeHard, expand.ModeVectors, expand.ModeSoft
+	for _, tt := range []struct {
+		about             string
+		all, some         expand.Profile
+		enabled, wantsAny bool
+	}{
+		{"all searches", near, off, false, true},
+		{"a profile", off, soft, true, true},
+		{"a profile that is switched off", off, near, false, false},
+		{"hard and vectors", hard, vectors, true, false},
+		{"a profile of another mode", hard, near, true, true},
+	} {
+		cfg := &configs.Config{}
+		cfg.Expansion.Profile = tt.all
+		cfg.Profiles = map[string]configs.Profile{"some": {Enabled: tt.enabled, Profile: tt.some}}
+		check.Equal(t, tt.wantsAny, wantsWords(cfg), tt.about)
+	}
+}
+
+// A reload keeps the configuration in use where the new one has such a file.
+func TestModelsThatCannotBeReadAreAnErrorOfTheConfiguration(t *testing.T) {
+	damaged := written(t, "damaged", "akin-V\r\n")
+	for path, want := range map[string]error{damaged: vectors.ErrFormat, damaged + "-not": fs.ErrNotExist} {
+		cfg := configs.Default()
+		cfg.Vectors = []string{path}
+		_, err := New(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
+		if !errors.Is(err, want) || !strings.Contains(err.Error(), "vectors[0]") || !strings.Contains(err.Error(), path) {
+			t.Errorf("%v, want %v of vectors[0], %s", err, want, path)
+		}
+	}
+}
+
+func TestThePlaygroundLooksWordsUpAsPeopleWriteThem(t *testing.T) {
+	m := matrixOf(t, []simmatrix.TermRow{
+		{Term: "kidnei", Form: "kidney", DocFreq: 5, Neighbors: []simmatrix.Neighbor{{Term: "renal", Similarity: 1}}},
+		{Term: "renal"},
+		{Term: "ga", Form: "gas"},
+		{Term: "gaa", Form: "ga"},
+	}...)
+	a, _ := startAppOf(t, refusingCluster(t, http.StatusOK), m, nil)
+	for word, want := range map[string]playground.Row{
+		"kidney": {Term: "kidnei", Word: "kidney", DocFreq: 5}, "Kidney": {Term: "kidnei", Word: "kidney", DocFreq: 5}, "kidnei": {Term: "kidnei", Word: "kidney", DocFreq: 5},
+		"renal": {Term: "renal"}, "ga": {Term: "gaa", Word: "ga"}, "gas": {Term: "ga", Word: "gas"},
+		"kidnay": {Term: "kidnay", Nearest: "kidney"}, "zebra": {Term: "zebra"},
+	} {
+		w := call(a.server.AdminHandler(), http.MethodPost, "/_akin/playground/neighbors", `{"matrix":"main","term":"`+word+`"}`,
+			func(r *http.Request) { r.Host = "localhost" })
+		var got playground.Row
+		err := json.Unmarshal(w.Body.Bytes(), &got)
+		check.Must(t, err == nil && w.Code == http.StatusOK, "%s: %d %s", word, w.Code, w.Body)
+		neighbors := len(got.Neighbors)
+		check.That(t, (neighbors > 0) == (got.Term == "kidnei"), "%s: %d neighbors", word, neighbors)
+		got.Version, got.Neighbors = "", nil
+		check.Equal(t, want, got, word)
+	}
 }

@@ -51,6 +51,16 @@ func told(f *Failure) string {
 	return strings.Join(parts, "; ")
 }
 
+// Items of the answers of _msearch, as Elasticsearch 8.19 writes them.
+const (
+	goodItem = `{"took":1,"hits":{"hits":[{"_source":{"error":"none"}}]},"status":200}`
+	badItem  = `{"error":{"root_cause":[],"type":"too_many_clauses","reason":"maxClauseCount is set to 1024"},"status":400}`
+)
+
+func responses(items ...string) string {
+	return `{"took":3,"responses":[` + strings.Join(items, ",") + `]}`
+}
+
 const window = "; illegal_argument_exception: Rescore window [100] is too large."
 
 func TestFailuresOfShardsAreRead(t *testing.T) {

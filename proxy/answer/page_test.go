@@ -291,21 +291,6 @@ func TestHitsOfSeveralSearchesAreOrderedEachForItself(t *testing.T) {
 	check.That(t, got == want && hitIDs(got) == `2 3\n 2 3\n`, "got  %s\nwant %s", got, want)
 }
 
-// With the hits that are there anyway an answer does not change, however it is
-// indented.
-func TestTheSameHitsAreTheSameAnswer(t *testing.T) {
-	pretty := jsontext.Value(threeSearches)
-	check.OK(t, pretty.Indent())
-	all := &expand.Rerank{Window: 3, Size: 3}
-	for _, answer := range []string{threeSearches, string(pretty)} {
-		frames := readSeveral(t, answer, all, nil, all)
-		for _, f := range []*Frame{frames[0], frames[2]} {
-			check.Must(t, f.SetInOrder([]byte(`{"hits":{"hits":`+string(f.list.Of([]byte(answer)))+`}}`)), "refused")
-		}
-		check.Equal(t, answer, string(WriteFrames([]byte(answer), frames)))
-	}
-}
-
 func TestAnswersWithoutHitsStayAsTheyAre(t *testing.T) {
 	empty := `{"took":1,"hits":{"total":{"value":0},"max_score":null,"hits":[ ]},"x":[]} `
 	f := frameOf(t, empty, &expand.Rerank{Window: 3, Size: 3})

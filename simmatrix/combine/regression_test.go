@@ -13,7 +13,6 @@ import (
 
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/logit"
 	"github.com/akin-search/akin/simmatrix/source"
 )
 
@@ -276,47 +275,6 @@ func TestAUCCountsTiesHalf(t *testing.T) {
 	near(t, "AUC", r.measure(s).AUC, 3.5/6, 1e-12)
 }
 
-// Whatever the sample, the regression is found, is finite, estimates
-// probabilities, and is on its own sample no worse than the constant, since the
-// constant is one of those that it was chosen among.
-func FuzzRegression(f *testing.F) {
-	for seed := range uint64(10) {
-		f.Add(seed, uint8(1+seed%8), uint16(2+13*seed), math.Pow(10, float64(seed)-5))
-	}
-	f.Fuzz(func(t *testing.T, seed uint64, inputs uint8, pairs uint16, ridge float64) {
-		if !(ridge >= 1e-8 && ridge <= 1e8) {
-			return
-		}
-		r := rand.New(rand.NewPCG(seed, 6))
-		x, related := make([][]float64, 2+pairs%500), make([]bool, 2+pairs%500)
-		scales := make([]float64, 1+inputs%simmatrix.MaxOrigins)
-		for k := range scales {
-			scales[k] = math.Pow(10, -5*r.Float64()) * float64(r.IntN(4)) / 3 // some say nothing
-		}
-		for p := range x {
-			related[p] = p == 0 || (p > 1 && r.IntN(4) == 0)
-			for _, scale := range scales {
-				v := r.Float64()
-				if related[p] {
-					v = math.Pow(v, 0.1) // separates some samples
-				}
-				x[p] = append(x[p], v*scale)
-			}
-		}
-		s := sampleOf(x, related)
-		fitted := fitTo(t, s, ridge)
-		e := fitted.measure(s)
-		check.That(t, e.LogLoss <= e.ConstantLogLoss+1e-9 && e.AUC >= 0 && e.AUC <= 1 && e.Brier >= 0 && e.Brier <= 1, "%+v", e)
-		for p := range x {
-			p, s := fitted.Probability(x[p]), fitted.Similarity(x[p])
-			check.That(t, p >= 0 && p <= 1 && s >= 0 && s <= 1, "probability %v, similarity %v", p, s)
-		}
-		for _, c := range append(fitted.Coefficients, fitted.Intercept) {
-			check.That(t, !math.IsInf(c.Value, 0) && !math.IsNaN(c.Value) && c.StandardError >= 0 && !math.IsInf(c.StandardError, 0), "coefficient %+v", c)
-		}
-	})
-}
-
 func TestRegressionIsPrintedAsATable(t *testing.T) {
 	r := &Regression{
 		Intercept:    Coefficient{Name: "(intercept)", Value: -6.5, StandardError: 0.04},
@@ -338,11 +296,6 @@ held out: 224969 pairs, 1175 of them related
   AUC          0.7177      0.5000
 `
 	check.Equal(t, want, r.String())
-}
-
-// Probability returns the estimate, in (0, 1), for a pair's similarities.
-func (r *Regression) Probability(similarities []float64) float64 {
-	return logit.Logistic(r.logOdds(inUnits(similarities)))
 }
 
 // Similarity returns an ensemble's similarity for a pair's.

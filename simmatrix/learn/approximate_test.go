@@ -126,38 +126,10 @@ func TestRecallIsMeasuredWithOtherVectorsThanTheProbesAreChosenWith(t *testing.T
 	t.Error("the target was always reached")
 }
 
-func TestProbingAllCellsIsExact(t *testing.T) {
-	for _, table := range []*vectorTable{
-		clusteredVectors(rand.New(rand.NewPCG(23, 1)), 777, 9),
-		unitVectors(rand.New(rand.NewPCG(23, 2)), 300, 40),
-		unitVectors(rand.New(rand.NewPCG(23, 3)), 2, 5),
-	} {
-		p, opts := table.asPanels(), nearestOptions{neighbors: 25, power: 2}
-		c := cellsOf(t, p)
-		check.Equal(t, exactly(t, p, opts), c.among(t, opts, c.centers.vectors), gocmp.AllowUnexported(simmatrix.Entries{}))
-	}
-}
-
 // exactly returns what a search of all pairs finds.
 func exactly(tb testing.TB, p *panels, opts nearestOptions) simmatrix.Entries {
 	tb.Helper()
 	return check.Got(p.nearest(tb.Context(), opts, nil))(tb)
-}
-
-// among returns what a search of that many cells finds.
-func (c *cellIndex) among(tb testing.TB, opts nearestOptions, probes int) simmatrix.Entries {
-	tb.Helper()
-	return check.Got(c.members.nearestAmong(tb.Context(), opts, func() show { return c.showNearest(probes) }, nil))(tb)
-}
-
-func cellsOf(tb testing.TB, p *panels) *cellIndex {
-	tb.Helper()
-	return check.Got(newCells(tb.Context(), p, allIDs(p), nil))(tb)
-}
-
-// allIDs returns the ids of p in their order.
-func allIDs(p *panels) []uint32 {
-	return slices.DeleteFunc(slices.Clone(p.ids), func(id uint32) bool { return id == noVector })
 }
 
 func TestACellWithoutVectorsKeepsItsCenter(t *testing.T) {

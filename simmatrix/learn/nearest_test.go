@@ -1,7 +1,6 @@
 package learn
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -103,70 +102,4 @@ func TestUnitsOfACosine(t *testing.T) {
 	} {
 		check.Equal(t, tt.want, (nearestOptions{power: 3}).units(tt.cos), tt.cos)
 	}
-}
-
-func TestCandidatesAreOrderedByProductAndThenByID(t *testing.T) {
-	inOrder := []candidate{
-		newCandidate(float32(math.Inf(1)), 9), newCandidate(1, 0), newCandidate(1, 1), newCandidate(1, math.MaxUint32),
-		newCandidate(0x1p-149, 5), newCandidate(0, 5), newCandidate(-0x1p-149, 5), newCandidate(-1, 7), newCandidate(-1, 8),
-	}
-	for i, c := range inOrder[1:] {
-		check.That(t, inOrder[i] > c, "%v of %d is not before %v of %d", inOrder[i].cos(), inOrder[i].id(), c.cos(), c.id())
-	}
-}
-
-func FuzzCandidates(f *testing.F) {
-	f.Add([]byte{3, 200, 7, 7, 7, 1, 0, 255, 128}, uint8(2))
-	f.Fuzz(func(t *testing.T, dots []byte, room uint8) {
-		c := candidates{room: 1 + int(room), least: -0.5}
-		c.reset()
-		var want []candidate
-		for id, b := range dots {
-			cos := float32(int8(b)) / 128
-			one := newCandidate(cos, uint32(id))
-			check.Must(t, one.cos() == cos && one.id() == uint32(id), "%v of %d became %v of %d", cos, id, one.cos(), one.id())
-			if cos > c.floor {
-				c.add(one)
-			}
-			if cos > c.least {
-				want = append(want, one)
-			}
-		}
-		slices.SortFunc(want, func(a, b candidate) int { return cmp.Compare(b, a) })
-		want = want[:min(len(want), c.room)]
-		check.Equal(t, want, c.ranked())
-	})
-}
-
-func FuzzSelectLargest(f *testing.F) {
-	f.Add([]byte{1, 2, 3, 4, 5}, uint8(2))
-	f.Add([]byte{5, 5, 5, 5, 1, 5, 9}, uint8(3))
-	f.Fuzz(func(t *testing.T, content []byte, k uint8) {
-		if len(content) == 0 {
-			return
-		}
-		all := make([]candidate, len(content))
-		for i, b := range content {
-			all[i] = candidate(b)
-		}
-		want := slices.Sorted(slices.Values(all))
-		slices.Reverse(want)
-		at := int(k)%len(all) + 1
-		selectLargest(all, at)
-		check.Equal(t, want[at-1], all[at-1], at-1)
-		slices.SortFunc(all[:at], func(a, b candidate) int { return cmp.Compare(b, a) })
-		check.Equal(t, want[:at], all[:at])
-	})
-}
-
-// Without it every product above the threshold would be looked at.
-func TestAScanRaisesTheFloors(t *testing.T) {
-	table := unitVectors(rand.New(rand.NewPCG(4, 4)), 300, 5)
-	p := table.asPanels()
-	s := newSearcher(5, 10, -1)
-	s.begin(p, 0, blockRows)
-	s.load([]int{7})
-	s.scan(p, 0, p.len())
-	floor := s.tiles[0].floors[0]
-	check.That(t, floor >= 0.5 && floor == s.best[7].floor, "floor %v of the tile, %v of the candidates", floor, s.best[7].floor)
 }

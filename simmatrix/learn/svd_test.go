@@ -129,20 +129,6 @@ func TestTruncatedSVDStopsAtTheRank(t *testing.T) {
 	check.That(t, err == nil && len(sigma) == 0 && v.Cols == 0, "a matrix of zeros: %v, %v", sigma, err)
 }
 
-func TestTruncatedSVDHeedsTheContext(t *testing.T) {
-	// Ends the context in every product in turn.
-	for product := range Products {
-		ctx, cancel := context.WithCancel(t.Context())
-		st := simmatrix.NewStage(func(_ string, done, _ int) {
-			if done == product {
-				cancel()
-			}
-		}, "", Products)
-		_, _, err := Leading(ctx, gramOf(randomSparse(rand.New(rand.NewPCG(1, 1)), 20, 20, 0.5, 1)), 3, rand.New(rand.NewPCG(1, 1)), st)
-		check.Error(t, context.Canceled, err, product)
-	}
-}
-
 // all calls fn for each row of the block.
 func (b *sparseBlock) all(fn func(index []int32, value []float32)) {
 	at := 0
@@ -150,4 +136,13 @@ func (b *sparseBlock) all(fn func(index []int32, value []float32)) {
 		fn(b.index[at:at+int(l)], b.value[at:at+int(l)])
 		at += int(l)
 	}
+}
+
+func TestDenseProductsHeedTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a := newDense(1000, 10)
+	check.Error(t, context.Canceled, orthonormalize(ctx, a))
+	check.Error(t, context.Canceled, check.ErrOf(crossProduct(ctx, a, a)))
+	check.Error(t, context.Canceled, check.ErrOf(timesSmall(ctx, a, newDense(10, 3))))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 func TestSimilaritiesHoldWhatTheyAreGiven(t *testing.T) {
@@ -86,4 +87,49 @@ func TestAnEmptyMatrixHasNothing(t *testing.T) {
 	check.That(t, s.Len() == 0 && s.Symmetric() && s.Symmetrized().Len() == 0 && s.Transposed().Len() == 0, "the matrix of no terms")
 	sp := mustSpace(t, nil, s)
 	check.That(t, sp.InnerProduct(Vector{}, Vector{}) == 0 && sp.Expand(Vector{}).Len() == 0, "the space of no terms")
+}
+
+func TestVectorKeepsTermsInOrderWithoutZeros(t *testing.T) {
+	v := NewVector(map[int32]float64{7: 2, 3: -1, 5: 0, 0: 4})
+	check.That(t, slices.Equal(v.Terms, []int32{0, 3, 7}) && slices.Equal(v.Values, []float64{4, -1, 2}), "got %v", v)
+	check.That(t, v.Len() == 3 && v.At(7) == 2 && v.At(5) == 0 && v.At(100) == 0 && (Vector{}).At(0) == 0, "Len and At of %v", v)
+}
+
+func TestVectorRefusesWhatIsNoCoordinate(t *testing.T) {
+	for name, values := range map[string]map[int32]float64{
+		"negative term": {-1: 1}, "NaN": {0: math.NaN()}, "infinity": {0: math.Inf(-1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				check.That(t, recover() != nil, "no panic")
+			}()
+			NewVector(values)
+		})
+	}
+}
+
+func testMatrix(t *testing.T) *simmatrix.Matrix {
+	t.Helper()
+	m := check.Got(simmatrix.New(simmatrix.Meta{Source: "by hand", Docs: 10}, []simmatrix.TermRow{
+		{Term: "killed", DocFreq: 4, Neighbors: []simmatrix.Neighbor{{Term: "dead", Similarity: 0.5}, {Term: "found", Similarity: 0.75}}},
+		{Term: "dead", DocFreq: 3, Neighbors: []simmatrix.Neighbor{{Term: "killed", Similarity: 1}}},
+		{Term: "found", DocFreq: 2},
+	}))(t)
+	return m
+}
+
+func TestFromMatrixNumbersTermsAndThenTheExtraOnes(t *testing.T) {
+	v, s := FromMatrix(testMatrix(t), "when", "dead", "antony", "when")
+	for i, want := range []string{"dead", "found", "killed", "when", "antony"} {
+		number, ok := v.Number(want)
+		check.That(t, ok && int(number) == i && v.Term(number) == want, "%q is %d, %v", want, number, ok)
+	}
+	_, ok := v.Number("caesar")
+	check.That(t, !ok && v.Len() == 5 && s.Len() == 5 && s.NonZeros() == 3, "%d terms, %d rows, %d entries", v.Len(), s.Len(), s.NonZeros())
+	for _, e := range []struct {
+		i, j int
+		want float32
+	}{{0, 2, 1}, {2, 0, simmatrix.QuantizeSimilarity(0.5)}, {2, 1, simmatrix.QuantizeSimilarity(0.75)}, {1, 2, 0}, {3, 0, 0}} {
+		check.Equal(t, float64(e.want), s.At(e.i, e.j), e.i, e.j, e.want)
+	}
 }

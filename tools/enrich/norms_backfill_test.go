@@ -27,6 +27,8 @@ func fill(ctx context.Context, x *fakeIndex, w *Weights, o Options) (Counts, err
 
 func TestBackfillGivesEveryDocumentItsNorm(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(2345)...), testWeights(t)
+	visible := 0
+	x.on("refresh", func([]documents.DocRef) error { visible = x.written(); return nil })
 	last, calls := 0, 0
 	counts, err := fill(t.Context(), x, w, Options{Docs: 2345, Progress: func(_ string, done, total int) {
 		calls++
@@ -38,14 +40,18 @@ func TestBackfillGivesEveryDocumentItsNorm(t *testing.T) {
 	wrong := x.wrong(w)
 	check.That(t, wrong == nil, "documents %v have other norms", wrong)
 	check.That(t, last == 2345 && calls == 5, "progress to %d in %d calls", last, calls)
+	check.Equal(t, 2345, visible)
 }
 
-func TestSecondBackfillWritesNothing(t *testing.T) {
+func TestSecondBackfillWritesOnlyWithOtherWeights(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(700)...), testWeights(t)
 	for _, o := range []Options{{}, {}, {All: true}} {
 		check.OK(t, check.ErrOf(fill(t.Context(), x, w, o)))
 		check.Equal(t, 700, x.written(), o)
 	}
+	other := newWeights(t, 77, map[string]uint32{"common": 5})
+	check.OK(t, check.ErrOf(fill(t.Context(), x, other, Options{})))
+	check.Equal(t, nil, x.wrong(other))
 }
 
 func TestNormThatIsStaleGoes(t *testing.T) {
@@ -74,16 +80,6 @@ func TestDocumentWithTermsAndNoNormIsOneToDo(t *testing.T) {
 	check.That(t, counts == want && err == nil && x.wrong(w) == nil, "%+v, %v, wrong %v; want %+v", counts, err, x.wrong(w), want)
 }
 
-func TestOtherWeightsMakeOtherNorms(t *testing.T) {
-	x, w := newFakeIndex(manyTexts(100)...), testWeights(t)
-	other := newWeights(t, 77, map[string]uint32{"common": 5})
-	for _, w := range []*Weights{w, other} {
-		check.OK(t, check.ErrOf(fill(t.Context(), x, w, Options{})))
-		wrong := x.wrong(w)
-		check.That(t, wrong == nil, "wrong %v", wrong)
-	}
-}
-
 func TestInterruptedBackfillDoesTheRestOnly(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(3000)...), testWeights(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -105,15 +101,11 @@ func TestInterruptedBackfillDoesTheRestOnly(t *testing.T) {
 type heldUpdater struct {
 	*fakeIndex
 
-	goOn  chan struct{}
-	calls int
+	goOn chan struct{}
 }
 
 // UpdateDocs implements [Cluster].
 func (u *heldUpdater) UpdateDocs(ctx context.Context, updates []documents.DocUpdate) ([]documents.UpdateResult, error) {
-	u.mu.Lock()
-	u.calls++
-	u.mu.Unlock()
 	select {
 	case <-u.goOn:
 		return u.fakeIndex.UpdateDocs(ctx, updates)
@@ -122,53 +114,34 @@ func (u *heldUpdater) UpdateDocs(ctx context.Context, updates []documents.DocUpd
 	}
 }
 
-// An interruption is a backfill of 3000 documents that is interrupted when the
-// calls of all its workers are held.
-type interruption struct {
-	*heldUpdater
-
-	counts Counts
-	err    error
-	took   time.Duration // since the interruption
-}
-
-// interrupt runs one, and has the calls go on after some time.
-func interrupt(t *testing.T, after time.Duration) interruption {
-	t.Helper()
-	x := interruption{heldUpdater: &heldUpdater{fakeIndex: newFakeIndex(manyTexts(3000)...), goOn: make(chan struct{})}}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		x.counts, x.err = Run(ctx, x, NormsTask(x, testWeights(t), "body"), Options{Workers: 3})
-	}()
-	synctest.Wait()
-	cancel()
-	began := time.Now()
-	release := time.AfterFunc(after, func() { close(x.goOn) })
-	<-done
-	release.Stop()
-	x.took = time.Since(began)
-	return x
-}
-
-func TestBatchesUnderWayAreFinishedAndCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		x := interrupt(t, normsLastCallTime-time.Second)
-		if !errors.Is(x.err, context.Canceled) || x.counts.Written != 1500 || x.written() != 1500 {
-			t.Errorf("%+v, %v, %d written", x.counts, x.err, x.written())
-		}
-		check.Equal(t, 3, x.calls)
-	})
-}
-
-func TestInterruptedBackfillDoesNotWaitForever(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		x := interrupt(t, time.Hour)
-		want := (Counts{Rounds: 1})
-		check.That(t, errors.Is(x.err, context.Canceled) && x.counts == want, "%+v, %v, want %+v", x.counts, x.err, want)
-		check.Equal(t, normsLastCallTime, x.took)
-	})
+// A backfill is interrupted when each of its three workers has a call that
+// writes under way. It waits for these calls for a while.
+func TestBatchesUnderWayAreFinishedUnlessTheyHang(t *testing.T) {
+	for name, tt := range map[string]struct{ after, took time.Duration }{
+		"finished": {normsLastCallTime - time.Second, normsLastCallTime - time.Second},
+		"hang":     {time.Hour, normsLastCallTime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := &heldUpdater{newFakeIndex(manyTexts(3000)...), make(chan struct{})}
+				ctx, cancel := context.WithCancel(t.Context())
+				var began time.Time
+				go func() {
+					synctest.Wait()
+					began = time.Now()
+					cancel()
+				}()
+				release := time.AfterFunc(tt.after, func() { close(x.goOn) })
+				counts, err := Run(ctx, x, NormsTask(x, testWeights(t), "body"), Options{Workers: 3})
+				written := 3 * normsBatchDocs
+				if release.Stop() {
+					written = 0
+				}
+				check.That(t, errors.Is(err, context.Canceled) && counts.Written == written && x.written() == written, "%+v, %v, %d written", counts, err, x.written())
+				check.Equal(t, tt.took, time.Since(began))
+			})
+		})
+	}
 }
 
 func TestDocumentsWrittenMeanwhileAreDoneInAnotherRound(t *testing.T) {
@@ -319,12 +292,4 @@ func TestPartsThatAreInterruptedAreCountedOnce(t *testing.T) {
 		want := Counts{Written: 498, Empty: 50, Gone: 1, Failed: 1, Rounds: 1}
 		check.That(t, counts == want && errors.Is(err, ErrFailed) && told == 1, "%+v, %v, want %+v; told %d times", counts, err, want, told)
 	})
-}
-
-func TestBackfillMakesVisibleWhatItWrote(t *testing.T) {
-	x, w := newFakeIndex(manyTexts(700)...), testWeights(t)
-	visible := 0
-	x.on("refresh", func([]documents.DocRef) error { visible = x.written(); return nil })
-	_, err := fill(t.Context(), x, w, Options{})
-	check.That(t, err == nil && visible == 700, "%d of 700 are visible, %v", visible, err)
 }

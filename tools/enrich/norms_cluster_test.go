@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -295,16 +294,6 @@ func (x *fakeIndex) busyAt(call string, numbers ...int) {
 }
 
 var errBusy = &esclient.Error{Status: http.StatusServiceUnavailable, Reason: "busy"}
-
-func TestErrorsOfWorkersEndTheScan(t *testing.T) {
-	x := newFakeIndex(manyTexts(3000)...)
-	broken := errors.New("broken")
-	err := each(t.Context(), x, documents.RefOptions{Query: []byte(`{}`)}, 2, func(_ context.Context, docs []documents.DocRef) error {
-		check.Equal(t, normsBatchDocs, len(docs))
-		return broken
-	})
-	check.Error(t, broken, err)
-}
 
 // largeTexts returns n texts of so many different terms each.
 func largeTexts(n, terms int) []string {

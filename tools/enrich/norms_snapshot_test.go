@@ -1,7 +1,6 @@
 package enrich
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/combine"
 )
 
 func snapshotOf(t *testing.T, x *fakeIndex, o SnapshotOptions) (*simmatrix.Matrix, error) {
@@ -30,51 +28,10 @@ func docFreqs(m *simmatrix.Matrix) map[string]uint32 {
 }
 
 func TestSnapshotCountsTheDocumentsOfEachTerm(t *testing.T) {
-	x := newFakeIndex("car boat car", "car", "", "boat ship")
-	for name, tt := range map[string]struct {
-		o    SnapshotOptions
-		want map[string]uint32
-	}{
-		"all":       {SnapshotOptions{}, map[string]uint32{"car": 2, "boat": 2, "ship": 1}},
-		"in memory": {SnapshotOptions{MaxMemory: 1000}, map[string]uint32{"car": 2, "boat": 2, "ship": 1}},
-	} {
-		tt.o.Source = "somewhere"
-		m, err := snapshotOf(t, x, tt.o)
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		check.Equal(t, tt.want, docFreqs(m), name)
-		meta := m.Meta()
-		check.That(t, meta.Docs == 3 && meta.NonZeros == 0 && meta.Source == "somewhere" && meta.Params["field"] == "body", "%s: %+v", name, meta)
-	}
-}
-
-func TestTermsOfOneDocumentNeedNoRow(t *testing.T) {
-	x := newFakeIndex(manyTexts(500)...)
-	var made []*Weights
-	all, err := snapshotOf(t, x, SnapshotOptions{})
-	check.OK(t, err)
-	several, _, err := (&combine.TermFilter{MinDocFreq: 2}).Apply(all)
-	check.OK(t, err)
-	for _, m := range []*simmatrix.Matrix{all, several} {
-		w := check.Got(NewWeights(m))(t)
-		made = append(made, w)
-	}
-	for term := range made[0].matrix.Terms() {
-		check.Equal(t, made[1].Weight(term), made[0].Weight(term), term)
-	}
-	check.That(t, made[1].matrix.Len() < made[0].matrix.Len(), "nothing was left out")
-}
-
-func TestSameDocumentsMakeTheSameBytes(t *testing.T) {
-	texts := manyTexts(1700)
-	encoded := func(workers int) string {
-		m := check.Got(Snapshot(t.Context(), &Reading{Cluster: newFakeIndex(texts...), Field: "body", Workers: workers}, SnapshotOptions{}))(t)
-		var b bytes.Buffer
-		check.OK(t, simmatrix.Encode(&b, m))
-		return b.String()
-	}
-	check.Equal(t, encoded(4), encoded(1))
+	m := check.Got(snapshotOf(t, newFakeIndex("car boat car", "car", "", "boat ship"), SnapshotOptions{Source: "somewhere", MaxMemory: 1000}))(t)
+	check.Equal(t, map[string]uint32{"car": 2, "boat": 2, "ship": 1}, docFreqs(m))
+	meta := m.Meta()
+	check.That(t, meta.Docs == 3 && meta.NonZeros == 0 && meta.Source == "somewhere" && meta.Params["field"] == "body", "%+v", meta)
 }
 
 func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {

@@ -29,15 +29,6 @@ func newWeights(t *testing.T, docs uint64, docFreqs map[string]uint32) *Weights 
 	return check.Got(NewWeights(newMatrix(t, docs, docFreqs)))(t)
 }
 
-func TestNamesOfAField(t *testing.T) {
-	for field, want := range map[string]string{
-		"body": "body", "body.akin": "body__akin", "a.b.c": "a__b__c", "a__b": "a__b",
-	} {
-		check.Equal(t, "akin_norm."+want, esclient.NormPath(field), field)
-		check.Equal(t, "akin_norm_weights."+want, esclient.NormWeightsPath(field), field)
-	}
-}
-
 func TestJSONOfOddNamesIsValid(t *testing.T) {
 	for _, field := range []string{"body", `a"b\c`, "été.x", "\u2028"} {
 		mapped, err := CheckNorms(&mapping.Inspection{}, field)
@@ -108,13 +99,6 @@ func TestNormIsTheLengthOfTheWeightedVector(t *testing.T) {
 	want := math.Sqrt(math.Pow(2*math.Log(11/3.5), 2) + math.Pow(4*math.Log(11/10.5), 2) + math.Pow(math.Log(11/1.5), 2))
 	check.That(t, math.Abs(got-want) <= 1e-14, "norm %v, want %v", got, want)
 	check.Equal(t, 0, w.Norm(nil))
-}
-
-func TestNormDoesNotDependOnTheOrderOfTerms(t *testing.T) {
-	w := newWeights(t, 1000, map[string]uint32{"a": 1, "b": 17, "c": 933, "d": 40})
-	one := w.Norm([]documents.TermFreq{{Term: "a", Freq: 3}, {Term: "b", Freq: 1}, {Term: "c", Freq: 70}, {Term: "d", Freq: 2}, {Term: "e", Freq: 1}})
-	two := w.Norm([]documents.TermFreq{{Term: "e", Freq: 1}, {Term: "c", Freq: 70}, {Term: "d", Freq: 2}, {Term: "b", Freq: 1}, {Term: "a", Freq: 3}})
-	check.Equal(t, two, one)
 }
 
 func TestWeightsAreNamedByTheirMatrix(t *testing.T) {
