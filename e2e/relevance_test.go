@@ -261,7 +261,7 @@ func (e *engine) weighed(tb testing.TB, c *collection) string {
 
 // matrixFile returns the file of a matrix that the first test which asks for one
 // of that name makes.
-func (e *engine) matrixFile(tb testing.TB, name string, make func() string) string {
+func (e *engine) matrixFile(tb testing.TB, name string, create func() string) string {
 	tb.Helper()
 	e.mu.Lock()
 	if e.learned == nil {
@@ -272,7 +272,7 @@ func (e *engine) matrixFile(tb testing.TB, name string, make func() string) stri
 	}
 	file := e.learned[name]
 	e.mu.Unlock()
-	file.once.Do(func() { file.path = make() })
+	file.once.Do(func() { file.path = create() })
 	if file.path == "" {
 		tb.Fatalf("the matrix %s could not be made by another test", name)
 	}

@@ -91,11 +91,12 @@ func expressionsTables(t *testing.T) (gains, swapped string) {
 	gains = fmt.Sprintf("| whole | three words | titles | questions | %s |\n|---|---|---|---|---|\n|%s %s / %s |\n",
 		shortQueries, gainCells(stats, expressionsRanking), stats.starred(short, mapMeasure), stats.starred(short, ndcgMeasure))
 	stats = acceptedStats(t, expressionsStatsFile)
-	swapped = "| " + swappedQueries + " | nDCG@10 |\n|---|---|\n"
-	for _, row := range [][2]string{{"as they were", unswapped}, {"another form", "swapped"}, {"the same, with exact synonyms", "swapped-exact"}} {
-		got, was := stats[rankKey{qualityEngine, swappedQueries, row[1]}].NDCG10, stats[rankKey{qualityEngine, swappedQueries, unswapped}].NDCG10
-		swapped += fmt.Sprintf("| %s | %.3f, %.1f %% |\n", row[0], got, 100*got/was)
+	row := func(name, ranking string) string {
+		got, was := stats[rankKey{qualityEngine, swappedQueries, ranking}].NDCG10, stats[rankKey{qualityEngine, swappedQueries, unswapped}].NDCG10
+		return fmt.Sprintf("| %s | %.3f, %.1f %% |\n", name, got, 100*got/was)
 	}
+	swapped = "| " + swappedQueries + " | nDCG@10 |\n|---|---|\n" + row("as they were", unswapped) + row("another form", "swapped") +
+		row("the same, with exact synonyms", "swapped-exact")
 	return gains, swapped
 }
 
@@ -105,7 +106,7 @@ func TestSynonymsDocShowsTheAcceptedMeasures(t *testing.T) {
 	checkDocShows(t, "../docs/synonyms.md", expressionsStatsFile, swapped)
 }
 
-func TestExactSynonymsRegainWhatAnotherFormLoses(t *testing.T) {
+func TestAnotherFormWithExactSynonymsRanksNearlyAsWell(t *testing.T) {
 	stats := acceptedStats(t, expressionsStatsFile)
 	ndcg := func(ranking string) float64 { return stats[rankKey{qualityEngine, swappedQueries, ranking}].NDCG10 }
 	if was := ndcg(unswapped); was == 0 || ndcg("swapped-exact") < regained*was {
@@ -128,10 +129,10 @@ func (e *engine) swapForms(t *testing.T, c *collection) (queries, swapped []judg
 		return cmp.Or(form, learned.Form(term), simmatrix.Spelled(term))
 	}
 	another := func(expression string) (form string) {
-		best := swappedCosine
+		best := 0.0
 		for n := range thesaurus.Row(expression).All() {
-			if s := softCosine(learned, expression, n.Term); s >= best {
-				best, form = math.Nextafter(s, 2), written(n.Term)
+			if s := softCosine(learned, expression, n.Term); s >= swappedCosine && s > best {
+				best, form = s, written(n.Term)
 			}
 		}
 		return form

@@ -166,7 +166,7 @@ func TestWhatStandsForWordsIsAnAlternativeAndNoCandidate(t *testing.T) {
 		{"attack heart", []string{"ticker for heart at heart, 1.00", "inner organ for heart at heart, 0.40"}, []string{"cardiac"}},
 		{"car", []string{"automobile for car at car, 1.00", "road for car at car, 1.00"}, []string{"truck"}}, // however frequent
 		{"inner city", []string{"core for inner city at inner+city, 0.50"}, nil},
-		{"car automobile", []string{"road for car at car, 1.00"}, []string{"truck"}},                         // which says it itself
+		{"car automobile", []string{"road for car at car, 1.00"}, []string{"truck"}}, // which says it itself
 	} {
 		alternatives, candidates := said(proposed(t, tt.text, rows, docFreqs, nil))
 		if d := cmp.Diff(tt.alternatives, alternatives) + cmp.Diff(tt.candidates, candidates); d != "" {

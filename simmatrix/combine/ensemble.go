@@ -73,9 +73,9 @@ func (o *Options) Validate() error {
 // whatever the rule: that other inputs lack them says nothing.
 //
 // The terms are those of all inputs. Document frequencies and Meta.Docs are the
-// largest in any input; the form of a term is from the first input with one. The
-// power is that of the inputs which have one, if it is the same.
-// The origins of an entry are the inputs with the pair; their own origins are
+// largest in any input; the form of a term is from the first input with one.
+// The power is that of the inputs which have one, if it is the same. The
+// origins of an entry are the inputs with the pair; their own origins are
 // dropped. Equal inputs give equal bytes. Errors name every bad setting and
 // input, or are that of ctx. It takes about 14 bytes per entry of the result.
 func Combine(ctx context.Context, inputs []Input, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {

@@ -83,7 +83,9 @@ func TestEnsembleRecordsItsInputs(t *testing.T) {
 }
 
 func TestEnsemblesOfSeveralPowersHaveNone(t *testing.T) {
-	power := func(p string) simmatrix.Meta { return simmatrix.Meta{Params: map[string]string{simmatrix.PowerParam: p}} }
+	power := func(p string) simmatrix.Meta {
+		return simmatrix.Meta{Params: map[string]string{simmatrix.PowerParam: p}}
+	}
 	m := mustCombine(t, RuleMaximum, Input{"a", carMatrix(t, power("3"), 0), 1}, Input{"b", carMatrix(t, power("2"), 0), 1})
 	check.Equal(t, "", m.Meta().Params[simmatrix.PowerParam])
 }
