@@ -75,7 +75,7 @@ func expressionsAkin(t *testing.T, e *engine) *akin {
 		"profiles": section{
 			"linear": section{"scoring": "linear"}, "grouped": section{"scoring": "grouped"},
 			"saturated": section{"scoring": "saturated", "phase": "query"}, "rescored": section{"scoring": "saturated"},
-			"plain": section{"expressions": false},
+			"plain": section{"expressions": false}, "filters": section{"filters": true}, "soft": section{"filters": true, "mode": "soft"},
 		},
 		"matrices": []section{{
 			"name": "m", "file": build(t, append([]string{"--from-thesaurus", synonyms}, e.of(expressionsIndex, "body")...)...),
@@ -121,26 +121,30 @@ func TestExactExpressionsScoreAsTheWordsThatTheyStandFor(t *testing.T) {
 			if s["3"] > 1.3*s["2"] {
 				t.Errorf("%s: a document with both forms: %v", profile, s)
 			}
-			if profile != "linear" { // whose best of two scores no sum
-				s = score(`{"query":{"match":{"body":"heart attack symptoms"}}}`)
-				same("of a part of the text", s["0"], s["1"])
-				s = score(`{"query":{"match":{"body":{"query":"heart attack symptoms","operator":"and"}}}}`)
-				same("with all words", s["0"], s["1"])
-				if len(s) != 2 {
-					t.Errorf("%s: with all words %v", profile, s)
-				}
-				s = score(`{"query":{"match":{"body":{"query":"heart attack women","minimum_should_match":2}}}}`)
-				if !slices.Equal(slices.Sorted(maps.Keys(s)), []string{"0", "1", "19", "2", "3", "4"}) {
-					t.Errorf("%s: two of three words %v", profile, s)
-				}
-				s = score(`{"query":{"match":{"body":"nih funding"}}}`)
-				if s["7"] == 0 || s["7"] <= s["8"] {
-					t.Errorf("%s: an acronym: %v", profile, s)
-				}
-				s = score(`{"query":{"match":{"body":"national institutes of health"}}}`)
-				if s["6"] == 0 {
-					t.Errorf("%s: an expression for an acronym: %v", profile, s)
-				}
+			s = score(`{"query":{"match":{"body":"heart attack symptoms"}}}`)
+			same("of a part of the text", s["0"], s["1"])
+			s = score(`{"query":{"match":{"body":{"query":"heart attack symptoms","operator":"and"}}}}`)
+			same("with all words", s["0"], s["1"])
+			if len(s) != 2 {
+				t.Errorf("%s: with all words %v", profile, s)
+			}
+			s = score(`{"query":{"match":{"body":{"query":"heart attack women","minimum_should_match":2}}}}`)
+			if !slices.Equal(slices.Sorted(maps.Keys(s)), []string{"0", "1", "19", "2", "3", "4"}) {
+				t.Errorf("%s: two of three words %v", profile, s)
+			}
+			s = score(`{"query":{"match":{"body":"nih funding"}}}`)
+			if s["7"] == 0 || s["7"] <= s["8"] {
+				t.Errorf("%s: an acronym: %v", profile, s)
+			}
+			s = score(`{"query":{"match":{"body":"national institutes of health"}}}`)
+			if s["6"] == 0 {
+				t.Errorf("%s: an expression for an acronym: %v", profile, s)
+			}
+		}
+		for query, source := range map[string]string{"heart attack": "synonyms.txt:2", "nih": "synonyms.txt:3"} {
+			explained := string(a.admin.must(t, "POST", "/_akin/expand/"+expressionsIndex, fmt.Sprintf(`{"query":{"match":{"body":%q}}}`, query)))
+			if !strings.Contains(explained, `"source":"`+source+`"`) {
+				t.Errorf("%s: no source %s in %s", query, source, explained)
 			}
 		}
 		for field, form := range map[string]string{"body": `"match_phrase"`, "body.pairs": `"span_near"`, "body.bare": ""} {
@@ -206,6 +210,12 @@ func TestEachKindOfQueryTakesAnExactExpressionForTheWords(t *testing.T) {
 		s := a.find(t, expressionsIndex, `{"query":`+tt.query+`}`).scores()
 		if got := slices.Sorted(maps.Keys(s)); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", name, s, tt.want)
+		}
+	}
+	for _, profile := range []string{"filters", "soft", "rescored"} {
+		s := a.find(t, expressionsIndex+"?akin_profile="+profile, `{"query":{"bool":{"must":{"match":{"body":"symptoms"}},"filter":{"match":{"body":{"query":"heart attack","operator":"and"}}}}}}`).scores()
+		if want := profile != "rescored"; s["0"] == 0 || s["1"] > 0 != want || len(s) > 2 {
+			t.Errorf("%s: a filter passes %v", profile, s)
 		}
 	}
 	s := a.find(t, expressionsIndex+"?akin_profile=saturated", `{"query":{"match":{"body":"heart attack"}}}`).scores()

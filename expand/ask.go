@@ -26,9 +26,9 @@ const (
 	maxExplainedIndices = 10
 )
 
-// An asker asks the cluster and the matrices for what the clauses of a search
-// need. A measure works on copies, so that the answers stay unchanged.
-type asker struct {
+// An expansion is of one search: it asks the cluster and the matrices for what
+// the clauses need. A measure works on copies, so that the answers stay unchanged.
+type expansion struct {
 	sources
 
 	s    *search
@@ -65,7 +65,7 @@ type chosen struct {
 // ask finds the fields of the clauses, the matrices bound to them, the terms of
 // the texts and the rows of these terms. It returns the targets that are still
 // open.
-func (a *asker) ask(ctx context.Context, m measure) (open []*target, err error) {
+func (a *expansion) ask(ctx context.Context, m measure) (open []*target, err error) {
 	if err := ctx.Err(); err != nil { // the client is gone
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (a *asker) ask(ctx context.Context, m measure) (open []*target, err error) 
 }
 
 // start takes the clauses of the search.
-func (a *asker) start() {
+func (a *expansion) start() {
 	a.clauseLimit = int(a.limits.of(LimitClauses, a.s.req.Index))
 	a.clauses = a.m.clauses[:0]
 	for i := range a.s.Clauses {
@@ -112,7 +112,7 @@ func (a *asker) start() {
 
 // findFields sets the full names of each clause's fields: the default fields if
 // the clause names none, and the matches of its patterns.
-func (a *asker) findFields(ctx context.Context) error {
+func (a *expansion) findFields(ctx context.Context) error {
 	fields := 0
 	for i := range a.clauses {
 		c := &a.clauses[i]
@@ -151,7 +151,7 @@ func (a *asker) findFields(ctx context.Context) error {
 
 // matchPatterns replaces patterns by the fields that match them. Like the
 // engines, it multiplies the boosts of a field that is named twice.
-func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) (err error) {
+func (a *expansion) matchPatterns(ctx context.Context, c *form.Clause) (err error) {
 	isPattern := func(f form.Field) bool { return strings.Contains(f.Name, "*") }
 	if !c.Patterns || !slices.ContainsFunc(c.Fields, isPattern) {
 		return nil
@@ -185,7 +185,7 @@ func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) (err error) {
 // bind returns the fields that may be expanded, with their matrices, and sets
 // the reason of the others. It also chooses the recipe, which depends on the
 // matrices.
-func (a *asker) bind(ctx context.Context) ([]*target, error) {
+func (a *expansion) bind(ctx context.Context) ([]*target, error) {
 	n := 0
 	for i := range a.clauses {
 		n += len(a.clauses[i].Fields)
@@ -227,7 +227,7 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 	return open, nil
 }
 
-func (a *asker) bindField(ctx context.Context, t *target) (reason.Reason, error) {
+func (a *expansion) bindField(ctx context.Context, t *target) (reason.Reason, error) {
 	if a.s.Redefines(t.field.Name) {
 		return reason.RuntimeField, nil
 	}
@@ -250,7 +250,7 @@ func (a *asker) bindField(ctx context.Context, t *target) (reason.Reason, error)
 }
 
 // texts sets the targets' terms and rows, and returns the targets still open.
-func (a *asker) texts(ctx context.Context, open []*target) ([]*target, error) {
+func (a *expansion) texts(ctx context.Context, open []*target) ([]*target, error) {
 	if err := run(ctx, StageAnalyze, func(ctx context.Context) error { return a.analyze(ctx, open) }); err != nil {
 		return nil, err
 	}
@@ -265,7 +265,7 @@ func (a *asker) texts(ctx context.Context, open []*target) ([]*target, error) {
 }
 
 // limitTerms leaves neighbors only to the most selective terms of a long text.
-func (a *asker) limitTerms(ctx context.Context, targets []*target) error {
+func (a *expansion) limitTerms(ctx context.Context, targets []*target) error {
 	return each(targets, func(t *target) error {
 		if len(t.text) <= a.s.profile.MaxQueryTerms || a.s.profile.Mode == ModeHard {
 			return nil
@@ -280,7 +280,7 @@ func (a *asker) limitTerms(ctx context.Context, targets []*target) error {
 	})
 }
 
-func (a *asker) analyze(ctx context.Context, targets []*target) error {
+func (a *expansion) analyze(ctx context.Context, targets []*target) error {
 	return each(targets, func(t *target) error {
 		text := t.clause.Parsed.Text
 		if len(text) > maxText {
@@ -338,7 +338,7 @@ func understand(c *form.Clause) {
 
 // fetchRows sets the rows of the targets' terms. It makes one round trip for
 // consecutive targets of the same matrix.
-func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
+func (a *expansion) fetchRows(ctx context.Context, targets []*target) error {
 	for len(targets) > 0 {
 		rows, n := targets[0].rows, 0
 		a.m.terms = a.m.terms[:0]
@@ -374,7 +374,7 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 
 // withRows calls f for each term of a text whose row is needed: of a long text
 // most terms get only alternatives.
-func (a *asker) withRows(t *target, f func(o *terms.Origin)) {
+func (a *expansion) withRows(t *target, f func(o *terms.Origin)) {
 	if !a.s.profile.Expressions {
 		t.text.Expanded(f)
 		return

@@ -17,7 +17,7 @@ const candidatesPerTerm = 2
 
 // bm25 is the measure of [ModeBM25]. It also chooses the terms that find the
 // hits of [ModeSoft].
-type bm25 struct{ *asker }
+type bm25 struct{ *expansion }
 
 func (bm25) asksAbout([]*target) []*target      { return nil }
 func (bm25) ask(context.Context, *target) error { return nil }
@@ -114,7 +114,7 @@ func (c choice) readings() []terms.Alternative {
 func (c choice) leave() {
 	why := reason.NoNeighbors
 	if c.clause.Readings {
-		why = reason.Phrase
+		why = c.clause.Unrelated()
 	} else if left := c.Terms.LeftOut; len(left) > 0 && slices.ContainsFunc(left, func(l terms.LeftOut) bool { return l.Why == terms.Frequent }) {
 		why = reason.NeighborsTooFrequent
 	}
@@ -124,7 +124,7 @@ func (c choice) leave() {
 // settle computes the final values of the terms to add from their live document
 // frequencies.
 func (a bm25) settle(ctx context.Context, open []choice) error {
-	// Goroutines use their own memory. A single target uses the asker's.
+	// Goroutines use their own memory. A single target uses that of the expansion.
 	single := len(open) == 1
 	err := recovery.InParallel(len(open), sideBySide, func(i int) (err error) {
 		t := &open[i]

@@ -164,7 +164,7 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, pins Pins, toget
 		why, err = reasonOf(req.Allowed(ctx, s.indices))
 		err = failed(StageAccess, err)
 	}
-	switch a := (&asker{sources: e.sources, s: s, m: m, pins: pins, together: together}); {
+	switch a := (&expansion{sources: e.sources, s: s, m: m, pins: pins, together: together}); {
 	case err != nil:
 		return nil, err
 	case why != "":
@@ -181,19 +181,19 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, pins Pins, toget
 }
 
 // measure returns the measure that ranks the hits of a search.
-func (e *Expander) measure(a *asker) measure {
+func (e *Expander) measure(a *expansion) measure {
 	switch mode := e.profile.Mode; {
 	case a.s.Hybrid: // its scores are normalized
 	case mode == ModeHard:
-		return &hard{asker: a}
+		return &hard{expansion: a}
 	case mode == ModeVectors:
-		return &byVectors{asker: a}
+		return &byVectors{expansion: a}
 	}
 	return bm25{a}
 }
 
 // rewrite asks, chooses the terms and writes the search.
-func (a *asker) rewrite(ctx context.Context, m measure) (*Result, *form.Plan, error) {
+func (a *expansion) rewrite(ctx context.Context, m measure) (*Result, *form.Plan, error) {
 	s, notNested, err := a.nest(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -225,7 +225,7 @@ func (a *asker) rewrite(ctx context.Context, m measure) (*Result, *form.Plan, er
 
 // finish leaves the search alone if its answer would show terms from documents
 // that the client may not see. Otherwise it adds the first pass, if any.
-func (a *asker) finish(res *Result, plan *form.Plan) *Result {
+func (a *expansion) finish(res *Result, plan *form.Plan) *Result {
 	if a.s.discloses != 0 && filtered(plan.Selected()) {
 		return &Result{Reason: reason.Hidden, Clauses: a.s.notes()}
 	}
@@ -235,7 +235,7 @@ func (a *asker) finish(res *Result, plan *form.Plan) *Result {
 
 // expandPage reuses the expansion of the first page of a point in time, so that
 // search_after sees stable scores. It expands the first page as usual.
-func (e *Expander) expandPage(ctx context.Context, a *asker) (*Result, error) {
+func (e *Expander) expandPage(ctx context.Context, a *expansion) (*Result, error) {
 	s := a.s
 	wanted, second := s.profile.Feedback.documents(s.req.Feedback) > 0, len(s.firstHits()) > 0
 	key := pageKey(e, s, wanted)

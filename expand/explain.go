@@ -82,7 +82,7 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 		a := &f.Alternatives[k]
 		e.Alternatives = append(e.Alternatives, Alternative{
 			Term: simmatrix.Spelled(a.Term), For: simmatrix.Spelled(a.For), Similarity: a.Similarity,
-			Found: found(f.Analysis, a.Place), At: a.Place.Start, Key: a.Term,
+			Found: found(f.Analysis, a.Place), At: a.Place.Start, Key: a.Term, ForKey: a.For,
 		})
 	}
 	e.Added = make([]Added, len(f.Added))

@@ -52,15 +52,37 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 		not    []string
 		reason reason.Reason // of the only explanation
 	}{
-		"linear": {linear, nil, original, 10, []string{`{"query":{"bool":{"should":[{"dis_max":{"queries":[` + original + `,` + phrase + `,"boost":0.6`}, nil, ""},
+		"linear": {
+			linear, nil, original, 10,
+			[]string{
+				`{"query":{"bool":{"should":[` + original + `,{"bool":{"must":[` + phrase + `,"boost":0.6`,
+				`"must_not":[{"bool":{"filter":[{"term":{"body":{"value":"heart"}}},{"term":{"body":{"value":"attack"}}}]}}]}}`,
+			},
+			nil, "",
+		},
 		"grouped": {
 			func(o *Profile) { o.Scoring = form.Grouped }, nil, original, 10,
 			[]string{`{"term":{"body":{"value":"heart"}}},` + phrase + `,"boost":0.31`, `{"term":{"body":{"value":"attack"}}},` + phrase + `,"boost":0.29`},
 			nil, "",
 		},
 		"saturated": {func(o *Profile) { o.NoRescore = true }, nil, original, 10, []string{phrase + `}}},"script":`, `"c":0.999,"b":1}`}, nil, ""},
-		"rescored":  {func(*Profile) {}, nil, original, 10, []string{`"rescore"`, `{"dis_max":{"queries":[` + original + `,` + phrase}, nil, ""},
+		"rescored":  {func(*Profile) {}, nil, original, 10, []string{`"rescore"`, `{"bool":{"should":[` + original + `,` + phrase}, nil, ""},
 		"no scores": {func(*Profile) {}, nil, original, 0, []string{`{"bool":{"should":[` + original + `,` + phrase + `}}`}, nil, ""},
+		"a filter": {
+			func(o *Profile) { o.Filters = true }, nil, `{"bool":{"filter":[{"match":{"body":"heart attack"}}],"must":{"match_all":{}},"must_not":{"match":{"body":"heart attack"}}}}`, 10,
+			[]string{`"filter":[{"bool":{"should":[` + original + `,` + phrase + `}}}]}}],"must":{"match_all":{}},"must_not":` + original},
+			nil, "",
+		},
+		"related words in a filter": {
+			func(o *Profile) { o.Filters = true }, nil, `{"bool":{"filter":{"match":{"body":"symptoms"}}}}`, 10, nil, []string{"signs"}, reason.NotScoring,
+		},
+		"a filter where scores are averaged": {
+			func(o *Profile) { o.Filters = true }, nil, `{"nested":{"path":"a","query":{"bool":{"filter":{"match":{"body":"heart attack"}}}}}}`, 10,
+			nil, []string{"myocardial"}, reason.NoNeighbors,
+		},
+		"a filter, not configured": {
+			func(*Profile) {}, nil, `{"bool":{"filter":{"match":{"body":"heart attack"}}}}`, 10, nil, []string{"myocardial"}, reason.NotScoring,
+		},
 		"all words": {
 			linear, nil, `{"match":{"body":{"query":"heart attack","operator":"and"}}}`, 10,
 			[]string{`{"bool":{"should":[{"term":{"body":{"value":"heart"}}},` + phrase, `{"bool":{"should":[{"term":{"body":{"value":"attack"}}},` + phrase},
@@ -112,14 +134,9 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 			nil, "",
 		},
 		"a phrase whose last word is a prefix": {func(*Profile) {}, nil, `{"match_phrase_prefix":{"body":"heart attack sym"}}`, 10, nil, []string{"myocardial"}, reason.Phrase},
-		"a reading keeps the rest of the text": {
-			linear, nil, `{"match":{"body":"heart attack car"}}`, 10,
-			[]string{`{"bool":{"should":[` + phrase + `,"boost":0.6`, `}}},{"term":{"body":{"value":"car"}}}]}}`},
-			nil, "",
-		},
 		"a word as good, in many documents": {
 			linear, nil, `{"match":{"body":"car"}}`, 10,
-			[]string{`{"dis_max":{"queries":[{"match":{"body":"car"}},{"term":{"body":{"value":"automobile","boost":2.`},
+			[]string{`{"match":{"body":"car"}},{"bool":{"must":[{"term":{"body":{"value":"automobile","boost":2.`},
 			nil, "",
 		},
 		"switched off":          {func(o *Profile) { o.Expressions = false }, nil, original, 10, nil, []string{"myocardial"}, reason.NoNeighbors},
@@ -152,8 +169,8 @@ func TestExplanationsNameWhatStandsForWords(t *testing.T) {
 	c, m := attacks(t)
 	r := expanded(t, New(c, m, DefaultProfile()), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"heart attack of a car"}}}`)})
 	want := []Alternative{
-		{Term: "myocardial infarction", For: "heart attack", Similarity: 1, Found: "heart attack", Key: "\x1fmyocardial\x1finfarction"},
-		{Term: "automobile", For: "car", Similarity: 1, Found: "car", At: 4, Key: "automobile"},
+		{Term: "myocardial infarction", For: "heart attack", Similarity: 1, Found: "heart attack", Key: "\x1fmyocardial\x1finfarction", ForKey: "\x1fheart\x1fattack"},
+		{Term: "automobile", For: "car", Similarity: 1, Found: "car", At: 4, Key: "automobile", ForKey: "car"},
 	}
 	if d := cmp.Diff(want, r.Clauses[0].Alternatives); d != "" {
 		t.Error(d)
@@ -408,15 +425,20 @@ func TestAnySearchWithAlternativesIsValid(t *testing.T) {
 			`{"multi_match":{"query":%q,"type":"phrase","fields":["body","bare"]}}`, `{"multi_match":{"query":%q,"type":"cross_fields","operator":"and","fields":["body","title"]}}`,
 			`{"combined_fields":{"query":%q,"fields":["body","title"]}}`,
 		}[rng.IntN(11)], strings.Join(text, " "))
+		clause := query
+		if rng.IntN(4) == 0 {
+			query = `{"bool":{"must":{"match_all":{}},"filter":[` + query + `]}}`
+		}
 		o := with(func(o *Profile) {
 			o.Scoring = []form.Scoring{form.Auto, form.Linear, form.Grouped, form.Saturated}[rng.IntN(4)]
 			o.Mode = []Mode{ModeBM25, ModeSoft}[rng.IntN(2)]
+			o.Filters = rng.IntN(2) == 0
 			o.SameMatches, o.NoRescore, o.Phrases = rng.IntN(5) == 0, rng.IntN(2) == 0, rng.IntN(4) == 0
 			o.NormalizeScores, o.NameAdded, o.MarkRelated = rng.IntN(4) == 0, rng.IntN(4) == 0, rng.IntN(2) == 0
 		})
 		body := fmt.Sprintf(`{"query":%s,"size":%d,"highlight":{"fields":{"body":{}}}}`, query, 10*rng.IntN(2))
 		r := expanded(t, New(c, matrixOf(t, c, rows), o), &Request{Index: "docs", Body: []byte(body)})
-		if r.Rewritten && (!json.Valid(r.Body) || !strings.Contains(string(r.Body), query)) {
+		if r.Rewritten && (!json.Valid(r.Body) || !strings.Contains(string(r.Body), clause)) {
 			t.Fatalf("%s became %s", body, r.Body)
 		}
 		if empty := `"should":[]`; strings.Contains(string(r.Body), empty) || strings.Contains(string(r.Body), `"queries":[]`) {

@@ -48,7 +48,7 @@ const onlyHits = `"from":0,"_source":false,"track_total_hits":false,"seq_no_prim
 
 // firstPass returns the search for the first hits, or nil if scores do not
 // order the hits, or no field can give terms.
-func (a *asker) firstPass(res *Result, plan *form.Plan) *FirstPass {
+func (a *expansion) firstPass(res *Result, plan *form.Plan) *FirstPass {
 	s, o := a.s, a.s.profile
 	documents := o.Feedback.documents(s.req.Feedback)
 	if documents == 0 || o.Mode != ModeBM25 || len(s.firstHits()) > 0 || s.req.Endpoint != EndpointSearch ||
@@ -91,7 +91,7 @@ func (a *asker) firstPass(res *Result, plan *form.Plan) *FirstPass {
 
 // settleFeedback returns the feedback terms that are added to one of the given
 // number of targets.
-func (a *asker) settleFeedback(ctx context.Context, t choice, targets int) ([]terms.FeedbackTerm, error) {
+func (a *expansion) settleFeedback(ctx context.Context, t choice, targets int) ([]terms.FeedbackTerm, error) {
 	o := a.s.profile
 	n := max(o.Feedback.Terms/targets, 1)
 	found := slices.Clone(t.Feedback[:min(n*feedbackPool, len(t.Feedback))])

@@ -46,7 +46,7 @@ const (
 
 // hard is the measure of [ModeHard].
 type hard struct {
-	*asker
+	*expansion
 
 	// reasons has, by clause, why the measure cannot score it. linear has what is
 	// known of the targets with weights.
@@ -100,7 +100,7 @@ func (a *hard) ask(ctx context.Context, t *target) error {
 // reason for clauses inside nested queries: what the measure needs is in the
 // parent document. otherScale says that the measure's scores have another
 // scale. special returns further reasons of a clause.
-func (a *asker) notRanked(nested reason.Reason, otherScale bool, special func(c *form.Clause) reason.Reason) []reason.Reason {
+func (a *expansion) notRanked(nested reason.Reason, otherScale bool, special func(c *form.Clause) reason.Reason) []reason.Reason {
 	reasons := make([]reason.Reason, len(a.clauses))
 	for i := range a.clauses {
 		switch c := &a.clauses[i]; {
@@ -168,7 +168,7 @@ func (a *hard) choose(ctx context.Context, targets []*target) (chosen, error) {
 		a.reasons[t.at[0]] = cmp.Or(a.reasons[t.at[0]], a.targetNotExact(t))
 	}
 	if why := allOrNone(a.clauses, a.reasons); why != nil || len(targets) == 0 {
-		c, err := bm25{a.asker}.choose(ctx, targets)
+		c, err := bm25{a.expansion}.choose(ctx, targets)
 		c.notInMode = why
 		return c, err
 	}

@@ -19,7 +19,7 @@ const mostNear = 8
 // no document contains and that have no row. These words get the rows of the
 // nearest known words. The first words of all clauses are looked up before the
 // second ones.
-func (a *asker) nearWords(ctx context.Context, targets []*target) (map[*target]terms.Text, error) {
+func (a *expansion) nearWords(ctx context.Context, targets []*target) (map[*target]terms.Text, error) {
 	if !a.s.profile.NearestWords {
 		return nil, nil
 	}
@@ -92,7 +92,7 @@ func (a *asker) nearWords(ctx context.Context, targets []*target) (map[*target]t
 
 // findUnknown returns the words of a target that have no row and that no field
 // of its clause contains.
-func (a *asker) findUnknown(ctx context.Context, t *target) (unknown []string, err error) {
+func (a *expansion) findUnknown(ctx context.Context, t *target) (unknown []string, err error) {
 	if t.clause.Fuzzy || t.clause.Readings { // the engine itself finds words with a similar spelling, or phrases of just these words
 		return nil, nil
 	}

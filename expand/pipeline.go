@@ -19,7 +19,7 @@ const noPipeline = "_none"
 // search names and akin may not read counts as one that reads the query. A
 // default pipeline of an index that akin may not read does not count; akin
 // check warns about it.
-func (a *asker) pipeline(ctx context.Context, open []*target) (why reason.Reason, err error) {
+func (a *expansion) pipeline(ctx context.Context, open []*target) (why reason.Reason, err error) {
 	named := []string{a.s.parameters.Get("search_pipeline")}
 	if at := a.s.Pipeline; !at.IsZero() {
 		switch raw := at.Of(a.s.Body); {

@@ -14,7 +14,7 @@ import (
 // A planner makes the plan of a search from the chosen terms. If the cluster
 // would not accept the search, it makes another plan with fewer terms.
 type planner struct {
-	*asker
+	*expansion
 
 	// rerank says how akin reranks the hits, nil if it does not. notReranked is
 	// why [ModeSoft] does not rerank. notInMode is that of [chosen].
@@ -30,8 +30,8 @@ type planner struct {
 
 // write returns the plan of a search for the chosen terms, and the rewritten
 // search.
-func (a *asker) write(c chosen) (*form.Plan, *Result) {
-	p, clauses := planner{asker: a, notInMode: c.notInMode}, adjusted(c.clauses, a.s.req.Adjusted)
+func (a *expansion) write(c chosen) (*form.Plan, *Result) {
+	p, clauses := planner{expansion: a, notInMode: c.notInMode}, adjusted(c.clauses, a.s.req.Adjusted)
 	if o := a.s.profile; !o.NoRescore {
 		p.noRescore = a.s.notRescored(a.recipe.Window, a.limits.of(LimitRescore, a.s.req.Index))
 		if slices.ContainsFunc(clauses, func(c form.Clause) bool { return len(c.Vectors) > 0 }) {
@@ -120,7 +120,7 @@ func (p *planner) plan(selected []form.Clause, matchOnly bool) *form.Plan {
 	p.m.plan = clauses
 	o := p.s.profile
 	return &form.Plan{
-		Search: p.s.Search, Clauses: clauses, Strength: form.Strength(o.Strength), Recipe: p.recipe, Normalize: o.NormalizeScores,
+		Search: p.s.Search, Clauses: clauses, Strength: form.LambdaOf(o.Strength), Recipe: p.recipe, Normalize: o.NormalizeScores,
 		MarkRelated: o.MarkRelated, VectorsOnly: o.SoftWeight == 1, Unscored: p.s.unscored, MatchOnly: matchOnly || p.s.unscored && !exact,
 		NameAdded: p.s.named && !filtered(selected), // names would show terms that the client may not see
 		Rescore:   rescored, FindsMany: rescored && p.findsMany(selected), FindOnly: p.findOnly,
@@ -162,7 +162,7 @@ func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 // scoring chooses the form, and returns why it is not the configured one.
 func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 	wanted := cmp.Or(p.s.profile.Scoring, p.recipe.Scoring)
-	if p.findOnly || !c.Writes() || wanted == form.Linear {
+	if p.findOnly || !c.Writes() || c.Filters || wanted == form.Linear {
 		return form.Linear, ""
 	}
 	for i := range c.Fields {

@@ -91,6 +91,9 @@ type Profile struct {
 	// Expressions adds what stands for expressions of several words, and words that
 	// are as good as others, see the package terms.
 	Expressions bool `yaml:"expressions"`
+	// Filters has the clauses in bool.filter find by what Expressions adds, in
+	// ModeBM25 and ModeSoft. Related words are never added there.
+	Filters bool `yaml:"filters"`
 	// Hybrid expands the sub-queries of hybrid queries.
 	Hybrid bool `yaml:"hybrid"`
 	// RescoreQueries expands the request's own rescore queries.

@@ -371,8 +371,12 @@ type Alternative struct {
 	Found string `json:"found"`
 	At    int    `json:"at"`
 	Word  string `json:"word,omitempty"` // see [Explanation.Words]
-	// Key is the term as the matrix has it.
-	Key string `json:"-"`
+	// Source is where the matrix has it from, such as "synonyms.txt:12" or "acronym
+	// of 12 documents", "" if unknown.
+	Source string `json:"source,omitempty"`
+	// Key and ForKey are Term and For as the matrix has them.
+	Key    string `json:"-"`
+	ForKey string `json:"-"`
 }
 
 // Why a neighbor was left out. Those from LeftOutPositions on are of

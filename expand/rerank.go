@@ -40,7 +40,7 @@ var sameQuery = []reason.Reason{
 }
 
 // reranking returns how to rerank the hits, or why they are not reranked.
-func (a *asker) reranking(clauses []form.Clause) (*Rerank, reason.Reason) {
+func (a *expansion) reranking(clauses []form.Clause) (*Rerank, reason.Reason) {
 	if why := a.s.noRerank(); why != "" {
 		return nil, why
 	}
@@ -53,7 +53,7 @@ func (a *asker) reranking(clauses []form.Clause) (*Rerank, reason.Reason) {
 		r.Feedback, r.MaxDocShare = a.s.profile.Feedback, a.s.profile.MaxDocShare
 		r.Feedback.Documents = documents
 	}
-	if why := r.compare(clauses, a.targets, form.Strength(a.s.profile.Strength).Saturated); why != "" {
+	if why := r.compare(clauses, a.targets, form.LambdaOf(a.s.profile.Strength).Saturated); why != "" {
 		return nil, why
 	}
 	// The order matters: a page can be after the window only if the search is
@@ -101,7 +101,7 @@ func (r *Rerank) compare(clauses []form.Clause, targets []target, lambda float64
 	summed := r.SoftWeight < 1
 	for i := range clauses {
 		c := &clauses[i]
-		if c.Note {
+		if c.Note || c.Filters {
 			continue
 		}
 		if !compared(c.Reason) {

@@ -42,6 +42,7 @@ func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.
 	s.indices = esclient.Indices{Expression: req.Index, Options: s.parameters.IndexOptions()}
 	parser.Phrases, parser.Rescores, parser.Hybrid = profile.Phrases, profile.RescoreQueries, profile.Hybrid
 	parser.Readings = profile.Expressions && (profile.Mode == ModeBM25 || profile.Mode == ModeSoft)
+	parser.Filters = parser.Readings && profile.Filters
 	if s.Search, why = parser.Parse(body, &s.parameters); why != "" {
 		return s, why
 	}

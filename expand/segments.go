@@ -27,7 +27,7 @@ type nestable struct {
 
 // nest returns the search with nested clauses, or unchanged, and explanations
 // of clauses that get none although their fields have segments.
-func (a *asker) nest(ctx context.Context) (*search, []Explanation, error) {
+func (a *expansion) nest(ctx context.Context) (*search, []Explanation, error) {
 	s := a.s
 	found := s.nestables()
 	if err := recovery.InParallel(len(found), sideBySide, func(i int) error { return a.findSegments(ctx, &found[i]) }); err != nil {
@@ -129,7 +129,7 @@ func (s *search) nestables() (out []nestable) {
 }
 
 // findSegments checks whether the indices store the segments as configured.
-func (a *asker) findSegments(ctx context.Context, n *nestable) error {
+func (a *expansion) findSegments(ctx context.Context, n *nestable) error {
 	text := n.clause.Text
 	switch {
 	case n.reason != "":

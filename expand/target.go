@@ -40,7 +40,7 @@ type choice struct {
 }
 
 // begin returns copies of the clauses, with a choice for each open target.
-func (a *asker) begin(open []*target) ([]form.Clause, []choice) {
+func (a *expansion) begin(open []*target) ([]form.Clause, []choice) {
 	clauses, choices := form.Copied(a.clauses), a.m.choices[:0]
 	for i := range a.targets { // ModeSoft may compare those left alone
 		if t := &a.targets[i]; t.text != nil {

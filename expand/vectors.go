@@ -28,7 +28,7 @@ import (
 
 // byVectors is the measure of [ModeVectors].
 type byVectors struct {
-	*asker
+	*expansion
 
 	// reasons has, by clause, why vectors cannot score it. fields has what is
 	// known of the targets that vectors may score.
@@ -115,7 +115,7 @@ func (a *byVectors) choose(ctx context.Context, targets []*target) (chosen, erro
 	}
 	if a.alone() && len(some) > 0 {
 		if why := allOrNone(a.clauses, a.reasons); why != nil {
-			c, err := bm25{a.asker}.choose(ctx, targets)
+			c, err := bm25{a.expansion}.choose(ctx, targets)
 			c.notInMode = why
 			return c, err
 		}
@@ -134,7 +134,7 @@ func (a *byVectors) choose(ctx context.Context, targets []*target) (chosen, erro
 			t.Reason = a.fields[t.of].reason
 		}
 	}
-	c, err := bm25{a.asker}.choose(ctx, slices.DeleteFunc(targets, byVector))
+	c, err := bm25{a.expansion}.choose(ctx, slices.DeleteFunc(targets, byVector))
 	if err != nil {
 		return c, err
 	}

@@ -89,7 +89,7 @@ func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
 			// where the retry budget is used up.
 			untilPaused := func(what string, so func() bool) {
 				waitFor(t, what, func() bool {
-					for c.server.upstream.MayRepeat() { // until nothing is left
+					for c.server.upstream.TakeRepeat() { // until nothing is left
 					}
 					failed := c.searchN(t, target, 1)
 					check.Must(t, failed <= 0, "a search failed in the pause")

@@ -206,7 +206,7 @@ func TestOverloadInsideAnAnswerIsNotAmplified(t *testing.T) {
 func TestPagesBesideAnOverloadAreCut(t *testing.T) {
 	busy := `{"error":{"type":"rejected_execution_exception","reason":"x"},"status":429}`
 	p := start(t, Options{Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards)}, frames(`{"responses":[`+threeHits+`,{},`+busy+`]}`))
-	for p.server.upstream.MayRepeat() { // until nothing is left
+	for p.server.upstream.TakeRepeat() { // until nothing is left
 	}
 	got := p.search(t, "/_msearch")
 	check.That(t, strings.HasSuffix(got, busy+`]}`) && strings.Count(got, `"_index"`) < strings.Count(threeHits, `"_index"`) && p.kinds() == "frame page", "asked for %s, got %s", p.kinds(), got)

@@ -598,7 +598,7 @@ func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*ht
 	case refused == nil:
 		s.accepted(ctx, x)
 		fits = s.rerank(ctx, x, res)
-	case original == nil && !s.sendsOriginal(ctx, x, refused): // the client gets this answer
+	case original == nil && !s.allowOriginal(ctx, x, refused): // the client gets this answer
 		// A refusal goes out as it is. A 200 with failures (status 0) has hits to
 		// rerank; if that fails, the original is sent in spite of the spent budget,
 		// since the client cannot read those hits.
@@ -743,11 +743,11 @@ func (s *Server) replace(x *search, res *http.Response, body []byte) {
 	}
 }
 
-// sendsOriginal decides whether to send the original of a rejected search: not
+// allowOriginal decides whether to send the original of a rejected search: not
 // if access was denied, and to an overloaded cluster only within the retry
 // budget or as the trial of a pause.
-func (s *Server) sendsOriginal(ctx context.Context, x *search, r *answer.Failure) bool {
-	if answer.IsDenied(r.Status) || r.Busy && x.ticket == 0 && !s.upstream.MayRepeat() {
+func (s *Server) allowOriginal(ctx context.Context, x *search, r *answer.Failure) bool {
+	if answer.IsDenied(r.Status) || r.Busy && x.ticket == 0 && !s.upstream.TakeRepeat() {
 		x.report.Fallback = originalNotSent
 		if r.Busy && r.Whole {
 			s.pause.refused(ctx, s.log, x.ticket, r, originalNotSent)

@@ -100,7 +100,7 @@ func (f *learnFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	expansion := configs.Default().Expansion
 	r, err := reweigh.Learn(ctx, m, collection, searches, reweigh.Options{
-		Strength: form.Strength(expansion.Strength).Saturated, Added: expansion.MaxAddedTerms, MaxShare: expansion.MaxDocShare,
+		Strength: form.LambdaOf(expansion.Strength).Saturated, Added: expansion.MaxAddedTerms, MaxShare: expansion.MaxDocShare,
 		OnlyKnown: f.source.Judgments == "", Unit: unit,
 	}, report.Step)
 	if err != nil {

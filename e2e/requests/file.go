@@ -279,6 +279,7 @@ type Explanation struct {
 	Clauses       []struct {
 		Path, Field, Form, Phase, Reason string
 		Added                            []struct{ Term, From string }
+		Alternatives                     []struct{ Term, For string }
 	}
 }
 
@@ -302,6 +303,9 @@ func (e *Explanation) Text() string {
 		}
 		for _, a := range c.Added {
 			fmt.Fprintf(&b, ", %s → %s", a.From, a.Term)
+		}
+		for _, a := range c.Alternatives {
+			fmt.Fprintf(&b, ", %s = %s", a.For, a.Term)
 		}
 		b.WriteString("\n")
 	}

@@ -39,6 +39,7 @@ var profiles = section{
 	"named-hard":        section{"name_added": true, "mode": "hard"},
 	"normalized":        section{"normalize_score": true},
 	"phrases":           section{"phrases": true},
+	"filters":           section{"filters": true},
 	"rescorers":         section{"rescore_queries": true},
 	"few":               section{"max_added_terms": 3},
 	"short":             section{"max_query_terms": 2},

@@ -20,7 +20,7 @@ var (
 // alone, or "", and what was read so far. The result is valid until the next
 // call.
 func (p *Parser) Parse(body []byte, parameters *Parameters) (*Search, reason.Reason) {
-	p.path, p.texts, p.phrases, p.notes, p.standards = p.path[:0], 0, 0, 0, p.standards[:0]
+	p.path, p.texts, p.phrases, p.notes, p.standards, p.filtering = p.path[:0], 0, 0, 0, p.standards[:0], false
 	p.search = Search{Body: body, Clauses: p.search.Clauses[:0]}
 	p.json.Reset(body)
 	if !p.isObject() {
@@ -158,7 +158,7 @@ func (p *Parser) query(depth int) error {
 func (p *Parser) kind(name string, depth int) error {
 	s := &p.search
 	k, known := kinds[name]
-	s.Scores.Others = s.Scores.Others || k.read == nil && !k.sums
+	s.Scores.Others = s.Scores.Others || k.read == nil && !k.sums && !p.filtering
 	switch {
 	case !known:
 		return p.leave(reason.Unknown)
@@ -192,7 +192,10 @@ func (p *Parser) compound(k kind, depth int) (same bool, err error) {
 	err = p.members(func(name []byte) error {
 		member := string(name)
 		switch {
-		case slices.Contains(k.inside, member):
+		case slices.Contains(k.inside, member), p.Filters && member == "filter" && slices.Contains(k.outside, "must_not"):
+			outer := p.filtering
+			p.filtering = outer || member == "filter"
+			defer func() { p.filtering = outer }()
 			at, err := p.json.Place(func() error {
 				return p.oneOrMore(func() error { return p.inside(depth + 1) })
 			})
@@ -251,10 +254,11 @@ func (p *Parser) clause(k kind, depth int) error {
 	s.Clauses = append(s.Clauses, Clause{Path: string(p.path), Depth: depth, Boost: 1, Traits: Traits{Additive: true}})
 	c := &s.Clauses[len(s.Clauses)-1]
 	k.read(c, v.Of(s.Body))
-	if c.Readings = c.Phrase && !p.Phrases; c.Readings && (!p.Readings || c.Prefix || p.phrases == maxPhrases) && c.Reason == "" {
-		c.Reason = reason.Phrase
+	c.Filters = p.filtering
+	if c.Readings = c.Filters || c.Phrase && !p.Phrases; c.Readings && (!p.Readings || c.Prefix || p.phrases == maxPhrases) && c.Reason == "" {
+		c.Reason = c.Unrelated()
 	}
-	s.Scores.Others = s.Scores.Others || c.Reason != "" || c.Prefix || c.Fuzzy || c.Readings
+	s.Scores.Others = s.Scores.Others || !c.Filters && (c.Reason != "" || c.Prefix || c.Fuzzy || c.Readings)
 	switch {
 	case c.Reason == "" && c.Readings:
 		p.phrases++

@@ -142,12 +142,23 @@ type Traits struct {
 	Prefix   bool // the last term of the text is a prefix
 	Patterns bool // field names may be patterns
 	Phrase   bool // it looks for a phrase
-	Readings bool // it looks for a phrase, to which only readings of it are added
+	// Readings says that related words are not added, only readings of a phrase, or
+	// alternatives in a filter.
+	Readings bool
+	Filters  bool // it is in a filter, and scores nothing
 	Fuzzy    bool // the original also finds words spelled similarly
 	Segments bool // written for segments, not by the client
 	// Note says that there is nothing to rewrite: the clause only records why a
 	// query of another kind is left alone.
 	Note bool
+}
+
+// Unrelated is why related words are not added to a clause with [Traits.Readings].
+func (t Traits) Unrelated() reason.Reason {
+	if t.Filters {
+		return reason.NotScoring
+	}
+	return reason.Phrase
 }
 
 // A BoostedField is a field of a clause with its boost, as in "title^3".
@@ -156,11 +167,11 @@ type BoostedField struct {
 	Boost float64
 }
 
-// LeavePhrases leaves alone the phrases to which only readings would be added.
+// LeavePhrases leaves alone the clauses to which no related words would be added.
 func (s *Search) LeavePhrases() {
 	for i := range s.Clauses {
 		if c := &s.Clauses[i]; c.Readings && c.Reason == "" {
-			c.Reason = reason.Phrase
+			c.Reason = c.Unrelated()
 		}
 	}
 }

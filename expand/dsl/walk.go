@@ -10,9 +10,9 @@ import (
 // phrases and rescore queries alone.
 type Parser struct {
 	// Phrases has phrases expanded, Readings some of them only by what is as good
-	// as their words, Rescores the body's own rescore queries, and Hybrid the
-	// sub-queries of a hybrid query.
-	Phrases, Readings, Rescores, Hybrid bool
+	// as their words, Filters what filters, Rescores the body's own rescore queries,
+	// and Hybrid the sub-queries of a hybrid query.
+	Phrases, Readings, Filters, Rescores, Hybrid bool
 
 	json jsonspan.Reader
 	path []byte
@@ -21,6 +21,7 @@ type Parser struct {
 	// texts counts the clauses to expand, phrases those with only readings, notes
 	// the others.
 	texts, phrases, notes int
+	filtering             bool // what is read is in a filter
 	search                Search
 }
 

@@ -20,6 +20,32 @@ func (f *Field) hostedBy(k int, visit func(a *terms.Alternative)) {
 	}
 }
 
+// A hosted is the alternatives that stand for the same words.
+type hosted struct {
+	hosts []*terms.Origin // without those that are words of the alternatives
+	by    []*terms.Alternative
+}
+
+// hosted groups the alternatives of a field.
+func (f *Field) hosted() (groups []hosted) {
+	for n := range f.Alternatives {
+		a := &f.Alternatives[n]
+		var hosts []*terms.Origin
+		for _, k := range a.Hosts {
+			if o := &f.Terms.Origins[k]; !slices.Contains(a.Terms, o.Term) {
+				hosts = append(hosts, o)
+			}
+		}
+		at := slices.IndexFunc(groups, func(g hosted) bool { return slices.Equal(g.hosts, hosts) })
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, hosted{hosts: hosts})
+		}
+		groups[at].by = append(groups[at].by, a)
+	}
+	return groups
+}
+
 // isHost reports whether an alternative stands for origin k.
 func (f *Field) isHost(k int) bool {
 	host := false

@@ -24,7 +24,7 @@ func (w *clauseWriter) write() {
 	case !c.Writes() && !c.Exact, w.role == finding && c.SameMatches, w.scoring == Linear && c.SameMatches && c.Added() == 0:
 		w.original("", "")
 		return
-	case w.plan.MatchOnly:
+	case w.plan.MatchOnly, c.Filters:
 		w.matching()
 		return
 	case w.scoring == Linear:
@@ -93,10 +93,9 @@ func (w *clauseWriter) linear() {
 		w.original(`{"bool":{"filter":[{"bool":{"should":[`, "")
 		w.countedWords()
 		w.put(`]}}],"should":[`)
-		w.originalOr()
+		w.original("", "")
 	default:
-		w.put(`{"bool":{"should":[`)
-		w.originalOr()
+		w.original(`{"bool":{"should":[`, "")
 	}
 	if c.TermCentric {
 		w.termCentric()
@@ -110,6 +109,7 @@ func (w *clauseWriter) linear() {
 func (w *clauseWriter) termCentric() {
 	c := w.c
 	lead := &w.divided[0]
+	w.alternatives(0)
 	for k := range lead.scored {
 		a := &lead.scored[k]
 		n := 0
@@ -198,6 +198,7 @@ func (w *clauseWriter) field(i int, repeat bool) {
 	boost := w.c.Parsed.Boost * f.Boost
 	defer w.set(i)
 	if w.scoring == Linear {
+		w.alternatives(i)
 		scored := w.divided[i].scored
 		for k := range scored {
 			a := &scored[k]
@@ -291,75 +292,76 @@ func (b *buffer) invert(m, times float64) {
 	b.put(`,"script":{"source":"`+scriptInvert+`","params":{"m":`, m, `,"c":`, maxRatio, `,"b":`, times, `}}}}`)
 }
 
-// originalOr writes the original, or the best of it and its readings: each is
-// the text with one alternative in the place of what that stands for. The form
-// linear gives an alternative β times the score of these words.
-func (w *clauseWriter) originalOr() {
-	c, n := w.c, 0
-	if !c.HasAlternatives() || c.Phrase {
-		w.original("", "")
-		return
-	}
-	w.original(`{"dis_max":{"queries":[`, "")
-	for i := range c.Fields {
-		n += len(c.Fields[i].Alternatives)
-	}
-	// To find hits, or with many alternatives, they are enough without the rest.
-	bare := w.role == finding || n > terms.MaxReadings
-	for i := range c.Fields {
-		f := &c.Fields[i]
-		for k := range f.Alternatives {
-			if f.Reason == "" {
-				w.reading(i, &f.Alternatives[k], bare)
-			}
-		}
-	}
-	w.put(`]}}`)
-}
-
-// reading writes an alternative of field i and, unless bare, the other terms of
-// the text. In a term-centric clause each may be in any field.
-func (w *clauseWriter) reading(i int, a *terms.Alternative, bare bool) {
+// alternatives writes those of field i where scores are sums: for the same words
+// the best of them, with β times the score of these words. To order hits, a
+// document that has all of these gets nothing more. Where words are counted, and
+// alternatives are few, one that the original does not find also gets the score
+// of the other words. In a term-centric clause the best field counts.
+func (w *clauseWriter) alternatives(i int) {
 	c, f, end := w.c, &w.c.Fields[i], i+1
 	if c.TermCentric {
 		end = len(c.Fields)
 	}
-	hosts, rest := 0.0, make([]*terms.Origin, 0, len(f.Terms.Origins))
-	for k := range f.Terms.Origins {
-		if o := &f.Terms.Origins[k]; slices.Contains(a.Hosts, k) {
-			hosts += o.X * f.weight(o.IDF)
-		} else if !bare {
-			rest = append(rest, o)
-		}
+	if f.Reason != "" || c.Phrase { // whose readings are beside the original
+		return
 	}
-	if w.comma(); len(rest) > 0 {
-		w.put(`{"bool":{"should":[`)
-	}
-	inFields := func(idf func(i int) float64, write func(i int, boost, weight float64)) {
-		n := 0
+	inFields := func(idf func(at int) float64, write func(at int, boost, weight float64)) {
+		fields := make([]int, 0, end-i)
 		for at := i; at < end; at++ {
 			if idf(at) > 0 {
-				n++
+				fields = append(fields, at)
 			}
 		}
-		w.beginFields(n)
-		for at := i; at < end; at++ {
-			if idf(at) > 0 { // the engine multiplies by the idf of this field
-				write(at, c.Parsed.Boost*c.Fields[at].Boost, f.weight(idf(at)))
-			}
+		w.beginFields(len(fields))
+		for _, at := range fields { // the engine multiplies by the idf of this field
+			write(at, c.Parsed.Boost*c.Fields[at].Boost, f.weight(idf(at)))
 		}
-		w.endFields(n)
+		w.endFields(len(fields))
 	}
-	inFields(a.In, func(at int, boost, weight float64) {
-		w.alternative(&c.Clause, at, a, boost*a.Similarity*hosts/weight, w.alternativeName(&c.Fields[at], a))
-	})
-	for _, o := range rest {
-		inFields(o.In, func(at int, boost, weight float64) {
-			w.term(c.Fields[at].Name, o.Term, boost*o.X*(f.weight(o.IDF)/weight))
-		})
-	}
-	if len(rest) > 0 {
-		w.put(`]}}`)
+	groups := f.hosted()
+	for _, g := range groups {
+		w.comma()
+		if w.role != finding {
+			w.put(`{"bool":{"must":[`)
+		}
+		if len(g.by) > 1 {
+			w.put(`{"dis_max":{"queries":[`)
+		}
+		score := 0.0
+		for _, o := range g.hosts {
+			score += o.X * f.weight(o.IDF)
+		}
+		for _, a := range g.by {
+			inFields(a.In, func(at int, boost, weight float64) {
+				w.alternative(&c.Clause, at, a, boost*a.Similarity*score/weight, w.alternativeName(&c.Fields[at], a))
+			})
+		}
+		if len(g.by) > 1 {
+			w.put(`]}}`)
+		}
+		switch {
+		case w.role == finding:
+		case c.Counted() && len(g.hosts) < len(f.Terms.Origins) && len(groups) <= terms.MaxReadings:
+			w.original(`],"must_not":[`, `],"should":[`)
+			for k := range f.Terms.Origins {
+				if o := &f.Terms.Origins[k]; !slices.Contains(g.hosts, o) {
+					inFields(o.In, func(at int, boost, weight float64) {
+						w.term(c.Fields[at].Name, o.Term, boost*o.X*(f.weight(o.IDF)/weight))
+					})
+				}
+			}
+			w.put(`]}}`)
+		default:
+			w.put(`],"must_not":[{"bool":{"filter":[`)
+			for _, o := range g.hosts {
+				w.beginFields(len(c.Fields))
+				for at := range c.Fields {
+					w.term(c.Fields[at].Name, o.Term, 1)
+				}
+				w.endFields(len(c.Fields))
+			}
+			w.put(`]}}]}}`)
+		}
 	}
 }
 
@@ -368,11 +370,11 @@ func (w *clauseWriter) alternativeName(f *Field, a *terms.Alternative) string {
 }
 
 // written reports whether the field takes part in scoring. In the linear form
-// only fields with added terms do, because the original scores its own terms.
+// only fields with something added do, because the original scores its own terms.
 func (w *clauseWriter) written(f *Field) bool {
 	switch w.scoring {
 	case Linear:
-		return len(f.Added) > 0
+		return len(f.Added)+len(f.Alternatives) > 0
 	case Hard:
 		return f.Exact != nil
 	case Auto, Grouped, Saturated, Vectors:

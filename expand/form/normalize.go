@@ -1,6 +1,10 @@
 package form
 
-import "github.com/akin-search/akin/expand/terms"
+import (
+	"math"
+
+	"github.com/akin-search/akin/expand/terms"
+)
 
 // norm returns r in (0, 1], the factor that makes the largest possible score of
 // a written clause equal to that of the original. With the mass of a field's
@@ -12,12 +16,14 @@ import "github.com/akin-search/akin/expand/terms"
 // and v as in package terms, the scores in a field are below
 //
 //	original   B·M
-//	linear     B·(M + λ Σ_j v_j)
+//	linear     B·(M + λ Σ_j v_j + Σ_g max(0, β_g H_g - h_g))
 //	grouped    B·Σ_i D₁(x_i w_i², D₂(λ v_j of i))
 //	saturated  B·M
 //
 // B are the boosts times the engine's bound on a term's saturated frequency. D
-// is the largest value plus the tie breaker times the others. So r = M/bound
+// is the largest value plus the tie breaker times the others. β_g is the largest
+// of alternatives for the same words, which have the mass H_g, the smallest of
+// them h_g. So r = M/bound
 // for one field, and the smallest of these for several. With fuzziness r may be
 // too large.
 func (w *clauseWriter) norm() float64 {
@@ -78,6 +84,19 @@ func (w *clauseWriter) bound(i int, mass float64) float64 {
 	}
 	for i := range divided.scored {
 		sum += divided.scored[i].Score(w.plan.lambda(w.role == finding))
+	}
+	if w.c.Phrase {
+		return mass + sum + set
+	}
+	for _, g := range f.hosted() { // a document may have all of the words but one
+		all, least, most := 0.0, math.Inf(1), 0.0
+		for _, o := range g.hosts {
+			all, least = all+o.X*o.W*o.W, min(least, o.X*o.W*o.W)
+		}
+		for _, a := range g.by {
+			most = max(most, a.Similarity)
+		}
+		sum += max(0, most*all-least)
 	}
 	return mass + sum + set
 }

@@ -49,9 +49,9 @@ func (s Scoring) String() string {
 // terms score nothing.
 type Lambda struct{ Linear, Grouped, Saturated float64 }
 
-// Strength returns times the λ that ranked judged collections best, each
+// LambdaOf returns times the λ that ranked judged collections best, each
 // limited to 1.
-func Strength(times float64) Lambda {
+func LambdaOf(times float64) Lambda {
 	return Lambda{Linear: min(0.2*times, 1), Grouped: min(0.5*times, 1), Saturated: min(0.25*times, 1)}
 }
 

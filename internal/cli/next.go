@@ -60,6 +60,7 @@ func Next(err error) string {
 		{has("server gave HTTP response to HTTPS client"), "the server speaks no TLS: write http:// (redis://) instead of https:// (rediss://)"},
 		{has("malformed HTTP response"), "the server speaks another protocol: write https://, or look at the port"},
 		{errors.As(err, new(*net.DNSError)), "look at the host name: it cannot be resolved from here"},
+		{is(syscall.EADDRINUSE), "another program listens there, maybe another akin: end it, or change listen.address or admin.address"},
 		{is(syscall.ECONNREFUSED), "start the server, or look at host and port: nothing listens there"},
 		{is(context.DeadlineExceeded), "see whether the server is busy, or a firewall is in the way: it did not answer in time"},
 	} {

@@ -30,6 +30,7 @@ func TestErrorsSayWhatToDoNext(t *testing.T) {
 	}{
 		{"no configuration file", missing, "akin init"},
 		{"another file is missing", &configs.Error{Key: "redis.tls.ca_file", Err: fs.ErrNotExist}, ""},
+		{"the port is taken", fmt.Errorf("listen: %w", &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}), "listen.address"},
 		{"a file of the command line is missing", &fs.PathError{Op: "open", Path: "docs.akin", Err: fs.ErrNotExist}, "current folder"},
 		{"no credentials", &esclient.Error{Status: http.StatusUnauthorized}, "AKIN_CLUSTER_USERNAME"},
 		{"no right, OpenSearch", &esclient.Error{Status: http.StatusForbidden, Reason: "no permissions for [indices:admin/analyze] and User [name=a]"}, "the right indices:admin/analyze;"},

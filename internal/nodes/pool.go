@@ -156,16 +156,16 @@ func (p *Pool) Close() {
 // Several reports whether there is more than one node.
 func (p *Pool) Several() bool { return len(p.nodes) > 1 }
 
-// MayRepeat reports whether the retry budget allows sending a request again
+// TakeRepeat reports whether the retry budget allows sending a request again
 // that an overloaded cluster has answered, and takes from it.
-func (p *Pool) MayRepeat() bool { return p.budget.allow(spare) }
+func (p *Pool) TakeRepeat() bool { return p.budget.allow(spare) }
 
 type (
 	safeKey   struct{}
 	repeatKey struct{}
 )
 
-// Repeated marks a request that [Pool.MayRepeat] allowed, or that replaces
+// Repeated marks a request that [Pool.TakeRepeat] allowed, or that replaces
 // another, so that the budget does not count it.
 func Repeated(ctx context.Context) context.Context { return context.WithValue(ctx, repeatKey{}, true) }
 

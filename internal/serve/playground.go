@@ -134,10 +134,10 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 		terms = append(terms, n.Term)
 		out.Neighbors = append(out.Neighbors, playground.Neighbor{Term: n.Term, Similarity: n.Similarity, DocFreq: n.DocFreq})
 	}
-	words := m.app.store.Forms(ctx, matrix+"@"+version, terms)
-	out.Word = words[term]
+	forms := m.app.store.Forms(ctx, matrix+"@"+version, terms)
+	out.Word, _ = simmatrix.SplitForm(forms[term])
 	for k := range out.Neighbors {
-		out.Neighbors[k].Word = words[out.Neighbors[k].Term]
+		out.Neighbors[k].Word, _ = simmatrix.SplitForm(forms[out.Neighbors[k].Term])
 	}
 	return out, nil
 }

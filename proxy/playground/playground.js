@@ -151,7 +151,7 @@ function summary() {
   else if (x) parts.push('akin added nothing: ' + (x.reason || 'no reason is known') + '.')
   const near = clausesOf(x).flatMap(c => (c.nearest || []).map(n => (n.word || n.known) + ' for ' + (c.words?.[n.term] || n.term)))
   if (near.length) parts.push('No document has some of the words. akin looks for the nearest ones that it knows: ' + [...new Set(near)].join(', ') + '.')
-  const alternatives = clausesOf(x).flatMap(c => (c.alternatives || []).map(a => (a.word || a.term) + ' for ' + a.for))
+  const alternatives = clausesOf(x).flatMap(c => (c.alternatives || []).map(a => (a.word || a.term) + ' for ' + a.for + (a.source ? ' (' + a.source + ')' : '')))
   if (alternatives.length) parts.push('Found in their place, too: ' + [...new Set(alternatives)].join(', ') + '.')
   const left = clausesOf(x).flatMap(c => c.left_out || []).filter(l => !terms.size || l.reason !== 'not_in_index')
   for (const [reason, why] of Object.entries(leftOutFor)) {

@@ -14,7 +14,7 @@ import (
 
 func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 	forms := map[string]map[string]string{
-		"main@1":  {"nappi": "nappies", "diaper": "diapers", "pin": "pins"},
+		"main@1":  {"nappi": "nappies", "diaper": "diapers", "pin": "pins", "\x1fbabi\x1fnappi": "baby nappies\x1fsynonyms.txt:3"},
 		"other@2": {"ga": "gas"},
 	}
 	asked := map[string][]string{}
@@ -25,6 +25,9 @@ func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 			Nearest:  []expand.NearestWord{{Term: "cheap", Known: "nappi"}},
 			LeftOut:  []expand.LeftOut{{Term: "pin", From: "nappi"}},
 			Feedback: []expand.AddedFeedback{{Term: "pin"}},
+			Alternatives: []expand.Alternative{
+				{Key: "\x1fbabi\x1fnappi", ForKey: "diaper"}, {Key: "diaper", ForKey: "\x1fbabi\x1fnappi"}, {Key: "pin", ForKey: "nappi"},
+			},
 		},
 		{Path: "query.term"},
 		{Matrix: "other@2", Terms: []string{"ga"}, Added: []expand.Added{{Term: "oil", From: "ga"}}},
@@ -40,10 +43,14 @@ func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 	want[0].Nearest = []expand.NearestWord{{Term: "cheap", Known: "nappi", Word: "nappies"}}
 	want[0].LeftOut = []expand.LeftOut{{Term: "pin", From: "nappi", Word: "pins"}}
 	want[0].Feedback = []expand.AddedFeedback{{Term: "pin", Word: "pins"}}
+	want[0].Alternatives = []expand.Alternative{
+		{Key: "\x1fbabi\x1fnappi", ForKey: "diaper", Word: "baby nappies", Source: "synonyms.txt:3"},
+		{Key: "diaper", ForKey: "\x1fbabi\x1fnappi", Word: "diapers", Source: "synonyms.txt:3"}, {Key: "pin", ForKey: "nappi", Word: "pins"},
+	}
 	want[2].Words = map[string]string{"ga": "gas"}
 	want[3].Words = map[string]string{"diaper": "diapers"}
 	check.Equal(t, want, got, cmpopts.EquateEmpty(), "shown")
-	wantAsked := map[string][]string{"main@1": {"cheap", "diaper", "ga", "gift", "nappi", "pin"}, "other@2": {"ga", "oil"}}
+	wantAsked := map[string][]string{"main@1": {"\x1fbabi\x1fnappi", "cheap", "diaper", "ga", "gift", "nappi", "pin"}, "other@2": {"ga", "oil"}}
 	check.Equal(t, wantAsked, asked, "asked once for each matrix")
 	for _, c := range Show(t.Context(), clauses, nil) {
 		check.That(t, c.Words["nappi"] == "" && !slices.ContainsFunc(c.Added, func(a expand.Added) bool { return a.Word != "" }), "words without forms: %+v", c)

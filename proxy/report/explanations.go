@@ -14,6 +14,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // Outcomes of a search.
@@ -236,7 +237,7 @@ const (
 	termBytes   = 16
 	addedBytes  = 88
 
-	alternativeBytes, feedbackBytes = 96, 72
+	alternativeBytes, feedbackBytes = 128, 72
 	// cutMark replaces the rest of a text.
 	cutMark = "…"
 )
@@ -264,7 +265,8 @@ func eachText(c *expand.Explanation, f func(s string) string) {
 		}
 	})
 	for k := range c.Alternatives {
-		c.Alternatives[k].Term, c.Alternatives[k].Found = f(c.Alternatives[k].Term), f(c.Alternatives[k].Found)
+		a := &c.Alternatives[k]
+		a.Term, a.ForKey, a.Found = f(a.Term), f(a.ForKey), f(a.Found)
 	}
 	for k := range c.Feedback {
 		for i, document := range c.Feedback[k].Documents {
@@ -333,17 +335,20 @@ func keepClauses(clauses []expand.Explanation) (kept []expand.Explanation, size,
 	return kept, size, cut
 }
 
-// Forms returns the words that people write for terms of a matrix, by term. It
-// omits terms that are written as they are.
+// Forms returns the words that people write for terms of a matrix, with notes
+// (see [simmatrix.SplitForm]), by term. It omits terms that are written as they
+// are.
 type Forms func(ctx context.Context, matrix string, terms []string) map[string]string
 
 // patience limits the look-up of all words that are shown at once.
 const patience = 2 * time.Second
 
-// Show returns clauses with the words of all their terms. Forms may be nil.
+// Show returns clauses with the words of all their terms, and the sources of
+// alternatives. Forms may be nil.
 func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []expand.Explanation {
 	shown := make([]expand.Explanation, len(clauses))
-	terms, words := map[string]map[string]bool{}, map[string]map[string]string{} // by matrix
+	terms := map[string]map[string]bool{} // by matrix, as words and notes are
+	words, notes := map[string]map[string]string{}, map[string]map[string]string{}
 	for i, c := range clauses {
 		ownLists(&c)
 		shown[i] = c
@@ -356,18 +361,28 @@ func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []expa
 			of[term] = true
 		}
 		eachListed(&c, func(term, _, _ *string) { of[*term] = true })
+		for _, a := range c.Alternatives {
+			of[a.ForKey] = true
+		}
 	}
 	delete(terms, "") // clauses without a matrix
 	if forms != nil {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		for matrix, of := range terms {
-			words[matrix] = forms(ctx, matrix, slices.Sorted(maps.Keys(of)))
+			words[matrix], notes[matrix] = map[string]string{}, map[string]string{}
+			for term, form := range forms(ctx, matrix, slices.Sorted(maps.Keys(of))) {
+				words[matrix][term], notes[matrix][term] = simmatrix.SplitForm(form)
+			}
 		}
 	}
 	for i := range shown {
 		c := &shown[i]
 		of := words[c.Matrix]
+		for k := range c.Alternatives { // either side may be the expression
+			a := &c.Alternatives[k]
+			a.Source = cmp.Or(notes[c.Matrix][a.Key], notes[c.Matrix][a.ForKey])
+		}
 		c.Words = wordsOfText(c, of)
 		eachListed(c, func(term, _, word *string) { *word = of[*term] })
 	}

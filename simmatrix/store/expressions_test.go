@@ -32,7 +32,7 @@ func TestVersionsWithExpressionsHaveAFormatOfTheirOwn(t *testing.T) {
 	check.That(t, has(attack) && !has("\x1fother\x1fattack") && !has("heart attack"), "of another expression, or not of its own")
 	found := check.Got(rowsOfVersion(t, rows, attack))(t)
 	check.Equal(t, "infarct", markOf(found[0]))
-	check.Equal(t, map[string]string{attack: "heart attack"}, s.Forms(t.Context(), rows.Version(), []string{attack}))
+	check.Equal(t, map[string]string{attack: "heart attack\x1fs.txt:2"}, s.Forms(t.Context(), rows.Version(), []string{attack}))
 	check.Equal(t, map[string]string{attack: "heart attack"}, check.Got(a.AllForms(t.Context(), "main", id))(t))
 	check.OK(t, check.ErrOf(a.Rollback(t.Context(), "main")))
 	awaitServed(t, s, plain)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -13,24 +12,12 @@ import (
 // maxForms limits the terms whose forms are read at once.
 const maxForms = 512
 
-// Forms returns the forms in which people write terms, by term, for the first
-// 512 terms; others are written as they are, or unknown. version is a
-// [Rows.Version]. From Redis it takes one round trip within the timeout of a
-// look-up, and returns nothing if that fails: call it only for display.
+// Forms returns the forms in which people write terms, with notes (see
+// [simmatrix.SplitForm]), by term, for the first 512 terms; others are written
+// as they are, or unknown. version is a [Rows.Version]. From Redis it takes one
+// round trip within the timeout of a look-up, and returns nothing if that fails:
+// call it only for display.
 func (s *Store) Forms(ctx context.Context, version string, terms []string) map[string]string {
-	return writtenForms(s.forms(ctx, version, terms))
-}
-
-// writtenForms takes the notes out of forms.
-func writtenForms(forms map[string]string) map[string]string {
-	for term, form := range forms {
-		forms[term], _ = simmatrix.SplitForm(form)
-	}
-	maps.DeleteFunc(forms, func(_, written string) bool { return written == "" })
-	return forms
-}
-
-func (s *Store) forms(ctx context.Context, version string, terms []string) map[string]string {
 	name, id, _ := strings.Cut(version, "@")
 	terms = terms[:min(len(terms), maxForms)]
 	s.mu.Lock()
@@ -72,8 +59,8 @@ func (s *Store) forms(ctx context.Context, version string, terms []string) map[s
 	return forms
 }
 
-// AllForms returns all forms of a version by term, read page by page, without
-// lost or damaged ones.
+// AllForms returns all forms of a version by term, without notes, read page by
+// page, without lost or damaged ones.
 func (a *Admin) AllForms(ctx context.Context, name, version string) (map[string]string, error) {
 	if err := errors.Join(checkName("matrix", name), checkName("version", version)); err != nil {
 		return nil, err
@@ -86,6 +73,12 @@ func (a *Admin) AllForms(ctx context.Context, name, version string) (map[string]
 	if err != nil {
 		return nil, fmt.Errorf("forms of %s of matrix %s: %w", version, name, err)
 	}
-	maps.DeleteFunc(forms, func(_, form string) bool { return simmatrix.CheckForm(form) != nil })
-	return writtenForms(forms), nil
+	for term, form := range forms {
+		if written, _ := simmatrix.SplitForm(form); written == "" || simmatrix.CheckForm(form) != nil {
+			delete(forms, term)
+		} else {
+			forms[term] = written
+		}
+	}
+	return forms, nil
 }
