@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // alternativeStatsFile has the measures that docs/comparison.md shows.
@@ -66,7 +67,7 @@ func TestAlternatives(t *testing.T) {
 		collections = collections[:1]
 	}
 	stats := rankStats{}
-	file := filepath.Join(dataFolder(), "thesaurus", "oewn_synonyms.solr.txt")
+	file := thesaurusFile(t)
 	var thesaurus []string
 	eachLine(t, file, func(line string) error {
 		if !strings.HasPrefix(line, "#") {
@@ -80,8 +81,6 @@ func TestAlternatives(t *testing.T) {
 		e.makeIndex(t, index, toJSON(t, alternativeIndex(thesaurus, nearestWords(t, matrix))))
 		e.index(t, index, withIDs(c.docs))
 		synonyms := build(t, append([]string{"--from-thesaurus", file}, e.of(index, "body")...)...)
-		weighed := newPath(t, "weighed.akin")
-		mustAkin(t, append([]string{"matrix", "build", "--from-thesaurus", file, "--weigh-by", matrix, "--out", weighed}, e.of(index, "body")...)...)
 		a := setup(t, e, section{
 			"profiles": section{
 				"akin":             section{"matrices": []string{"main"}},
@@ -89,7 +88,7 @@ func TestAlternatives(t *testing.T) {
 				"akin-expressions": section{"matrices": []string{"thesaurus"}},
 				"akin-weighed":     section{"matrices": []string{"both"}},
 			},
-			"matrices": matrices("main", matrix, "thesaurus", synonyms, "both", build(t, "--from-matrices", matrix+","+weighed)),
+			"matrices": matrices("main", matrix, "thesaurus", synonyms, "both", e.weighed(t, c)),
 		})
 		directly := rank(t, e.cluster, index, wholeBody, c.queries)
 		stats.note(e, c.name, direct, directly, nil)
@@ -130,7 +129,7 @@ func nearestWords(t *testing.T, matrix string) (lines []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cells[0] != cells[1] {
+		if cells[0] != cells[1] && !simmatrix.IsExpression(cells[0]) && !simmatrix.IsExpression(cells[1]) {
 			rows[cells[0]] = append(rows[cells[0]], neighbor{cells[1], similarity})
 		}
 	}

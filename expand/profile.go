@@ -73,7 +73,7 @@ type Profile struct {
 	// MaxDocShare in (0, 1] is the largest share of the documents with the field
 	// that may contain an added term, rounded up to whole documents.
 	MaxDocShare float64 `yaml:"max_doc_share" allowed:"(0 1"`
-	// Strength multiplies the weight of added terms, see [form.Strength].
+	// Strength multiplies the weight of added terms, see [form.LambdaOf].
 	Strength float64 `yaml:"strength" allowed:"0 5"`
 	// DefaultFields are the fields to expand if a request names none.
 	DefaultFields []string `yaml:"default_fields" is:"field"`

@@ -192,15 +192,20 @@ func (sel *Selection) collectAlternatives() {
 
 // settleAlternatives sets the idfs of the alternatives from the document
 // frequencies of their terms, in the order of [Selection.Terms], and drops
-// those with a term that no document has. An origin that no document has
-// takes the idf of the most frequent alternative that stands for it; several
-// such origins share it.
-func (sel *Selection) settleAlternatives(docs int64, docFreqs []int64) {
+// those with a term that no document has, and words in more than most
+// documents, unless they are exact. An origin that no document has takes the
+// idf of the most frequent alternative that stands for it; several such
+// origins share it.
+func (sel *Selection) settleAlternatives(docs int64, docFreqs []int64, most float64) {
 	at, kept := len(sel.Origins)+len(sel.Candidates), sel.Alternatives[:0]
 	for _, a := range sel.Alternatives {
 		a.place = at
 		if a.IDF, at = a.idf(docs, docFreqs); a.IDF == 0 {
 			sel.leaveOut(LeftOut{a.Term, a.For, a.Similarity, Absent})
+			continue
+		}
+		if !a.Several() && a.Similarity < 1 && float64(docFreqs[a.place]) > most {
+			sel.leaveOut(LeftOut{a.Term, a.For, a.Similarity, Frequent})
 			continue
 		}
 		kept = append(kept, a)

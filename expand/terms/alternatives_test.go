@@ -148,10 +148,12 @@ func TestWhatStandsForWordsIsAnAlternativeAndNoCandidate(t *testing.T) {
 		"heart attack": "infarct 1, myocardial infarction 0.8, gone forever 0.7",
 		"heart":        "ticker 1, cardiac 0.5, inner organ 0.4",
 		"car":          "automobile 1, road 1, truck 0.5",
+		"inner city":   "road 0.5, core 0.5", // the one is too frequent
 	}
 	docFreqs := map[string]int64{
 		"heart": 50, "attack": 60, "infarct": 5, "myocardial": 8, "infarction": 9, "gone": 3, "ticker": 2, "cardiac": 20,
 		"inner": 70, "organ": 10, "car": 40, "automobile": 30, "road": 700, "truck": 25,
+		"city": 60, "core": 90,
 	}
 	for _, tt := range []struct {
 		text                     string
@@ -163,7 +165,8 @@ func TestWhatStandsForWordsIsAnAlternativeAndNoCandidate(t *testing.T) {
 		}, []string{"cardiac"}},
 		{"attack heart", []string{"ticker for heart at heart, 1.00", "inner organ for heart at heart, 0.40"}, []string{"cardiac"}},
 		{"car", []string{"automobile for car at car, 1.00", "road for car at car, 1.00"}, []string{"truck"}}, // however frequent
-		{"car automobile", []string{"road for car at car, 1.00"}, []string{"truck"}},                         // which says it itself
+		{"inner city", []string{"core for inner city at inner+city, 0.50"}, nil},
+		{"car automobile", []string{"road for car at car, 1.00"}, []string{"truck"}}, // which says it itself
 	} {
 		alternatives, candidates := said(proposed(t, tt.text, rows, docFreqs, nil))
 		if d := cmp.Diff(tt.alternatives, alternatives) + cmp.Diff(tt.candidates, candidates); d != "" {

@@ -352,12 +352,13 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 		o := &sel.Origins[i]
 		o.IDF = simmatrix.IDF(sel.docFreq(i, docFreqs), docs)
 	}
-	sel.settleAlternatives(docs, docFreqs)
+	most := mostDocs(share, docs)
+	sel.settleAlternatives(docs, docFreqs, most)
 	for i := range sel.Origins {
 		sel.Origins[i].W = w.Of(sel.Origins[i].IDF)
 	}
 	sel.sum(docFreqs)
-	most, norm := mostDocs(share, docs), sel.norm()
+	norm := sel.norm()
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
 		if c.Near {

@@ -74,7 +74,8 @@ func (o *Options) Validate() error {
 //
 // The terms are those of all inputs. Document frequencies and Meta.Docs are the
 // largest in any input; the form of a term is from the first input with one.
-// The origins of an entry are the inputs with the pair; their own origins are
+// The power is that of the inputs which have one, if it is the same. The
+// origins of an entry are the inputs with the pair; their own origins are
 // dropped. Equal inputs give equal bytes. Errors name every bad setting and
 // input, or are that of ctx. It takes about 14 bytes per entry of the result.
 func Combine(ctx context.Context, inputs []Input, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
@@ -165,7 +166,11 @@ func weightedMean(weights []float64) combiner {
 
 func (o *Options) params(inputs []Input) map[string]string {
 	params := map[string]string{"rule": string(o.Rule), "neighbors": strconv.Itoa(o.Neighbors)}
+	powers := map[string]bool{}
 	for _, in := range inputs {
+		if power := in.Matrix.Table().Meta.Params[simmatrix.PowerParam]; power != "" {
+			powers[power], params[simmatrix.PowerParam] = true, power
+		}
 		for name, value := range in.Matrix.Table().Meta.Params {
 			params[in.Name+"."+name] = value
 		}
@@ -176,6 +181,9 @@ func (o *Options) params(inputs []Input) map[string]string {
 		if o.Rule == RuleWeighted {
 			params[in.Name+".weight"] = settings.FormatFloat(in.Weight)
 		}
+	}
+	if len(powers) > 1 {
+		delete(params, simmatrix.PowerParam)
 	}
 	if o.Rule == RuleRegression {
 		o.Regression.addParams(params)

@@ -72,7 +72,7 @@ func TestEnsembleRecordsItsInputs(t *testing.T) {
 		Source: "ensemble", Docs: 12, Origins: []string{"w2v", "oewn"},
 		Params: map[string]string{
 			"rule": "weighted", "neighbors": "200",
-			"model":      "minilm",
+			"model": "minilm", "power": "3",
 			"w2v.source": "vectors", "w2v.power": "3", "w2v.model": "minilm", "w2v.weight": "2", "oewn.source": "thesaurus", "oewn.weight": "0.5",
 		},
 		Terms: 4, NonZeros: 4, MaxNeighbors: 3, Dominant: false, Symmetric: false,
@@ -80,6 +80,14 @@ func TestEnsembleRecordsItsInputs(t *testing.T) {
 	check.Equal(t, want, m.Meta())
 	wantRows := []string{"auto/3:", "car/11: jaguar=0.640(1) van=0.400(1) auto=0.200(10)", "jaguar/4: car=0.640(1)", "van/7:"}
 	check.Equal(t, wantRows, shown(m))
+}
+
+func TestEnsemblesOfSeveralPowersHaveNone(t *testing.T) {
+	power := func(p string) simmatrix.Meta {
+		return simmatrix.Meta{Params: map[string]string{simmatrix.PowerParam: p}}
+	}
+	m := mustCombine(t, RuleMaximum, Input{"a", carMatrix(t, power("3"), 0), 1}, Input{"b", carMatrix(t, power("2"), 0), 1})
+	check.Equal(t, "", m.Meta().Params[simmatrix.PowerParam])
 }
 
 func TestEnsemblesThatCannotBeAreRefused(t *testing.T) {

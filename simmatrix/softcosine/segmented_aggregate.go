@@ -9,6 +9,9 @@ type Matrix struct {
 	query, result []float64 // lengths of the nuggets, in tokens
 }
 
+// Features returns x_uv, the concatenated rows of the matrix, for a [Logistic].
+func (m Matrix) Features() []float64 { return slices.Concat(m.Scores...) }
+
 // An Operator combines the scores of a document's nuggets (the thesis, 3.3.3
 // and 3.4.2): minimum, maximum, mean, or weighted mean
 //

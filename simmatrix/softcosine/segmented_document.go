@@ -1,5 +1,7 @@
 package softcosine
 
+import "slices"
+
 // A Nugget is a segment of a document.
 type Nugget struct {
 	Terms []int32 // its tokens in order, as numbers of a vocabulary
@@ -18,10 +20,11 @@ func (n Nugget) frequencies() Vector {
 // Statistics are those of a collection of nuggets. In parentheses are the
 // letters of [SMART], whose description is about documents, that use them.
 type Statistics struct {
-	Docs      int64   // N, the number of nuggets, at least 1 (f, t, p)
-	DocFreqs  []int64 // n_t by term, at most N (f, t, p)
-	MeanTerms float64 // avg u, the mean number of distinct terms, above 0 (u)
-	MeanBytes float64 // avg b, the mean length in bytes, above 0 (b)
+	Docs       int64   // N, the number of nuggets, at least 1 (f, t, p)
+	DocFreqs   []int64 // n_t by term, at most N (f, t, p)
+	MeanTerms  float64 // avg u, the mean number of distinct terms, above 0 (u)
+	MeanBytes  float64 // avg b, the mean length in bytes, above 0 (b)
+	MeanTokens float64 // avg_i Σ_t f_it, the mean number of tokens
 	// Slope is s in [0, 1]; 0 makes m = 1; 0.2 to 0.3 is usual (Singhal, Buckley,
 	// Mitra: Pivoted Document Length Normalization, 1996) (u, b).
 	Slope float64
@@ -31,7 +34,7 @@ type Statistics struct {
 // not count nuggets without terms.
 func Count(n int, nuggets []Nugget) *Statistics {
 	st := &Statistics{DocFreqs: make([]int64, n)}
-	terms, bytes := 0.0, 0.0
+	terms, bytes, tokens := 0.0, 0.0, 0.0
 	for _, nugget := range nuggets {
 		if len(nugget.Terms) == 0 {
 			continue
@@ -41,10 +44,10 @@ func Count(n int, nuggets []Nugget) *Statistics {
 			st.DocFreqs[t]++
 		}
 		st.Docs++
-		terms, bytes = terms+float64(len(different)), bytes+float64(nugget.Bytes)
+		terms, bytes, tokens = terms+float64(len(different)), bytes+float64(nugget.Bytes), tokens+float64(len(nugget.Terms))
 	}
 	docs := float64(max(1, st.Docs))
-	st.MeanTerms, st.MeanBytes = terms/docs, bytes/docs
+	st.MeanTerms, st.MeanBytes, st.MeanTokens = terms/docs, bytes/docs, tokens/docs
 	return st
 }
 
@@ -68,4 +71,45 @@ func (d Document) lengths() []float64 {
 		lengths = append(lengths, float64(len(n.Terms)))
 	}
 	return lengths
+}
+
+// A Filter keeps the nuggets that are likely to represent a document, always
+// with the title (the thesis, 3.3.1, after Kołcz et al., 2001).
+type Filter func(Document) Document
+
+// Unfiltered keeps everything.
+func Unfiltered(d Document) Document { return d }
+
+// Title keeps only the title.
+func Title(d Document) Document { return d[:min(1, len(d))] }
+
+// FirstPara keeps the title and the next nugget.
+func FirstPara(d Document) Document { return d[:min(2, len(d))] }
+
+// FirstTwoPara keeps the title and the next two nuggets.
+func FirstTwoPara(d Document) Document { return d[:min(3, len(d))] }
+
+// BestSentence returns a filter that keeps the title and the nuggets with at
+// least l tokens that occur in the title; l = 0 keeps everything.
+func BestSentence(l int) Filter {
+	return func(d Document) Document {
+		kept := Title(slices.Clone(d))
+		for j := 1; j < len(d); j++ {
+			if d.titleTokens(j) >= l {
+				kept = append(kept, d[j])
+			}
+		}
+		return kept
+	}
+}
+
+// titleTokens counts the tokens of nugget j that occur in the title.
+func (d Document) titleTokens(j int) int {
+	count := 0
+	for _, t := range d[j].Terms {
+		if slices.Contains(d[0].Terms, t) {
+			count++
+		}
+	}
+	return count
 }

@@ -1,6 +1,9 @@
 package softcosine
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // A Scorer scores nuggets of a query against nuggets of a result, as vectors,
 // by the similarities S of terms:
@@ -68,6 +71,35 @@ func standard(w Weighting, st *Statistics, space *Space) (vectorizer, error) {
 			return Vector{}, err
 		}
 		return v.mapped(func(_ int32, value float64) float64 { return value / m }), nil
+	}, nil
+}
+
+// NewOkapi returns the scorer of BM25 (the thesis, 3.3.2),
+//
+//	S(i, j) = Σ_t idf_t · (k1 + 1)·f_jt / (k1·((1 − b) + b·l_j/avg l) + f_jt) · (k3 + 1)·f_it / (k3 + f_it)
+//
+// with idf_t = ln((N − n_t + 0.5) / (n_t + 0.5)) and l_j tokens in j. Vectors
+// have √|idf_t| on each side, the query's with the sign of idf_t, so that S
+// weights a pair of different terms by both.
+func NewOkapi(p OkapiParameters, st *Statistics, s *Similarities) (*Scorer, error) {
+	space, err := unweighted(st, s)
+	if err != nil {
+		return nil, err
+	}
+	return &Scorer{
+		space: space,
+		result: func(_ Document, n Nugget) (Vector, error) {
+			length := 1 - p.B + p.B*float64(len(n.Terms))/st.MeanTokens
+			return n.frequencies().mapped(func(t int32, f float64) float64 {
+				return math.Sqrt(math.Abs(st.okapiIDF(t))) * ((p.K1 + 1) * f / (p.K1*length + f))
+			}), nil
+		},
+		query: func(_ Document, n Nugget) (Vector, error) {
+			return n.frequencies().mapped(func(t int32, f float64) float64 {
+				idf := st.okapiIDF(t)
+				return math.Copysign(math.Sqrt(math.Abs(idf)), idf) * ((p.K3 + 1) * f / (p.K3 + f))
+			}), nil
+		},
 	}, nil
 }
 

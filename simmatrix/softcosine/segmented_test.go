@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix/softcosine"
 )
@@ -94,7 +96,7 @@ func TestEqualOperatorsAreOneOverAllScores(t *testing.T) {
 	scorer := standard(t, weighting(t, "nfc", nil), weighting(t, "nfc", nil), st, identity)
 	for range 100 {
 		m := matrix(t, scorer, randomDocument(random), randomDocument(random))
-		all := slices.Concat(m.Scores...)
+		all := m.Features()
 		sum := 0.0
 		for _, v := range all {
 			sum += v
@@ -176,6 +178,71 @@ func frequencies(n softcosine.Nugget) softcosine.Vector {
 	return softcosine.NewVector(counts)
 }
 
+func TestOkapiByHand(t *testing.T) {
+	st := &softcosine.Statistics{Docs: 10, DocFreqs: []int64{2, 9}, MeanTokens: 3}
+	p := softcosine.OkapiParameters{K1: 1.2, K3: 7, B: 0.75}
+	scorer := check.Got(softcosine.NewOkapi(p, st, softcosine.Identity(2)))(t)
+	u := softcosine.Document{{Terms: []int32{0, 0, 1}}}
+	v := softcosine.Document{{Terms: []int32{0, 1, 0, 1, 0, 1}}}
+	want := math.Log(8.5/2.5)*(2.2*3/(1.2*(0.25+0.75*6/3)+3))*(8*2/(7+2.0)) +
+		math.Log(1.5/9.5)*(2.2*3/(1.2*(0.25+0.75*6/3)+3))*(8*1/(7+1.0))
+	got := matrix(t, scorer, u, v).Scores[0][0]
+	check.That(t, near(got, want), "score %v, want %v", got, want)
+}
+
+func TestOkapiScoresBySimilarTerms(t *testing.T) {
+	random := rand.New(rand.NewPCG(6, 1))
+	st := statistics(random)
+	p := softcosine.OkapiParameters{K1: 1.2, B: 0.75}
+	scorer := check.Got(softcosine.NewOkapi(p, st, similar(t)))(t)
+	u, v := softcosine.Document{{Terms: []int32{3}}}, softcosine.Document{{Terms: []int32{4}}}
+	idf := func(t int) float64 {
+		n, holders := float64(st.Docs), float64(st.DocFreqs[t])
+		return math.Log((n - holders + 0.5) / (holders + 0.5))
+	}
+	want := 0.4 * math.Sqrt(idf(3)*idf(4)) * 2.2 / (1.2*(0.25+0.75/st.MeanTokens) + 1)
+	got := matrix(t, scorer, u, v).Scores[0][0]
+	check.That(t, near(got, want), "score %v, want %v", got, want)
+}
+
+func TestMurataWeighsTitlesAndEarlyTerms(t *testing.T) {
+	d := softcosine.Document{{Terms: []int32{1, 2}}, {Terms: []int32{3, 1, 3}}, {Terms: []int32{2, 3, 4}}}
+	for name, test := range map[string]struct {
+		weights softcosine.TermWeights
+		k1, k2  float64
+	}{"A": {softcosine.MurataA, 1.35, 0.125}, "B": {softcosine.MurataB, 1.3, 0.15}} {
+		want := map[int32]float64{2: test.k1, 3: 1 + test.k2*(8-2*2)/8, 4: 1 + test.k2*(8-2*7)/8}
+		check.Equal(t, want, test.weights(d, d[2]), cmpopts.EquateApprox(0, 1e-12), name)
+	}
+}
+
+func TestFilters(t *testing.T) {
+	title, low, high, last := nugget(1, 2), nugget(5, 1), nugget(1, 2, 2, 6), nugget(2, 1, 2)
+	d := softcosine.Document{title, low, high, last, nugget(7)}
+	for _, test := range []struct {
+		name   string
+		filter softcosine.Filter
+		want   softcosine.Document
+	}{
+		{"Unfiltered", softcosine.Unfiltered, d},
+		{"Title", softcosine.Title, d[:1]},
+		{"FirstPara", softcosine.FirstPara, d[:2]},
+		{"FirstTwoPara", softcosine.FirstTwoPara, d[:3]},
+		{"BestSentence 0", softcosine.BestSentence(0), d},
+		{"BestSentence 1", softcosine.BestSentence(1), d[:4]},
+		{"BestSentence 3", softcosine.BestSentence(3), softcosine.Document{title, high, last}},
+		{"BestSentence 4", softcosine.BestSentence(4), d[:1]},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			check.Equal(t, test.want, test.filter(d))
+			got := test.filter(nil)
+			check.That(t, len(got) == 0, "nuggets of nothing: %v", got)
+			check.Equal(t, d[:1], test.filter(d[:1]))
+		})
+	}
+	check.Equal(t, title, d[0])
+}
+
 func nugget(of ...int32) softcosine.Nugget { return softcosine.Nugget{Terms: of} }
 
 func TestNuggetsWithoutTermsScoreNothing(t *testing.T) {
@@ -184,7 +251,7 @@ func TestNuggetsWithoutTermsScoreNothing(t *testing.T) {
 	full := softcosine.Document{nugget(1), nugget(1, 2)}
 	operators := []softcosine.Operator{softcosine.Min, softcosine.Max, softcosine.Avg, softcosine.WavgLength, softcosine.WavgGodwin}
 	for _, letters := range []string{"nfc", "bfu", "Lpb", "ann"} {
-		scorer := standard(t, weighting(t, letters, nil), weighting(t, letters, softcosine.Godwin), st, identity)
+		scorer := standard(t, weighting(t, letters, softcosine.MurataA), weighting(t, letters, softcosine.Godwin), st, identity)
 		for _, pair := range [][2]softcosine.Document{{empty, full}, {full, empty}, {nil, full}, {full, nil}, {empty[:1], full}} {
 			m := matrix(t, scorer, pair[0], pair[1])
 			for _, result := range operators {
@@ -198,4 +265,25 @@ func TestNuggetsWithoutTermsScoreNothing(t *testing.T) {
 			check.That(t, err == nil && !math.IsNaN(got), "%s: unsegmented score %v, error %v", letters, got, err)
 		}
 	}
+}
+
+func TestLogisticRefusesWhatHasNoMinimum(t *testing.T) {
+	for name, test := range map[string]struct {
+		examples [][]float64
+		relevant []bool
+	}{
+		"nothing":           {nil, nil},
+		"only relevant":     {[][]float64{{1}, {2}}, []bool{true, true}},
+		"only irrelevant":   {[][]float64{{1}, {2}}, []bool{false, false}},
+		"missing judgment":  {[][]float64{{1}, {2}}, []bool{true}},
+		"different lengths": {[][]float64{{1}, {2, 3}}, []bool{true, false}},
+		"not finite":        {[][]float64{{math.Inf(1)}, {2}}, []bool{true, false}},
+	} {
+		check.Error(t, softcosine.ErrLogistic, check.ErrOf(softcosine.FitLogistic(test.examples, test.relevant)), name)
+	}
+}
+
+func TestLogisticKeepsFiniteWhereExamplesSeparate(t *testing.T) {
+	l := check.Got(softcosine.FitLogistic([][]float64{{0}, {1}, {2}, {3}}, []bool{false, false, true, true}))(t)
+	check.That(t, l.Probability([]float64{0}) < 0.3 && l.Probability([]float64{3}) > 0.7, "estimates of %+v do not separate the examples", l)
 }

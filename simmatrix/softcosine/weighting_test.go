@@ -101,7 +101,7 @@ func TestAWeightingFromTheTextbook(t *testing.T) {
 
 func TestStatisticsAreCounted(t *testing.T) {
 	nuggets := []Nugget{{Terms: []int32{0, 0, 0, 2}, Bytes: 30}, {}, {Terms: []int32{2, 2}, Bytes: 15}}
-	want := &Statistics{Docs: 2, DocFreqs: []int64{1, 0, 2, 0}, MeanTerms: 1.5, MeanBytes: 22.5}
+	want := &Statistics{Docs: 2, DocFreqs: []int64{1, 0, 2, 0}, MeanTerms: 1.5, MeanBytes: 22.5, MeanTokens: 3}
 	check.Equal(t, want, Count(4, nuggets))
 	check.Equal(t, &Statistics{DocFreqs: []int64{0}}, Count(1, nil))
 }
