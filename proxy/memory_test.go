@@ -130,32 +130,34 @@ func TestSlowBodyGoesOnAsItCame(t *testing.T) {
 	p.counted(t, 1, "akin_requests_total", "reason", reasonSlow)
 }
 
+// saysAndCloses reads all that comes on c: an error of akin about a request, and
+// that the connection ends.
+func saysAndCloses(t *testing.T, c net.Conn, status int, reason string) {
+	t.Helper()
+	got, err := io.ReadAll(c)
+	head, body, _ := strings.Cut(string(got), "\r\n\r\n")
+	check.That(t, err == nil && strings.HasPrefix(head, fmt.Sprintf("HTTP/1.1 %d ", status)) && strings.Contains(head, "\r\nConnection: close"), "got %q, %v", got, err)
+	cause := `"type":"akin_request_exception","reason":"` + reason + `"}`
+	check.Equal(t, fmt.Sprintf(`{"error":{"root_cause":[{%s],%s,"status":%d}`, cause, cause, status), body)
+}
+
 // A search whose body does not come is answered with 408, whether it is still
-// awaited or has gone on already, and one whose body breaks off with 400; the
-// connection is closed. TestEarlyAnswersDoNotMakeRequestsOfBodies has more.
+// awaited or has gone on already.
 func TestSearchWhoseBodyDoesNotComeIsCutOff(t *testing.T) {
-	for name, tt := range map[string]struct {
-		grace  time.Duration
-		ends   bool
-		status int
-		reason string
-	}{
-		"awaited":    {patience, false, 408, "the body of the search came too slowly"},
-		"on its way": {time.Millisecond, false, 408, "the body of the search came too slowly"},
-		"broken off": {patience, true, 400, "the body of the request broke off"},
-	} {
-		p := start(t, Options{Nodes: nodesAt(startHungryNode(t)), Expander: rewriteTo("{}"), BodyTimeout: 100 * time.Millisecond}, nil, graceOfBodies(tt.grace))
-		c := withheld(t, p.addr, 100)
-		if tt.ends {
-			check.OK(t, c.(*net.TCPConn).CloseWrite())
-		}
-		got, err := io.ReadAll(c)
-		head, body, _ := strings.Cut(string(got), "\r\n\r\n")
-		check.That(t, err == nil && strings.HasPrefix(head, fmt.Sprintf("HTTP/1.1 %d ", tt.status)) && (tt.ends || strings.Contains(head, "Connection: close")), "%s: got %q, %v", name, got, err)
-		cause := `"type":"akin_request_exception","reason":"` + tt.reason + `"}`
-		check.Equal(t, fmt.Sprintf(`{"error":{"root_cause":[{%s],%s,"status":%d}`, cause, cause, tt.status), body, name)
-		p.counted(t, map[bool]float64{false: 1}[tt.ends], "akin_slow_clients_total", "transfer", report.SlowBody)
+	for name, grace := range map[string]time.Duration{"awaited": patience, "on its way": time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, Options{Nodes: nodesAt(startHungryNode(t)), Expander: rewriteTo("{}"), BodyTimeout: 100 * time.Millisecond}, nil, graceOfBodies(grace))
+			saysAndCloses(t, withheld(t, p.addr, 100), http.StatusRequestTimeout, "the body of the search came too slowly")
+			p.counted(t, 1, "akin_slow_clients_total", "transfer", report.SlowBody)
+		})
 	}
+}
+
+func TestSearchWhoseBodyBreaksOffIsCutOff(t *testing.T) {
+	_, addr, _ := startFront(t, Options{Nodes: nodesAt(startHungryNode(t)), Expander: rewriteTo("{}")})
+	c := withheld(t, addr, 100)
+	check.OK(t, c.(*net.TCPConn).CloseWrite())
+	saysAndCloses(t, c, http.StatusBadRequest, "the body of the request broke off")
 }
 
 // The time for one body does not end what comes behind it on its connection.
