@@ -27,7 +27,8 @@ const (
 )
 
 // An expansion is of one search: it asks the cluster and the matrices for what
-// the clauses need. A measure works on copies, so that the answers stay unchanged.
+// the clauses need. A measure works on copies, so that the answers stay as they
+// are.
 type expansion struct {
 	sources
 

@@ -78,7 +78,9 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 		},
 		"a filter where scores are averaged": {
 			func(o *Profile) { o.Filters = true }, nil, `{"nested":{"path":"a","query":{"bool":{"filter":{"match":{"body":"heart attack"}}}}}}`, 10,
-			nil, []string{"myocardial"}, reason.NoNeighbors,
+			nil,
+			[]string{"myocardial"},
+			reason.NoNeighbors,
 		},
 		"a filter, not configured": {
 			func(*Profile) {}, nil, `{"bool":{"filter":{"match":{"body":"heart attack"}}}}`, 10, nil, []string{"myocardial"}, reason.NotScoring,

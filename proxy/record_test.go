@@ -116,10 +116,10 @@ func TestTheAdminPortShowsWordsOfTerms(t *testing.T) {
 	}}}
 	o := Options{
 		Expander: expander(func(context.Context, *expand.Request) (*expand.Result, error) { return res, nil }),
-		Forms: func(ctx context.Context, matrix string, terms []string) map[string]string {
+		Forms: func(ctx context.Context, matrix string, terms []string) (words, notes map[string]string) {
 			_, bounded := ctx.Deadline()
 			check.That(t, matrix == "main@1" && len(terms) == 3 && bounded, "asked for %q of %s, bounded %t", terms, matrix, bounded)
-			return map[string]string{"ga": "gas\x1b[2J\"<b>", "nappi": "nappies"}
+			return map[string]string{"ga": "gas\x1b[2J\"<b>", "nappi": "nappies"}, nil
 		},
 	}
 	const want = `"terms":["nappi"],"words":{"nappi":"nappies"},"added":[` +

@@ -153,7 +153,8 @@ type Traits struct {
 	Note bool
 }
 
-// Unrelated is why related words are not added to a clause with [Traits.Readings].
+// Unrelated is why related words are not added to a clause with
+// [Traits.Readings].
 func (t Traits) Unrelated() reason.Reason {
 	if t.Filters {
 		return reason.NotScoring
@@ -167,7 +168,8 @@ type BoostedField struct {
 	Boost float64
 }
 
-// LeavePhrases leaves alone the clauses to which no related words would be added.
+// LeavePhrases leaves alone the clauses to which no related words would be
+// added.
 func (s *Search) LeavePhrases() {
 	for i := range s.Clauses {
 		if c := &s.Clauses[i]; c.Readings && c.Reason == "" {

@@ -370,7 +370,8 @@ func (w *clauseWriter) alternativeName(f *Field, a *terms.Alternative) string {
 }
 
 // written reports whether the field takes part in scoring. In the linear form
-// only fields with something added do, because the original scores its own terms.
+// only fields with something added do, because the original scores its own
+// terms.
 func (w *clauseWriter) written(f *Field) bool {
 	switch w.scoring {
 	case Linear:

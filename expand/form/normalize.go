@@ -21,11 +21,10 @@ import (
 //	saturated  B·M
 //
 // B are the boosts times the engine's bound on a term's saturated frequency. D
-// is the largest value plus the tie breaker times the others. β_g is the largest
-// of alternatives for the same words, which have the mass H_g, the smallest of
-// them h_g. So r = M/bound
-// for one field, and the smallest of these for several. With fuzziness r may be
-// too large.
+// is the largest value plus the tie breaker times the others. β_g is the
+// largest of alternatives for the same words, which have the mass H_g, the
+// smallest of them h_g. So r = M/bound for one field, and the smallest of these
+// for several. With fuzziness r may be too large.
 func (w *clauseWriter) norm() float64 {
 	c := w.c
 	r := 1.0

@@ -133,10 +133,10 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 		terms = append(terms, n.Term)
 		out.Neighbors = append(out.Neighbors, playground.Neighbor{Term: n.Term, Similarity: n.Similarity, DocFreq: n.DocFreq})
 	}
-	forms := m.app.store.Forms(ctx, matrix+"@"+version, terms)
-	out.Word, _ = simmatrix.SplitForm(forms[term])
+	words, _ := m.app.store.Forms(ctx, matrix+"@"+version, terms)
+	out.Word = words[term]
 	for k := range out.Neighbors {
-		out.Neighbors[k].Word, _ = simmatrix.SplitForm(forms[out.Neighbors[k].Term])
+		out.Neighbors[k].Word = words[out.Neighbors[k].Term]
 	}
 	return out, nil
 }
@@ -148,7 +148,7 @@ func (m playgroundMatrices) lookUp(ctx context.Context, matrix, version, word st
 	lower := strings.ToLower(word)
 	words := []string{word, lower}
 	_, rows, err := m.redis.Rows(ctx, matrix, version, words)
-	if err == nil && !rows[0].IsZero() && m.app.store.Forms(ctx, matrix+"@"+version, words)[word] == "" {
+	if written, _ := m.app.store.Forms(ctx, matrix+"@"+version, words); err == nil && !rows[0].IsZero() && written[word] == "" {
 		return word, ""
 	}
 	forms, formsErr := m.redis.AllForms(ctx, matrix, version)

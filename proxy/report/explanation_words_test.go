@@ -14,7 +14,7 @@ import (
 
 func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 	forms := map[string]map[string]string{
-		"main@1":  {"nappi": "nappies", "diaper": "diapers", "pin": "pins", "\x1fbabi\x1fnappi": "baby nappies\x1fsynonyms.txt:3"},
+		"main@1":  {"nappi": "nappies", "diaper": "diapers", "pin": "pins", "\x1fbabi\x1fnappi": "baby nappies"},
 		"other@2": {"ga": "gas"},
 	}
 	asked := map[string][]string{}
@@ -33,9 +33,9 @@ func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 		{Matrix: "other@2", Terms: []string{"ga"}, Added: []expand.Added{{Term: "oil", From: "ga"}}},
 		{Matrix: "main@1", Terms: []string{"diaper"}},
 	}
-	got := Show(t.Context(), clauses, func(_ context.Context, matrix string, terms []string) map[string]string {
+	got := Show(t.Context(), clauses, func(_ context.Context, matrix string, terms []string) (words, notes map[string]string) {
 		asked[matrix] = append(asked[matrix], terms...)
-		return forms[matrix]
+		return forms[matrix], map[string]string{"\x1fbabi\x1fnappi": "synonyms.txt:3"}
 	})
 	want := slices.Clone(clauses)
 	want[0].Words = map[string]string{"nappi": "nappies", "cheap": "CHEAPER"}
@@ -45,7 +45,8 @@ func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 	want[0].Feedback = []expand.AddedFeedback{{Term: "pin", Word: "pins"}}
 	want[0].Alternatives = []expand.Alternative{
 		{Key: "\x1fbabi\x1fnappi", ForKey: "diaper", Word: "baby nappies", Source: "synonyms.txt:3"},
-		{Key: "diaper", ForKey: "\x1fbabi\x1fnappi", Word: "diapers", Source: "synonyms.txt:3"}, {Key: "pin", ForKey: "nappi", Word: "pins"},
+		{Key: "diaper", ForKey: "\x1fbabi\x1fnappi", Word: "diapers", Source: "synonyms.txt:3"},
+		{Key: "pin", ForKey: "nappi", Word: "pins"},
 	}
 	want[2].Words = map[string]string{"ga": "gas"}
 	want[3].Words = map[string]string{"diaper": "diapers"}

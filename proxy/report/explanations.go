@@ -14,7 +14,6 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
-	"github.com/akin-search/akin/simmatrix"
 )
 
 // Outcomes of a search.
@@ -335,10 +334,10 @@ func keepClauses(clauses []expand.Explanation) (kept []expand.Explanation, size,
 	return kept, size, cut
 }
 
-// Forms returns the words that people write for terms of a matrix, with notes
-// (see [simmatrix.SplitForm]), by term. It omits terms that are written as they
+// Forms returns the words that people write for terms of a matrix, and notes on
+// where expressions come from, by term. It omits terms that are written as they
 // are.
-type Forms func(ctx context.Context, matrix string, terms []string) map[string]string
+type Forms func(ctx context.Context, matrix string, terms []string) (words, notes map[string]string)
 
 // patience limits the look-up of all words that are shown at once.
 const patience = 2 * time.Second
@@ -370,10 +369,7 @@ func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []expa
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		for matrix, of := range terms {
-			words[matrix], notes[matrix] = map[string]string{}, map[string]string{}
-			for term, form := range forms(ctx, matrix, slices.Sorted(maps.Keys(of))) {
-				words[matrix][term], notes[matrix][term] = simmatrix.SplitForm(form)
-			}
+			words[matrix], notes[matrix] = forms(ctx, matrix, slices.Sorted(maps.Keys(of)))
 		}
 	}
 	for i := range shown {

@@ -12,12 +12,12 @@ import (
 // maxForms limits the terms whose forms are read at once.
 const maxForms = 512
 
-// Forms returns the forms in which people write terms, with notes (see
-// [simmatrix.SplitForm]), by term, for the first 512 terms; others are written
-// as they are, or unknown. version is a [Rows.Version]. From Redis it takes one
-// round trip within the timeout of a look-up, and returns nothing if that fails:
-// call it only for display.
-func (s *Store) Forms(ctx context.Context, version string, terms []string) map[string]string {
+// Forms returns how people write terms, and the notes on them (see
+// [simmatrix.WithNote]), by term, for the first 512 terms; others are written as
+// they are, or unknown. version is a [Rows.Version]. From Redis it takes one
+// round trip within the timeout of a look-up, and returns nothing if that
+// fails: call it only for display.
+func (s *Store) Forms(ctx context.Context, version string, terms []string) (words, notes map[string]string) {
 	name, id, _ := strings.Cut(version, "@")
 	terms = terms[:min(len(terms), maxForms)]
 	s.mu.Lock()
@@ -27,17 +27,24 @@ func (s *Store) Forms(ctx context.Context, version string, terms []string) map[s
 		inMemory = m.rows.version.inMemory
 	}
 	s.mu.Unlock()
+	words, notes = map[string]string{}, map[string]string{}
+	add := func(term, form string) {
+		word, note := simmatrix.SplitForm(form)
+		if word != "" {
+			words[term] = word
+		}
+		if note != "" {
+			notes[term] = note
+		}
+	}
 	switch {
 	case inMemory != nil:
-		forms := make(map[string]string)
 		for _, term := range terms {
-			if form := inMemory.Form(term); form != "" {
-				forms[term] = form
-			}
+			add(term, inMemory.Form(term))
 		}
-		return forms
+		return words, notes
 	case m == nil || s.remote == nil || len(terms) == 0 || checkName("version", id) != nil:
-		return nil
+		return nil, nil
 	}
 	// The breaker is only for searches.
 	ctx, cancel := context.WithTimeout(ctx, s.remote.timeout)
@@ -48,15 +55,14 @@ func (s *Store) Forms(ctx context.Context, version string, terms []string) map[s
 	}
 	values, err := s.remote.client.Do(ctx, args...).Slice() // the library's HMGet trusts the length of the answer
 	if err != nil || len(values) != len(terms) {
-		return nil // show terms as they are
+		return nil, nil // show terms as they are
 	}
-	forms := make(map[string]string)
 	for k, term := range terms {
 		if form, _ := values[k].(string); simmatrix.CheckForm(form) == nil {
-			forms[term] = form
+			add(term, form)
 		}
 	}
-	return forms
+	return words, notes
 }
 
 // AllForms returns all forms of a version by term, without notes, read page by

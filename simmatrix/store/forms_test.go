@@ -36,7 +36,9 @@ func TestFormsGoWithTheirVersion(t *testing.T) {
 		{store, "other@" + first, nil},
 		{store, "main@a b", nil},
 	} {
-		check.Equal(t, tt.want, tt.of.Forms(t.Context(), tt.version, terms), tt.version)
+		words, notes := tt.of.Forms(t.Context(), tt.version, terms)
+		check.Equal(t, tt.want, words, tt.version)
+		check.That(t, len(notes) == 0, "notes %v", notes)
 	}
 	_, err := a.Prune(t.Context(), "main", 1)
 	check.OK(t, err)
@@ -85,7 +87,7 @@ func TestFormsOfManyTermsAreBounded(t *testing.T) {
 	got, err := a.AllForms(t.Context(), "main", version)
 	diff := cmp.Diff(maps.Collect(m.Forms()), got)
 	check.That(t, diff == "" && err == nil, "%v, forms (-want +got):\n%s", err, diff)
-	if got := open(t, Options{Redis: s.at()}).Forms(t.Context(), "main@"+version, terms); len(got) == 0 || len(got) > maxForms {
+	if got, _ := open(t, Options{Redis: s.at()}).Forms(t.Context(), "main@"+version, terms); len(got) == 0 || len(got) > maxForms {
 		t.Errorf("%d forms of %d terms", len(got), len(terms))
 	}
 }
@@ -97,7 +99,8 @@ func TestDamagedFormsAreLeftOutAndRowsServed(t *testing.T) {
 	key := formsKey("main", version)
 	terms := []string{term(0), term(3), term(6), term(9)}
 	check.OK(t, c.HSet(t.Context(), key, term(0), "\x1b[2J", term(3), strings.Repeat("s", 10_000), term(6), "\xff").Err())
-	check.Equal(t, map[string]string{term(9): formOf(9)}, store.Forms(t.Context(), "main@"+version, terms))
+	got, _ := store.Forms(t.Context(), "main@"+version, terms)
+	check.Equal(t, map[string]string{term(9): formOf(9)}, got)
 	got, err := a.AllForms(t.Context(), "main", version)
 	check.That(t, err == nil && cmp.Equal(got, map[string]string{term(9): formOf(9)}), "all forms: %v, %v", got, err)
 	pullSays := func(want string) {
@@ -111,7 +114,7 @@ func TestDamagedFormsAreLeftOutAndRowsServed(t *testing.T) {
 	check.OK(t, c.Del(t.Context(), key).Err())
 	pullSays("0 forms")
 	check.OK(t, c.Set(t.Context(), key, "no hash", 0).Err())
-	got = store.Forms(t.Context(), "main@"+version, terms)
+	got, _ = store.Forms(t.Context(), "main@"+version, terms)
 	check.That(t, len(got) == 0, "forms %v of a key that is no hash", got)
 	_, err = a.AllForms(t.Context(), "main", version)
 	check.That(t, err != nil, "a key that is no hash is no error")
@@ -128,7 +131,7 @@ func TestFormsOfARedisThatHangsAreNone(t *testing.T) {
 	s.hang()
 	defer s.resume()
 	begin := time.Now()
-	got := store.Forms(t.Context(), "main@"+version, []string{term(0)})
+	got, _ := store.Forms(t.Context(), "main@"+version, []string{term(0)})
 	took := time.Since(begin)
 	check.That(t, len(got) == 0 && took <= 5*time.Second, "%d forms after %v", len(got), took)
 }
