@@ -76,6 +76,9 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 		"related words in a filter": {
 			func(o *Profile) { o.Filters = true }, nil, `{"bool":{"filter":{"match":{"body":"symptoms"}}}}`, 10, nil, []string{"signs"}, reason.NotScoring,
 		},
+		"a filter whose scores would be averaged": {
+			func(o *Profile) { o.Filters = true }, nil, `{"bool":{"filter":{"nested":{"path":"a","query":{"match":{"body":"heart attack"}}}}}}`, 10, []string{phrase}, nil, "",
+		},
 		"a filter where scores are averaged": {
 			func(o *Profile) { o.Filters = true }, nil, `{"nested":{"path":"a","query":{"bool":{"filter":{"match":{"body":"heart attack"}}}}}}`, 10,
 			nil,
@@ -88,6 +91,14 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 		"all words": {
 			linear, nil, `{"match":{"body":{"query":"heart attack","operator":"and"}}}`, 10,
 			[]string{`{"bool":{"should":[{"term":{"body":{"value":"heart"}}},` + phrase, `{"bool":{"should":[{"term":{"body":{"value":"attack"}}},` + phrase},
+			nil, "",
+		},
+		"words that are counted": { // a document with the phrase may or may not be one that the text finds
+			linear, nil, `{"match":{"body":{"query":"heart attack symptoms","minimum_should_match":1}}}`, 10,
+			[]string{
+				`{"term":{"body":{"value":"attack"}}}]}}]}},{"bool":{"must_not":[{"match":{"body":{"query":"heart attack symptoms","minimum_should_match":1}}}],` +
+					`"should":[{"term":{"body":{"value":"heart"}}},{"term":{"body":{"value":"attack"}}},{"term":{"body":{"value":"symptoms"}}}]}}`,
+			},
 			nil, "",
 		},
 		"the same matches": {func(o *Profile) { o.SameMatches, o.Scoring = true, form.Linear }, nil, original, 10, nil, []string{"match_phrase"}, reason.NoNeighbors},

@@ -27,6 +27,7 @@ func TestEverySourceMakesAMatrix(t *testing.T) {
 	terms := write(t, "terms.txt", "rental\t4\nrentals\t2\nretnal\nbus\n")
 	synonyms := write(t, "s.txt", "# our own\ncar, automobile, motor car\nbus => coach\n")
 	tsv := write(t, "p.tsv", "car\tautomobile\t0.9\ncar\tbus\t0.4\n")
+	long := write(t, "long.txt", "1 2 3 4 5 6 7 8 9, car\nbus, car\n")
 	listed := matrixFile(t, simmatrix.Meta{}, simmatrix.TermRow{Term: "color", DocFreq: 3}, simmatrix.TermRow{Term: "colour", DocFreq: 5})
 	for _, tt := range []struct {
 		name  string
@@ -43,6 +44,7 @@ func TestEverySourceMakesAMatrix(t *testing.T) {
 		{"spelling", []string{"--from-edit-distance", terms}, "rental", []string{"rentals", "retnal"}, "4 terms", 4},
 		{"spelling of the terms of a matrix", []string{"--from-edit-distance", listed}, "colour", []string{"color"}, "", 2},
 		{"synonyms", []string{"--from-thesaurus", synonyms}, "car", []string{"\x1fmotor\x1fcar", "automobile"}, "similar expressions: 2 kept, such as motor car – automobile, motor car – car; 0 left out", 5},
+		{"synonyms of too many words", []string{"--from-thesaurus", long}, "car", []string{"bus"}, `entries of more than 8 words: 0 kept; 1 left out, such as line 1: "1 2 3 4 5 6 7 8 9"`, 2},
 		{"pairs", []string{"--from-tsv", tsv}, "car", []string{"automobile", "bus"}, "2 neighbors", 3},
 		{"pairs both ways", []string{"--from-tsv", tsv, "--symmetric"}, "bus", []string{"car"}, "4 neighbors", 3},
 		{"the best of the pairs", []string{"--from-tsv", tsv, "--top", "1"}, "car", []string{"automobile"}, "1 neighbors", 3},

@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -138,7 +138,7 @@ type thesaurusFlags struct {
 	weighBy string // a matrix file
 	options source.ThesaurusOptions
 	words   *simmatrix.Matrix // over the words of the file
-	skipped int               // entries of too many words
+	long    simmatrix.Tally   // entries of too many words
 }
 
 func (t *thesaurusFlags) register(flags *pflag.FlagSet) {
@@ -165,12 +165,9 @@ func (t *thesaurusFlags) build(ctx context.Context, _ *matrixFlags, report *cli.
 	if err == nil {
 		report.Tell("%s: %d groups, %d rules; %d terms in %d pairs, %d of them repeated",
 			counts.Format, counts.Groups, counts.Rules, counts.Terms, counts.Pairs, counts.Duplicates)
-		if counts.Skipped > 0 {
-			report.Tell("entries of more than %d words, such as %s: %d left out",
-				simmatrix.MaxExpressionTerms, strings.Join(counts.Examples, ", "), counts.Skipped)
-		}
 	}
-	t.words, t.skipped = m, counts.Skipped
+	t.words = m
+	t.long = simmatrix.Tally{Kind: fmt.Sprintf("entries of more than %d words", simmatrix.MaxExpressionTerms), LeftOut: counts.Skipped, Lost: counts.Examples}
 	return m, err
 }
 
@@ -206,9 +203,8 @@ func (t *thesaurusFlags) tally(m *simmatrix.Matrix, field *fieldFlags) (*simmatr
 		}
 		return field.found.IndexTerms[word][0]
 	})
-	similar.LeftOut += t.skipped
 	var tallies []simmatrix.Tally
-	for _, tally := range []simmatrix.Tally{exact, similar} {
+	for _, tally := range []simmatrix.Tally{exact, similar, t.long} {
 		if tally.Kept+tally.LeftOut > 0 {
 			tallies = append(tallies, tally)
 		}

@@ -227,7 +227,7 @@ func (p *Parser) compound(k kind, depth int) (same bool, err error) {
 		return err
 	})
 	s.mark(marked, query)
-	return same || mode == "avg" || mode == "min", err
+	return same || !p.filtering && (mode == "avg" || mode == "min"), err
 }
 
 // inside reads a query that stands in another one.

@@ -294,9 +294,9 @@ func (b *buffer) invert(m, times float64) {
 
 // alternatives writes those of field i where scores are sums: for the same words
 // the best of them, with β times the score of these words. To order hits, a
-// document that has all of these gets nothing more. Where words are counted, and
-// alternatives are few, one that the original does not find also gets the score
-// of the other words. In a term-centric clause the best field counts.
+// document that has all of these gets nothing more. Where words are counted, one
+// that the original does not find gets the score of the words that it has. In a
+// term-centric clause the best field counts.
 func (w *clauseWriter) alternatives(i int) {
 	c, f, end := w.c, &w.c.Fields[i], i+1
 	if c.TermCentric {
@@ -339,30 +339,31 @@ func (w *clauseWriter) alternatives(i int) {
 		if len(g.by) > 1 {
 			w.put(`]}}`)
 		}
-		switch {
-		case w.role == finding:
-		case c.Counted() && len(g.hosts) < len(f.Terms.Origins) && len(groups) <= terms.MaxReadings:
-			w.original(`],"must_not":[`, `],"should":[`)
-			for k := range f.Terms.Origins {
-				if o := &f.Terms.Origins[k]; !slices.Contains(g.hosts, o) {
-					inFields(o.In, func(at int, boost, weight float64) {
-						w.term(c.Fields[at].Name, o.Term, boost*o.X*(f.weight(o.IDF)/weight))
-					})
-				}
-			}
-			w.put(`]}}`)
-		default:
-			w.put(`],"must_not":[{"bool":{"filter":[`)
-			for _, o := range g.hosts {
-				w.beginFields(len(c.Fields))
-				for at := range c.Fields {
-					w.term(c.Fields[at].Name, o.Term, 1)
-				}
-				w.endFields(len(c.Fields))
-			}
-			w.put(`]}}]}}`)
+		if w.role == finding {
+			continue
 		}
+		w.put(`],"must_not":[{"bool":{"filter":[`)
+		for _, o := range g.hosts {
+			w.beginFields(len(c.Fields))
+			for at := range c.Fields {
+				w.term(c.Fields[at].Name, o.Term, 1)
+			}
+			w.endFields(len(c.Fields))
+		}
+		w.put(`]}}]}}`)
 	}
+	if w.role == finding || !c.Counted() || len(groups) == 0 || len(groups) == 1 && len(groups[0].hosts) == len(f.Terms.Origins) {
+		return
+	}
+	w.comma()
+	w.original(`{"bool":{"must_not":[`, `],"should":[`)
+	for k := range f.Terms.Origins {
+		o := &f.Terms.Origins[k]
+		inFields(o.In, func(at int, boost, weight float64) {
+			w.term(c.Fields[at].Name, o.Term, boost*o.X*(f.weight(o.IDF)/weight))
+		})
+	}
+	w.put(`]}}`)
 }
 
 func (w *clauseWriter) alternativeName(f *Field, a *terms.Alternative) string {

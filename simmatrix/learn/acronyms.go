@@ -95,12 +95,13 @@ func findAcronyms(text string, yield func(definition)) {
 			continue
 		}
 		inner := text[at : at+end]
+		sentence = max(sentence, cutAt(text, open-maxDefinition))
 		for _, stop := range []string{". ", "? ", "! ", "; ", ": ", ") "} {
 			if k := strings.LastIndex(text[sentence:open], stop); k >= 0 {
 				sentence += k + len(stop)
 			}
 		}
-		before := strings.Fields(text[max(sentence, cutAt(text, open-maxDefinition)):open])
+		before := strings.Fields(text[sentence:open])
 		if k := strings.IndexAny(inner, ",;"); k >= 0 {
 			inner = inner[:k]
 		}

@@ -252,7 +252,7 @@ func (t *thesaurus) addSenses() error {
 const (
 	maxThesaurusPairs = 20_000_000 // WordNet has under a million
 	maxSenses         = 2_000_000  // words, or sets of synonyms; WordNet 3.0 has 206,941 and 117,659
-	maxExamples       = 5
+	maxExamples       = 3
 	// expressionSimilarity is that of entries of several words, where neither the
 	// file nor the options say more: what stands for several words is seldom
 	// ambiguous.
@@ -296,7 +296,7 @@ type ThesaurusCounts struct {
 	Duplicates  int      // repeated in the file; the largest similarity counts
 	Expressions int      // entries of several words
 	Skipped     int      // entries of more than eight words, left out
-	Examples    []string // the first five of them, with their lines
+	Examples    []string // the first three of them, with their lines
 }
 
 type thesaurus struct {
