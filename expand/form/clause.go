@@ -292,11 +292,11 @@ func (b *buffer) invert(m, times float64) {
 	b.put(`,"script":{"source":"`+scriptInvert+`","params":{"m":`, m, `,"c":`, maxRatio, `,"b":`, times, `}}}}`)
 }
 
-// alternatives writes those of field i where scores are sums: for the same words
-// the best of them, with β times the score of these words. To order hits, a
-// document that has all of these gets nothing more. Where words are counted, one
-// that the original does not find gets the score of the words that it has. In a
-// term-centric clause the best field counts.
+// alternatives writes those of field i where scores are sums: for the same
+// words the best of them, with β times the score of these words. To order hits,
+// a document that has all of these words gets nothing more. Where words are
+// counted, one that the original does not find gets the score of the words that
+// it has. In a term-centric clause the best field counts.
 func (w *clauseWriter) alternatives(i int) {
 	c, f, end := w.c, &w.c.Fields[i], i+1
 	if c.TermCentric {
