@@ -13,8 +13,8 @@ import (
 const maxForms = 512
 
 // Forms returns how people write terms, and the notes on them (see
-// [simmatrix.WithNote]), by term, for the first 512 terms; others are written as
-// they are, or unknown. version is a [Rows.Version]. From Redis it takes one
+// [simmatrix.WithNote]), by term, for the first 512 terms; others are written
+// as they are, or unknown. version is a [Rows.Version]. From Redis it takes one
 // round trip within the timeout of a look-up, and returns nothing if that
 // fails: call it only for display.
 func (s *Store) Forms(ctx context.Context, version string, terms []string) (words, notes map[string]string) {
