@@ -379,6 +379,8 @@ func TestTextsOfManyExpressionsStayWithinTheLimits(t *testing.T) {
 						t.Errorf("%d words, %s, %s, limit %d: %d clauses, %d alternatives", words, scoring, query, limit, r.ClauseCount, len(x.Alternatives))
 					case len(x.Alternatives) < 600 && words > 600 && !left:
 						t.Errorf("%d words, %s, %s, limit %d: %d alternatives, and nothing is left out: %q", words, scoring, query, limit, len(x.Alternatives), x.Reason)
+					case words == 700 && limit == 2048 && scoring != form.Saturated && strings.HasPrefix(query, `{"match":{"body":%q}`) && len(x.Alternatives) < 40:
+						t.Errorf("%s: %d alternatives of a long text", scoring, len(x.Alternatives))
 					case words == 40 && len(x.Alternatives) < 8:
 						t.Errorf("%d words, %s, %s, limit %d: %d alternatives, %+v", words, scoring, query, limit, len(x.Alternatives), x.LeftOut)
 					}

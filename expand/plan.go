@@ -59,9 +59,9 @@ func (a *expansion) write(c chosen) (*form.Plan, *Result) {
 		}
 		switch {
 		case limit == 0 && count > exactLimit(0) && plan.HasAlternatives(): // nothing else bounds them
-			clauses = form.CutAlternatives(plan.Selected(), (count-exactLimit(0)+1)/2)
+			clauses = form.CutAlternatives(plan.Selected(), count-exactLimit(0), count)
 		case limit > 0 && count > limit && plan.Changes():
-			clauses = dropTerms(plan, count-limit)
+			clauses = dropTerms(plan, count-limit, count)
 		case plan.Unscored && !plan.MatchOnly:
 			// The first plan has the terms of a search with scores, so that both find
 			// the same documents.
@@ -80,10 +80,9 @@ func (a *expansion) write(c chosen) (*form.Plan, *Result) {
 }
 
 // dropTerms returns the clauses of a plan with fewer terms. The plan has over
-// clauses too many.
-func dropTerms(plan *form.Plan, over int) []form.Clause {
+// clauses too many, of count.
+func dropTerms(plan *form.Plan, over, count int) []form.Clause {
 	clauses := plan.Selected()
-	half := (over + 1) / 2   // a term may be written twice, so half as many may do
 	for i := range clauses { // a vector query cannot lose terms: drop all of it
 		if len(clauses[i].Vectors) > 0 {
 			clauses[i] = clauses[i].Left(reason.TermLimit)
@@ -91,10 +90,10 @@ func dropTerms(plan *form.Plan, over int) []form.Clause {
 		}
 	}
 	if !plan.Exact() {
-		return form.Cut(clauses, half)
+		return form.Cut(clauses, over, count)
 	}
 	if slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.Counted() }) {
-		over = half
+		over = (over + 1) / 2 // a term may be written twice
 	}
 	fewer, had := form.CutExact(clauses, over)
 	if !had {

@@ -41,10 +41,21 @@ func (c *Clause) countField(i int) (n int) {
 	return n
 }
 
-// Cut returns clauses with n fewer added terms. Feedback terms go first, then
-// repeatedly the weakest term of the field that has the most; of equal fields
-// the last one.
-func Cut(clauses []Clause, n int) []Clause {
+// Cut returns clauses with fewer added terms, where over of count written
+// clauses are too many. Feedback terms go first, then repeatedly the weakest term
+// of the field that has the most; of equal fields the last one. Alternatives go
+// only where there are no other terms.
+func Cut(clauses []Clause, over, count int) []Clause {
+	n, terms := (over+1)/2, 0 // a term may be written twice, so half as many may do
+	for _, f := range Fields(clauses) {
+		terms += len(f.Feedback)
+	}
+	for i := range clauses {
+		terms += clauses[i].Added()
+	}
+	if terms == 0 {
+		return CutAlternatives(clauses, over, count)
+	}
 	clauses = Copied(clauses)
 	for _, f := range Fields(clauses) {
 		cut := min(n, len(f.Feedback))
@@ -62,8 +73,7 @@ func Cut(clauses []Clause, n int) []Clause {
 			}
 		}
 		if fullest == nil {
-			cutAlternative(clauses)
-			continue
+			break
 		}
 		if fullest.Added = fullest.Added[:most-1]; most == 1 && len(fullest.Alternatives) == 0 {
 			fullest.Reason = reason.TermLimit
@@ -72,10 +82,16 @@ func Cut(clauses []Clause, n int) []Clause {
 	return clauses
 }
 
-// CutAlternatives returns clauses with n fewer alternatives.
-func CutAlternatives(clauses []Clause, n int) []Clause {
+// CutAlternatives returns clauses with fewer alternatives, where over of count
+// written clauses are too many: with as large a share less. One may take dozens
+// of clauses.
+func CutAlternatives(clauses []Clause, over, count int) []Clause {
 	clauses = Copied(clauses)
-	for range n {
+	all := 0
+	for _, f := range Fields(clauses) {
+		all += len(f.Alternatives)
+	}
+	for range all*over/count + 1 {
 		cutAlternative(clauses)
 	}
 	return clauses
