@@ -42,9 +42,9 @@ func (c *Clause) countField(i int) (n int) {
 }
 
 // Cut returns clauses with fewer added terms, where over of count written
-// clauses are too many. Feedback terms go first, then repeatedly the weakest term
-// of the field that has the most; of equal fields the last one. Alternatives go
-// only where there are no other terms.
+// clauses are too many. Feedback terms go first, then repeatedly the weakest
+// term of the field that has the most; of equal fields the last one.
+// Alternatives go only where there are no other terms.
 func Cut(clauses []Clause, over, count int) []Clause {
 	n, terms := (over+1)/2, 0 // a term may be written twice, so half as many may do
 	for _, f := range Fields(clauses) {
