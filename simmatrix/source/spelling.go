@@ -11,7 +11,7 @@ import (
 )
 
 // FromSpelling returns the matrix of the terms by the Levenshtein distance of
-// their spellings: s_ij as in [SpellingOptions], and 0 if the distance is above
+// their spellings: s_ij by the [SpellingFormula], and 0 if the distance is above
 // MaxDistance or the lengths differ by more than LengthRatio. Each row has the
 // Neighbors largest among the candidates, ties in ascending byte order of the
 // term.
