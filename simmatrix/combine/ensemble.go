@@ -176,8 +176,8 @@ func weightedMean(weights []float64) combiner {
 }
 
 // percentile returns the percentile p, in [0, 100], of K similarities in
-// ascending order: the one at place (K−1)·p/100, counted from 0, and between two
-// places on the line between both (Hyndman and Fan 1996, definition 7).
+// ascending order: the one at place (K−1)·p/100, counted from 0, and between
+// two places on the line between both (Hyndman and Fan 1996, definition 7).
 func percentile(p float64) combiner {
 	return func(units []uint16) float64 {
 		sorted := make([]uint16, 0, simmatrix.MaxOrigins)

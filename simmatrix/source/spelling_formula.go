@@ -16,9 +16,9 @@ const MaxDistance = 4
 // A SpellingFormula makes a similarity of a Levenshtein distance.
 type SpellingFormula string
 
-// The formulas: of Novotný 2017, equation 4.5, after Charlet and Damnati, and of
-// Sidorov et al. 2014, equations 27 to 30. d is the distance of two terms, m the
-// length of the longer one in runes.
+// The formulas: of Novotný 2017, equation 4.5, after Charlet and Damnati, and
+// of Sidorov et al. 2014, equations 27 to 30. d is the distance of two terms,
+// m the length of the longer one in runes.
 const (
 	Thesis  SpellingFormula = "thesis"  // min(1, θ1·(1−d/m)^θ2)
 	Inverse SpellingFormula = "inverse" // 1/(1+d)
@@ -27,8 +27,8 @@ const (
 	Square  SpellingFormula = "square"  // (1−d/m)²
 )
 
-// spellingFormulas return the similarity for d and 1−d/m, which is in [0, 1). The
-// search for neighbors needs that none rises in d or falls in m.
+// spellingFormulas return the similarity for d and 1−d/m, which is in [0, 1).
+// The search for neighbors needs that none rises in d or falls in m.
 var spellingFormulas = map[SpellingFormula]func(o *SpellingOptions, d, rest float64) float64{
 	Thesis:  func(o *SpellingOptions, _, rest float64) float64 { return min(1, o.Theta1*math.Pow(rest, o.Theta2)) },
 	Inverse: func(_ *SpellingOptions, d, _ float64) float64 { return 1 / (1 + d) },
