@@ -237,7 +237,7 @@ func (d *decoder) list(n *yaml.Node, key string, list field) {
 		d.value(item, path, f)
 		if s, ok := reflect.TypeAssert[*form.Segments](f.Addr()); ok {
 			s.Text, s.Position = cmp.Or(s.Text, s.Path+".text"), cmp.Or(s.Position, s.Path+".position")
-			s.Share = cmp.Or(s.Share, s.Path+".share")
+			s.Share, s.Godwin = cmp.Or(s.Share, s.Path+".share"), cmp.Or(s.Godwin, s.Path+".godwin")
 		}
 		name := ""
 		if f.isSection() {

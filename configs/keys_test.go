@@ -193,7 +193,7 @@ func TestReferenceExamplesLoad(t *testing.T) {
 		{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},
 	}
 	want.Weights = []Matrix{{Name: "body-weights", Indices: []string{"catalogue"}, Fields: []string{"title"}, File: "weights.akin"}}
-	first := form.Segments{Path: "segments", Text: "segments.text", Position: "segments.position", Share: "segments.share"}
+	first := form.Segments{Path: "segments", Text: "segments.text", Position: "segments.position", Share: "segments.share", Godwin: "segments.godwin"}
 	first.Field, first.Aggregate = "body", form.FirstHeavy
 	want.Expansion.Segments = []form.Segments{first}
 	want.Vectors = []string{"model.akin"}

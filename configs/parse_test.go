@@ -87,7 +87,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 					Strength: 2,
 					Feedback: expand.FeedbackOptions{Documents: 5, Terms: 1, Weight: 1},
 					Segments: []form.Segments{{
-						Field: "body", Path: "parts", Text: "parts.body", Position: "parts.n", Share: "parts.part",
+						Field: "body", Path: "parts", Text: "parts.body", Position: "parts.n", Share: "parts.part", Godwin: "parts.g",
 						Aggregate: form.Length, Replace: true, InnerHits: 100,
 					}},
 				},
@@ -184,6 +184,9 @@ func TestWordsStandForWhatTheirConstantsDo(t *testing.T) {
 		"segments=[{field: f, aggregate: length, combine: add}]": func(p *expand.Profile) {
 			p.Segments = segmentsOf(form.Segments{Aggregate: form.Length})
 		},
+		"segments=[{field: f, aggregate: godwin}]": func(p *expand.Profile) {
+			p.Segments = segmentsOf(form.Segments{Aggregate: form.Godwin})
+		},
 	} {
 		got, want := expand.DefaultProfile(), expand.DefaultProfile()
 		key, value, _ := strings.Cut(setting, "=")
@@ -195,7 +198,8 @@ func TestWordsStandForWhatTheirConstantsDo(t *testing.T) {
 }
 
 func segmentsOf(s form.Segments) []form.Segments {
-	s.Field, s.Path, s.Text, s.Position, s.Share = "f", "segments", "segments.text", "segments.position", "segments.share"
+	s.Field, s.Path, s.Text, s.Position = "f", "segments", "segments.text", "segments.position"
+	s.Share, s.Godwin = "segments.share", "segments.godwin"
 	return []form.Segments{s}
 }
 

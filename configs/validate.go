@@ -33,7 +33,7 @@ func (d *decoder) rewriting(key string, p *expand.Profile) {
 	own := d.lines[list] > 0
 	for i, s := range p.Segments {
 		at := fmt.Sprintf("%s[%d]", list, i)
-		for _, f := range []struct{ name, value string }{{"text", s.Text}, {"position", s.Position}, {"share", s.Share}} {
+		for _, f := range []struct{ name, value string }{{"text", s.Text}, {"position", s.Position}, {"share", s.Share}, {"godwin", s.Godwin}} {
 			if err := wrongField(f.value); !own || d.has(at+".path") {
 				break
 			} else if err != nil {

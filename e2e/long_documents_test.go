@@ -56,7 +56,7 @@ func (d longDocument) document() document {
 	}
 	segments := make([]section, len(d.parts))
 	for i, part := range d.parts {
-		segments[i] = section{"text": part, "position": i + 1, "share": float64(words[i]) / float64(sum)}
+		segments[i] = section{"text": part, "position": i + 1, "share": float64(words[i]) / float64(sum), "godwin": godwinWeight(i+1, len(d.parts))}
 	}
 	return document{d.id, section{"body": strings.Join(d.parts, "\n\n"), "segments": segments}}
 }
@@ -205,11 +205,11 @@ func chosenLong() []string {
 // longIndex is an index as docs/segments.md asks for.
 const longIndex = `{"settings":{"number_of_shards":1,"number_of_replicas":0,"refresh_interval":-1},"mappings":{"properties":{
 	"uid":{"type":"keyword"},"body":{"type":"text","analyzer":"english"},
-	"segments":{"type":"nested","properties":{"text":{"type":"text","analyzer":"english"},"position":{"type":"integer"},"share":{"type":"float"}}}}}}`
+	"segments":{"type":"nested","properties":{"text":{"type":"text","analyzer":"english"},"position":{"type":"integer"},"share":{"type":"float"},"godwin":{"type":"float"}}}}}}`
 
 // The ways to score segments.
 var (
-	longAggregates = []string{"max", "avg", "sum", "first-heavy", "length"}
+	longAggregates = []string{"max", "avg", "sum", "first-heavy", "length", "godwin"}
 	longCombines   = []string{"add", "replace"}
 )
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -67,18 +68,14 @@ func (m *forumMatrices) learned(t *testing.T, set func(*learn.CorpusOptions)) *s
 func (m *forumMatrices) measures(t *testing.T) map[string]forumMeasure {
 	t.Helper()
 	rel := m.learned(t, func(*learn.CorpusOptions) {})
-	spelling := source.DefaultSpellingOptions() // θ1 = 1.8, θ2 = 5, θ4 = 1.5, as in the thesis
-	spelling.MaxDistance, spelling.Neighbors = source.MaxDistance, reproNeighbors
-	lev, err := source.FromSpelling(t.Context(), m.terms, spelling, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lev := m.spelled(t, source.Thesis)
 	average := combine.Options{Rule: combine.RuleAverage, Neighbors: reproNeighbors}
 	avg, err := combine.Combine(t.Context(), []combine.Input{{Name: relMatrix, Matrix: rel}, {Name: levMatrix, Matrix: lev}}, average, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := map[string]forumMeasure{}
+	maps.Copy(all, m.spellings(t))
 	for name, matrix := range map[string]*simmatrix.Matrix{relMatrix: rel, levMatrix: lev, avgMatrix: avg} {
 		w := m.words(t, matrix)
 		all[name+" "+hardMeasure] = w.measure(t, func(x, y softcosine.Vector) (float64, error) { return w.asBuilt.Hard(x, y), nil })
@@ -93,6 +90,63 @@ func (m *forumMatrices) measures(t *testing.T) map[string]forumMeasure {
 	few := m.words(t, m.learned(t, func(o *learn.CorpusOptions) { o.Neighbors, o.Power = 10, 1 }))
 	all[segmentsWithS] = few.segments(t, m.forum, few.symmetric.Similarities(), false)
 	return all
+}
+
+// spelled returns S_lev by a formula, with θ1 = 1.8, θ2 = 5 and θ4 = 1.5 as in
+// the thesis.
+func (m *forumMatrices) spelled(t *testing.T, formula source.SpellingFormula) *simmatrix.Matrix {
+	t.Helper()
+	options := source.DefaultSpellingOptions()
+	options.Formula, options.MaxDistance, options.Neighbors = formula, source.MaxDistance, reproNeighbors
+	matrix, err := source.FromSpelling(t.Context(), m.terms, options, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return matrix
+}
+
+// spellings returns the measures of S_lev by Sidorov's formulas, by [levBy].
+func (m *forumMatrices) spellings(t *testing.T) map[string]forumMeasure {
+	t.Helper()
+	linear, all := m.spelled(t, source.Linear), map[string]forumMeasure{}
+	for formula, matrix := range map[source.SpellingFormula]*simmatrix.Matrix{
+		source.Inverse: m.spelled(t, source.Inverse), source.Linear: linear,
+		// A search takes ten seconds, and would find the neighbors of the linear one.
+		source.Root:   transformed(t, linear, math.Sqrt),
+		source.Square: transformed(t, linear, func(s float64) float64 { return s * s }),
+	} {
+		w := m.words(t, matrix)
+		all[levBy(formula)+" "+hardMeasure] = w.measure(t, func(x, y softcosine.Vector) (float64, error) { return w.asBuilt.Hard(x, y), nil })
+		all[levBy(formula)+" "+softMeasure] = w.measure(t, w.symmetric.Soft)
+	}
+	return all
+}
+
+// levBy is the name of S_lev by a formula: without it for that of the thesis.
+func levBy(formula source.SpellingFormula) string {
+	if formula == source.Thesis {
+		return levMatrix
+	}
+	return levMatrix + " " + string(formula)
+}
+
+// transformed returns the matrix with f of each similarity.
+func transformed(t *testing.T, m *simmatrix.Matrix, f func(float64) float64) *simmatrix.Matrix {
+	t.Helper()
+	var rows []simmatrix.TermRow
+	for term, row := range m.Rows() {
+		to := simmatrix.TermRow{Term: term}
+		for n := range row.All() {
+			n.Similarity = float32(f(float64(n.Similarity)))
+			to.Neighbors = append(to.Neighbors, n)
+		}
+		rows = append(rows, to)
+	}
+	matrix, err := simmatrix.New(simmatrix.Meta{}, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return matrix
 }
 
 // forumWords numbers all terms of the forum for a matrix.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/simmatrix/source"
 )
 
 // The page that shows the figures, and the file with those of the last run that
@@ -61,6 +63,14 @@ var contrasts = [][][2]string{{
 	{segmentedText, unsegmentedText},
 	{segmentsWithS, segmentedText},
 }}
+
+// spellingRows are the formulas of S_lev as the page shows them.
+var spellingRows = []struct {
+	formula source.SpellingFormula
+	text    string
+}{
+	{source.Thesis, "min(1, 1.8·(1 − d/m)⁵)"}, {source.Inverse, "1/(1 + d)"}, {source.Linear, "1 − d/m"}, {source.Root, "√(1 − d/m)"}, {source.Square, "(1 − d/m)²"},
+}
 
 // forumFigures are the means on both parts by what is ranked by, and the
 // differences with the ends of their intervals.
@@ -236,6 +246,18 @@ func TestReproductionDocShowsTheAcceptedFigures(t *testing.T) {
 		}
 	}
 	checkDocShows(t, reproductionDoc, reproductionFile, headlines.String())
+	var spellings strings.Builder
+	spellings.WriteString("| S_lev | similarity | train part 2, hard | soft | dev, hard | soft |\n|---|---|---|---|---|---|\n")
+	for _, f := range spellingRows {
+		fmt.Fprintf(&spellings, "| %s | %s |", f.formula, f.text)
+		for _, part := range []string{trainPart, devPart} {
+			for _, measure := range []string{hardMeasure, softMeasure} {
+				fmt.Fprintf(&spellings, " %.2f |", 100*all[part][levBy(f.formula)+" "+measure])
+			}
+		}
+		spellings.WriteString("\n")
+	}
+	checkDocShows(t, reproductionDoc, reproductionFile, spellings.String())
 	for _, table := range contrasts {
 		var b strings.Builder
 		b.WriteString("| difference in points of MAP | train part 2 | dev |\n|---|---|---|\n")

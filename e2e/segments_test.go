@@ -13,7 +13,7 @@ import (
 // segmentedDefinition is what docs/segments.md says.
 const segmentedDefinition = `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{
 	"body":{"type":"text"},"title":{"type":"text"},
-	"segments":{"type":"nested","properties":{"text":{"type":"text"},"position":{"type":"integer"},"share":{"type":"float"}}}}}}`
+	"segments":{"type":"nested","properties":{"text":{"type":"text"},"position":{"type":"integer"},"share":{"type":"float"},"godwin":{"type":"float"}}}}}}`
 
 // paragraphs returns a document with the texts as its segments, whose order in
 // the document is turned around.
@@ -22,11 +22,20 @@ func paragraphs(id string, texts ...string) document {
 	words := len(strings.Fields(strings.Join(texts, " ")))
 	for i, text := range texts {
 		segments = append(segments, section{
-			"text": text, "position": i + 1, "share": float64(len(strings.Fields(text))) / float64(words),
+			"text": text, "position": i + 1, "share": float64(len(strings.Fields(text))) / float64(words), "godwin": godwinWeight(i+1, len(texts)),
 		})
 	}
 	slices.Reverse(segments)
 	return document{id, section{"body": strings.Join(texts, "\n\n"), "title": id, "segments": segments}}
+}
+
+// godwinWeight is the weight of the segment at a position, from 1, of n.
+func godwinWeight(position, n int) float64 {
+	sum := 0.0
+	for i := range n {
+		sum += 1 / float64(i+1)
+	}
+	return 1 / float64(position) / sum
 }
 
 // segmentedDocuments are one with the words of a search in one paragraph of
@@ -45,7 +54,7 @@ func segmentedDocuments() []document {
 		{"empty", section{"body": "a car " + filler(24), "segments": []section{}}},
 		{"blank", section{"body": "boat repair " + filler(25), "segments": []section{{"text": "", "position": 1}, {"position": 2}, {"text": "boat repair"}}}},
 		{"negative", section{"body": "boat repair", "segments": []section{
-			{"text": "boat repair", "position": 0, "share": 0}, {"text": "boat", "position": -3, "share": -1},
+			{"text": "boat repair", "position": 0, "share": 0}, {"text": "boat", "position": -3, "share": -1, "godwin": -1},
 		}}},
 	}
 	for i := range 40 {
@@ -68,6 +77,7 @@ func aggregate(t *testing.T, name string, segments []hit) (score float64) {
 		var s struct {
 			Position int
 			Share    float64
+			Godwin   float64
 		}
 		decode(t, h.Source, &s)
 		switch name {
@@ -84,6 +94,11 @@ func aggregate(t *testing.T, name string, segments []hit) (score float64) {
 				s.Share = 1
 			}
 			score += h.Score * s.Share
+		case "godwin":
+			if s.Godwin <= 0 {
+				s.Godwin = 1
+			}
+			score += h.Score * s.Godwin
 		}
 	}
 	return score
@@ -95,7 +110,7 @@ func aggregate(t *testing.T, name string, segments []hit) (score float64) {
 func TestScoresOfSegmentsAreAggregated(t *testing.T) {
 	const index, other, flat = "akin-e2e-segmented", "akin-e2e-unsegmented", "akin-e2e-flat"
 	profiles := section{"passages": section{"segments": segmentsOf(section{"inner_hits": 2})}}
-	aggregates := []string{"max", "avg", "sum", "first-heavy", "length"}
+	aggregates := []string{"max", "avg", "sum", "first-heavy", "length", "godwin"}
 	for _, name := range aggregates {
 		for _, combine := range []string{"add", "replace"} {
 			profiles[name+"-"+combine] = section{"segments": segmentsOf(section{"aggregate": name, "combine": combine})}
@@ -204,12 +219,15 @@ func TestSegmentsAreFilled(t *testing.T) {
 							Text     string
 							Position int
 							Share    float64
+							Godwin   float64
 						}
 					}
 				}
 				decode(t, h.Source, &source)
 				for i, s := range source.Parts.Segments {
-					if segments[h.ID] = append(segments[h.ID], s.Text); s.Position != i+1 || s.Share <= 0 || s.Share > 1 {
+					segments[h.ID] = append(segments[h.ID], s.Text)
+					weight := godwinWeight(i+1, len(source.Parts.Segments))
+					if s.Position != i+1 || s.Share <= 0 || s.Share > 1 || math.Abs(s.Godwin-weight) > 1e-6 {
 						t.Errorf("%s: %+v", h.ID, s)
 					}
 				}

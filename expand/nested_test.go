@@ -14,7 +14,7 @@ import (
 
 // bodySegments are those of body in the nested field segments.
 func bodySegments(change func(s *form.Segments)) form.Segments {
-	s := form.Segments{Field: "body", Path: "segments", Text: "segments.text", Position: "segments.position", Share: "segments.share"}
+	s := form.Segments{Field: "body", Path: "segments", Text: "segments.text", Position: "segments.position", Share: "segments.share", Godwin: "segments.godwin"}
 	if change != nil {
 		change(&s)
 	}
@@ -52,6 +52,7 @@ func TestClauseGetsANestedOneForSegments(t *testing.T) {
 		"sum":          {func(s *form.Segments) { s.Aggregate = form.Sum }, false, add(nested("sum", copied))},
 		"first-heavy":  {func(s *form.Segments) { s.Aggregate = form.FirstHeavy }, false, add(nested("sum", weighted("segments.position", `"gte":1`, `,"modifier":"reciprocal"`)))},
 		"length":       {func(s *form.Segments) { s.Aggregate = form.Length }, false, add(nested("sum", weighted("segments.share", `"gt":0`, ``)))},
+		"godwin":       {func(s *form.Segments) { s.Aggregate = form.Godwin }, false, add(nested("sum", weighted("segments.godwin", `"gt":0`, ``)))},
 		"replace":      {replace, false, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + nested("max", copied) + `]}}`},
 		"replace same": {replace, true, `{"bool":{"filter":[` + original + `],"should":[` + nested("max", copied) + `]}}`},
 		"inner hits":   {func(s *form.Segments) { s.InnerHits = 2 }, false, add(strings.TrimSuffix(nested("max", copied), "}}") + `,"inner_hits":{"size":2}}}`)},

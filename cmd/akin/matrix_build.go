@@ -50,7 +50,7 @@ func (f *buildFlags) sources() []sourceFlag {
 		{"from-index", "power query max-docs words exact-analysis resume max-memory " +
 			"embeddings embedding-model embedding-prefix embeddings-cache embedding-share dry-run acronyms joined-words", &f.index},
 		{"from-vectors", "power recall max-words", &f.vectors},
-		{"from-edit-distance", "", &f.spelling},
+		{"from-edit-distance", "formula theta1 theta2 max-distance", &f.spelling},
 		{"from-thesaurus", "similarity weigh-by", &f.thesaurus},
 		{"from-tsv", "", &f.list},
 		{"from-matrices", "combine", &f.combine},

@@ -42,6 +42,8 @@ func TestEverySourceMakesAMatrix(t *testing.T) {
 		{"vectors of some words", []string{"--from-vectors", vectors, "--exclude", "^a"}, "car", []string{"bus"}, "skipped 1 words that the filters leave out", 3},
 		{"approximate search", []string{"--from-vectors", vectors, "--recall", "0.9"}, "car", nil, "recall of the approximate search, measured: ", 4},
 		{"spelling", []string{"--from-edit-distance", terms}, "rental", []string{"rentals", "retnal"}, "4 terms", 4},
+		{"spelling by another formula", []string{"--from-edit-distance", terms, "--formula", "inverse", "--max-distance", "1"}, "rental", []string{"rentals"}, "4 terms", 4},
+		{"spelling by other parameters", []string{"--from-edit-distance", terms, "--theta1", "1", "--theta2", "40", "--max-distance", "3"}, "rental", []string{"rentals"}, "4 terms", 4},
 		{"spelling of the terms of a matrix", []string{"--from-edit-distance", listed}, "colour", []string{"color"}, "", 2},
 		{"synonyms", []string{"--from-thesaurus", synonyms}, "car", []string{"\x1fmotor\x1fcar", "automobile"}, "similar expressions: 2 kept, such as motor car – automobile, motor car – car; 0 left out", 5},
 		{"synonyms of too many words", []string{"--from-thesaurus", long}, "car", []string{"bus"}, `entries of more than 8 words: 0 kept; 1 left out, such as line 1: "1 2 3 4 5 6 7 8 9"`, 2},
@@ -64,7 +66,7 @@ func TestEverySourceMakesAMatrix(t *testing.T) {
 func TestMatricesAreCombinedAndKeepTheirOrigins(t *testing.T) {
 	meaning, spelling := pairsFile(t, "meaning.akin", "car\tautomobile\t0.8\ncar\tbus\t0.4\n"), pairsFile(t, "spelling.akin", "car\tautomobile\t0.4\ncar\tcart\t0.6\n")
 	both := meaning + "," + spelling
-	for rule, first := range map[string]float32{"average": 0.6, "minimum": 0.4, "maximum": 0.8, "weighted:3,1": 0.7} {
+	for rule, first := range map[string]float32{"average": 0.6, "minimum": 0.4, "maximum": 0.8, "weighted:3,1": 0.7, "median": 0.6, "percentile:25": 0.5} {
 		m, _ := built(t, "--from-matrices", both, "--combine", rule)
 		for n := range m.Row("car").All() {
 			if d := n.Similarity - first; n.Term != "automobile" || d > 1e-4 || d < -1e-4 || n.Origins != 3 {

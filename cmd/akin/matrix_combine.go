@@ -33,7 +33,8 @@ func (c *combineFlags) register(flags *pflag.FlagSet) {
 	c.options = combine.DefaultOptions()
 	flags.StringSliceVar(&c.paths, "from-matrices", nil, "these matrix files: one to change, several to combine")
 	flags.StringVar(&c.rule, "combine", string(c.options.Rule),
-		"average, minimum, maximum, weighted:W,W with one number for each matrix, or regression:FILE, fitted to a synonym file or a matrix file")
+		"average, minimum, maximum, median, percentile:P, weighted:W,W with one number for each matrix, "+
+			"or regression:FILE, fitted to a synonym file or a matrix file")
 }
 
 // relations returns the file for fitting a regression, "" for none.
@@ -74,6 +75,11 @@ func (c *combineFlags) check(all *matrixFlags) error {
 		}
 		if len(c.weights) != len(c.paths) {
 			errs = append(errs, fmt.Errorf("--combine weighted: %d numbers for %d matrices", len(c.weights), len(c.paths)))
+		}
+	case c.options.Rule == combine.RulePercentile:
+		p, err := strconv.ParseFloat(argument, 64)
+		if c.options.Percentile = p; err != nil || c.options.Validate() != nil {
+			errs = append(errs, fmt.Errorf("--combine percentile:P: %q is not a number from 0 to 100: write percentile:90, or median for percentile:50", argument))
 		}
 	case c.options.Rule == combine.RuleRegression: // validated once it is fitted
 		if argument == "" {

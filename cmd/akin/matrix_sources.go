@@ -81,16 +81,27 @@ func (v *vectorFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pro
 type spellingFlags struct {
 	path    string
 	options source.SpellingOptions
+	flags   *pflag.FlagSet
 }
 
 func (s *spellingFlags) register(flags *pflag.FlagSet) {
 	s.options = source.DefaultSpellingOptions()
 	flags.StringVar(&s.path, "from-edit-distance", "", "terms from this file, one per line, or from this matrix file, by their spelling")
+	s.flags = flags
+	flags.StringVar((*string)(&s.options.Formula), "formula", string(s.options.Formula),
+		"similarity at distance d of m characters: thesis, min(1, θ1·(1−d/m)^θ2); inverse, 1/(1+d); linear, 1−d/m; root, √(1−d/m); square, (1−d/m)²")
+	flags.Float64Var(&s.options.Theta1, "theta1", s.options.Theta1, "θ1 of --formula thesis")
+	flags.Float64Var(&s.options.Theta2, "theta2", s.options.Theta2, "θ2 of --formula thesis")
+	flags.IntVar(&s.options.MaxDistance, "max-distance", s.options.MaxDistance, "most edits between neighbors, 1 to 4; 3 takes three times as long as 2, 4 six times")
 }
 
 func (s *spellingFlags) check(f *matrixFlags) error {
 	s.options.Neighbors = f.rows.searched()
-	return s.options.Validate()
+	err := s.options.Validate()
+	if s.options.Formula != source.Thesis && (s.flags.Changed("theta1") || s.flags.Changed("theta2")) {
+		err = errors.Join(err, errors.New("--theta1 and --theta2 go with --formula thesis only"))
+	}
+	return err
 }
 
 func (s *spellingFlags) build(ctx context.Context, f *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {

@@ -41,10 +41,10 @@ func (f *cutFlags) parse() (err error) {
 }
 
 const segmentsHelp = `backfill cuts the text of each document that has the field, and stores the segments in the
-nested field of --path: each with its text, its position, from 1, and its share of the
-words. The keyword PATH_by stores the field and the way to cut, so that finished documents
-are skipped. Use --all to find texts changed by a partial update. Documents written as a
-whole are always found.
+nested field of --path: each with its text, its position, from 1, its share of the words,
+and its share of the sum of 1/position, godwin. The keyword PATH_by stores the field and the
+way to cut, so that finished documents are skipped. Use --all to find texts changed by a
+partial update. Documents written as a whole are always found.
 
 Paragraphs end at blank lines. Sentences are those of Unicode (UAX #29); a single line break
 does not end one. A window has WORDS words, separated by white space, and its last OVERLAP

@@ -15,11 +15,12 @@ type Segments struct {
 	Path  string `yaml:"path" is:"field"`
 	// Text is the field with a segment's text. Position is the field with its
 	// number in the document, from 1. Share is the field with its share of the
-	// text, in (0, 1].
+	// text, and Godwin that with its share of 1/position, both in (0, 1].
 	Text      string    `yaml:"text"`
 	Position  string    `yaml:"position"`
 	Share     string    `yaml:"share"`
-	Aggregate Aggregate `yaml:"aggregate" allowed:"max avg sum first-heavy length"`
+	Godwin    string    `yaml:"godwin"`
+	Aggregate Aggregate `yaml:"aggregate" allowed:"max avg sum first-heavy length godwin"`
 	// Replace makes the segments score instead of the clause, which then only
 	// finds.
 	Replace bool `yaml:"combine" allowed:"add replace"`
@@ -31,6 +32,10 @@ type Segments struct {
 // An Aggregate computes the score of a document from the scores s_i of its
 // matching segments, where i is the position. A segment without a position of
 // at least 1, or without a share above 0, has the factor 1.
+//
+// Length and Godwin are wavg_length and wavg_Godwin of Novotný 2017, sections
+// 3.3.3 and 3.4.2: segments that do not match are in the divisor, which is why
+// documents store its quotient. FirstHeavy has no divisor.
 type Aggregate uint8
 
 // The aggregates.
@@ -40,6 +45,7 @@ const (
 	Sum                         // Σ s_i
 	FirstHeavy                  // Σ s_i/i
 	Length                      // Σ share_i·s_i
+	Godwin                      // Σ godwin_i·s_i = Σ s_i/i over Σ 1/i of all segments
 )
 
 // segmentLevels is how many queries [Segments.Nest] writes around a clause:
@@ -80,7 +86,7 @@ func (s *Segments) Nest(c *dsl.Clause, body []byte, how Nesting) string {
 
 // nested writes the query for the segments.
 func (s *Segments) nested(w *buffer, query []byte, how Nesting) {
-	mode := [...]text{"max", "avg", "sum", "sum", "sum"}[s.Aggregate]
+	mode := [...]text{"max", "avg", "sum", "sum", "sum", "sum"}[s.Aggregate]
 	w.put(`{"nested":{"path":`, text(s.Path), `,"ignore_unmapped":true,"score_mode":`, mode, `,"query":`)
 	field, from, modifier := "", "", ""
 	switch s.Aggregate {
@@ -88,6 +94,8 @@ func (s *Segments) nested(w *buffer, query []byte, how Nesting) {
 		field, from, modifier = s.Position, `"gte":1`, `,"modifier":"reciprocal"`
 	case Length:
 		field, from = s.Share, `"gt":0`
+	case Godwin:
+		field, from = s.Godwin, `"gt":0`
 	case Max, Avg, Sum:
 	}
 	if field != "" {

@@ -26,6 +26,8 @@ const (
 	RuleMinimum    Rule = "minimum"    // min_k s_k: keeps only pairs that all inputs have
 	RuleMaximum    Rule = "maximum"    // max_k s_k
 	RuleWeighted   Rule = "weighted"   // Σ_k w_k·s_k / Σ_k w_k with the inputs' weights
+	RuleMedian     Rule = "median"     // the middle s_k of all inputs, or the mean of both: the percentile 50
+	RulePercentile Rule = "percentile" // the percentile P of the s_k of all inputs, interpolated linearly
 	RuleRegression Rule = "regression" // the estimate of a fitted [Regression]
 )
 
@@ -34,6 +36,7 @@ type Options struct {
 	Source     string      // becomes Meta.Source
 	Rule       Rule        // computes a similarity from several
 	Neighbors  int         // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
+	Percentile float64     // P of [RulePercentile], in [0, 100]: 0 is the minimum, 50 the median, 100 the maximum
 	Regression *Regression // for [RuleRegression], fitted to the same inputs in the same order
 	// Protect reports the pairs that come first in their row; may be nil. It is
 	// called concurrently.
@@ -51,13 +54,17 @@ func DefaultOptions() Options {
 func (o *Options) Validate() error {
 	errs := []error{settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors)}
 	switch o.Rule {
-	case RuleAverage, RuleMinimum, RuleMaximum, RuleWeighted:
+	case RuleAverage, RuleMinimum, RuleMaximum, RuleWeighted, RuleMedian:
+	case RulePercentile:
+		if !(o.Percentile >= 0 && o.Percentile <= 100) { // so written that NaN fails
+			errs = append(errs, fmt.Errorf("percentile: %v not in [0, 100]", o.Percentile))
+		}
 	case RuleRegression:
 		if o.Regression == nil {
 			errs = append(errs, errors.New("rule: regression: none is fitted"))
 		}
 	default:
-		errs = append(errs, fmt.Errorf("rule: %q is not average, minimum, maximum, weighted or regression", o.Rule))
+		errs = append(errs, fmt.Errorf("rule: %q is not average, minimum, maximum, weighted, median, percentile or regression", o.Rule))
 	}
 	return errors.Join(errs...)
 }
@@ -125,6 +132,10 @@ func (o *Options) combiner(inputs []Input) (combiner, error) {
 		return func(units []uint16) float64 { return float64(slices.Min(units)) / simmatrix.UnitsOfOne }, nil
 	case RuleMaximum:
 		return func(units []uint16) float64 { return float64(slices.Max(units)) / simmatrix.UnitsOfOne }, nil
+	case RuleMedian:
+		return percentile(50), nil
+	case RulePercentile:
+		return percentile(o.Percentile), nil
 	case RuleAverage:
 		return weightedMean(weights), nil
 	case RuleWeighted:
@@ -164,6 +175,22 @@ func weightedMean(weights []float64) combiner {
 	}
 }
 
+// percentile returns the percentile p, in [0, 100], of K similarities in
+// ascending order: the one at place (K−1)·p/100, counted from 0, and between
+// two places on the line between both (Hyndman and Fan 1996, definition 7).
+func percentile(p float64) combiner {
+	return func(units []uint16) float64 {
+		sorted := make([]uint16, 0, simmatrix.MaxOrigins)
+		sorted = append(sorted, units...)
+		slices.Sort(sorted)
+		place := float64(len(sorted)-1) * p / 100
+		below := int(place)
+		above := min(below+1, len(sorted)-1)
+		low, high := float64(sorted[below]), float64(sorted[above])
+		return (low + (place-float64(below))*(high-low)) / simmatrix.UnitsOfOne
+	}
+}
+
 func (o *Options) params(inputs []Input) map[string]string {
 	params := map[string]string{"rule": string(o.Rule), "neighbors": strconv.Itoa(o.Neighbors)}
 	powers := map[string]bool{}
@@ -184,6 +211,9 @@ func (o *Options) params(inputs []Input) map[string]string {
 	}
 	if len(powers) > 1 {
 		delete(params, simmatrix.PowerParam)
+	}
+	if o.Rule == RulePercentile {
+		params["percentile"] = settings.FormatFloat(o.Percentile)
 	}
 	if o.Rule == RuleRegression {
 		o.Regression.addParams(params)

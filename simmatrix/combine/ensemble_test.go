@@ -17,6 +17,7 @@ import (
 
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
 // mustCombine combines without a bound on the neighbors that matters.
@@ -104,7 +105,9 @@ func TestEnsemblesThatCannotBeAreRefused(t *testing.T) {
 	}{
 		"no inputs":     {nil, Options{Rule: RuleAverage, Neighbors: 1}, []string{"inputs: 0 not in [1, 8]"}},
 		"nine":          {nine, Options{Rule: RuleAverage, Neighbors: 1}, []string{"inputs: 9"}},
-		"options":       {[]Input{in}, Options{Rule: "median"}, []string{"median", "neighbors: 0"}},
+		"options":       {[]Input{in}, Options{Rule: "mode"}, []string{`"mode"`, "neighbors: 0"}},
+		"percentile":    {[]Input{in}, Options{Rule: RulePercentile, Percentile: 100.1}, []string{"percentile: 100.1 not in [0, 100]"}},
+		"no percentile": {[]Input{in}, Options{Rule: RulePercentile, Percentile: math.NaN()}, []string{"percentile: NaN"}},
 		"names":         {[]Input{in, in, {Matrix: in.Matrix}}, Options{Rule: RuleAverage, Neighbors: 1}, []string{`name "x"`, `name ""`}},
 		"no matrix":     {[]Input{{Name: "x"}}, Options{Rule: RuleMaximum, Neighbors: 1}, []string{`"x" has no matrix`}},
 		"weights":       {[]Input{in, weightless, {Name: "z", Matrix: in.Matrix, Weight: math.NaN()}}, Options{Rule: RuleWeighted, Neighbors: 1}, []string{`"y": weight 0`, `"z": weight NaN`}},
@@ -183,6 +186,7 @@ func combinedSlowly(inputs []Input, rule Rule, neighbors int) map[direction]simm
 				RuleAverage: float64(sum) / float64(len(inputs)),
 				RuleMinimum: float64(slices.Min(p.total)),
 				RuleMaximum: float64(slices.Max(p.total)),
+				RuleMedian:  medianOf(p.total),
 			}[rule]
 			if s > 0 {
 				p.n.Similarity = simmatrix.QuantizeSimilarity(s / 65535)
@@ -197,6 +201,11 @@ func combinedSlowly(inputs []Input, rule Rule, neighbors int) map[direction]simm
 		}
 	}
 	return all
+}
+
+func medianOf(values []int) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return float64(sorted[(len(sorted)-1)/2]+sorted[len(sorted)/2]) / 2
 }
 
 // withoutDocFreqs returns the entries of m as far as an ensemble decides them.
@@ -221,11 +230,28 @@ func FuzzCombine(f *testing.F) {
 		for k := range more % 4 {
 			inputs = append(inputs, Input{fmt.Sprint("m", k), randomMatrix(t, r, r.IntN(n+1), 12, seed%2 == 0), 1})
 		}
-		for _, rule := range []Rule{RuleAverage, RuleMinimum, RuleMaximum} {
+		for _, rule := range []Rule{RuleAverage, RuleMinimum, RuleMaximum, RuleMedian} {
 			got := check.Got(Combine(t.Context(), inputs, Options{Rule: rule, Neighbors: c}, nil))(t)
 			check.Equal(t, combinedSlowly(inputs, rule, c), withoutDocFreqs(got), rule)
 		}
 	})
+}
+
+func TestPercentilesAreThoseOfAllInputs(t *testing.T) {
+	inputs := []Input{
+		newInput(t, "x", "a: b 0.1 c 0.5", "b:", "c:"), newInput(t, "y", "a: b 0.9", "b:"), newInput(t, "z", "a: b 0.2", "b:"), newInput(t, "u", "a: b 0.4", "b:"),
+	}
+	// As Python's statistics.quantiles with method="inclusive" has them. Three of four inputs lack c, which is 0 there.
+	for p, want := range map[float64][2]float64{0: {0.1, 0}, 10: {0.13, 0}, 25: {0.175, 0}, 50: {0.3, 0}, 90: {0.75, 0.35}, 100: {0.9, 0.5}} {
+		m := check.Got(Combine(t.Context(), inputs, Options{Rule: RulePercentile, Percentile: p, Neighbors: 9}, nil))(t)
+		got := [2]float64{}
+		for n := range m.Row("a").All() {
+			got[n.Term[0]-'b'] = float64(n.Similarity)
+		}
+		near(t, fmt.Sprint("b at ", p), got[0], want[0], 2e-5)
+		near(t, fmt.Sprint("c at ", p), got[1], want[1], 2e-5)
+		check.Equal(t, settings.FormatFloat(p), m.Meta().Params["percentile"])
+	}
 }
 
 func TestHugeAndTinyWeightsAreWeights(t *testing.T) {

@@ -11,10 +11,10 @@ import (
 )
 
 // FromSpelling returns the matrix of the terms by the Levenshtein distance of
-// their spellings: s_ij as in [SpellingOptions], and 0 if the distance is above
-// MaxDistance or the lengths differ by more than LengthRatio. Each row has the
-// Neighbors largest among the candidates, ties in ascending byte order of the
-// term.
+// their spellings: s_ij by the [SpellingFormula], and 0 if the distance is
+// above MaxDistance or the lengths differ by more than LengthRatio. Each row
+// has the Neighbors largest among the candidates, ties in ascending byte order
+// of the term.
 //
 // It misses no pair: for each term it walks a radix tree of the terms, as far
 // as a prefix is within MaxDistance of one of the term's, and terms below can

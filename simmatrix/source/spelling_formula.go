@@ -13,14 +13,35 @@ import (
 // MaxDistance is the largest [SpellingOptions.MaxDistance].
 const MaxDistance = 4
 
-// SpellingOptions are the settings of [FromSpelling]. Two terms at Levenshtein
-// distance d, the longer with m runes, have the similarity (Novotný 2017,
-// equation 4.5, after Charlet and Damnati)
-//
-//	min(1, θ1·(1−d/m)^θ2)
+// A SpellingFormula makes a similarity of a Levenshtein distance.
+type SpellingFormula string
+
+// The formulas: of Novotný 2017, equation 4.5, after Charlet and Damnati, and
+// of Sidorov et al. 2014, equations 27 to 30. d is the distance of two terms,
+// m the length of the longer one in runes.
+const (
+	Thesis  SpellingFormula = "thesis"  // min(1, θ1·(1−d/m)^θ2)
+	Inverse SpellingFormula = "inverse" // 1/(1+d)
+	Linear  SpellingFormula = "linear"  // 1−d/m
+	Root    SpellingFormula = "root"    // √(1−d/m)
+	Square  SpellingFormula = "square"  // (1−d/m)²
+)
+
+// spellingFormulas return the similarity for d and 1−d/m, which is in [0, 1).
+// The search for neighbors needs that none rises in d or falls in m.
+var spellingFormulas = map[SpellingFormula]func(o *SpellingOptions, d, rest float64) float64{
+	Thesis:  func(o *SpellingOptions, _, rest float64) float64 { return min(1, o.Theta1*math.Pow(rest, o.Theta2)) },
+	Inverse: func(_ *SpellingOptions, d, _ float64) float64 { return 1 / (1 + d) },
+	Linear:  func(_ *SpellingOptions, _, rest float64) float64 { return rest },
+	Root:    func(_ *SpellingOptions, _, rest float64) float64 { return math.Sqrt(rest) },
+	Square:  func(_ *SpellingOptions, _, rest float64) float64 { return rest * rest },
+}
+
+// SpellingOptions are the settings of [FromSpelling].
 type SpellingOptions struct {
-	Source         string  // becomes Meta.Source: in words, the origin of the terms
-	Theta1, Theta2 float64 // θ1 and θ2, above 0
+	Source         string // becomes Meta.Source: in words, the origin of the terms
+	Formula        SpellingFormula
+	Theta1, Theta2 float64 // θ1 and θ2 of [Thesis], above 0
 	LengthRatio    float64 // θ4, at least 1: if one term is longer by more, the similarity is 0
 	MaxDistance    int     // of two neighbors, 1 to [MaxDistance]; time grows steeply with it
 	Neighbors      int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
@@ -30,10 +51,10 @@ type SpellingOptions struct {
 }
 
 // DefaultSpellingOptions returns the parameters of Novotný 2017, section 4.5.1,
-// up to a distance of 2.
+// with its formula, up to a distance of 2.
 func DefaultSpellingOptions() SpellingOptions {
 	return SpellingOptions{
-		Source: "edit distance",
+		Source: "edit distance", Formula: Thesis,
 		Theta1: 1.8, Theta2: 5, LengthRatio: 1.5,
 		MaxDistance: 2, Neighbors: 100,
 	}
@@ -41,7 +62,13 @@ func DefaultSpellingOptions() SpellingOptions {
 
 // Validate returns all errors in the settings.
 func (o *SpellingOptions) Validate() error {
-	errs := []error{settings.Positive("theta1", o.Theta1), settings.Positive("theta2", o.Theta2)}
+	var errs []error
+	if spellingFormulas[o.Formula] == nil {
+		errs = append(errs, fmt.Errorf("formula: %q is not thesis, inverse, linear, root or square", o.Formula))
+	}
+	if o.Formula == Thesis {
+		errs = append(errs, settings.Positive("theta1", o.Theta1), settings.Positive("theta2", o.Theta2))
+	}
 	if !(o.LengthRatio >= 1) { // so written that NaN fails
 		errs = append(errs, fmt.Errorf("length ratio: %v is under 1", o.LengthRatio))
 	}
@@ -50,16 +77,18 @@ func (o *SpellingOptions) Validate() error {
 }
 
 func (o *SpellingOptions) params() map[string]string {
-	return map[string]string{
-		"formula":      "power",
-		"theta1":       settings.FormatFloat(o.Theta1),
-		"theta2":       settings.FormatFloat(o.Theta2),
-		"theta3":       "0", // a threshold in the published formula
+	p := map[string]string{
+		"formula":      string(o.Formula),
 		"length_ratio": settings.FormatFloat(o.LengthRatio),
 		"max_distance": strconv.Itoa(o.MaxDistance),
 		"lengths":      "runes",
 		"neighbors":    strconv.Itoa(o.Neighbors),
 	}
+	if o.Formula == Thesis {
+		p["theta1"], p["theta2"] = settings.FormatFloat(o.Theta1), settings.FormatFloat(o.Theta2)
+		p["theta3"] = "0" // a threshold in the published formula
+	}
+	return p
 }
 
 func (o *SpellingOptions) near(longer, shorter int) bool {
@@ -70,5 +99,5 @@ func (o *SpellingOptions) near(longer, shorter int) bool {
 // of length m, in units of 1/65535; it may round to 0.
 func (o *SpellingOptions) units(d, m int) uint16 {
 	rest := max(0, 1-float64(d)/float64(m)) // the distance is at most m
-	return uint16(math.Round(min(o.Theta1*math.Pow(rest, o.Theta2), 1) * simmatrix.UnitsOfOne))
+	return uint16(math.Round(spellingFormulas[o.Formula](o, float64(d), rest) * simmatrix.UnitsOfOne))
 }

@@ -83,16 +83,20 @@ func randomSpellings(random *rand.Rand, n, length int, letters []rune) []string 
 func TestEditMatrixIsThatOfAllPairs(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	alphabets := [][]rune{[]rune("ab"), []rune("abcdef"), []rune("aéè"), []rune("x語言訁𝒳"), {0, 'a', 0x10FFFF}}
-	for run := range 300 {
-		o := SpellingOptions{
-			Theta1: 0.5 + random.Float64()*2, Theta2: 0.5 + random.Float64()*6,
-			LengthRatio: []float64{1, 1.1, 1.5, 100}[random.IntN(4)],
-			MaxDistance: 1 + random.IntN(MaxDistance),
-			Neighbors:   []int{1, 2, 5, 20, 1000}[random.IntN(5)],
+	for formula := range spellingFormulas {
+		for k := range MaxDistance {
+			for range 15 {
+				o := SpellingOptions{
+					Formula: formula, MaxDistance: k + 1,
+					Theta1: 0.5 + random.Float64()*2, Theta2: 0.5 + random.Float64()*6,
+					LengthRatio: []float64{1, 1.1, 1.5, 100}[random.IntN(4)],
+					Neighbors:   []int{1, 2, 5, 20, 1000}[random.IntN(5)],
+				}
+				words := randomSpellings(random, 1+random.IntN(80), 1+random.IntN(9), alphabets[random.IntN(len(alphabets))])
+				diff := gocmp.Diff(allEditRows(o, words), neighborRows(mustEdit(t, o, words...)))
+				check.Must(t, diff == "", "%+v, %q:\n%s", o, words, diff)
+			}
 		}
-		words := randomSpellings(random, 1+random.IntN(80), 1+random.IntN(9), alphabets[random.IntN(len(alphabets))])
-		diff := gocmp.Diff(allEditRows(o, words), neighborRows(mustEdit(t, o, words...)))
-		check.Must(t, diff == "", "run %d, %+v, %q:\n%s", run, o, words, diff)
 	}
 }
 

@@ -56,7 +56,11 @@ func similarityOf(m *simmatrix.Matrix, i, j string) float32 {
 }
 
 func TestEditFormulaIsThePublishedOne(t *testing.T) {
-	wide := wideEdit(2)
+	wide, by := wideEdit(2), func(formula SpellingFormula) SpellingOptions {
+		o := DefaultSpellingOptions()
+		o.Formula = formula
+		return o
+	}
 	for _, tt := range []struct {
 		options SpellingOptions
 		i, j    string
@@ -67,15 +71,22 @@ func TestEditFormulaIsThePublishedOne(t *testing.T) {
 		{DefaultSpellingOptions(), "color", "colour", 0.7233796296},
 		{DefaultSpellingOptions(), "catalog", "catalogue", 0.5123304374},
 		{DefaultSpellingOptions(), "abcdefghij", "abcdefghix", 1},
+		// Sidorov et al. 2014, equations 27 to 30 at d = 2, m = 9.
+		{by(Inverse), "catalog", "catalogue", 1.0 / 3},
+		{by(Linear), "catalog", "catalogue", 7.0 / 9},
+		{by(Root), "catalog", "catalogue", 0.8819171037},
+		{by(Square), "catalog", "catalogue", 49.0 / 81},
+		{by(Inverse), "ab", "cd", 1.0 / 3}, // no letter is the same
 		// m is the length of the longer one, in runes.
 		{wide, "car", "cars", 3.0 / 4},
 		{wide, "cars", "car", 3.0 / 4},
 		{wide, "naïve", "naive", 4.0 / 5},
 	} {
-		t.Run(tt.i, func(t *testing.T) {
+		t.Run(string(tt.options.Formula)+" "+tt.i, func(t *testing.T) {
 			check.Equal(t, simmatrix.QuantizeSimilarity(tt.want), similarityOf(mustEdit(t, tt.options, tt.i, tt.j), tt.i, tt.j), tt.want)
 		})
 	}
+	check.Equal(t, 0, mustEdit(t, by(Root), "ab", "cd").Meta().NonZeros, "the root of 1−d/m of terms without a common letter")
 }
 
 func TestEditMatrixOfSpellings(t *testing.T) {
@@ -101,11 +112,14 @@ func TestEditMatrixOfSpellings(t *testing.T) {
 	wantMeta := simmatrix.Meta{
 		Source: "edit distance", Terms: 5, Symmetric: true,
 		Params: map[string]string{
-			"formula": "power", "theta1": "1.8", "theta2": "5", "theta3": "0", "length_ratio": "1.5",
+			"formula": "thesis", "theta1": "1.8", "theta2": "5", "theta3": "0", "length_ratio": "1.5",
 			"max_distance": "2", "lengths": "runes", "neighbors": "100",
 		},
 	}
 	check.Equal(t, wantMeta, meta)
+	o.Formula, o.MaxDistance = Root, 3
+	wantParams := map[string]string{"formula": "root", "length_ratio": "1.5", "max_distance": "3", "lengths": "runes", "neighbors": "100"}
+	check.Equal(t, wantParams, mustEdit(t, o, "a").Meta().Params, "θ1 and θ2 are none of its parameters")
 }
 
 func TestFromEditDistanceRefusesBadTerms(t *testing.T) {

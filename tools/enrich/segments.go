@@ -62,7 +62,7 @@ func below(path, inside string, segments, stamp any) object {
 // a stamp, and count as empty. All documents include those whose text is gone,
 // so that their segments are removed.
 func (f *Filling) Task() Task {
-	filled := object{"nested": object{"path": f.Path, "ignore_unmapped": true, "query": esclient.ExistsQuery(f.Path + ".position")}}
+	filled := object{"nested": object{"path": f.Path, "ignore_unmapped": true, "query": esclient.ExistsQuery(f.Path + ".godwin")}}
 	return Task{
 		Stage: "cutting texts", Field: f.Field, Fill: f.fill, Scan: documents.RefOptions{Text: f.Source},
 		Done: []object{
@@ -72,8 +72,9 @@ func (f *Filling) Task() Task {
 	}
 }
 
-// fill is the [Fill] of the task. A segment has its text, its position, from 1,
-// and its share of the words of all segments, in (0, 1].
+// fill is the [Fill] of the task. A segment has its text, its position i, from
+// 1, and two shares in (0, 1]: that of the words of all segments, and as godwin
+// that of the sum of 1/i of all segments.
 func (f *Filling) fill(_ context.Context, docs []documents.DocRef) ([]Part, error) {
 	parts := make([]Part, len(docs))
 	for i := range docs {
@@ -82,16 +83,19 @@ func (f *Filling) fill(_ context.Context, docs []documents.DocRef) ([]Part, erro
 			parts[i].Result = documents.UpdateResult{Status: documents.Refused, Err: err}
 			continue
 		}
-		total, stamp := 0, f.Stamp()
-		for _, s := range all {
+		total, harmonic, stamp := 0, 0.0, f.Stamp()
+		for k, s := range all {
 			total += s.Words
+			harmonic += 1 / float64(k+1)
 		}
 		if len(all) == 0 {
 			stamp = f.blankStamp()
 		}
 		list := make([]object, len(all))
 		for k, s := range all {
-			list[k] = object{"text": s.Text, "position": k + 1, "share": float32(s.Words) / float32(total)}
+			list[k] = object{
+				"text": s.Text, "position": k + 1, "share": float32(s.Words) / float32(total), "godwin": float32(1 / float64(k+1) / harmonic),
+			}
 		}
 		parts[i] = newPart(below(f.Path, "", list, stamp), len(all) == 0)
 	}
@@ -126,8 +130,9 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 	own, at, stamp := find(f.Field), find(f.Path), find(f.StampPath())
 	members := object{} // missing in the mapping
 	// Of the allowed types of a member, a new mapping gets the first.
+	fractions := []string{"float", "double", "half_float"}
 	for name, types := range map[string][]string{
-		"text": {"text"}, "position": {"integer", "short", "long"}, "share": {"float", "double", "half_float"},
+		"text": {"text"}, "position": {"integer", "short", "long"}, "share": fractions, "godwin": fractions,
 	} {
 		switch p := find(f.Path + "." + name); {
 		case p == nil:

@@ -23,8 +23,8 @@ func TestDocumentsAreFilled(t *testing.T) {
 	if err != nil || len(parts) != 4 {
 		t.Fatal(parts, err)
 	}
-	want := `{"parts":{"segments":[{"position":1,"share":0.4,"text":"a <b>"},{"position":2,"share":0.4,"text":"<b> c"},` +
-		`{"position":3,"share":0.2,"text":"d"}],"segments_by":"body:windows:2:1"}}`
+	want := `{"parts":{"segments":[{"godwin":0.54545456,"position":1,"share":0.4,"text":"a <b>"},{"godwin":0.27272728,"position":2,"share":0.4,"text":"<b> c"},` +
+		`{"godwin":0.18181819,"position":3,"share":0.2,"text":"d"}],"segments_by":"body:windows:2:1"}}`
 	got := string(parts[0].JSON)
 	check.That(t, got == want && !parts[0].Empty, "%s, want %s", got, want)
 	for _, i := range []int{1, 3} {
@@ -63,15 +63,15 @@ func inspect(f *Filling, settings, properties string) (string, error) {
 func TestMappingThatLacksSegmentsIsPrinted(t *testing.T) {
 	const nested = `{"properties":{"parts":{"properties":{"segments":{"properties":`
 	for name, tt := range map[string]struct{ there, want string }{
-		"nothing": {"", nested + `{"position":{"type":"integer"},"share":{"type":"float"},` +
+		"nothing": {"", nested + `{"godwin":{"type":"float"},"position":{"type":"integer"},"share":{"type":"float"},` +
 			`"text":{"analyzer":"english","similarity":"boolean","type":"text"}},"type":"nested"},"segments_by":{"type":"keyword"}}}}}`},
 		"the text": {
 			`"parts":{"properties":{"segments":{"type":"nested","properties":{"text":{"type":"text"}}}}},`,
-			nested + `{"position":{"type":"integer"},"share":{"type":"float"}},"type":"nested"},"segments_by":{"type":"keyword"}}}}}`,
+			nested + `{"godwin":{"type":"float"},"position":{"type":"integer"},"share":{"type":"float"}},"type":"nested"},"segments_by":{"type":"keyword"}}}}}`,
 		},
 		"all": {
 			`"parts":{"properties":{"segments":{"type":"nested","properties":{"text":{"type":"text"},"position":{"type":"short"},` +
-				`"share":{"type":"double"}}},"segments_by":{"type":"keyword"}}},`, "",
+				`"share":{"type":"double"},"godwin":{"type":"half_float"}}},"segments_by":{"type":"keyword"}}},`, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
