@@ -102,6 +102,7 @@ func fuzzOptions(bits uint16) (o Profile, change func(c *fakeCluster)) {
 		if bits>>12&1 == 1 {
 			o.Mode = ModeHard
 		}
+		o.Fit = bits>>15 == 0
 		if bits>>13&1 == 1 {
 			o.Feedback = FeedbackOptions{Documents: 3, Terms: 1 + int(bits>>14)*5, Weight: 0.3}
 		}
@@ -143,6 +144,11 @@ func FuzzExpand(f *testing.F) {
 	}
 	for k := range 8 {
 		f.Add([]byte(carRental), uint16(1<<13+k*0x1041))
+	}
+	for k := range 12 { // without the fit, and with words of the text that are related
+		for _, options := range []string{``, `,"operator":"and"`, `,"minimum_should_match":"2<75%"`} {
+			f.Add([]byte(`{"query":{"match":{"body":{"query":"car automobile lease rental car"`+options+`}}}}`), uint16(1<<15+k*0x0abd))
+		}
 	}
 	// Mode hard, highlight related, and no term that is related.
 	f.Add([]byte(`{"query":{"bool":{"must":[{"match":{"":"0"}}]}},"highlight":{}}`), uint16(4996))
