@@ -84,7 +84,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 				Profile: expand.Profile{
 					RerankWindow: 1, SoftWeight: 1, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Saturated, NoRescore: true,
 					MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5, NearestWords: true, Hybrid: true,
-					Strength: 2,
+					Strength: 2, Fit: true,
 					Feedback: expand.FeedbackOptions{Documents: 5, Terms: 1, Weight: 1},
 					Segments: []form.Segments{{
 						Field: "body", Path: "parts", Text: "parts.body", Position: "parts.n", Share: "parts.part", Godwin: "parts.g",

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -296,6 +298,18 @@ func TestSoftModeSumsWordsThatAreAsGood(t *testing.T) {
 	words := r.onlyRerank().Sums[0].Fields[0].Words
 	if d := cmp.Diff([]SumWord{{words[0].Weight, []string{"car", "automobile"}, []float64{1, 1}}, {words[1].Weight, []string{"heart"}, []float64{1}}, {words[2].Weight, []string{"attack"}, []float64{1}}}, words); d != "" {
 		t.Error(d)
+	}
+}
+
+// Without the fit a word of the text that others add to counts for more.
+func TestSoftModeSumsWordsThatAreNeighborsOfOthers(t *testing.T) {
+	c, m := rental(t)
+	r := expanded(t, New(c, m, with(func(o *Profile) { o.Mode, o.Fit, o.SoftWeight, o.Strength = ModeSoft, false, .25, 4 })),
+		&Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"car lease"}}}`)})
+	car, lease := simmatrix.IDF(50, 1000), simmatrix.IDF(5, 1000)
+	words := r.onlyRerank().Sums[0].Fields[0].Words
+	if got, want := words[1].Weight, lease+0.1*math.Sqrt(car*lease); math.Abs(got-want) > 1e-4 || len(words[1].Terms) != 1 || !slices.Equal(words[0].Terms, []string{"car", "automobile"}) {
+		t.Errorf("%+v, want the weight %v of lease", words, want)
 	}
 }
 

@@ -75,6 +75,9 @@ type Profile struct {
 	MaxDocShare float64 `yaml:"max_doc_share" allowed:"(0 1"`
 	// Strength multiplies the weight of added terms, see [form.LambdaOf].
 	Strength float64 `yaml:"strength" allowed:"0 5"`
+	// Fit chooses and weights added terms by how close they are to the whole text.
+	// Without it their weights are those of x', see package terms.
+	Fit bool `yaml:"fit"`
 	// DefaultFields are the fields to expand if a request names none.
 	DefaultFields []string `yaml:"default_fields" is:"field"`
 	// MarkRelated makes highlighters mark the added terms, too.
@@ -143,7 +146,7 @@ const (
 func DefaultProfile() Profile {
 	return Profile{
 		Below: 10, RerankWindow: 100, SoftWeight: 0.2, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
-		Strength: 1, NearestWords: true, Hybrid: true, Expressions: true,
+		Strength: 1, Fit: true, NearestWords: true, Hybrid: true, Expressions: true,
 		Feedback: FeedbackOptions{Terms: 20, Weight: 0.3},
 	}
 }

@@ -92,6 +92,62 @@ func TestLinearFormComputesTheSoftInnerProduct(t *testing.T) {
 	}
 }
 
+// TestWithoutFitEachTermScoresByTheFormula holds all forms at λ = 1 against
+// Σ_i x_i w_i s_ij w_j for documents with one term j, a term of the text or not,
+// so rare in it that nothing is saturated.
+func TestWithoutFitEachTermScoresByTheFormula(t *testing.T) {
+	const rare = 1e-6 // tf/(tf+K)
+	rng := rand.New(rand.NewPCG(11, 12))
+	raised := 0
+	for scoring, strength := range map[form.Scoring]float64{form.Linear: 5, form.Grouped: 2, form.Saturated: 4} {
+		for range rounds(200) {
+			c := &fakeCluster{docCount: 10_000, docFreqs: map[string]int64{}, scale: 2.2, scripts: true}
+			s, rows := map[[2]string]float64{}, map[string][]simmatrix.Neighbor{}
+			names := strings.Fields("a b c d e f g h")
+			for _, term := range names {
+				c.docFreqs[term] = 1 + rng.Int64N(5000)
+			}
+			for _, i := range names[:4] {
+				s[[2]string{i, i}] = 1
+				for _, j := range names {
+					if v := simmatrix.QuantizeSimilarity(0.99 * rng.Float64()); i != j && rng.IntN(3) > 0 {
+						s[[2]string{i, j}] = float64(v)
+						rows[i] = append(rows[i], simmatrix.Neighbor{Term: j, Similarity: v})
+					}
+				}
+			}
+			x, words := map[string]float64{}, []string(nil)
+			for range 1 + rng.IntN(5) {
+				word := names[rng.IntN(4)]
+				words = append(words, word)
+				x[word]++
+			}
+			o := with(func(o *Profile) {
+				o.Fit, o.NoRescore, o.Scoring, o.Strength, o.MaxDocShare = false, true, scoring, strength, 1
+			})
+			body := []byte(`{"query":{"match":{"body":"` + strings.Join(words, " ") + `"}}}`)
+			if r := expanded(t, New(c, matrixOf(t, c, rows), o), &Request{Body: body}); r.Rewritten {
+				body = r.Body
+			}
+			idf := func(term string) float64 { return simmatrix.IDF(c.docFreqs[term], c.docCount) }
+			for _, j := range names {
+				want := 0.0
+				for i, xi := range x {
+					want += xi * math.Sqrt(idf(i)*idf(j)) * s[[2]string{i, j}]
+				}
+				e := &engine{tb: t, cluster: c, doc: map[string]map[string]float64{"body": {j: rare}}}
+				if got := e.search(body, "query").score / (c.scale * rare); math.Abs(got-want) > 1e-4*want {
+					t.Fatalf("%v: %s scores %v, (Wx)ᵀS(Wy) is %v: %s", scoring, j, got, want, body)
+				}
+				if x[j] > 0 && want > x[j]*idf(j)*1.001 {
+					raised++
+				}
+			}
+		}
+	}
+	check.That(t, raised > 100, "%d words of texts are neighbors of others", raised)
+}
+
 // fuzzOptions are all choices of an expansion as bits.
 func fuzzOptions(bits uint16) (o Profile, change func(c *fakeCluster)) {
 	o = with(func(o *Profile) {
@@ -102,6 +158,7 @@ func fuzzOptions(bits uint16) (o Profile, change func(c *fakeCluster)) {
 		if bits>>12&1 == 1 {
 			o.Mode = ModeHard
 		}
+		o.Fit = bits>>15 == 0
 		if bits>>13&1 == 1 {
 			o.Feedback = FeedbackOptions{Documents: 3, Terms: 1 + int(bits>>14)*5, Weight: 0.3}
 		}
@@ -143,6 +200,11 @@ func FuzzExpand(f *testing.F) {
 	}
 	for k := range 8 {
 		f.Add([]byte(carRental), uint16(1<<13+k*0x1041))
+	}
+	for k := range 12 { // without the fit, and with words of the text that are related
+		for _, options := range []string{``, `,"operator":"and"`, `,"minimum_should_match":"2<75%"`} {
+			f.Add([]byte(`{"query":{"match":{"body":{"query":"car automobile lease rental car"`+options+`}}}}`), uint16(1<<15+k*0x0abd))
+		}
 	}
 	// Mode hard, highlight related, and no term that is related.
 	f.Add([]byte(`{"query":{"bool":{"must":[{"match":{"":"0"}}]}},"highlight":{}}`), uint16(4996))

@@ -254,7 +254,7 @@ type SumField struct {
 
 // A SumWord is a term of the text with the terms that count as it.
 type SumWord struct {
-	Weight float64 // x_i idf_i
+	Weight float64 // x_i idf_i, and without the fit also λ v_i
 	Terms  []string
 	Boosts []float64
 }

@@ -150,8 +150,13 @@ func words(f *form.Field, lambda float64) []SumWord {
 		out[i] = SumWord{Weight: o.X * o.IDF, Terms: []string{o.Term}, Boosts: []float64{1}}
 	}
 	for k := range f.Terms.Candidates {
+		if c := &f.Terms.Candidates[k]; f.Reason == "" && c.Word {
+			out[f.Terms.Origins.Index(c.Term)].Weight += c.Score(lambda)
+		}
+	}
+	for k := range f.Terms.Candidates {
 		c := &f.Terms.Candidates[k]
-		if w := &out[c.Origin]; f.Reason == "" && w.Weight > 0 {
+		if w := &out[c.Origin]; f.Reason == "" && !c.Word && w.Weight > 0 {
 			w.Terms, w.Boosts = append(w.Terms, c.Term), append(w.Boosts, c.Score(lambda)/w.Weight)
 		}
 	}

@@ -47,7 +47,7 @@ func (a *expansion) begin(open []*target) ([]form.Clause, []choice) {
 			f := &clauses[t.at[0]].Fields[t.at[1]]
 			f.Terms = a.m.selection()
 			f.Terms.Start(t.text)
-			f.Terms.Expressions = t.expressions
+			f.Terms.Expressions, f.Terms.NoFit = t.expressions, !a.s.profile.Fit
 			byPairs := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.ByPairs }
 			f.Terms.Spans = (byPairs(*f) || t.clause.TermCentric && slices.ContainsFunc(t.clause.Fields, byPairs)) && t.clause.Parsed.Slop == 0
 			if f.Terms.NoAlternatives, f.Terms.NoExpressions = t.clause.Combined, noExpressions(t.clause, f); !a.s.profile.Expressions {

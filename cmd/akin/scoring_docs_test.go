@@ -86,6 +86,34 @@ func (e *handExample) selection(t *testing.T) *terms.Selection {
 	return &sel
 }
 
+// withoutFit returns x' of the query, in words, if its two terms have a
+// similarity.
+func (e *handExample) withoutFit(t *testing.T, similarity float32) (counts []string) {
+	t.Helper()
+	sel := terms.Selection{NoFit: true}
+	sel.Start(terms.Read(e.query, []int{0, 1}))
+	for i := range sel.Origins {
+		row, err := simmatrix.PackRow(0, []simmatrix.Neighbor{{Term: e.query[1-i], Similarity: similarity}})
+		check.OK(t, err)
+		sel.Origins[i].Row = row
+	}
+	sel.Propose(terms.SqrtIDF, 0, 1, 1, 30)
+	var freqs []int64
+	for _, term := range sel.Terms(nil) {
+		freqs = append(freqs, e.docFreq(term))
+	}
+	sel.Settle(terms.SqrtIDF, int64(len(e.docs)), freqs, 1)
+	sel.Choose(30)
+	for i, word := range e.query {
+		for _, c := range sel.Candidates {
+			if c.Term == word {
+				counts = append(counts, fmt.Sprintf("%.2f times *%s*", 1+c.V/sel.Origins[i].IDF, word))
+			}
+		}
+	}
+	return counts
+}
+
 // lengthFactor is K of BM25 for a document.
 func (e *handExample) lengthFactor(doc int) float64 {
 	sum, length := 0, 0
@@ -114,6 +142,7 @@ func TestScoresByHandAreThoseOfTheFormulas(t *testing.T) {
 
 	var rarity, plain, added, scores [][]string
 	var all, product float64 // Σ v and Σ v·fit
+	var formula []string     // Δ_j without the fit
 	for _, word := range []string{"car", "hire", "rental", "automobile"} {
 		df := e.docFreq(word)
 		rarity = append(rarity, []string{word, strconv.FormatInt(df, 10), four(simmatrix.IDF(df, int64(len(e.docs))))})
@@ -123,6 +152,7 @@ func TestScoresByHandAreThoseOfTheFormulas(t *testing.T) {
 		idf := simmatrix.IDF(c.DocFreq, int64(len(e.docs)))
 		v := math.Sqrt(o.IDF*idf) * c.Similarity
 		all, product = all+v, product+v*c.Fit
+		formula = append(formula, four(0.2*v/idf))
 		added = append(added, []string{
 			c.Term, o.Term, strconv.FormatFloat(math.Round(c.Similarity*1e4)/1e4, 'f', -1, 64), four(v), four(c.Fit), four(c.V),
 			four(0.2 * c.V / idf), four(0.25 * c.V / o.IDF),
@@ -162,6 +192,8 @@ func TestScoresByHandAreThoseOfTheFormulas(t *testing.T) {
 	} {
 		check.Equal(t, want, docTable(t, e.page, head), head, "the formulas (want) and the page")
 	}
+	contains(t, "the page", e.page, "*rental* and *automobile* have "+added[0][6]+" and "+added[1][6], "gives "+strings.Join(formula, " and "),
+		"similarity of 0.5 between *car* and *hire*, x' of *car hire* has "+strings.Join(e.withoutFit(t, 0.5), " and "))
 	contains(t, "the page", e.page, "1.2040 · 0.8 / √(0.6931² + 1.2040²) = "+added[0][4], "number, "+four(all)+" / "+four(product),
 		"0.6465 + 0.2015 · 2.2 · 1.2040 / (1 + 1.3588) = "+scores[0][2], "0.6465 + 2.2 · 1.2040 · 0.2519 / (0.2519 + 1.3588) = "+scores[0][3])
 }

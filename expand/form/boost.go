@@ -8,21 +8,39 @@ import (
 // field, with v and w as in package terms:
 //
 //	linear, grouped  λ v_j / w_j²
-//	saturated        β_ij = λ v_j / (x_i idf_i)
+//	saturated        β_ij = λ v_j / (x'_i idf_i), with x' of [Plan.times]
 //	hard             v_j / (‖Wx‖·c·idf_j), without c·idf_j if a script scores
+//
+// For a term of the text that gets v_j from others, it is λ v_j / w_j² in all
+// forms but hard.
 func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
 	switch s {
 	case Hard:
 		return f.Exact.boost(a.V, f.idf(a.DocFreq))
 	case Saturated:
+		if a.Word {
+			return a.Score(p.Strength.Saturated) / f.idf(a.DocFreq)
+		}
 		o := &f.Terms.Origins[a.Origin]
-		return a.Score(p.Strength.Saturated) / (o.X * o.IDF)
+		return a.Score(p.Strength.Saturated) / (p.times(s, f, o) * o.IDF)
 	case Grouped:
 		wj := f.Weighting().Of(f.idf(a.DocFreq))
 		return a.Score(p.Strength.Grouped) / (wj * wj)
 	case Auto, Linear, Vectors:
 	}
 	return p.linearBoost(f, a, f.idf(a.DocFreq), p.FindOnly)
+}
+
+// times returns x'_i, how often a term of the text counts in the forms grouped
+// and saturated: x_i, and without the fit also λ v_i / w_i².
+func (p *Plan) times(s Scoring, f *Field, o *terms.Origin) float64 {
+	x := o.X
+	for k := range f.Added {
+		if a := &f.Added[k]; a.Word && a.Term == o.Term {
+			x += p.Boost(s, f, a)
+		}
+	}
+	return x
 }
 
 // linearBoost returns the factor in the linear form, for the term's idf.

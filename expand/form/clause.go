@@ -207,9 +207,10 @@ func (w *clauseWriter) field(i int, repeat bool) {
 		return
 	}
 	for k := range f.Terms.Origins {
-		times, x := 1, f.Terms.Origins[k].X
+		o := &f.Terms.Origins[k]
+		times, x := 1, w.plan.times(w.scoring, f, o)
 		if repeat {
-			times, x = int(x), 1
+			times, x = int(o.X), x/o.X
 		}
 		for range times {
 			w.comma()
@@ -240,7 +241,7 @@ func (w *clauseWriter) group(i, k int, boost float64) {
 	if w.role == ordering {
 		added = w.divided[i].rescored
 	}
-	o, related := &f.Terms.Origins[k], slices.ContainsFunc(added, func(a terms.Candidate) bool { return a.Origin == k })
+	o, related := &f.Terms.Origins[k], slices.ContainsFunc(added, func(a terms.Candidate) bool { return a.CountsAs(k) })
 	switch {
 	case !related && !f.isHost(k):
 		w.term(f.Name, o.Term, boost)
@@ -248,7 +249,7 @@ func (w *clauseWriter) group(i, k int, boost float64) {
 		w.put(`{"script_score":{"query":{"bool":{"should":[`)
 		f.inverted(w.buffer, o.Term, o.IDF, 1, "")
 		for n := range added {
-			if a := &added[n]; a.Origin == k {
+			if a := &added[n]; a.CountsAs(k) {
 				w.comma()
 				f.inverted(w.buffer, a.Term, f.idf(a.DocFreq), w.plan.Boost(Saturated, f, a), w.name(f.Name, a.Term))
 			}
@@ -269,8 +270,8 @@ func (w *clauseWriter) group(i, k int, boost float64) {
 		if related {
 			w.put(`,{"dis_max":{"tie_breaker":`, tieNeighbors, `,"queries":[`)
 			for n := range added {
-				if a := &added[n]; a.Origin == k {
-					w.added(f.Name, a.Term, boost/o.X*w.plan.Boost(Grouped, f, a))
+				if a := &added[n]; a.CountsAs(k) {
+					w.added(f.Name, a.Term, boost/w.plan.times(Grouped, f, o)*w.plan.Boost(Grouped, f, a))
 				}
 			}
 			w.put(`]}}`)

@@ -147,4 +147,8 @@ func TestFewTermsAreSharedByTheClauses(t *testing.T) {
 			t.Errorf("of 4 in a search of %d terms it keeps %v, want %d, b among them and in their order", all, kept, want)
 		}
 	}
+	four[3].Word = true // it costs no match, so that no limit of the effort leaves it out
+	if kept := Low.Recipe(false, false).KeepFew(four, 1000); len(kept) != 1 || kept[0].Term != "d" {
+		t.Errorf("of 4 with a word of the text it keeps %v", kept)
+	}
 }

@@ -52,7 +52,7 @@ func (w *clauseWriter) termOrRelated(at, i int, lead *Field, term string) {
 		lead.Terms.Related(origin, lead.Added, func(a *terms.Candidate) { either = append(either, *a) })
 	} else {
 		for _, a := range lead.Added {
-			if a.Origin == origin {
+			if a.CountsAs(origin) {
 				either = append(either, a)
 			}
 		}

@@ -17,9 +17,11 @@ import (
 //
 //	original   B·M
 //	linear     B·(M + λ Σ_j v_j + Σ_g max(0, β_g H_g - h_g))
-//	grouped    B·Σ_i D₁(x_i w_i², D₂(λ v_j of i))
-//	saturated  B·M
+//	grouped    B·Σ_i D₁(x'_i w_i², D₂(λ v_j of i))
+//	saturated  B·(M + λ Σ_j v_j)
 //
+// where the sum over j has all added terms in the linear form, and only those
+// of the text in the saturated one; x' is that of [Plan.times].
 // B are the boosts times the engine's bound on a term's saturated frequency. D
 // is the largest value plus the tie breaker times the others. β_g is the
 // largest of alternatives for the same words, which have the mass H_g, the
@@ -63,18 +65,23 @@ func (w *clauseWriter) bound(i int, mass float64) float64 {
 	}
 	switch w.scoring {
 	case Saturated:
-		return mass + set
+		for k := range f.Added {
+			if a := &f.Added[k]; a.Word {
+				sum += a.Score(w.plan.Strength.Saturated)
+			}
+		}
+		return mass + sum + set
 	case Grouped:
 		for n := range f.Terms.Origins {
 			o := &f.Terms.Origins[n]
 			var most, all float64
 			for k := range divided.scored {
-				if a := &divided.scored[k]; a.Origin == n {
+				if a := &divided.scored[k]; a.CountsAs(n) {
 					v := a.Score(w.plan.Strength.Grouped)
 					most, all = max(most, v), all+v
 				}
 			}
-			own, neighbors := o.X*o.W*o.W, most+tieNeighbors*(all-most)
+			own, neighbors := w.plan.times(Grouped, f, o)*o.W*o.W, most+tieNeighbors*(all-most)
 			f.hostedBy(n, func(a *terms.Alternative) { sum += tieOrigin * a.Similarity * own })
 			sum += max(own, neighbors) + tieOrigin*min(own, neighbors)
 		}

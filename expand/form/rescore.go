@@ -108,32 +108,33 @@ func (r *Recipe) KeepFew(added []terms.Candidate, all int) []terms.Candidate {
 }
 
 // split scores the field's share of n terms out of all terms of the search, and
-// always the nearest known words, which replace words of the text. The other
-// terms become the set, with the given weight.
+// always the nearest known words, which replace words of the text, and words of
+// the text itself, which find nothing. The other terms become the set, with the
+// given weight.
 func (f *Field) split(n, all int, weight float64) division {
 	if all <= n {
 		return division{scored: f.Added}
 	}
-	near := 0
+	always := 0
 	telling := func(a *terms.Candidate) float64 {
-		if a.Near {
+		if a.Near || a.Word {
 			return math.Inf(1)
 		}
 		return a.V * math.Sqrt(float64(a.DocFreq))
 	}
 	for k := range f.Added {
-		if f.Added[k].Near {
-			near++
+		if f.Added[k].Near || f.Added[k].Word {
+			always++
 		}
 	}
-	n = max((len(f.Added)*n+all-1)/all, near)
+	n = max((len(f.Added)*n+all-1)/all, always)
 	byFrequency := slices.Clone(f.Added)
 	slices.SortStableFunc(byFrequency, func(a, b terms.Candidate) int { return cmp.Compare(telling(&b), telling(&a)) })
 	return division{scored: byFrequency[:n], set: byFrequency[n:], setWeight: weight}
 }
 
 // common divides the added terms into those that a rescore should score,
-// including nearest known words, and the rare ones.
+// including nearest known words and words of the text, and the rare ones.
 func (f *Field) common() (common, rare []terms.Candidate) {
 	for _, a := range f.Added {
 		if f.isRare(a) {
@@ -146,7 +147,7 @@ func (f *Field) common() (common, rare []terms.Candidate) {
 }
 
 func (f *Field) isRare(a terms.Candidate) bool {
-	return !a.Near && a.DocFreq*rareShare < f.Stats.DocCount
+	return !a.Near && !a.Word && a.DocFreq*rareShare < f.Stats.DocCount
 }
 
 // FindsMany reports whether a term of the text is in as many documents of the

@@ -18,6 +18,10 @@
 // weights are v_j·ctx_j, scaled to the sum of as many of the largest v_j: the
 // fit decides which terms are added, but not their total weight.
 //
+// Without the fit, the terms with the largest v_j are added, with v_j as their
+// weights, and a j may be a term of the text, with the sum over the other i.
+// Then x_j + v_j/w_j² are the entries of x' = W⁻¹(Wx)ᵀS.
+//
 // An i that no document has can get the row of the nearest known word k, with k
 // itself. Then its w and idf are those of k, and k replaces it: v_k = x_i w_i
 // w_k s_ik, without a fit.
@@ -92,8 +96,9 @@ type Candidate struct {
 	Origin     int
 	Similarity float64
 	// Near says that it is a nearest known word of i and replaces it: V is x_i w_i
-	// w_j s_ij alone.
-	Near bool
+	// w_j s_ij alone. Word says that it is a term of the text: V is what the others
+	// add to it. It finds nothing and counts as none of them.
+	Near, Word bool
 	// FieldIDFs are the term's idfs in the fields of the selection, 0 in those
 	// that lack it; nil for a single field, see [Selection.SettleFields].
 	FieldIDFs []float64
@@ -102,6 +107,9 @@ type Candidate struct {
 	id    int     // its number in entries
 	place int     // its place in the document frequencies that settled it
 }
+
+// CountsAs reports whether the term's occurrences count as those of origin i.
+func (c *Candidate) CountsAs(i int) bool { return c.Origin == i && !c.Word }
 
 // In reports whether the term is searched in field i.
 func (c *Candidate) In(i int) bool { return c.FieldIDFs == nil || c.FieldIDFs[i] > 0 }
@@ -145,6 +153,8 @@ type Selection struct {
 	// NoExpressions, unless 0, is why expressions are left out.
 	NoAlternatives bool
 	NoExpressions  Why
+	// NoFit has weights be v_j alone, of terms of the text, too.
+	NoFit bool
 	// Spans has expressions searched as spans.
 	Spans bool
 	// Context has f_j of the first hits' terms, see [Feedback], or is nil.
@@ -239,16 +249,24 @@ func (sel *Selection) Propose(w Weighting, docs int64, power, share float64, kee
 	if docs > 0 {
 		most = mostDocs(share, docs)
 	}
-	sel.collect(w, docs, most, cosineOf(power), false)
+	cosine := cosineOf(power)
+	if sel.NoFit {
+		cosine = noCosine
+	}
+	sel.collect(w, docs, most, cosine, false)
 	sel.collectAlternatives()
-	norm := sel.norm()
-	for k := range sel.Candidates {
-		c := &sel.Candidates[k]
-		c.Fit /= norm
-		c.V *= c.Fit
+	if !sel.NoFit {
+		norm := sel.norm()
+		for k := range sel.Candidates {
+			c := &sel.Candidates[k]
+			c.Fit /= norm
+			c.V *= c.Fit
+		}
 	}
 	sel.KeepBest(keep)
 }
+
+func noCosine(float64) float64 { return 0 }
 
 // cosineOf returns the function from s = c^power to c, with s as in a row.
 func cosineOf(power float64) func(s float64) float64 {
@@ -271,7 +289,7 @@ func (sel *Selection) norm() float64 {
 // Gather collects all neighbors of the origins, including origins, unordered. V
 // is as in [Selection.Propose], with [IDF].
 func (sel *Selection) Gather(docs int64) {
-	sel.collect(IDF, docs, math.Inf(1), func(float64) float64 { return 0 }, true)
+	sel.collect(IDF, docs, math.Inf(1), noCosine, true)
 	if !sel.NoAlternatives {
 		sel.NoAlternatives, sel.NoExpressions = true, NotInMode
 		sel.collectAlternatives()
@@ -306,20 +324,22 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func
 			if o.Plain || simmatrix.IsExpression(n.Term) || !among && !sel.NoAlternatives && o.Nearest == nil && isAlternative(n) {
 				continue
 			}
-			if k := sel.Origins.Index(n.Term); k >= 0 {
-				if among {
-					sel.entries = append(sel.entries, entry{i, -1 - k, s, 0})
-				}
+			k := sel.Origins.Index(n.Term)
+			word := k >= 0
+			if word && among {
+				sel.entries = append(sel.entries, entry{i, -1 - k, s, 0})
+			}
+			if word && (among || !sel.NoFit) {
 				continue
 			}
 			near := slices.Contains(o.Nearest, n.Term)
-			if float64(n.DocFreq) > most && !near {
+			if float64(n.DocFreq) > most && !near && !word {
 				sel.leaveOut(LeftOut{n.Term, o.Term, s, Frequent})
 				continue
 			}
 			slot := sel.byTerm.slot(n.Term, sel.Candidates)
 			if *slot == 0 {
-				sel.Candidates = append(sel.Candidates, Candidate{Term: n.Term, DocFreq: int64(n.DocFreq), id: len(sel.Candidates)})
+				sel.Candidates = append(sel.Candidates, Candidate{Term: n.Term, DocFreq: int64(n.DocFreq), Word: word, id: len(sel.Candidates)})
 				*slot = len(sel.Candidates)
 			}
 			c, e := &sel.Candidates[*slot-1], entry{i, *slot - 1, s, cosine(s)}
@@ -365,7 +385,7 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 			c.V, c.Fit = c.best, 0
 		}
 		c.Fit /= norm
-		if c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs)); c.DocFreq == 0 || float64(c.DocFreq) > most && !c.Near {
+		if c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs)); c.DocFreq == 0 || float64(c.DocFreq) > most && !c.Near && !c.Word {
 			why := Absent
 			if c.DocFreq > 0 {
 				why = Frequent
@@ -378,10 +398,26 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 }
 
 // Choose keeps the n settled candidates with the largest v_j·ctx_j, scales
-// their weights, and sorts them. With feedback it then multiplies weights by 1
-// + f_j, so that of two senses of a word that of the first hits wins, but the
-// same documents are found.
+// their weights, and sorts them; without the fit those with the largest v_j.
+// With feedback it then multiplies weights by 1 + f_j, so that of two senses of
+// a word that of the first hits wins, but the same documents are found.
 func (sel *Selection) Choose(n int) {
+	scale := 1.0
+	if sel.NoFit {
+		sel.KeepBest(n)
+	} else {
+		scale = sel.chooseByFit(n)
+	}
+	for k := range sel.Candidates {
+		if c := &sel.Candidates[k]; !c.Near {
+			c.V *= scale * (1 + sel.Context[c.Term])
+		}
+	}
+}
+
+// chooseByFit keeps the n candidates with the largest v_j·ctx_j. It returns the
+// factor of their weights.
+func (sel *Selection) chooseByFit(n int) float64 {
 	neighbors := n
 	for k := range sel.Candidates {
 		if sel.Candidates[k].Near {
@@ -395,12 +431,7 @@ func (sel *Selection) Choose(n int) {
 		}
 	}
 	sel.KeepBest(n)
-	scale := mass / sel.mass(n)
-	for k := range sel.Candidates {
-		if c := &sel.Candidates[k]; !c.Near {
-			c.V *= scale * (1 + sel.Context[c.Term])
-		}
-	}
+	return mass / sel.mass(n)
 }
 
 // mass returns the sum of the n largest V of neighbors.
