@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -32,11 +33,13 @@ func (c *Client) analyzeText(ctx context.Context, index string, body analyzeBody
 // analyze runs _analyze in a concrete index or an alias of one; the cluster
 // refuses several. limit is the largest answer in bytes.
 func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, limit int64) ([]Token, error) {
-	const filter = "?filter_path=tokens.token,tokens.start_offset,tokens.end_offset,tokens.position,tokens.positionLength"
 	var answer struct {
 		Tokens []Token `json:"tokens"`
 	}
-	err := c.Do(ctx, Call{Method: http.MethodPost, Path: IndexPath(index, "/_analyze"+filter), Body: body, Limit: limit}, &answer)
+	err := c.Do(ctx, Call{Request: esapi.IndicesAnalyzeRequest{
+		Index: Name(index), Body: JSON(body),
+		FilterPath: []string{"tokens.token", "tokens.start_offset", "tokens.end_offset", "tokens.position", "tokens.positionLength"},
+	}, Limit: limit}, &answer)
 	return answer.Tokens, err
 }
 

@@ -112,8 +112,12 @@ func (e *ItemError) AsError(status int) *Error {
 }
 
 // IsUnknown reports whether the cluster refused akin's own call because an
-// index is missing, closed or blocked, or an analyzer is missing.
+// index is missing, closed or blocked, or an analyzer is missing, or would
+// refuse it for an option of the indices.
 func IsUnknown(err error) bool {
+	if errors.Is(err, errOption) {
+		return true
+	}
 	refused, ok := errors.AsType[*Error](err)
 	return ok && !IsBarred(err) &&
 		(refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound ||

@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -72,8 +73,8 @@ type Memory interface {
 // no credentials.
 type Client struct {
 	transport     http.RoundTripper
-	node          string // its URL, without trailing slash
-	authorization string // the header, or ""
+	node          *url.URL // without trailing slash
+	authorization string   // the header, or ""
 	timeout       time.Duration
 	guard         *recovery.Guard
 	memory        Memory // may be nil
@@ -103,23 +104,23 @@ func New(o Options) (*Client, error) {
 
 // node returns the node's URL, or what is wrong with the options. Errors do not
 // quote the URL, which may contain a password.
-func (o *Options) node() (string, error) {
+func (o *Options) node() (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(o.URL, "/"))
 	switch {
 	case err != nil:
-		return "", errors.New("not a URL")
+		return nil, errors.New("not a URL")
 	case u.User != nil:
-		return "", errors.New("give credentials apart from the URL")
+		return nil, errors.New("give credentials apart from the URL")
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return "", errors.New("want http://HOST:PORT or https://HOST:PORT")
+		return nil, errors.New("want http://HOST:PORT or https://HOST:PORT")
 	case u.RawQuery != "" || u.Fragment != "":
-		return "", errors.New("want a URL without a query or fragment")
+		return nil, errors.New("want a URL without a query or fragment")
 	case (o.Username == "") != (o.Password == ""):
-		return "", errors.New("user name and password: want both or neither")
+		return nil, errors.New("user name and password: want both or neither")
 	case o.Username != "" && o.APIKey != "":
-		return "", errors.New("user name and API key: want one of them")
+		return nil, errors.New("user name and API key: want one of them")
 	}
-	return u.String(), nil
+	return u, nil
 }
 
 // Close closes connections that no call uses.
@@ -127,39 +128,55 @@ func (c *Client) Close() { (&http.Client{Transport: c.transport}).CloseIdleConne
 
 // A Call is one call to the cluster.
 type Call struct {
-	Method string      // "" means GET
-	Path   string      // escaped, with the query
-	Header http.Header // besides the headers of every call; may be nil
-	Body   any         // a []byte as it is, anything else as JSON; may be nil
+	Request esapi.Request // what is asked, or an [HTTPRequest]
 	// Timeout limits the call, reading the answer included; 0 means the client's.
 	// Limit limits the answer in bytes; 0 means 32 MiB.
 	Timeout time.Duration
 	Limit   int64
 }
 
-// Request returns the call as a request to the node with that URL; "" lets the
-// transport choose. All engines accept these plain JSON types.
-func (c *Call) Request(ctx context.Context, node string) (*http.Request, error) {
-	var body io.Reader
-	if text, ok := c.Body.([]byte); ok {
-		body = bytes.NewReader(text)
-	} else if c.Body != nil {
-		text, err := json.Marshal(c.Body, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
-		if err != nil {
-			return nil, fmt.Errorf("encode the request: %w", err)
-		}
-		body = bytes.NewReader(text)
-	}
-	r, err := http.NewRequestWithContext(ctx, c.Method, node+c.Path, body)
+// An HTTPRequest is a request to an API that package esapi lacks.
+type HTTPRequest struct {
+	Method string      // "" means GET
+	Path   string      // escaped, with the query
+	Header http.Header // besides the headers of every call; may be nil
+	Body   io.Reader   // JSON; may be nil
+}
+
+// Do implements [esapi.Request].
+func (r HTTPRequest) Do(ctx context.Context, transport esapi.Transport) (*esapi.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.Path, r.Body)
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(r.Header, c.Header)
-	r.Header.Set("Accept", "application/json")
-	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
+	maps.Copy(req.Header, r.Header)
+	if r.Body != nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
-	return r, nil
+	res, err := transport.Perform(req) //nolint:bodyclose // the caller closes it
+	if err != nil {
+		return nil, err
+	}
+	return &esapi.Response{StatusCode: res.StatusCode, Header: res.Header, Body: res.Body}, nil
+}
+
+// Name returns an index expression or another name as part of the path of a
+// request: package esapi escapes nothing. "" means all indices.
+func Name(name string) string { return url.PathEscape(cmp.Or(name, "_all")) }
+
+// JSON returns v as the body of a request, nil for none. Reading it fails if v
+// is no JSON.
+func JSON(v any) io.Reader {
+	if v == nil {
+		return nil
+	}
+	text, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
+	if err != nil {
+		r, w := io.Pipe()
+		_ = w.CloseWithError(fmt.Errorf("encode the request: %w", err)) // always nil
+		return r
+	}
+	return bytes.NewReader(text)
 }
 
 // Do makes a call and decodes its JSON answer into out; nil discards it.
@@ -181,27 +198,49 @@ func (c *Client) Do(ctx context.Context, call Call, out any) error {
 func (c *Client) Send(ctx context.Context, call Call, read func(h http.Header, body io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(call.Timeout, c.timeout))
 	defer cancel()
-	err := c.send(ctx, call, read)
+	p := &performer{Client: c, call: fmt.Sprintf("%T", call.Request)}
+	err := c.send(ctx, p, call, read)
 	if err == nil {
 		return nil
 	}
 	if end := ctx.Err(); end != nil && !errors.Is(err, end) {
 		err = fmt.Errorf("%w: %w", end, err)
 	}
-	path, _, _ := strings.Cut(call.Path, "?")
-	return fmt.Errorf("%s %s: %w", cmp.Or(call.Method, http.MethodGet), path, err)
+	return fmt.Errorf("%s: %w", p.call, err)
 }
 
-func (c *Client) send(ctx context.Context, call Call, read func(h http.Header, body io.Reader) error) error {
-	req, err := call.Request(ctx, c.node)
-	if err != nil {
-		return err
+// A performer sends one call to the client's node. It implements
+// [esapi.Transport].
+type performer struct {
+	*Client
+
+	call string // method and path, for errors
+}
+
+// Perform adds URL, credentials and the client's headers. All engines accept
+// plain JSON types, OpenSearch no others.
+func (p *performer) Perform(req *http.Request) (*http.Response, error) {
+	p.call = req.Method + " " + req.URL.EscapedPath()
+	own := *p.node
+	own.Path, own.RawPath = own.Path+req.URL.Path, own.EscapedPath()+req.URL.EscapedPath()
+	own.RawQuery = req.URL.RawQuery
+	if strings.HasSuffix(req.URL.Path, "/_analyze") { // package esapi puts the index there, too, where it is escaped twice
+		query := req.URL.Query()
+		query.Del("index")
+		own.RawQuery = query.Encode()
 	}
+	req.URL, req.Host = &own, own.Host
+	req.Header = req.Header.Clone() // it may be the caller's
+	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "akin")
-	if c.authorization != "" {
-		req.Header.Set("Authorization", c.authorization)
+	if p.authorization != "" {
+		req.Header.Set("Authorization", p.authorization)
 	}
-	resp, err := c.transport.RoundTrip(req)
+	return p.transport.RoundTrip(req)
+}
+
+func (c *Client) send(ctx context.Context, p *performer, call Call, read func(h http.Header, body io.Reader) error) error {
+	resp, err := call.Request.Do(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -278,7 +317,7 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 			Number       string `json:"number"`
 		} `json:"version"`
 	}
-	if err := c.Do(ctx, Call{Path: "/", Limit: smallAnswer}, &answer); err != nil {
+	if err := c.Do(ctx, Call{Request: esapi.InfoRequest{}, Limit: smallAnswer}, &answer); err != nil {
 		return Info{}, err
 	}
 	if answer.Version.Number == "" {
@@ -290,7 +329,7 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 
 // Ping returns nil if a node answers.
 func (c *Client) Ping(ctx context.Context) error {
-	return c.Do(ctx, Call{Method: http.MethodHead, Path: "/"}, nil)
+	return c.Do(ctx, Call{Request: esapi.PingRequest{}}, nil)
 }
 
 const (

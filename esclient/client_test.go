@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"math"
 	"math/big"
 	"net"
 	"net/http"
@@ -21,6 +22,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
@@ -121,6 +124,20 @@ func TestCredentialsAreSent(t *testing.T) {
 	}
 }
 
+func TestHeaderOfACallGetsNoCredentials(t *testing.T) {
+	var got http.Header
+	c := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header }, func(o *Options) { o.APIKey = "a2V5" })
+	own := http.Header{"X-Akin": {"off"}}
+	check.OK(t, c.Do(t.Context(), Call{Request: esapi.PingRequest{Header: own}}, nil))
+	check.That(t, got.Get("X-Akin") == "off" && got.Get("Authorization") != "" && len(own) == 1, "sent %v; the caller's header is now %v", got, own)
+}
+
+func TestBodyThatIsNoJSONIsAnError(t *testing.T) {
+	c := serve(t, says("{}"), nil)
+	err := c.Do(t.Context(), Call{Request: esapi.SearchRequest{Body: JSON(math.NaN())}}, nil)
+	check.That(t, err != nil && strings.HasPrefix(err.Error(), "POST /_search: ") && strings.Contains(err.Error(), "encode"), "error %v", err)
+}
+
 func TestCertificateOfTheClusterIsVerified(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -162,7 +179,7 @@ func TestErrorTellsTheRootCause(t *testing.T) {
 				},
 			} {
 				want.Status = r.Answers[answer].Status
-				c := client(t, clustertest.New().Replay(t, "GET /i/_count", r, answer))
+				c := client(t, clustertest.New().Replay(t, "POST /i/_count", r, answer))
 				_, err := count(t.Context(), c, "i")
 				var got *Error
 				check.That(t, errors.As(err, &got) && *got == want, "%s: error %v, want %+v", answer, err, want)
@@ -175,7 +192,7 @@ func TestErrorTellsTheRootCause(t *testing.T) {
 
 func TestErrorOfSomethingElseThanTheClusterHasItsStatus(t *testing.T) {
 	for _, body := range []string{"", "<html>Bad gateway</html>", `{"error":7}`, `{"error":{"type":{}}}`, `[]`, "{"} {
-		c := client(t, clustertest.New().Reply("GET /i/_count", http.StatusBadGateway, body))
+		c := client(t, clustertest.New().Reply("POST /i/_count", http.StatusBadGateway, body))
 		_, err := count(t.Context(), c, "i")
 		var got *Error
 		check.That(t, errors.As(err, &got) && *got == (Error{Status: http.StatusBadGateway}), "%q: error %v", body, err)
@@ -217,7 +234,7 @@ func TestHangingClusterEndsWithTheTimeout(t *testing.T) {
 
 func TestGarbageIsAnError(t *testing.T) {
 	for _, body := range []string{"", "x", `{"count":"1"}`, `{"count":1}{`, `{"count":1`, "\x00"} {
-		c := client(t, clustertest.New().Reply("GET /i/_count", http.StatusOK, body))
+		c := client(t, clustertest.New().Reply("POST /i/_count", http.StatusOK, body))
 		n, err := count(t.Context(), c, "i")
 		check.That(t, err != nil, "%q: count %d, want an error", body, n)
 	}
@@ -242,12 +259,12 @@ func TestEscapedSlashSurvivesAPathBeforeTheAPI(t *testing.T) {
 func TestCallsThatTheirContextEndsSaySo(t *testing.T) {
 	c := client(t, clustertest.New().Reply("GET /", http.StatusOK, "{}"))
 	ctx, cancel := context.WithCancel(t.Context())
-	err := c.Send(ctx, Call{Path: "/"}, func(http.Header, io.Reader) error {
+	err := c.Send(ctx, Call{Request: esapi.InfoRequest{}}, func(http.Header, io.Reader) error {
 		cancel()
 		return net.ErrClosed
 	})
 	check.That(t, errors.Is(err, context.Canceled) && errors.Is(err, net.ErrClosed), "error %v", err)
-	err = c.Send(t.Context(), Call{Path: "/"}, func(http.Header, io.Reader) error { return net.ErrClosed })
+	err = c.Send(t.Context(), Call{Request: esapi.InfoRequest{}}, func(http.Header, io.Reader) error { return net.ErrClosed })
 	check.That(t, !errors.Is(err, context.Canceled) && errors.Is(err, net.ErrClosed), "error of a call that nothing ended: %v", err)
 }
 
@@ -319,7 +336,7 @@ func count(ctx context.Context, c *Client, index string) (int64, error) {
 	var answer struct {
 		Count int64 `json:"count"`
 	}
-	err := c.Do(ctx, Call{Path: IndexPath(index, "/_count")}, &answer)
+	err := c.Do(ctx, Call{Request: esapi.CountRequest{Index: []string{Name(index)}}}, &answer)
 	return answer.Count, err
 }
 

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net/http"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/recovery"
@@ -148,18 +149,17 @@ func (q question) countShard(ctx context.Context, sh shard, terms []string) (ter
 	if len(document) == 0 {
 		document = []string{"-"} // without terms the answer omits the field
 	}
-	const filter = "&filter_path=term_vectors.*.field_statistics.doc_count,term_vectors.*.terms.*.doc_freq"
 	// Engines give documents that are not stored an id; if a document with that id
 	// was just written, they would refresh the index.
-	const asSearched = "&realtime=false"
-	r := Call{
-		Method: http.MethodPost, Limit: smallAnswer,
-		Path: IndexPath(sh.target.Index, "/_termvectors?preference=_shards:"+strconv.Itoa(sh.number)+asSearched+filter),
-		Body: Object{
+	asSearched := new(false)
+	r := Call{Limit: smallAnswer, Request: esapi.TermvectorsRequest{
+		Index: Name(sh.target.Index), Preference: "_shards:" + strconv.Itoa(sh.number), Realtime: asSearched,
+		FilterPath: []string{"term_vectors.*.field_statistics.doc_count", "term_vectors.*.terms.*.doc_freq"},
+		Body: JSON(Object{
 			"doc": Object{sh.target.Source: document}, "fields": []string{field}, "per_field_analyzer": Object{field: "keyword"},
 			"term_statistics": true, "field_statistics": true, "positions": false, "offsets": false, "payloads": false,
-		},
-	}
+		}),
+	}}
 	for _, t := range terms {
 		r.Limit += escapedByte * int64(len(t)) // the answer repeats each term
 	}

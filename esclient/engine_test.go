@@ -2,11 +2,11 @@ package esclient
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/e2e/check"
@@ -29,7 +29,7 @@ func newEngine(t *testing.T) *engine {
 	t.Cleanup(c.Close)
 	e.Client = c
 	e.Make = func(ctx context.Context, method, path string, body any) error {
-		return c.Do(ctx, Call{Method: method, Path: path, Body: body}, nil)
+		return c.Do(ctx, Call{Request: HTTPRequest{Method: method, Path: path, Body: JSON(body)}}, nil)
 	}
 	if e.Info, err = c.Info(t.Context()); err != nil {
 		t.Fatal(err)
@@ -87,10 +87,9 @@ func (e *engine) testDefaultSearch(t *testing.T) {
 				Explanation string `json:"explanation"`
 			} `json:"explanations"`
 		}
-		err := e.Client.Do(t.Context(), Call{
-			Method: http.MethodPost, Path: IndexPath(e.At("search"), "/_validate/query?explain=true"),
-			Body: Object{"query": Object{"match": Object{field: "Running"}}},
-		}, &answer)
+		err := e.Client.Do(t.Context(), Call{Request: esapi.IndicesValidateQueryRequest{
+			Index: []string{e.At("search")}, Explain: new(true), Body: JSON(Object{"query": Object{"match": Object{field: "Running"}}}),
+		}}, &answer)
 		check.OK(t, err)
 		got, err := e.cached(t).Analyze(t.Context(), at(e.At("search")), field, "", "Running")
 		check.OK(t, err)

@@ -1,12 +1,9 @@
 package esclient
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/akin-search/akin/esclient/mapping"
@@ -22,19 +19,14 @@ type Indices struct {
 	// Expression is the unescaped index expression: names, patterns and date math,
 	// separated by commas. "" means all indices.
 	Expression string
-	// Options say how the cluster resolves it: a query string of the parameters
-	// that isOption knows. Any other parameter is an error.
+	// Options say how the cluster resolves it: a query string of
+	// allow_no_indices, expand_wildcards, ignore_throttled and
+	// ignore_unavailable. Any other parameter is an error.
 	Options string
 }
 
 // maxOptions bounds [Indices.Options] in bytes.
 const maxOptions = 512
-
-// isOption reports whether a parameter controls how an index expression is
-// resolved. Others must not get into a URL: they could change what a call does.
-func isOption(name string) bool {
-	return slices.Contains([]string{"ignore_unavailable", "allow_no_indices", "expand_wildcards", "ignore_throttled"}, name)
-}
 
 // check returns why the cluster must not be asked about the indices.
 func (i Indices) check() error {
@@ -48,16 +40,51 @@ func (i Indices) check() error {
 	if len(i.Options) > maxOptions {
 		return fmt.Errorf("index options of %d bytes, want at most %d", len(i.Options), maxOptions)
 	}
-	options, err := url.ParseQuery(i.Options)
+	_, err := i.options()
+	return err
+}
+
+// options are the parameters of [Indices.Options]; nil and "" stand for those
+// that are not there.
+type options struct {
+	allowNone, ignoreUnavailable, ignoreThrottled *bool
+	expandWildcards                               string
+}
+
+// errOption says that the cluster refuses an option, and so the search itself.
+var errOption = errors.New("want true or false")
+
+// options reads the options. Others must not get into a URL: they could change
+// what a call does.
+func (i Indices) options() (o options, err error) {
+	values, err := url.ParseQuery(i.Options)
 	if err != nil {
-		return fmt.Errorf("index options: %w", err)
+		return o, fmt.Errorf("index options: %w", err)
 	}
-	for name := range options {
-		if !isOption(name) {
-			return fmt.Errorf("%q is no option of an index expression", name)
+	for name, all := range values {
+		value := all[len(all)-1]
+		var isSet *bool
+		if value == "true" || value == "false" {
+			isSet = new(value == "true")
+		}
+		switch name {
+		case "expand_wildcards":
+			o.expandWildcards = value
+			continue
+		case "allow_no_indices":
+			o.allowNone = isSet
+		case "ignore_unavailable":
+			o.ignoreUnavailable = isSet
+		case "ignore_throttled":
+			o.ignoreThrottled = isSet
+		default:
+			return o, fmt.Errorf("%q is no option of an index expression", name)
+		}
+		if isSet == nil {
+			return o, fmt.Errorf("index option %s=%q: %w", name, value, errOption)
 		}
 	}
-	return nil
+	return o, nil
 }
 
 // remote reports whether a name has a colon outside date math (as in
@@ -120,23 +147,3 @@ func (i Indices) mayName(alias string) bool {
 
 // all reports whether the expression means all indices, without naming them.
 func (i Indices) all() bool { return i.Expression == "" || i.Expression == "_all" }
-
-// path returns the escaped path of an API of the indices, with options and
-// query.
-func (i Indices) path(api string, query url.Values) string {
-	all, err := url.ParseQuery(i.Options)
-	if err != nil {
-		all = url.Values{}
-	}
-	maps.DeleteFunc(all, func(name string, _ []string) bool { return !isOption(name) })
-	maps.Copy(all, query)
-	path := IndexPath(i.Expression, api)
-	if len(all) == 0 {
-		return path
-	}
-	return path + "?" + all.Encode()
-}
-
-// IndexPath returns the escaped path of an API of an index expression, such as
-// "/logs-%2A/_search". "" means all indices.
-func IndexPath(index, api string) string { return "/" + url.PathEscape(cmp.Or(index, "_all")) + api }

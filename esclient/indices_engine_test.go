@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/e2e/check"
@@ -29,9 +29,8 @@ func (e *engine) count(t *testing.T, indices Indices) (n int64, refused bool) {
 			} `json:"total"`
 		} `json:"hits"`
 	}
-	err := e.Client.Do(t.Context(), Call{
-		Method: http.MethodPost, Path: indices.path("/_search", url.Values{"size": {"0"}}), Body: Object{},
-	}, &answer)
+	path := "/" + Name(indices.Expression) + "/_search?size=0&" + indices.Options
+	err := e.Client.Do(t.Context(), Call{Request: HTTPRequest{Method: http.MethodPost, Path: path}}, &answer)
 	var refusal *Error
 	check.Must(t, err == nil || errors.As(err, &refusal), "%v", err)
 	return answer.Hits.Total.Value, err != nil
@@ -42,7 +41,7 @@ func (e *engine) count(t *testing.T, indices Indices) (n int64, refused bool) {
 func (e *engine) testExpressions(t *testing.T) {
 	today := time.Now().UTC().Format("2006.01.02")
 	mappings := Object{"properties": Object{"t": Object{"type": "text"}}}
-	for i, name := range []string{"x-a", "x-b", "x-hidden", "x-closed", "x-" + today} {
+	for i, name := range []string{"x-a", "x-b", "x-hidden", "x-closed", "x-100%25+ü", "x-" + today} {
 		settings := Object{"number_of_replicas": 0}
 		if name == "x-hidden" {
 			settings["hidden"] = true
@@ -54,7 +53,7 @@ func (e *engine) testExpressions(t *testing.T) {
 		}
 		e.Put(t, name, docs...)
 	}
-	e.Engine.Do(t, http.MethodPost, IndexPath(e.At("x-closed"), "/_close"), nil)
+	e.Engine.Do(t, http.MethodPost, "/"+e.At("x-closed")+"/_close", nil)
 	e.Engine.Do(t, http.MethodPost, "/_aliases", Object{"actions": []Object{
 		{"add": Object{"indices": []string{e.At("x-a"), e.At("x-b")}, "alias": e.At("xy")}},
 	}})
@@ -63,7 +62,7 @@ func (e *engine) testExpressions(t *testing.T) {
 	expressions := []string{
 		p + "x-a", p + "x-*", p + "x-*,-" + p + "x-b", p + "x-a," + p + "x-b", p + "xy", "<" + p + "x-{now/d}>",
 		"<" + p + "x-{now/d{yyyy.MM.dd|+00:00}}>", p + "x-a,<" + p + "x-{now/d}>", p + "x-hidden", p + "x-closed",
-		p + "x-none", p + "x-none*", p + "x-a," + p + "x-none", p + "x-a," + p + "x-closed", "-" + p + "x-a",
+		p + "x-none", p + "x-none*", p + "x-100%25+ü", p + "x-100%*," + p + "x-a", p + "x?a", p + "x#a", p + "x-a," + p + "x-none", p + "x-a," + p + "x-closed", "-" + p + "x-a",
 	}
 	options := []string{
 		"", "ignore_unavailable=true", "expand_wildcards=open,hidden", "expand_wildcards=all", "expand_wildcards=none",
@@ -101,17 +100,15 @@ func (e *engine) testExpressions(t *testing.T) {
 func (e *engine) testDataStream(t *testing.T) {
 	name := e.At("stream")
 	template := "/_index_template/" + name
-	made := e.Client.Do(t.Context(), Call{Method: http.MethodPut, Path: template, Body: Object{
+	made := e.Make(t.Context(), http.MethodPut, template, Object{
 		"index_patterns": []string{name}, "data_stream": Object{}, "template": Object{
 			"settings": Object{"number_of_replicas": 0},
 			"mappings": Object{"properties": Object{"t": Object{"type": "text"}}},
 		},
-	}}, nil)
-	drop := func(path string) {
-		_ = e.Client.Do(context.Background(), Call{Method: http.MethodDelete, Path: path}, nil)
-	}
+	})
+	drop := func(path string) { _ = e.Make(context.Background(), http.MethodDelete, path, nil) }
 	if made == nil {
-		made = e.Client.Do(t.Context(), Call{Method: http.MethodPut, Path: "/_data_stream/" + name}, nil)
+		made = e.Make(t.Context(), http.MethodPut, "/_data_stream/"+name, nil)
 		t.Cleanup(func() { drop("/_data_stream/" + name); drop(template) })
 	}
 	if made != nil {
@@ -177,10 +174,10 @@ func (e *engine) testFields(t *testing.T) {
 				Explanation string `json:"explanation"`
 			} `json:"explanations"`
 		}
-		err = e.Client.Do(t.Context(), Call{
-			Method: http.MethodPost, Path: IndexPath(e.At("fields"), "/_validate/query?explain=true"),
-			Body: Object{"query": Object{"multi_match": Object{"query": "car", "fields": []string{pattern}, "lenient": true}}},
-		}, &answer)
+		err = e.Client.Do(t.Context(), Call{Request: esapi.IndicesValidateQueryRequest{
+			Index: []string{e.At("fields")}, Explain: new(true),
+			Body: JSON(Object{"query": Object{"multi_match": Object{"query": "car", "fields": []string{pattern}, "lenient": true}}}),
+		}}, &answer)
 		if err != nil || len(answer.Explanations) != 1 {
 			t.Fatal(pattern, err, len(answer.Explanations))
 		}

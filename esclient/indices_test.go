@@ -1,9 +1,12 @@
 package esclient
 
 import (
+	"cmp"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,21 +84,36 @@ func TestOptionsAreKeptApartAndForgottenTogether(t *testing.T) {
 	check.Equal(t, 8, f.Asked("GET /library"))
 }
 
-func FuzzIndicesPath(f *testing.F) {
+// FuzzIndices asks about any indices: no call goes to another API, or has
+// another parameter, than it should.
+func FuzzIndices(f *testing.F) {
 	f.Add("a,<logs-{now/d}>", "ignore_unavailable=true")
 	f.Add("", "expand_wildcards=open,hidden&pretty=1")
-	f.Add("../_cluster", "a=%zz&ignore_throttled=%26pretty")
+	f.Add("../_cluster", "expand_wildcards=%26pretty&ignore_throttled=false")
+	f.Add("a?b#c%d/e", "a=%zz&allow_no_indices=")
+	own := []string{"filter_path", "flat_settings", "allow_no_indices", "expand_wildcards", "ignore_throttled", "ignore_unavailable"}
 	f.Fuzz(func(t *testing.T, expression, options string) {
-		u, err := url.Parse((Indices{expression, options}).path("/_search", url.Values{"filter_path": {"x"}}))
+		c, err := New(Options{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			path, _ := strings.CutSuffix(r.URL.EscapedPath(), "/_search")
+			name, err := url.PathUnescape(path)
+			check.That(t, err == nil && name == "/"+cmp.Or(expression, "_all") && strings.Count(path, "/") == 1, "path %s", r.URL.EscapedPath())
+			for name, values := range r.URL.Query() {
+				check.That(t, slices.Contains(own, name) && len(values) == 1, "parameter %q: %q", name, values)
+			}
+			check.Equal(t, "x", r.URL.Query().Get("filter_path"))
+			return nil, io.EOF
+		})})
 		check.OK(t, err)
-		for name := range u.Query() {
-			check.That(t, name == "filter_path" || isOption(name), "parameter %q", name)
-		}
-		check.That(t, strings.Count(u.EscapedPath(), "/") == 2 && strings.HasSuffix(u.EscapedPath(), "/_search"), "path %s", u.EscapedPath())
-		v := u.Query()["filter_path"]
-		check.That(t, len(v) == 1 && v[0] == "x", "filter %q", v)
+		indices := Indices{expression, options}
+		_, _ = question{c, indices, "f"}.get(t.Context(), "x")
+		_, _ = search[none, none](t.Context(), c, indices, "x", Object{})
 	})
 }
+
+// roundTrip is a transport.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestClosedIndicesDoNotCount(t *testing.T) {
 	s, err := ofIndices(t, "f", mapped(`"f":{"type":"keyword"}`, `"index.verified_before_close":"true"`), mapped(`"f":{"type":"text"}`, ""))

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/esclient/mapping"
@@ -21,11 +21,8 @@ import (
 // takes one call; search analyzers may be "". Errors are as of [Client.Fields].
 func (c *Client) Inspect(ctx context.Context, index, field string) ([]mapping.Inspection, error) {
 	q := c.about(index, field)
-	if err := q.check(); err != nil {
-		return nil, err
-	}
-	var answer map[string]mapping.Index
-	if err := c.Do(ctx, Call{Path: q.indices.path("", url.Values{"flat_settings": {"true"}})}, &answer); err != nil {
+	answer, err := q.get(ctx)
+	if err != nil {
 		return nil, err
 	}
 	all, err := mapping.Inspect(answer, field)
@@ -39,8 +36,8 @@ func (c *Client) Inspect(ctx context.Context, index, field string) ([]mapping.In
 // sorted names of the indices.
 func (c *Client) Texts(ctx context.Context, index string) (names []string, texts map[string][]mapping.Text, err error) {
 	var answer map[string]mapping.Index
-	path := Indices{Expression: index}.path("", url.Values{"expand_wildcards": {"open"}, "flat_settings": {"true"}})
-	if err := c.Do(ctx, Call{Path: path}, &answer); err != nil {
+	r := esapi.IndicesGetRequest{Index: []string{Name(index)}, ExpandWildcards: "open", FlatSettings: new(true)}
+	if err := c.Do(ctx, Call{Request: r}, &answer); err != nil {
 		return nil, nil, err
 	}
 	texts = map[string][]mapping.Text{}
@@ -70,12 +67,12 @@ type TextIndex struct {
 // their aliases, by name. It takes one round trip.
 func (c *Client) TextIndices(ctx context.Context, index string) ([]TextIndex, error) {
 	var answer map[string]mapping.Index
-	path := Indices{Expression: index}.path("", url.Values{
-		"ignore_unavailable": {"true"}, "allow_no_indices": {"true"}, "expand_wildcards": {"open"}, "flat_settings": {"true"},
-		"filter_path": {closedFilter + ",*.aliases,*.mappings.properties.**.type"},
-	})
+	r := esapi.IndicesGetRequest{
+		Index: []string{Name(index)}, IgnoreUnavailable: new(true), AllowNoIndices: new(true), ExpandWildcards: "open",
+		FlatSettings: new(true), FilterPath: []string{closedFilter, "*.aliases", "*.mappings.properties.**.type"},
+	}
 	const limit = 8 << 20 // names and types of some thousand indices
-	if err := c.Do(ctx, Call{Path: path, Limit: limit}, &answer); err != nil {
+	if err := c.Do(ctx, Call{Request: r, Limit: limit}, &answer); err != nil {
 		return nil, err
 	}
 	fields := map[string][]string{}
@@ -169,8 +166,8 @@ func (c *Client) maxClauses(ctx context.Context) (int64, error) {
 		Persistent map[string]string `json:"persistent"`
 		Defaults   map[string]string `json:"defaults"`
 	}
-	const path = "/_cluster/settings?include_defaults=true&flat_settings=true&filter_path=*.*max_clause_count"
-	if err := c.Do(ctx, Call{Path: path}, &answer); err != nil {
+	r := esapi.ClusterGetSettingsRequest{IncludeDefaults: new(true), FlatSettings: new(true), FilterPath: []string{"*.*max_clause_count"}}
+	if err := c.Do(ctx, Call{Request: r}, &answer); err != nil {
 		return 0, err
 	}
 	return positive(MaxClauses, cmp.Or(answer.Transient[MaxClauses], answer.Persistent[MaxClauses], answer.Defaults[MaxClauses]))
@@ -182,8 +179,10 @@ func (c *Client) indexLimit(ctx context.Context, setting, index string) (int64, 
 		Settings map[string]string `json:"settings"`
 		Defaults map[string]string `json:"defaults"`
 	}
-	path := IndexPath(index, "/_settings/"+setting+"?include_defaults=true&flat_settings=true")
-	if err := c.Do(ctx, Call{Path: path}, &answer); err != nil {
+	r := esapi.IndicesGetSettingsRequest{
+		Index: []string{Name(index)}, Name: []string{Name(setting)}, IncludeDefaults: new(true), FlatSettings: new(true),
+	}
+	if err := c.Do(ctx, Call{Request: r}, &answer); err != nil {
 		return 0, err
 	}
 	least := int64(math.MaxInt64)

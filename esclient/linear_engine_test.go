@@ -2,10 +2,11 @@ package esclient
 
 import (
 	"math"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/mapping"
@@ -18,8 +19,7 @@ func TestLinearScoresAreWhatLinearSays(t *testing.T) {
 	e := newEngine(t)
 	// Elasticsearch 8 and later as built for these tests has no painless.
 	scripts := e.Client.Do(t.Context(), Call{
-		Method: http.MethodPost, Path: "/_scripts/painless/_execute",
-		Body: Object{"script": Object{"source": "1"}},
+		Request: esapi.ScriptsPainlessExecuteRequest{Body: JSON(Object{"script": Object{"source": "1"}})},
 	}, nil) == nil
 	kinds := map[string]Object{"bm25": {"type": "BM25", "k1": 10000, "b": 0}}
 	if scripts {
@@ -89,9 +89,9 @@ func (e *engine) checkScores(t *testing.T, name string, l Linear) {
 		} `json:"hits"`
 	}
 	const boost = 1.7
-	err = e.Client.Do(t.Context(), Call{Method: "POST", Path: IndexPath(e.At(name), "/_search"), Body: Object{
+	err = e.Client.Do(t.Context(), Call{Request: esapi.SearchRequest{Index: []string{e.At(name)}, Body: JSON(Object{
 		"size": 100, "query": Object{"term": Object{l.Field: Object{"value": "car", "boost": boost}}},
-	}}, &answer)
+	})}}, &answer)
 	check.Must(t, err == nil && len(answer.Hits.Hits) == int(freqs[0]) && freqs[0] != 0, "%d hits of %d: %v", len(answer.Hits.Hits), freqs[0], err)
 	worst := 0.0
 	for _, hit := range answer.Hits.Hits {

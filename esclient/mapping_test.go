@@ -223,6 +223,9 @@ func TestFilterOfTheMappingLetsTheFieldThrough(t *testing.T) {
 			"%2A.aliases.logs-2%2A.search_routing%2C%2A.aliases.logs-2%2A.filter%2C%2A.mappings.properties.f%2A&flat_settings=true"},
 	}
 	for _, test := range tests {
-		check.Equal(t, test.want, schemaPath(at(test.index), test.field), test.index, test.field)
+		f := clustertest.New().Reply("GET ", http.StatusOK, "{}")
+		_, err := client(t, f).about(test.index, test.field).mappings(t.Context())
+		check.OK(t, err)
+		check.Equal(t, "GET "+test.want+" ", f.Calls()[0], test.index, test.field)
 	}
 }

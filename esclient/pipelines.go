@@ -2,7 +2,6 @@ package esclient
 
 import (
 	"context"
-	"net/url"
 	"slices"
 )
 
@@ -43,7 +42,7 @@ func (c *Cached) ReadsQuery(ctx context.Context, name string) (bool, error) {
 	k := key{kind: readsQueryOfPipeline, field: name}
 	return recall(ctx, c, c.statistics, k, k, func(c *Cached, ctx context.Context, k key) (bool, error) {
 		var found map[string]pipeline
-		if err := c.client.Do(ctx, Call{Path: "/_search/pipeline/" + url.PathEscape(k.field)}, &found); err != nil {
+		if err := c.client.Do(ctx, Call{Request: HTTPRequest{Path: "/_search/pipeline/" + Name(k.field)}}, &found); err != nil {
 			return false, err
 		}
 		p := found[k.field]

@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -76,12 +76,9 @@ func (q question) wrap(err error) error {
 // mappings asks for the mappings of the field and of more, by index. It asks
 // again if the field is an alias whose target is missing.
 func (q question) mappings(ctx context.Context, more ...string) (map[string]mapping.Index, error) {
-	if err := q.check(); err != nil {
-		return nil, err
-	}
-	var answer map[string]mapping.Index
 	all := append([]string{q.field}, more...)
-	if err := q.client.Do(ctx, Call{Path: schemaPath(q.indices, all...)}, &answer); err != nil {
+	answer, err := q.get(ctx, q.filter(all...)...)
+	if err != nil {
 		return nil, err
 	}
 	missing, err := aliased(answer, q.field)
@@ -91,8 +88,24 @@ func (q question) mappings(ctx context.Context, more ...string) (map[string]mapp
 	if len(missing) > maxAliased {
 		return nil, q.wrap(fmt.Errorf("an alias of %d fields: %w", len(missing), mapping.ErrMixed))
 	}
-	answer = nil
-	err = q.client.Do(ctx, Call{Path: schemaPath(q.indices, append(missing, all...)...)}, &answer)
+	return q.get(ctx, q.filter(append(missing, all...)...)...)
+}
+
+// get asks for what filter selects of the indices' mappings, settings and
+// aliases, by index.
+func (q question) get(ctx context.Context, filter ...string) (map[string]mapping.Index, error) {
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	o, err := q.indices.options()
+	if err != nil {
+		return nil, err
+	}
+	var answer map[string]mapping.Index
+	err = q.client.Do(ctx, Call{Request: esapi.IndicesGetRequest{
+		Index: []string{Name(q.indices.Expression)}, FlatSettings: new(true), FilterPath: filter,
+		AllowNoIndices: o.allowNone, ExpandWildcards: o.expandWildcards, IgnoreUnavailable: o.ignoreUnavailable,
+	}}, &answer)
 	return answer, err
 }
 
@@ -114,13 +127,12 @@ func aliased(answer map[string]mapping.Index, field string) ([]string, error) {
 	return missing, nil
 }
 
-// schemaPath returns the path that asks for the mappings of fields, the
-// settings, and routing and filters of aliases. Of thousands of fields it
-// selects those that begin like a field's first segment: a mapping without
-// subobjects has keys with dots.
-func schemaPath(indices Indices, fields ...string) string {
+// filter selects the mappings of fields, the settings, and routing and filters
+// of aliases. Of thousands of fields it selects those that begin like a field's
+// first segment: a mapping without subobjects has keys with dots.
+func (q question) filter(fields ...string) []string {
 	filter := []string{"*.settings", "*.mappings.runtime", "*.mappings.derived", "*.data_stream"}
-	if aliases := indices.aliasFilter(); aliases != "" {
+	if aliases := q.indices.aliasFilter(); aliases != "" {
 		filter = append(filter, aliases+".search_routing", aliases+".filter")
 	}
 	for _, field := range fields {
@@ -131,7 +143,7 @@ func schemaPath(indices Indices, fields ...string) string {
 			filter = append(filter, "*.mappings.properties."+first+"*")
 		}
 	}
-	return indices.path("", url.Values{"flat_settings": {"true"}, "filter_path": {strings.Join(filter, ",")}})
+	return filter
 }
 
 func (q question) readSchema(ctx context.Context, answer map[string]mapping.Index) (*mapping.Schema, error) {
@@ -186,8 +198,15 @@ func (q question) readFields(ctx context.Context, answer map[string]mapping.Inde
 			} `json:"mapping"`
 		} `json:"mappings"`
 	}
-	api := "/_mapping/field/" + url.PathEscape(strings.Join(open, ","))
-	if err := q.client.Do(ctx, Call{Path: q.indices.path(api, url.Values{"include_defaults": {"true"}})}, &analyzers); err != nil {
+	o, err := q.indices.options()
+	if err != nil {
+		return nil, err
+	}
+	err = q.client.Do(ctx, Call{Request: esapi.IndicesGetFieldMappingRequest{
+		Index: []string{Name(q.indices.Expression)}, Fields: []string{Name(strings.Join(open, ","))}, IncludeDefaults: new(true),
+		AllowNoIndices: o.allowNone, ExpandWildcards: o.expandWildcards, IgnoreUnavailable: o.ignoreUnavailable,
+	}}, &analyzers)
+	if err != nil {
 		return nil, err
 	}
 	for i := range fields {
@@ -211,9 +230,6 @@ const closedFilter = "*.settings.*verified_before_close"
 // matching asks for the names of the fields that match the pattern, see
 // [Cached.Fields], and only for types.
 func (q question) matching(ctx context.Context) ([]string, error) {
-	if err := q.check(); err != nil {
-		return nil, err
-	}
 	first, _, _ := strings.Cut(q.field, ".")
 	first, _, _ = strings.Cut(first, "*")
 	filter := []string{closedFilter, "*.mappings.runtime.*.type", "*.mappings.derived.*.type"}
@@ -225,9 +241,8 @@ func (q question) matching(ctx context.Context) ([]string, error) {
 			filter = append(filter, properties+member, properties+"**."+member)
 		}
 	}
-	var answer map[string]mapping.Index
-	path := q.indices.path("", url.Values{"flat_settings": {"true"}, "filter_path": {strings.Join(filter, ",")}})
-	if err := q.client.Do(ctx, Call{Path: path}, &answer); err != nil {
+	answer, err := q.get(ctx, filter...)
+	if err != nil {
 		return nil, err
 	}
 	names, err := mapping.Matching(answer, q.field)
@@ -264,12 +279,17 @@ type documents struct {
 var errShards = errors.New("shards failed")
 
 // search searches the indices; filter is its filter_path.
-func search[H, A any](ctx context.Context, c *Client, indices Indices, filter string, body Object) (found[H, A], error) {
+func search[H, A any](ctx context.Context, c *Client, indices Indices, filter string, body Object) (answer found[H, A], err error) {
+	o, err := indices.options()
+	if err != nil {
+		return answer, err
+	}
 	body["track_total_hits"], body["_source"] = false, false
-	var answer found[H, A]
-	err := c.Do(ctx, Call{
-		Method: http.MethodPost, Path: indices.path("/_search", url.Values{"filter_path": {filter}}), Body: body, Limit: smallAnswer,
-	}, &answer)
+	err = c.Do(ctx, Call{Limit: smallAnswer, Request: esapi.SearchRequest{
+		Index: []string{Name(indices.Expression)}, FilterPath: []string{filter}, Body: JSON(body),
+		AllowNoIndices: o.allowNone, ExpandWildcards: o.expandWildcards,
+		IgnoreUnavailable: o.ignoreUnavailable, IgnoreThrottled: o.ignoreThrottled,
+	}}, &answer)
 	if n := answer.Shards.Failed; err == nil && n > 0 {
 		err = fmt.Errorf("%d %w", n, errShards)
 	}

@@ -48,7 +48,7 @@ func TestSampleTextIsTheFirstWordsOfADocument(t *testing.T) {
 func TestRealEngineTellsOfItsTexts(t *testing.T) {
 	e := newEngine(t)
 	index := e.At("main")
-	e.Engine.Do(t, http.MethodPut, IndexPath(index, "/_alias/"+index+"-alias"), nil)
+	e.Engine.Do(t, http.MethodPut, "/"+index+"/_alias/"+index+"-alias", nil)
 	all, err := e.TextIndices(t.Context(), index)
 	check.That(t, err == nil && len(all) == 2 && all[1].Name == index+"-alias" && slices.Contains(all[0].Fields, "title") && slices.Contains(all[1].Fields, "body"), "got %v, %v", all, err)
 	if text, err := e.SampleText(t.Context(), index, "body"); err != nil || text == "" {

@@ -14,7 +14,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -171,13 +170,13 @@ func (a *access) settle(ctx context.Context, owner string, client caller, indice
 func (a *access) inquire(ctx context.Context, client caller, indices esclient.Indices) error {
 	path := "/_search"
 	if indices.Expression != "" {
-		path = "/" + url.PathEscape(indices.Expression) + path
+		path = "/" + esclient.Name(indices.Expression) + path
 	}
 	path += "?size=0&terminate_after=1&track_total_hits=false&filter_path=_shards.total"
 	if indices.Options != "" {
 		path += "&" + indices.Options
 	}
-	status, page, err := a.calls.as(client, nil)(ctx, esclient.Call{Path: path})
+	status, page, err := a.calls.as(client, nil)(ctx, esclient.HTTPRequest{Path: path})
 	var said struct {
 		Shards struct {
 			Total int `json:"total"`

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/akin-search/akin/esclient"
+	"github.com/elastic/go-elasticsearch/v8/esapi"
+
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/proxy/answer"
@@ -27,7 +28,7 @@ func markSafe(out *http.Request, upstream *nodes.Pool, search bool) *http.Reques
 }
 
 // A sender calls the cluster with a client's credentials.
-type sender func(ctx context.Context, c esclient.Call) (status int, answer []byte, err error)
+type sender func(ctx context.Context, request esapi.Request) (status int, answer []byte, err error)
 
 // A caller identifies a client to the cluster.
 type caller struct {
@@ -53,28 +54,9 @@ type calls struct {
 // about body, connection and answer, and on a secured cluster its parameters.
 // Answers are read into hold, or for nil into one that ends with the call.
 func (c *calls) as(client caller, hold *limits.Hold) sender {
-	return func(ctx context.Context, call esclient.Call) (status int, text []byte, err error) {
-		out, err := call.Request(ctx, "")
-		if err != nil {
-			return 0, nil, err
-		}
-		if c.secured.Load() {
-			out.URL.RawQuery = strings.Trim(out.URL.RawQuery+"&"+client.parameters(), "&")
-		}
-		for name, values := range client.header {
-			if !slices.Contains(notAsked[:], name) {
-				out.Header[name] = values
-			}
-		}
-		// Elasticsearch 8 answers a client of version 7 as 7 does. Accept and
-		// Content-Type must have the same version.
-		if accept := client.header["Accept"]; len(accept) == 1 && strings.Contains(accept[0], "compatible-with") && answer.IsJSON(accept) {
-			out.Header["Accept"] = accept
-			if call.Body != nil {
-				out.Header["Content-Type"] = accept
-			}
-		}
-		res, err := c.upstream.RoundTrip(markSafe(out, c.upstream, true)) // they only read, or close a scroll
+	return func(ctx context.Context, request esapi.Request) (status int, text []byte, err error) {
+		t := &asClient{calls: c, caller: client}
+		res, err := request.Do(ctx, t)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -84,11 +66,48 @@ func (c *calls) as(client caller, hold *limits.Hold) sender {
 			hold = c.memory.Hold(limits.SearchBody, "")
 			defer hold.Release()
 		}
-		if text, err = limits.Read(res.Body, hold, res.ContentLength, limits.MaxAnswer); errors.Is(err, limits.ErrTooLarge) {
-			err = fmt.Errorf("%s: the answer is larger than %d bytes: %w", call.Path, limits.MaxAnswer, err)
+		if text, err = limits.Read(res.Body, hold, t.length, limits.MaxAnswer); errors.Is(err, limits.ErrTooLarge) {
+			err = fmt.Errorf("%s: the answer is larger than %d bytes: %w", t.path, limits.MaxAnswer, err)
 		}
 		return res.StatusCode, text, err
 	}
+}
+
+// asClient sends one call with a client's credentials. It implements
+// [esapi.Transport].
+type asClient struct {
+	*calls
+	caller
+
+	path   string // what was asked
+	length int64  // of the answer, negative if unknown
+}
+
+// Perform completes a call and sends it to the pool.
+func (a *asClient) Perform(out *http.Request) (*http.Response, error) {
+	a.path = out.URL.EscapedPath()
+	if a.secured.Load() {
+		out.URL.RawQuery = strings.Trim(out.URL.RawQuery+"&"+a.parameters(), "&")
+	}
+	out.Header.Set("Accept", "application/json")
+	for name, values := range a.header {
+		if !slices.Contains(notAsked[:], name) {
+			out.Header[name] = values
+		}
+	}
+	// Elasticsearch 8 answers a client of version 7 as 7 does. Accept and
+	// Content-Type must have the same version.
+	if accept := a.header["Accept"]; len(accept) == 1 && strings.Contains(accept[0], "compatible-with") && answer.IsJSON(accept) {
+		out.Header["Accept"] = accept
+		if out.Body != nil {
+			out.Header["Content-Type"] = accept
+		}
+	}
+	res, err := a.upstream.RoundTrip(markSafe(out, a.upstream, true)) // they only read, or close a scroll
+	if err == nil {
+		a.length = res.ContentLength
+	}
+	return res, err
 }
 
 // notAsked are the client's headers that akin's own calls omit. Other headers

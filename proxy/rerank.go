@@ -1,11 +1,11 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -123,15 +123,15 @@ func (k *reranking) hits(ctx context.Context, s expand.SideSearch, ask sender) (
 }
 
 // sideCall returns the call of a search with the given parameters and its own.
-func sideCall(s expand.SideSearch, parameters string) esclient.Call {
+func sideCall(s expand.SideSearch, parameters string) esclient.HTTPRequest {
 	path := "/_search"
 	if parameters = strings.Trim(parameters+"&"+s.RawQuery, "&"); parameters != "" {
 		path += "?" + parameters
 	}
 	if s.Index != "" {
-		path = "/" + url.PathEscape(s.Index) + path
+		path = "/" + esclient.Name(s.Index) + path
 	}
-	return esclient.Call{Method: http.MethodPost, Path: path, Body: s.Body}
+	return esclient.HTTPRequest{Method: http.MethodPost, Path: path, Body: bytes.NewReader(s.Body)}
 }
 
 // order returns the client's page of hits in the new order, and the outcome.

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/e2e/check"
@@ -380,8 +381,9 @@ func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 }
 
 // asksNobody answers searches for pages like a cluster.
-func asksNobody(_ context.Context, c esclient.Call) (int, []byte, error) {
-	body, _ := c.Body.([]byte)
+func asksNobody(_ context.Context, r esapi.Request) (int, []byte, error) {
+	asked, _ := r.(esclient.HTTPRequest)
+	body, _ := io.ReadAll(asked.Body)
 	return http.StatusOK, []byte(sideHits(rawRequest{body: string(body)})), nil
 }
 
@@ -619,10 +621,10 @@ func TestLongHitsArePutIn(t *testing.T) {
 func TestPagesMayComeAfterTheTimeForReranking(t *testing.T) {
 	s := newServer(t, Options{RerankBudget: patience, Reranker: rerankerFunc(backwards)})
 	var deadlines []bool
-	ask := func(ctx context.Context, c esclient.Call) (int, []byte, error) {
+	ask := func(ctx context.Context, r esapi.Request) (int, []byte, error) {
 		_, bounded := ctx.Deadline()
 		deadlines = append(deadlines, bounded)
-		return asksNobody(ctx, c)
+		return asksNobody(ctx, r)
 	}
 	ctx := context.WithoutCancel(t.Context())
 	_, results, _ := s.reranking.answer(ctx, expand.EndpointSearch, []*expand.Rerank{rerankOf(0, 2)}, []byte(threeHits), ask)

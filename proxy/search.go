@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
+
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
@@ -641,8 +643,8 @@ func (s *Server) clearScroll(id string, ask sender) {
 	}
 	s.clearing.start(func(ctx context.Context) {
 		err := s.guard.Do("clearing scrolls", func() error {
-			body := map[string][]string{"scroll_id": {id}}
-			_, _, err := ask(ctx, esclient.Call{Method: http.MethodDelete, Path: "/_search/scroll", Body: body})
+			body := esclient.JSON(map[string][]string{"scroll_id": {id}})
+			_, _, err := ask(ctx, esapi.ClearScrollRequest{Body: body})
 			return err
 		})
 		if err != nil {

@@ -13,17 +13,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/e2e/check"
-	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/report"
 )
+
+// renderPath is the endpoint that renders templates.
+const renderPath = "/_render/template"
 
 const (
 	template = `{ "id":"shop", "params":{"words":"car","n":1.0e0}, "explain" : true }`
@@ -226,7 +229,7 @@ func FuzzSeal(f *testing.F) {
 // Several templates are rendered at the same time.
 func TestPanicWhileATemplateIsRenderedIsAnError(t *testing.T) {
 	guard := recovery.New(slog.New(slog.DiscardHandler), prometheus.NewRegistry())
-	ask := func(context.Context, esclient.Call) (int, []byte, error) { panic("a mistake") }
+	ask := func(context.Context, esapi.Request) (int, []byte, error) { panic("a mistake") }
 	_, _, err := renderAll(t.Context(), [][]byte{[]byte("{}"), []byte(`{"id":"a"}`)}, guard, ask)
 	check.That(t, errors.Is(err, recovery.ErrPanic), "error %v", err)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/esclient"
@@ -22,8 +23,6 @@ import (
 )
 
 const (
-	// renderPath is the endpoint that renders templates.
-	renderPath = "/_render/template"
 	// maxTemplates limits the templates of one _msearch/template: each takes a
 	// call.
 	maxTemplates = 64
@@ -163,7 +162,7 @@ func renderOne(ctx context.Context, template []byte, ask sender) (search []byte,
 	if _, ok := templateOptions(template); !ok {
 		return nil, reasonBody, nil
 	}
-	status, answer, err := ask(ctx, esclient.Call{Method: http.MethodPost, Path: renderPath, Body: template})
+	status, answer, err := ask(ctx, esapi.RenderSearchTemplateRequest{Body: bytes.NewReader(template)})
 	if err != nil {
 		return nil, "", err
 	}

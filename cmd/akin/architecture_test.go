@@ -27,6 +27,30 @@ func TestArchitectureNamesFilesThatExist(t *testing.T) {
 	}
 }
 
+// ARCHITECTURE.md says what the four libraries do. Of go-elasticsearch the
+// program has esapi alone: its other packages need 250 packages more.
+func TestProgramHasItsFourLibraries(t *testing.T) {
+	const program = "github.com/akin-search/akin/"
+	imports := func(args ...string) []string {
+		out, err := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...).Output()
+		check.OK(t, err)
+		return strings.Fields(string(out))
+	}
+	const gin, esapi = "github.com/gin-gonic/gin", "github.com/elastic/go-elasticsearch/v8/esapi"
+	linked := imports("-deps", program+"cmd/akin")
+	for _, path := range []string{gin, esapi, "gonum.org/v1/gonum/mat", "github.com/redis/go-redis/v9"} {
+		check.That(t, slices.Contains(linked, path), "the program has no %s", path)
+	}
+	for _, path := range linked {
+		if rest, ok := strings.CutPrefix(path, "github.com/elastic/go-elasticsearch/"); ok {
+			check.That(t, rest == "v8/esapi" || strings.HasPrefix(rest, "v8/internal/"), "the program has %s", path)
+		}
+	}
+	const direct = `{{join .Imports "\n"}}`
+	check.That(t, slices.Contains(imports("-f", direct, program+"proxy"), gin), "proxy does not import gin")
+	check.That(t, slices.Contains(imports("-f", direct, program+"esclient"), esapi), "esclient does not import esapi")
+}
+
 // What serves a search must not need what only commands and tests do, not even
 // through other packages: the linter sees direct imports alone.
 func TestNothingInThePathOfASearchReachesTheTools(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
+
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
@@ -149,7 +151,7 @@ func (r *checkReport) rights(ctx context.Context, client *esclient.Client, p pla
 			return scroll(ctx, client, p.index)
 		}, "akin matrix build"},
 		{pipelines, "cluster:admin/search/pipeline/get", func() error {
-			return client.Do(ctx, esclient.Call{Path: "/_search/pipeline"}, &map[string]any{})
+			return client.Do(ctx, esclient.Call{Request: esclient.HTTPRequest{Path: "/_search/pipeline"}}, &map[string]any{})
 		}, "searches with a search pipeline, above all hybrid searches"},
 	} {
 		err := right.call()
@@ -174,15 +176,18 @@ func scroll(ctx context.Context, client *esclient.Client, index string) error {
 	var page struct {
 		ID string `json:"_scroll_id"`
 	}
-	call := func(method, path string, body esclient.Object) error {
-		return client.Do(ctx, esclient.Call{Method: method, Path: path, Body: body}, &page)
-	}
-	err := call(http.MethodPost, esclient.IndexPath(index, "/_search?scroll=1m&filter_path=_scroll_id"), esclient.Object{"size": 1})
+	call := func(r esapi.Request) error { return client.Do(ctx, esclient.Call{Request: r}, &page) }
+	filter := []string{"_scroll_id"}
+	err := call(esapi.SearchRequest{Index: []string{esclient.Name(index)}, Scroll: time.Minute, Size: new(1), FilterPath: filter})
 	if err != nil {
 		return err
 	}
-	err = call(http.MethodPost, "/_search/scroll?filter_path=_scroll_id", esclient.Object{"scroll": "1m", "scroll_id": page.ID})
-	return errors.Join(err, call(http.MethodDelete, "/_search/scroll", esclient.Object{"scroll_id": []string{page.ID}}))
+	err = call(esapi.ScrollRequest{
+		Scroll: time.Minute, FilterPath: filter, Body: esclient.JSON(esclient.Object{"scroll_id": page.ID}),
+	})
+	return errors.Join(err, call(esapi.ClearScrollRequest{
+		Body: esclient.JSON(esclient.Object{"scroll_id": []string{page.ID}}),
+	}))
 }
 
 func judge(s *serve.FieldReport, err error) checkedField {

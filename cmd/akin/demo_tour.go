@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
+
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/demo"
@@ -73,8 +75,7 @@ func (t *demoTour) Run(ctx context.Context) (first compared, err error) {
 
 func (t *demoTour) compare(ctx context.Context, q demo.Query) (compared, error) {
 	c := compared{query: q}
-	path := "/" + q.Index + "/_search"
-	for way, url := range [ways][2]string{{t.Engine, path}, {t.Akin, path}, {t.Akin, path + "?akin_profile=" + sameProfile}} {
+	for way, to := range [ways]struct{ server, profile string }{{t.Engine, ""}, {t.Akin, ""}, {t.Akin, sameProfile}} {
 		var answer struct {
 			Hits struct {
 				Total struct {
@@ -83,7 +84,11 @@ func (t *demoTour) compare(ctx context.Context, q demo.Query) (compared, error) 
 				Hits []hit `json:"hits"`
 			} `json:"hits"`
 		}
-		if err := search(ctx, url[0], url[1], q, &answer); err != nil {
+		r := esapi.SearchRequest{Index: []string{esclient.Name(q.Index)}, Body: matching(q)}
+		if to.profile != "" {
+			r.Header = http.Header{"X-Akin-Profile": {to.profile}}
+		}
+		if err := send(ctx, to.server, r, &answer); err != nil {
 			return compared{}, err
 		}
 		var ids []string
@@ -95,21 +100,27 @@ func (t *demoTour) compare(ctx context.Context, q demo.Query) (compared, error) 
 	return c, nil
 }
 
-func search(ctx context.Context, server, path string, q demo.Query, answer any) error {
+func send(ctx context.Context, server string, r esapi.Request, answer any) error {
 	client, err := esclient.New(esclient.Options{URL: server, Timeout: 5 * time.Second})
 	if err != nil {
 		return err
 	}
 	defer client.Close()
+	return client.Do(ctx, esclient.Call{Request: r}, answer)
+}
+
+// matching returns the body of a search.
+func matching(q demo.Query) io.Reader {
 	match := esclient.Object{"multi_match": esclient.Object{"query": q.Text, "fields": []string{"title", "body"}}}
-	return client.Do(ctx, esclient.Call{Method: http.MethodPost, Path: path, Body: esclient.Object{"size": rankedHits, "query": match}}, answer)
+	return esclient.JSON(esclient.Object{"size": rankedHits, "query": match})
 }
 
 func (t *demoTour) show(ctx context.Context, heading string, c compared) error {
 	var answer struct {
 		Clauses []expand.Explanation `json:"clauses"`
 	}
-	if err := search(ctx, t.Admin, "/_akin/expand/"+c.query.Index, c.query, &answer); err != nil {
+	r := esclient.HTTPRequest{Method: http.MethodPost, Path: "/_akin/expand/" + esclient.Name(c.query.Index), Body: matching(c.query)}
+	if err := send(ctx, t.Admin, r, &answer); err != nil {
 		return err
 	}
 	t.print("\n" + heading + "\n" + table(c))

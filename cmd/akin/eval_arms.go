@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -13,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
@@ -245,7 +248,7 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 		header.Set("X-Akin-Profile", t.profile)
 	}
 	call := esclient.Call{
-		Method: http.MethodPost, Path: esclient.IndexPath(t.index, "/_search"), Header: header, Body: body,
+		Request: esapi.SearchRequest{Index: []string{esclient.Name(t.index)}, Header: header, Body: bytes.NewReader(body)},
 		Timeout: time.Minute, Limit: 256 << 20,
 	}
 	var id string
@@ -269,7 +272,7 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 		Trial   string               `json:"trial"`
 		Clauses []expand.Explanation `json:"clauses"`
 	}
-	err = t.admin.Do(ctx, esclient.Call{Path: "/_akin/explanations/" + id}, &explanation)
+	err = t.admin.Do(ctx, esclient.Call{Request: esclient.HTTPRequest{Path: "/_akin/explanations/" + id}}, &explanation)
 	if refused, ok := errors.AsType[*esclient.Error](err); ok && refused.Status == http.StatusNotFound && id != "" {
 		a.Unexplained = true // newer searches have replaced it
 		return a, nil

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
+
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
@@ -56,7 +58,7 @@ func (p *proposal) ask(ctx context.Context, client *esclient.Client) (err error)
 	var health struct { // the number of nodes and scripts may stay unknown
 		Nodes int `json:"number_of_nodes"`
 	}
-	if client.Do(ctx, esclient.Call{Path: "/_cluster/health?filter_path=number_of_nodes"}, &health) == nil {
+	if client.Do(ctx, esclient.Call{Request: esapi.ClusterHealthRequest{FilterPath: []string{"number_of_nodes"}}}, &health) == nil {
 		p.nodes = health.Nodes
 	}
 	const cacheBytes = 1 << 20

@@ -11,13 +11,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net/http"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
@@ -108,11 +107,8 @@ func prepareVectors(ctx context.Context, c documents.API, indices []mapping.Insp
 			if meta.Store == vectors.KNNVector && i.Settings.Text("index.knn") != "true" {
 				return fmt.Errorf("index %q: %w: create it with the setting index.knn, which needs the plugin k-NN", i.Index, errStore)
 			}
-			r := esclient.Call{
-				Method: http.MethodPut, Path: esclient.IndexPath(i.Index, "/_mapping"), Body: jsontext.Value(meta.Mapping()),
-				Timeout: mappingTimeout,
-			}
-			if err := c.Client.Do(ctx, r, nil); err != nil {
+			r := esapi.IndicesPutMappingRequest{Index: []string{esclient.Name(i.Index)}, Body: bytes.NewReader(meta.Mapping())}
+			if err := c.Client.Do(ctx, esclient.Call{Request: r, Timeout: mappingTimeout}, nil); err != nil {
 				return fmt.Errorf("index %q: %w: the mapping %s: %w", i.Index, errStore, meta.Mapping(), err)
 			}
 			continue

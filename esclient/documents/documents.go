@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/esclient"
@@ -58,8 +58,10 @@ func (a API) Indices(ctx context.Context, index string) ([]ConcreteIndex, error)
 			} `json:"index"`
 		} `json:"settings"`
 	}
-	const api = "/_settings?filter_path=*.settings.index.uuid,*.settings.index.number_of_shards"
-	if err := a.Client.Do(ctx, esclient.Call{Path: esclient.IndexPath(index, api)}, &answer); err != nil {
+	r := esapi.IndicesGetSettingsRequest{
+		Index: []string{esclient.Name(index)}, FilterPath: []string{"*.settings.index.uuid", "*.settings.index.number_of_shards"},
+	}
+	if err := a.Client.Do(ctx, esclient.Call{Request: r}, &answer); err != nil {
 		return nil, err
 	}
 	all := make([]ConcreteIndex, 0, len(answer))
@@ -72,17 +74,17 @@ func (a API) Indices(ctx context.Context, index string) ([]ConcreteIndex, error)
 
 // Count returns the number of documents that match a query; nil means all.
 func (a API) Count(ctx context.Context, index string, query []byte) (int64, error) {
-	r := esclient.Call{Path: esclient.IndexPath(index, "/_count")}
+	r := esapi.CountRequest{Index: []string{esclient.Name(index)}}
 	if query != nil {
 		if err := checkQuery(query); err != nil {
 			return 0, err
 		}
-		r.Method, r.Body = http.MethodPost, esclient.Object{"query": jsontext.Value(query)}
+		r.Body = esclient.JSON(esclient.Object{"query": jsontext.Value(query)})
 	}
 	var answer struct {
 		Count int64 `json:"count"`
 	}
-	err := a.Client.Do(ctx, r, &answer)
+	err := a.Client.Do(ctx, esclient.Call{Request: r}, &answer)
 	return answer.Count, err
 }
 
@@ -121,12 +123,12 @@ func (a API) Refresh(ctx context.Context, index string) error {
 	var answer struct {
 		Shards shardsFailed `json:"_shards"`
 	}
-	r := esclient.Call{Method: http.MethodPost, Path: esclient.IndexPath(index, "/_refresh"), Timeout: pageTimeout}
-	if err := a.Client.Do(ctx, r, &answer); err != nil {
+	r := esapi.IndicesRefreshRequest{Index: []string{esclient.Name(index)}}
+	if err := a.Client.Do(ctx, esclient.Call{Request: r, Timeout: pageTimeout}, &answer); err != nil {
 		return err
 	}
 	if err := answer.Shards.check(); err != nil {
-		return fmt.Errorf("POST %s: %w", r.Path, err)
+		return fmt.Errorf("refresh %q: %w", index, err)
 	}
 	return nil
 }

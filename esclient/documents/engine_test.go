@@ -31,7 +31,7 @@ func newEngine(t *testing.T) *engine {
 	t.Cleanup(c.Close)
 	e.API = API{c}
 	e.Make = func(ctx context.Context, method, path string, body any) error {
-		return c.Do(ctx, esclient.Call{Method: method, Path: path, Body: body}, nil)
+		return c.Do(ctx, esclient.Call{Request: esclient.HTTPRequest{Method: method, Path: path, Body: esclient.JSON(body)}}, nil)
 	}
 	e.Create(t, "main", object{"number_of_shards": 3, "number_of_replicas": 0}, object{"properties": object{
 		"title": object{"type": "text", "analyzer": "english", "fields": object{"std": object{"type": "text"}}},
@@ -47,7 +47,7 @@ func newEngine(t *testing.T) *engine {
 		docs[i] = object{"title": s, "list": []object{{"text": s}, {"text": "a car"}}}
 	}
 	e.Put(t, "main", docs...)
-	e.Do(t, http.MethodPut, esclient.IndexPath(e.At("routed"), "/_doc/1?refresh=true&routing=x"), object{"title": "a car"})
+	e.Do(t, http.MethodPut, "/"+e.At("routed")+"/_doc/1?refresh=true&routing=x", object{"title": "a car"})
 	return e
 }
 

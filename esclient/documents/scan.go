@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"time"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/esclient"
@@ -22,7 +24,7 @@ const (
 	// maxPage limits a page in bytes.
 	textPage, vectorPage, longPage, maxPage = 500, 100, 20, 512 << 20
 	// scrollTime is how long the cluster keeps a scroll: longer than pageTimeout.
-	scrollTime = "10m"
+	scrollTime = 10 * time.Minute
 	// maxSlices is the engines' default limit.
 	maxSlices = 1024
 )
@@ -255,12 +257,13 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 // them, page by page. However it ends, the cluster drops its state, at the
 // latest after scrollTime.
 func (a API) scroll(ctx context.Context, index string, body esclient.Object, fn func([]hit) error) (err error) {
-	const filter = "filter_path=_scroll_id,_shards.failed,hits.hits._index,hits.hits._id," +
-		"hits.hits._routing,hits.hits._source,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version,hits.hits.fields"
-	r := esclient.Call{
-		Method: http.MethodPost, Path: esclient.IndexPath(index, "/_search?scroll="+scrollTime+"&"+filter),
-		Body: body, Timeout: pageTimeout, Limit: maxPage,
+	filter := []string{
+		"_scroll_id", "_shards.failed", "hits.hits._index", "hits.hits._id", "hits.hits._routing", "hits.hits._source",
+		"hits.hits._seq_no", "hits.hits._primary_term", "hits.hits._version", "hits.hits.fields",
 	}
+	r := esclient.Call{Timeout: pageTimeout, Limit: maxPage, Request: esapi.SearchRequest{
+		Index: []string{esclient.Name(index)}, Scroll: scrollTime, FilterPath: filter, Body: esclient.JSON(body),
+	}}
 	var p page
 	defer func() { err = cmp.Or(err, a.clearScroll(ctx, p.ScrollID)) }()
 	for {
@@ -275,8 +278,9 @@ func (a API) scroll(ctx context.Context, index string, body esclient.Object, fn 
 		if len(p.Hits.Hits) == 0 {
 			return nil
 		}
-		r.Path = "/_search/scroll?" + filter
-		r.Body = esclient.Object{"scroll": scrollTime, "scroll_id": p.ScrollID}
+		r.Request = esapi.ScrollRequest{
+			Scroll: scrollTime, FilterPath: filter, Body: esclient.JSON(esclient.Object{"scroll_id": p.ScrollID}),
+		}
 	}
 }
 
@@ -285,8 +289,8 @@ func (a API) clearScroll(ctx context.Context, id string) error {
 	if id == "" {
 		return nil
 	}
-	body := esclient.Object{"scroll_id": []string{id}}
-	err := a.Client.Do(context.WithoutCancel(ctx), esclient.Call{Method: http.MethodDelete, Path: "/_search/scroll", Body: body}, nil)
+	r := esapi.ClearScrollRequest{Body: esclient.JSON(esclient.Object{"scroll_id": []string{id}})}
+	err := a.Client.Do(context.WithoutCancel(ctx), esclient.Call{Request: r}, nil)
 	refusal, ok := errors.AsType[*esclient.Error](err)
 	if ok && (refusal.Status == http.StatusNotFound || refusal.Status == http.StatusForbidden) {
 		return nil // already gone, or it expires by itself: all has been read

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
@@ -93,7 +94,7 @@ func (e *engine) testShare(t *testing.T) {
 func (e *engine) testLostScroll(t *testing.T) {
 	e.numbered(t, "lost", 1, 1200)
 	lose := func(string, []string, []string) error {
-		return e.Client.Do(t.Context(), esclient.Call{Method: http.MethodDelete, Path: "/_search/scroll/_all"}, nil)
+		return e.Client.Do(t.Context(), esclient.Call{Request: esapi.ClearScrollRequest{ScrollID: []string{"_all"}}}, nil)
 	}
 	err := e.Scan(t.Context(), ScanOptions{Index: e.At("lost"), Fields: []string{"title"}}, func(id string, values, _ []string) error {
 		if err := lose(id, values, nil); err != nil && !strings.Contains(err.Error(), "404") {

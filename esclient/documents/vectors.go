@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -73,10 +72,13 @@ func (a API) DocVectors(ctx context.Context, docs []VectorRequest) ([]DocTerms, 
 func (a API) Named(ctx context.Context, index string, seqNos []int64) ([]DocRef, error) {
 	var answer page
 	call := esclient.Call{
-		Method: http.MethodPost, Path: esclient.IndexPath(index, "/_search?filter_path=hits.hits"), Limit: int64(len(seqNos)+1) << 13, // ids and routings of 512 bytes, at most six in JSON for each
-		Body: esclient.Object{
-			"size": len(seqNos), "_source": false, "seq_no_primary_term": true, "version": true, "track_total_hits": false,
-			"query": esclient.Object{"terms": esclient.Object{"_seq_no": seqNos}},
+		Limit: int64(len(seqNos)+1) << 13, // ids and routings of 512 bytes, at most six in JSON for each
+		Request: esapi.SearchRequest{
+			Index: []string{esclient.Name(index)}, FilterPath: []string{"hits.hits"},
+			Body: esclient.JSON(esclient.Object{
+				"size": len(seqNos), "_source": false, "seq_no_primary_term": true, "version": true, "track_total_hits": false,
+				"query": esclient.Object{"terms": esclient.Object{"_seq_no": seqNos}},
+			}),
 		},
 	}
 	if err := a.Client.Do(ctx, call, &answer); err != nil {
@@ -132,15 +134,12 @@ func (a API) allTerms(ctx context.Context, call vectorCall) ([]DocTerms, error) 
 // terms; a filter that goes into the terms would take the cluster a fifth more
 // time.
 func (a API) termVectors(ctx context.Context, call vectorCall, fn func(i int, d *vectorDoc) error) error {
-	query := url.Values{
-		"realtime": {strconv.FormatBool(!call.asSearched)}, "positions": {strconv.FormatBool(call.positions)},
-		"offsets": {"false"}, "payloads": {"false"}, "term_statistics": {"false"}, "field_statistics": {strconv.FormatBool(call.asSearched)},
-		"filter_path": {"docs._index,docs._id,docs.found,docs._version,docs.error,docs.term_vectors"},
-	}
-	r := esclient.Call{
-		Method: http.MethodPost, Path: "/_mtermvectors?" + query.Encode(), Body: esclient.Object{"docs": call.docs},
-		Timeout: call.timeout, Limit: call.limit,
-	}
+	r := esclient.Call{Timeout: call.timeout, Limit: call.limit, Request: esapi.MtermvectorsRequest{
+		Realtime: new(!call.asSearched), Positions: &call.positions, Offsets: new(false), Payloads: new(false),
+		TermStatistics: new(false), FieldStatistics: &call.asSearched,
+		FilterPath: []string{"docs._index", "docs._id", "docs.found", "docs._version", "docs.error", "docs.term_vectors"},
+		Body:       esclient.JSON(esclient.Object{"docs": call.docs}),
+	}}
 	return a.Client.Send(ctx, r, func(_ http.Header, answer io.Reader) error { return call.read(answer, fn) })
 }
 

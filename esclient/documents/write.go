@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -23,7 +24,8 @@ type Document struct {
 // CreateIndex creates an index with the settings and mappings in body, JSON. It
 // returns false if the index exists; then it does not change it.
 func (a API) CreateIndex(ctx context.Context, index string, body []byte) (created bool, err error) {
-	err = a.Client.Do(ctx, esclient.Call{Method: http.MethodPut, Path: esclient.IndexPath(index, ""), Body: body}, nil)
+	r := esapi.IndicesCreateRequest{Index: esclient.Name(index), Body: bytes.NewReader(body)}
+	err = a.Client.Do(ctx, esclient.Call{Request: r}, nil)
 	if refused, ok := errors.AsType[*esclient.Error](err); ok && refused.Type == "resource_already_exists_exception" {
 		return false, nil
 	}
@@ -41,7 +43,7 @@ func (a API) Index(ctx context.Context, index string, docs []Document) error {
 		}
 		lines = append(lines, esclient.Object{"index": action}, d.Source)
 	}
-	items, err := a.bulk(ctx, esclient.IndexPath(index, "/_bulk?refresh=true&"), lines)
+	items, err := a.bulk(ctx, esapi.BulkRequest{Index: esclient.Name(index), Refresh: "true"}, lines)
 	for i := 0; err == nil && i < len(items); i++ {
 		if of := items[i]; of.Error != nil || of.Status > 299 {
 			err = fmt.Errorf("document %q: %w", docs[i].ID, cmp.Or(of.Error, &esclient.ItemError{}).AsError(of.Status))
@@ -60,9 +62,8 @@ type bulkItem struct {
 	Error  *esclient.ItemError `json:"error"`
 }
 
-// bulk sends actions, two lines each, and returns the results. path ends so
-// that a parameter can follow.
-func (a API) bulk(ctx context.Context, path string, lines []any) ([]bulkItem, error) {
+// bulk sends actions, two lines each, by r, and returns the results.
+func (a API) bulk(ctx context.Context, r esapi.BulkRequest, lines []any) ([]bulkItem, error) {
 	var body bytes.Buffer
 	encoder := jsontext.NewEncoder(&body, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 	for i, line := range lines {
@@ -70,12 +71,12 @@ func (a API) bulk(ctx context.Context, path string, lines []any) ([]bulkItem, er
 			return nil, fmt.Errorf("action %d: %w", i/2, err)
 		}
 	}
-	path += "filter_path=items.*.status,items.*.result,items.*.error.type,items.*.error.reason"
+	r.Body = &body
+	r.FilterPath = []string{"items.*.status", "items.*.result", "items.*.error.type", "items.*.error.reason"}
 	var answer struct {
 		Items []map[string]bulkItem `json:"items"`
 	}
-	call := esclient.Call{Method: http.MethodPost, Path: path, Body: body.Bytes(), Timeout: pageTimeout}
-	if err := a.Client.Do(ctx, call, &answer); err != nil {
+	if err := a.Client.Do(ctx, esclient.Call{Request: r, Timeout: pageTimeout}, &answer); err != nil {
 		return nil, err
 	}
 	if n := len(lines) / 2; len(answer.Items) != n {
@@ -131,7 +132,7 @@ func (a API) UpdateDocs(ctx context.Context, updates []DocUpdate) ([]UpdateResul
 		}
 		lines = append(lines, esclient.Object{"update": action}, esclient.Object{"doc": part})
 	}
-	items, err := a.bulk(ctx, "/_bulk?", lines)
+	items, err := a.bulk(ctx, esapi.BulkRequest{}, lines)
 	if err != nil {
 		return nil, err
 	}

@@ -248,15 +248,14 @@ func (m *Model) ask(ctx context.Context, words []string, batch []int, first, hal
 	for i, k := range batch {
 		texts[i] = m.Prefix + words[k]
 	}
-	call := esclient.Call{
-		Method: http.MethodPost, Path: m.Path, Body: body(m.Path, m.Name, texts),
-		Timeout: cmp.Or(m.timeout, callTimeout), Limit: int64(len(batch)) * answerPerWord,
-	}
+	request := esclient.HTTPRequest{Method: http.MethodPost, Path: m.Path}
 	if m.Key != "" {
-		call.Header = http.Header{"Authorization": {"Bearer " + m.Key}}
+		request.Header = http.Header{"Authorization": {"Bearer " + m.Key}}
 	}
 	vectors, err := backoff.Retry(ctx, func() ([][]float32, error) {
 		var a answer
+		request.Body = esclient.JSON(body(m.Path, m.Name, texts))
+		call := esclient.Call{Request: request, Timeout: cmp.Or(m.timeout, callTimeout), Limit: int64(len(batch)) * answerPerWord}
 		err := m.Client.Do(ctx, call, &a)
 		refused, _ := errors.AsType[*esclient.Error](err)
 		switch {
