@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// pingTimeout is enough for an ordinary garbage collection.
+	// pingTimeout limits pings, but for those of silent nodes.
 	pingTimeout = 2 * time.Second
 	// checking is the operation that panics in pings are counted for.
 	checking = "checking nodes"
@@ -344,7 +344,11 @@ func (p *Pool) check(ctx context.Context, n *node) {
 	if due := before.due(); due.IsZero() || began.Before(due) {
 		return
 	}
-	answered, err := p.ping(ctx, n)
+	limit := pingTimeout
+	if !before.failing(began) {
+		limit = maxSilence - pingSilent
+	}
+	answered, err := p.ping(ctx, n, limit)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if ctx.Err() == nil && n.pinged(&before, began, time.Now(), answered, err) {
@@ -369,8 +373,8 @@ func (p *Pool) cancelToRetry(n *node) {
 
 // ping sends n a HEAD of / without credentials, so 401 is fine. An error means
 // that n does not work.
-func (p *Pool) ping(ctx context.Context, n *node) (answered bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+func (p *Pool) ping(ctx context.Context, n *node, limit time.Duration) (answered bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, "/", http.NoBody)
 	if err != nil {
@@ -393,7 +397,7 @@ func (p *Pool) Reach(ctx context.Context) error {
 	var reached atomic.Bool
 	err := recovery.InParallel(len(p.nodes), len(p.nodes), func(i int) error {
 		return p.guard.Do(checking, func() error {
-			answered, err := p.ping(ctx, p.nodes[i])
+			answered, err := p.ping(ctx, p.nodes[i], pingTimeout)
 			if answered {
 				reached.Store(true)
 				cancel()
