@@ -381,6 +381,27 @@ func FuzzPipelinedRequests(f *testing.F) {
 	})
 }
 
+// What breaks is the client's body: no node is to blame, whether akin reads the
+// body or not.
+func TestBrokenBodiesAreTheFaultOfTheClient(t *testing.T) {
+	for _, head := range []string{"/a/_doc HTTP/1.1\n", "/a/_search HTTP/1.1\nContent-Type: application/json\n", "/a/_search HTTP/1.1\nContent-Type: application/yaml\n"} {
+		for _, body := range []string{"no size\r\n{}", "1\r\n{\r\nno size\r\n", "1\r\n{no end", "fffffffffffffffff\r\n{}"} {
+			node, registry := startEarlyNode(t), prometheus.NewRegistry()
+			_, addr, _ := startFront(t, Options{
+				Nodes:    poolOf(nodes.Options{URLs: []string{node.url}, Registerer: registry}),
+				Expander: expander(leaveAlone), Registry: registry,
+			})
+			got := exchangeRaw(t, addr, "POST "+head+"Host: x\nTransfer-Encoding: chunked\n\n"+body)
+			for _, want := range []string{"HTTP/1.1 400 ", "\r\nConnection: close\r\n", `"reason":"the body of the request broke off"`} {
+				check.That(t, strings.Contains(got, want), "%s with %q got %s", head, body, got)
+			}
+			for _, name := range []string{"akin_node_failures_total", "akin_upstream_errors_total"} {
+				check.Equal(t, 0, counter(t, registry, name), name)
+			}
+		}
+	}
+}
+
 // Only answers that come early close the connection.
 func TestConnectionsAreKeptWhereBodiesCameWhole(t *testing.T) {
 	node := startEarlyNode(t)

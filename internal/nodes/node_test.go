@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -234,6 +235,29 @@ func TestNodeThatPausesForLessThanASecondStaysUp(t *testing.T) {
 		}
 		check.Elapse(3 * maxSilence)
 		check.That(t, stateOf(p, 0) == up && logged.Len() == 0, "%s", logged.String())
+	})
+}
+
+// A node that gets half a body drops the connection, and akin may see that first.
+func TestBrokenBodyOfAClientSaysNothingOfTheNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := startCluster(t)
+		broken := fmt.Errorf("chunk 3: %w", ErrBody)
+		for _, host := range []string{"a", "b"} {
+			c.set(host, func(req *http.Request) (int, error) {
+				if req.Method == http.MethodHead {
+					return well(req)
+				}
+				return 0, broken
+			})
+		}
+		for range 3 * enoughFailures {
+			_, err := do(p, read(t.Context(), ""))
+			check.Error(t, broken, err)
+			check.Elapse(minFailing / 10)
+		}
+		check.Equal(t, 3*enoughFailures, c.count("a")+c.count("b"), "requests")
+		counted(t, p, `akin_node_failures_total{kind="broken",node="http://a"} 0`)
 	})
 }
 

@@ -34,6 +34,10 @@ const (
 	checking = "checking nodes"
 )
 
+// ErrBody is in the errors of a request's Body that say nothing of the node: the
+// client sent a broken body.
+var ErrBody = errors.New("the body of the request is broken")
+
 // errHung says that a request to a node that hangs was cancelled for a retry.
 var errHung = errors.New("the node does not answer")
 
@@ -189,7 +193,7 @@ func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 	for tried := []*node(nil); ; {
 		req.URL = n.resolve(asked)
 		res, err := p.send(n, req, safe)
-		if err == nil || req.Context().Err() != nil {
+		if err == nil || req.Context().Err() != nil || errors.Is(err, ErrBody) {
 			return res, err
 		}
 		tried = append(tried, n)
@@ -302,7 +306,7 @@ func (p *Pool) ended(n *node, sent *http.Request, safe bool, res *http.Response,
 		} else {
 			n.works()
 		}
-	case sent.Context().Err() != nil: // the client did not wait: nothing about the node
+	case sent.Context().Err() != nil, errors.Is(err, ErrBody): // the client's doing: nothing about the node
 		if n.state == onTrial {
 			n.state = recovering
 		}
