@@ -38,9 +38,7 @@ const (
 
 // adminEngine returns the handler of the admin port.
 func (s *Server) adminEngine() *gin.Engine {
-	gin.SetMode(gin.ReleaseMode) // else gin prints its routes to stdout
-	e := gin.New()
-	e.RedirectTrailingSlash = false
+	e := newEngine()
 	e.GET("/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, status{Status: "ok"}) })
 	e.GET("/readyz", s.ready)
 	e.GET("/metrics", gin.WrapH(promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})))

@@ -2,10 +2,18 @@ package proxy
 
 import (
 	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/textproto"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +36,7 @@ type earlyNode struct {
 
 	mu     sync.Mutex
 	hidden int // requests that stood in bodies
+	got    int // requests that it answers
 }
 
 func startEarlyNode(tb testing.TB) *earlyNode {
@@ -67,6 +76,9 @@ func (n *earlyNode) serve(c net.Conn) {
 		if early && status == "close" {
 			return
 		}
+		n.mu.Lock()
+		n.got++
+		n.mu.Unlock()
 		if !early {
 			status = "200"
 			if req.Header.Get("Expect") != "" {
@@ -80,6 +92,13 @@ func (n *earlyNode) serve(c net.Conn) {
 		}
 		io.Copy(io.Discard, req.Body)
 	}
+}
+
+// requests returns how many requests the node has got and answers.
+func (n *earlyNode) requests() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.got
 }
 
 func (n *earlyNode) check(t *testing.T) {
@@ -177,18 +196,124 @@ func TestEarlyAnswersDoNotMakeRequestsOfBodies(t *testing.T) {
 	}
 }
 
-// requestsIn returns how many requests net/http's server would read, at most.
-func requestsIn(sent string) (n int) {
+// coded is the rest of a request, with a body in chunks that is a request.
+const coded = "Transfer-Encoding: chunked\r\n\r\n21\r\n" + hidden + "\r\n0\r\n\r\n"
+
+// oldRequests are requests of HTTP/1.0, with what may come before them on a
+// connection, their answers, and how many the node gets.
+var oldRequests = map[string]struct {
+	sent     string
+	statuses []int
+	reached  int
+}{
+	"chunks":                          {"POST /a/_update_by_query HTTP/1.0\r\n" + coded, []int{400}, 0},
+	"chunks of a search":              {"POST /a/_search HTTP/1.0\r\nContent-Type: application/json\r\n" + coded, []int{400}, 0},
+	"chunks of GET":                   {"GET /a/_search HTTP/1.0\r\n" + coded, []int{400}, 0},
+	"chunks of HEAD":                  {"HEAD / HTTP/1.0\r\n" + coded, []int{400}, 0},
+	"chunks of DELETE":                {"DELETE /a/_doc/1 HTTP/1.0\r\n" + coded, []int{400}, 0},
+	"chunks of OPTIONS":               {"OPTIONS * HTTP/1.0\r\n" + coded, []int{400}, 0},
+	"keep-alive":                      {"POST /a/_doc HTTP/1.0\r\nConnection: keep-alive\r\n" + coded + hidden, []int{400}, 0},
+	"another case":                    {"POST /a/_doc HTTP/1.0\r\ntRANSFER-eNCODING:CHUNKED\r\n\r\n0\r\n\r\n", []int{400}, 0},
+	"a folded line":                   {"POST /a/_doc HTTP/1.0\r\nA: b\r\n c\r\nTransfer-Encoding:\r\n\t chunked\r\n\r\n0\r\n\r\n", []int{400}, 0},
+	"line feeds":                      {"POST /a/_doc HTTP/1.0\nTransfer-Encoding: chunked\n\n0\n\n", []int{400}, 0},
+	"a space, which net/http refuses": {"POST /a/_doc HTTP/1.0\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n", []int{400}, 0},
+	"no value":                        {"POST /a/_doc HTTP/1.0\r\nTransfer-Encoding:\r\n\r\n", []int{400}, 0},
+	"identity":                        {"POST /a/_doc HTTP/1.0\r\nTransfer-Encoding: identity\r\n\r\n", []int{400}, 0},
+	"two codings":                     {"POST /a/_doc HTTP/1.0\r\nTransfer-Encoding: gzip\r\n" + coded, []int{400}, 0},
+	"a length, too":                   {"POST /a/_doc HTTP/1.0\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}", []int{400}, 0},
+	"an expectation":                  {"POST /a/_doc HTTP/1.0\r\nExpect: 100-continue\r\n" + coded, []int{400}, 0},
+	"a long head":                     {"POST /a/_doc HTTP/1.0\r\nX-A: " + strings.Repeat("a", 30<<10) + "\r\n" + coded, []int{400}, 0},
+	"a long body":                     {"POST /a/_doc HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n800000\r\n" + strings.Repeat("a", 8<<20), []int{400}, 0},
+	"behind GET":                      {hidden + "POST /a/_doc HTTP/1.0\r\n" + coded, []int{200, 400}, 1},
+	"behind a length":                 {kept + "5\r\n\r\nhello" + kept + "0\r\n\r\nPOST /a/_doc HTTP/1.0\r\n" + coded, []int{200, 200, 400}, 2},
+	"behind a decoy":                  {kept + "33\r\n\r\n" + hidden + "POST /a/_doc HTTP/1.0\r\n" + coded, []int{200, 400}, 1},
+	"behind itself":                   {kept + "51\r\n\r\nGET /a HTTP/1.0\r\nConnection: close\r\nA: 23456789\r\n\r\nGET /a HTTP/1.0\r\n" + coded, []int{200, 400}, 1},
+	"behind a long body":              {kept + "300000\r\n\r\n" + strings.Repeat("\r\n\r\n", 75000) + "POST /a/_doc HTTP/1.0\r\n" + coded, []int{200, 400}, 1},
+	"behind line breaks":              {kept + "0\r\n\r\n\r\n\r\nPOST /a/_doc HTTP/1.0\r\n" + coded, []int{200, 400}, 1},
+	"behind chunks":                   {"POST /a/_doc HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /a HTTP/1.0\r\n\r\n", []int{200, 400}, 1},
+
+	"no body":       {"GET /a HTTP/1.0\r\n\r\n", []int{200}, 1},
+	"no header":     {kept + "0\r\n\r\nGET /a HTTP/1.0\r\n\r\n", []int{200, 200}, 2},
+	"a length":      {"POST /a/_search HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", []int{200}, 1},
+	"another name":  {"GET /a?Transfer-Encoding:%20chunked HTTP/1.0\r\nX-Transfer-Encoding: chunked\r\nA: Transfer-Encoding: chunked\r\nB:\r\n Transfer-Encoding: chunked\r\n\r\n", []int{200}, 1},
+	"in a body":     {kept + "28\r\n\r\nTransfer-Encoding: chunked\r\n" + kept + "28\r\n\r\nTransfer-Encoding: chunked\r\nGET /a HTTP/1.0\r\n\r\n", []int{200, 200, 200}, 3},
+	"before chunks": {kept + "0\r\n\r\nPOST /a/_doc HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + coded, []int{200, 200}, 2},
+}
+
+// kept begins a request of HTTP/1.0 after which the connection stays open. Its
+// length follows.
+const kept = "POST /a/_doc HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: "
+
+// net/http would drop Transfer-Encoding of HTTP/1.0 (RFC 9112, section 6.1), and
+// with it the body: the node would search and update everything.
+func TestHTTP10WithATransferEncodingIsRefused(t *testing.T) {
+	certified := httptest.NewTLSServer(nil)
+	certified.Close()
+	for _, config := range []*tls.Config{nil, {Certificates: certified.TLS.Certificates}} {
+		node := startEarlyNode(t)
+		_, addr, _ := startFrontTLS(t, Options{Nodes: nodesAt(node.url), Expander: expander(leaveAlone)}, config)
+		for name, tt := range oldRequests {
+			for _, size := range []int{len(tt.sent), 1} {
+				if len(tt.sent) > 1<<10*size {
+					continue // byte by byte takes long
+				}
+				t.Run(fmt.Sprintf("%s, TLS %t, %d bytes at once", name, config != nil, size), func(t *testing.T) {
+					before := node.requests()
+					var c net.Conn = dial(t, addr)
+					if config != nil {
+						c = secure(certified, c)
+					}
+					var writing sync.WaitGroup
+					defer writing.Wait()
+					defer c.Close()
+					writing.Go(func() {
+						for part := range slices.Chunk([]byte(tt.sent), size) {
+							if _, err := c.Write(part); err != nil {
+								return // it is refused already
+							}
+						}
+					})
+					var statuses []int
+					for r := bufio.NewReader(c); ; {
+						res, err := http.ReadResponse(r, nil)
+						if err != nil {
+							break
+						}
+						statuses = append(statuses, res.StatusCode)
+						body, err := io.ReadAll(res.Body)
+						res.Body.Close()
+						var refused errorAnswer
+						if res.StatusCode == http.StatusBadRequest && name != "chunks of HEAD" {
+							err = errors.Join(err, json.Unmarshal(body, &refused))
+							check.That(t, err == nil && res.Close && refused.Status == 400 && refused.Error.Type == "akin_request_exception", "refused by %s, %v, close %t", body, err, res.Close)
+						}
+					}
+					check.Equal(t, tt.statuses, statuses)
+					check.Equal(t, tt.reached, node.requests()-before, "requests that the node got")
+				})
+			}
+		}
+	}
+}
+
+// requestsIn returns how many requests net/http's server would read, and how
+// many of them may reach the node, at most.
+func requestsIn(sent string) (n, reach int) {
 	for r := bufio.NewReader(strings.NewReader(sent)); ; n++ {
+		left, _ := r.Peek(r.Size())
 		req, err := http.ReadRequest(r)
 		if err == io.EOF { //nolint:errorlint // as ReadRequest returns it at the end
-			return n
+			return n, reach
 		}
+		if err == nil && !req.ProtoAtLeast(1, 1) && isCoded(left) {
+			return n + 1, reach
+		}
+		reach++
 		if err == nil {
 			_, err = io.Copy(io.Discard, req.Body)
 		}
 		if err != nil { // it gets an answer all the same, and is the last
-			return n + 1
+			return n + 1, reach
 		}
 		if req.Method == http.MethodPost { // after which net/http forgives some line breaks
 			for range 4 {
@@ -200,8 +325,17 @@ func requestsIn(sent string) (n int) {
 	}
 }
 
+// isCoded reports whether the head of a request has a Transfer-Encoding.
+func isCoded(request []byte) bool {
+	head := textproto.NewReader(bufio.NewReader(bytes.NewReader(request)))
+	_, _ = head.ReadLine()
+	header, _ := head.ReadMIMEHeader()
+	return header["Transfer-Encoding"] != nil
+}
+
 // FuzzPipelinedRequests sends bytes over a connection, and for each NUL a body
-// of requests. There are never more answers than requests.
+// of requests. There are never more answers than requests, and the node never
+// gets more of them than came with a body that akin can tell.
 func FuzzPipelinedRequests(f *testing.F) {
 	const long = 300 << 10
 	body := strings.Repeat(hidden, long/len(hidden)+1)
@@ -214,20 +348,58 @@ func FuzzPipelinedRequests(f *testing.F) {
 			}
 		}
 	}
+	for _, old := range oldRequests {
+		if len(old.sent) < 4<<10 {
+			f.Add([]byte(old.sent))
+			f.Add([]byte(hidden + old.sent + hidden))
+		}
+	}
 	f.Add([]byte("POST /early/413/_doc HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 31\r\n\r\n" + hidden + hidden))
 	f.Add([]byte("POST /a/_doc HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n0\r\nA: b\r\n\r\n" + hidden))
 	f.Add([]byte("PUT /early/503/_doc HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\n" + hidden))
 	f.Add([]byte("HEAD / HTTP/1.1\r\nHost: x\r\n\r\n" + hidden))
-	node := startEarlyNode(f)
-	_, addr, _ := startFront(f, Options{Nodes: nodesAt(node.url), Expander: expander(leaveAlone), MaxBody: 1 << 10, BodyTimeout: time.Second})
+	front, addr, _ := startFront(f, Options{Nodes: nodesAt(startEarlyNode(f).url)})
 	f.Fuzz(func(t *testing.T, packed []byte) {
 		if len(packed) > 8<<10 {
 			t.Skip("slow")
 		}
 		sent := strings.Replace(string(packed), "\x00", body, 2)
-		got, requests := sendRaw(t, addr, sent), requestsIn(sent)
+		requests, reach := requestsIn(sent)
+		var node *earlyNode
+		t.Cleanup(func() { // after the last request has come to its end
+			check.That(t, node.requests() <= reach, "the node got %d requests, of %d that may reach it", node.requests(), reach)
+		})
+		node = startEarlyNode(t)
+		s := build(Options{Nodes: nodesAt(node.url), Expander: expander(leaveAlone), MaxBody: 1 << 10, BodyTimeout: time.Second, Previous: front.server()})
+		front.Replace(s)
+		t.Cleanup(func() {
+			s.Wait(context.Background())
+			s.upstream.Close()
+		})
+		got := sendRaw(t, addr, sent)
 		check.That(t, len(got) <= requests, "%d requests got the answers %d", requests, got)
 	})
+}
+
+// What breaks is the client's body: no node is to blame, whether akin reads the
+// body or not.
+func TestBrokenBodiesAreTheFaultOfTheClient(t *testing.T) {
+	for _, head := range []string{"/a/_doc HTTP/1.1\n", "/a/_search HTTP/1.1\nContent-Type: application/json\n", "/a/_search HTTP/1.1\nContent-Type: application/yaml\n"} {
+		for _, body := range []string{"no size\r\n{}", "1\r\n{\r\nno size\r\n", "1\r\n{no end", "fffffffffffffffff\r\n{}"} {
+			node, registry := startEarlyNode(t), prometheus.NewRegistry()
+			_, addr, _ := startFront(t, Options{
+				Nodes:    poolOf(nodes.Options{URLs: []string{node.url}, Registerer: registry}),
+				Expander: expander(leaveAlone), Registry: registry,
+			})
+			got := exchangeRaw(t, addr, "POST "+head+"Host: x\nTransfer-Encoding: chunked\n\n"+body)
+			for _, want := range []string{"HTTP/1.1 400 ", "\r\nConnection: close\r\n", `"reason":"the body of the request broke off"`} {
+				check.That(t, strings.Contains(got, want), "%s with %q got %s", head, body, got)
+			}
+			for _, name := range []string{"akin_node_failures_total", "akin_upstream_errors_total"} {
+				check.Equal(t, 0, counter(t, registry, name), name)
+			}
+		}
+	}
 }
 
 // Only answers that come early close the connection.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -17,6 +18,7 @@ import (
 	"sync/atomic"
 
 	"github.com/akin-search/akin/internal/limits"
+	"github.com/akin-search/akin/internal/nodes"
 )
 
 // copyBufferSize is the size of the buffers for copying answers.
@@ -163,7 +165,11 @@ func (b *lentBody) Read(p []byte) (int, error) {
 	if b.over.Load() {
 		return 0, http.ErrBodyReadAfterClose
 	}
-	return b.Reader.Read(p)
+	n, err := b.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("%w: %w", nodes.ErrBody, err)
+	}
+	return n, err
 }
 
 // Close stops reading.
@@ -231,7 +237,7 @@ func tokens(values []string) (names []string) {
 }
 
 // failed answers for a cluster that did not answer. [limits.ErrSlow] means that
-// it waited for the client.
+// it waited for the client, [nodes.ErrBody] that the client's body is broken.
 func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, limits.ErrSlow) {
 		s.brokenBody(w, true)
@@ -240,12 +246,17 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the client is gone, or is cut off at shutdown
 	}
+	if errors.Is(err, nodes.ErrBody) {
+		s.brokenBody(w, false)
+		return
+	}
 	s.metrics.Errors.Inc()
 	s.log.DebugContext(r.Context(), "no answer from the cluster", "method", r.Method, "err", err)
 	writeError(w, http.StatusBadGateway, "akin_upstream_exception", "no node of the cluster answered the request")
 }
 
-// brokenBody answers a search whose body broke off or came too slowly.
+// brokenBody answers a request whose body is broken or, of a search, came too
+// slowly.
 func (s *Server) brokenBody(w http.ResponseWriter, late bool) {
 	if !late {
 		writeError(w, http.StatusBadRequest, "akin_request_exception", "the body of the request broke off")

@@ -11,7 +11,6 @@
 package proxy
 
 import (
-	"context"
 	"maps"
 	"net/http"
 	"time"
@@ -53,6 +52,7 @@ func New(o Options) *Server {
 	s.reranking = reranking{reranker: o.Reranker, budget: o.RerankBudget, guard: s.guard, cause: s.cause, log: s.log}
 	s.transport = s.upstream
 	s.buffers.New = func() any { return new([copyBufferSize]byte) }
+	s.router = newRouter(s.search, s.passThrough)
 	s.proxy = tracing.Handler(relayed(s.serve, s.guard, s.metrics, o.Tracer != nil, o.AccessLog), o.Tracer)
 	s.admin = s.adminEngine()
 	return s
@@ -64,20 +64,19 @@ func (s *Server) Handler() http.Handler { return s.proxy }
 // AdminHandler returns the admin listener's, which shows texts of searches.
 func (s *Server) AdminHandler() http.Handler { return s.admin }
 
-// serve answers a client's request. It matches the escaped path: to unescape
-// %2F, as in date math, would change the path. Panics go to net/http:
-// [http.ErrAbortHandler] must cut the client's connection, or a broken answer
-// would look complete.
+// serve answers a client's request: gin calls search or passThrough.
+// Panics go to net/http: [http.ErrAbortHandler] must cut the client's
+// connection, or a broken answer would look complete.
 func (s *Server) serve(w *relay, r *http.Request) {
 	if r.ProtoMajor != 1 { // the HTTP/2 preface, which net/http leaves to its handler
 		writeError(w, http.StatusHTTPVersionNotSupported, "akin_request_exception", "akin speaks HTTP/1.1")
 		return
 	}
-	if m, ok := recognize(r.Method, r.URL.EscapedPath()); ok {
-		w.search = true
-		s.search(w, r.WithContext(context.WithValue(r.Context(), clientKey{}, limits.Client(r.RemoteAddr))), m)
-		return
-	}
+	dispatch(s.router, w, r)
+}
+
+// passThrough forwards a request that is not a search.
+func (s *Server) passThrough(w *relay, r *http.Request) {
 	s.metrics.PassedThrough.Inc()
 	t := s.depart(w, r)
 	defer t.end()

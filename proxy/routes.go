@@ -3,18 +3,19 @@ package proxy
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
+
+	"github.com/gin-gonic/gin"
 
 	"github.com/akin-search/akin/expand"
 )
 
-// A route is one row of the table of recognized requests.
+// A route is one row of the table of searches.
 type route struct {
 	// methods are the HTTP methods.
 	methods []string
 	// shape is the escaped path; {index} stands for an index expression, {id} for
-	// a document. Trailing slashes are ignored, as in Elasticsearch.
+	// a document. Slashes at the end are ignored, as in Elasticsearch.
 	shape string
 	// endpoint is the expander's, and says where failures are in an answer.
 	endpoint expand.Endpoint
@@ -57,6 +58,12 @@ var routes = []route{
 	{getOrPost, "/{index}/_msearch/template", expand.EndpointMultiSearch},
 }
 
+// isAsync reports whether the answer may come later and in parts.
+func (r *route) isAsync() bool { return strings.HasSuffix(r.shape, "/_async_search") }
+
+// isTemplate reports whether the cluster has to render the search.
+func (r *route) isTemplate() bool { return strings.HasSuffix(r.shape, "/template") }
+
 // A match is a route and the index in the path.
 type match struct {
 	*route
@@ -64,50 +71,86 @@ type match struct {
 	index string
 }
 
-// recognize returns the route of a request, or false if none matches.
-func recognize(method, escapedPath string) (match, bool) {
-	path := strings.TrimRight(escapedPath, "/")
-	if !strings.HasPrefix(path, "/") { // such as OPTIONS *
-		return match{}, false
-	}
-	slashes := strings.Count(path, "/")
+// newEngine returns a gin engine without routes, logs and redirects, which lets
+// panics through.
+func newEngine() *gin.Engine {
+	gin.SetMode(gin.ReleaseMode) // else gin prints its routes to stdout
+	e := gin.New()
+	e.RedirectTrailingSlash = false
+	return e
+}
+
+// ginNames turns a shape into a path of gin.
+var ginNames = strings.NewReplacer("{index}", ":index", "{id}", ":id")
+
+// newRouter returns the engine of the clients' port. It calls search for what
+// fits a row of routes, and forward for all else. [dispatch] gives it requests.
+func newRouter(search func(w *relay, r *http.Request, m match), forward func(w *relay, r *http.Request)) *gin.Engine {
+	e := newEngine()
+	e.UseEscapedPath, e.UnescapePathValues = true, false // %2F, as in date math, belongs to a name
 	for i := range routes {
-		r := &routes[i]
-		if strings.Count(r.shape, "/") != slashes || !slices.Contains(r.methods, method) {
-			continue
-		}
-		if m, ok := r.fit(path); ok {
-			return m, true
-		}
-	}
-	return match{}, false
-}
-
-// fit matches path against the shape, which has as many slashes.
-func (r *route) fit(path string) (m match, ok bool) {
-	m.route, ok = r, true
-	for shape, more := r.shape, true; ok && more; {
-		var want, segment string
-		want, shape, more = strings.Cut(shape, "/")
-		segment, path, _ = strings.Cut(path, "/")
-		switch want {
-		case "{index}":
-			// Other names begin with "_": POST /_scripts/_search stores a script.
-			index, err := url.PathUnescape(segment)
-			if ok = err == nil && index != "" && (index[0] != '_' || index == "_all"); ok {
-				m.index = index
+		handle := func(c *gin.Context) {
+			a := arrivalOf(c)
+			if index, ok := indexOf(c); ok {
+				search(a.client, a.request, match{&routes[i], index})
+			} else {
+				forward(a.client, a.request)
 			}
-		case "{id}":
-			ok = segment != ""
-		default:
-			ok = segment == want
 		}
+		e.Match(routes[i].methods, ginNames.Replace(routes[i].shape), handle)
 	}
-	return m, ok
+	e.NoRoute(func(c *gin.Context) {
+		a := arrivalOf(c)
+		forward(a.client, a.request)
+	})
+	return e
 }
 
-// isAsync reports whether the answer may come later and in parts.
-func (r *route) isAsync() bool { return strings.HasSuffix(r.shape, "/_async_search") }
+// indexOf returns the index in the path, if any, or false if it is none: other
+// names begin with "_", as in POST /_scripts/_search, which stores a script.
+func indexOf(c *gin.Context) (index string, ok bool) {
+	escaped, named := c.Params.Get("index")
+	if !named {
+		return "", true
+	}
+	index, err := url.PathUnescape(escaped)
+	return index, err == nil && index != "" && (index[0] != '_' || index == "_all")
+}
 
-// isTemplate reports whether the cluster has to render the search.
-func (r *route) isTemplate() bool { return strings.HasSuffix(r.shape, "/template") }
+// An arrival is a request on its way through gin, which takes it for the writer
+// of the answer. gin's own writer keeps 1xx answers back, and gin adds a 404 to
+// what NoRoute has answered. So handlers write to the client, and what gin
+// writes goes nowhere.
+type arrival struct {
+	client  *relay
+	request *http.Request // as it came
+}
+
+// dispatch has e handle a request, with the path without the slashes at its end.
+func dispatch(e *gin.Engine, w *relay, r *http.Request) {
+	routed := r
+	if strings.HasSuffix(r.URL.Path, "/") {
+		escaped := strings.TrimRight(r.URL.EscapedPath(), "/")
+		path, err := url.PathUnescape(escaped)
+		if err == nil {
+			routed = r.WithContext(r.Context())
+			routed.URL = &url.URL{Path: path, RawPath: escaped}
+		}
+	}
+	e.ServeHTTP(&arrival{w, r}, routed)
+}
+
+// arrivalOf returns the request that gin handles.
+func arrivalOf(c *gin.Context) *arrival {
+	c.Writer.WriteHeaderNow() // so that gin does not add a 404
+	return c.Writer.(interface{ Unwrap() http.ResponseWriter }).Unwrap().(*arrival)
+}
+
+// Header returns a header that is not sent.
+func (*arrival) Header() http.Header { return http.Header{} }
+
+// WriteHeader does nothing.
+func (*arrival) WriteHeader(int) {}
+
+// Write does nothing.
+func (*arrival) Write(p []byte) (int, error) { return len(p), nil }

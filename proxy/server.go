@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
@@ -137,8 +138,9 @@ type Server struct {
 	access    *access
 	tokens    wrongTokens // sent to the admin port
 
-	// The handlers of the two listeners, the requests in flight from a Front, and
-	// whether the server is shutting down.
+	// The handlers of the two listeners, proxy around the router; the requests in
+	// flight from a Front, and whether the server is shutting down.
+	router       *gin.Engine
 	proxy, admin http.Handler
 	inFlight     atomic.Int64
 	draining     atomic.Bool

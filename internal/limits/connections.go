@@ -78,6 +78,9 @@ type connection struct {
 	write, arriving atomic.Int64
 	// handling says that all writes belong to a request until the next one begins.
 	handling atomic.Bool
+	// heads has what was read, decrypted if isTLS is true.
+	heads heads
+	isTLS bool
 
 	// Guarded by the listener's lock:
 	closed bool
@@ -233,6 +236,7 @@ func (l *Listener) State(conn net.Conn, state http.ConnState) {
 	case http.StateActive:
 		c.move(&l.active)
 	case http.StateHijacked:
+		c.heads.lose()
 		c.move(nil)
 	}
 }
@@ -283,6 +287,15 @@ func (c *connection) Close() error {
 	return err
 }
 
+// Read is [net.Conn.Read]. It keeps heads of requests.
+func (c *connection) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if !c.isTLS {
+		c.heads.add(p[:n])
+	}
+	return n, err
+}
+
 // Write is [net.Conn.Write]. It records when it began.
 func (c *connection) Write(p []byte) (int, error) {
 	c.write.Store(time.Now().UnixNano())
@@ -323,12 +336,18 @@ func Context(ctx context.Context, conn net.Conn) context.Context {
 // closes after it: the rest must not be taken for the next request (RFC 9112,
 // section 11.2), and in full duplex net/http does not notice a broken body.
 //
+// HTTP/1.0 with Transfer-Encoding is refused (RFC 9112, section 6.1).
+//
 // h gets a copy of each request with a body, because net/http checks the type
 // of the body in its own.
 func Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := r.Context().Value(connectionKey{}).(*connection)
 		c.handling.Store(true)
+		if fault := c.heads.take(r); fault != "" {
+			c.of.refuseHead(w, fault)
+			return
+		}
 		if r.ContentLength == 0 {
 			h.ServeHTTP(w, r)
 			return

@@ -22,15 +22,17 @@ func (l *tlsListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	of(conn).isTLS = true
 	return &encrypted{tls.Server(conn, l.config)}, nil
 }
 
 // An encrypted connection is a TLS connection for net/http.
 type encrypted struct{ *tls.Conn }
 
-// Read tells a client that does not speak TLS so.
+// Read keeps heads of requests, and tells a client that does not speak TLS so.
 func (c *encrypted) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	of(c).heads.add(p[:n])
 	if no, ok := errors.AsType[tls.RecordHeaderError](err); ok && no.Conn != nil {
 		below := of(c)
 		_, _ = below.Write(below.of.refuse.answer(http.StatusBadRequest, "the client does not speak TLS")) // the client may not speak HTTP either

@@ -18,8 +18,11 @@ const (
 	minBackoff = time.Second
 	maxBackoff = 30 * time.Second
 	// maxSilence is how long a node with requests in flight, which may take long,
-	// may answer nothing before it is pinged.
+	// may answer nothing: more than an ordinary garbage collection takes, and with
+	// time to ask another node before clients give up. The node is pinged after
+	// pingSilent and has the rest of that time to answer.
 	maxSilence = time.Second
+	pingSilent = maxSilence / 2
 	// A node is down after minFailures in a row over at least minFailing: clients
 	// can cause 503 by searching an index that has lost its shards, but not only
 	// 503 for a second. After enoughFailures it is pinged earlier.
@@ -147,12 +150,15 @@ func (n *node) goDown(now time.Time, cause string, err error) {
 
 // due returns when n is to be pinged; zero for never.
 func (n *node) due() time.Time {
-	silent := n.silentSince.Add(maxSilence)
+	silent := n.silentSince.Add(pingSilent)
 	if n.state == down || n.silentSince.IsZero() || !n.pingAt.IsZero() && n.pingAt.Before(silent) {
 		return n.pingAt
 	}
 	return silent
 }
+
+// failing reports whether n is to be pinged because it fails or is down.
+func (n *node) failing(now time.Time) bool { return !n.pingAt.IsZero() && !n.pingAt.After(now) }
 
 // plan wakes the goroutine that pings n if that is due earlier than before.
 func (n *node) plan() {
@@ -173,7 +179,7 @@ func (n *node) pinged(before *node, began, now time.Time, answered bool, err err
 	if answered {
 		n.heard(now)
 	}
-	failing := !before.pingAt.IsZero() && !before.pingAt.After(began)
+	failing := before.failing(began)
 	if failing {
 		n.pingedAt = began
 	}

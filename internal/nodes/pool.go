@@ -28,11 +28,15 @@ import (
 )
 
 const (
-	// pingTimeout is enough for an ordinary garbage collection.
+	// pingTimeout limits pings, but for those of silent nodes.
 	pingTimeout = 2 * time.Second
 	// checking is the operation that panics in pings are counted for.
 	checking = "checking nodes"
 )
+
+// ErrBody is in the errors of a request's Body that say nothing of the node: the
+// client sent a broken body.
+var ErrBody = errors.New("the body of the request is broken")
 
 // errHung says that a request to a node that hangs was cancelled for a retry.
 var errHung = errors.New("the node does not answer")
@@ -189,7 +193,7 @@ func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 	for tried := []*node(nil); ; {
 		req.URL = n.resolve(asked)
 		res, err := p.send(n, req, safe)
-		if err == nil || req.Context().Err() != nil {
+		if err == nil || req.Context().Err() != nil || errors.Is(err, ErrBody) {
 			return res, err
 		}
 		tried = append(tried, n)
@@ -302,7 +306,7 @@ func (p *Pool) ended(n *node, sent *http.Request, safe bool, res *http.Response,
 		} else {
 			n.works()
 		}
-	case sent.Context().Err() != nil: // the client did not wait: nothing about the node
+	case sent.Context().Err() != nil, errors.Is(err, ErrBody): // the client's doing: nothing about the node
 		if n.state == onTrial {
 			n.state = recovering
 		}
@@ -344,7 +348,11 @@ func (p *Pool) check(ctx context.Context, n *node) {
 	if due := before.due(); due.IsZero() || began.Before(due) {
 		return
 	}
-	answered, err := p.ping(ctx, n)
+	limit := pingTimeout
+	if !before.failing(began) {
+		limit = maxSilence - pingSilent
+	}
+	answered, err := p.ping(ctx, n, limit)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if ctx.Err() == nil && n.pinged(&before, began, time.Now(), answered, err) {
@@ -369,8 +377,8 @@ func (p *Pool) cancelToRetry(n *node) {
 
 // ping sends n a HEAD of / without credentials, so 401 is fine. An error means
 // that n does not work.
-func (p *Pool) ping(ctx context.Context, n *node) (answered bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+func (p *Pool) ping(ctx context.Context, n *node, limit time.Duration) (answered bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, "/", http.NoBody)
 	if err != nil {
@@ -393,7 +401,7 @@ func (p *Pool) Reach(ctx context.Context) error {
 	var reached atomic.Bool
 	err := recovery.InParallel(len(p.nodes), len(p.nodes), func(i int) error {
 		return p.guard.Do(checking, func() error {
-			answered, err := p.ping(ctx, p.nodes[i])
+			answered, err := p.ping(ctx, p.nodes[i], pingTimeout)
 			if answered {
 				reached.Store(true)
 				cancel()
