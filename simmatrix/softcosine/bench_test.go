@@ -17,25 +17,22 @@ import (
 func BenchmarkProduct(b *testing.B) {
 	const n, c, m, texts = 20_000, 100, 100, 64
 	rng := rand.New(rand.NewPCG(1, 2))
-	different := func(count int, yield func(i int32) bool) {
-		for seen := map[int32]bool{}; len(seen) < count; {
-			if i := int32(rng.IntN(n)); !seen[i] && !yield(i) {
-				return
-			} else {
-				seen[i] = true
-			}
-		}
-	}
 	s := check.Got(NewSimilarities(n, func(yield func([2]int32, float64) bool) {
 		for i := range int32(n) {
-			different(c, func(j int32) bool { return i == j || yield([2]int32{i, j}, rng.Float64()) })
+			for k := range int32(c) {
+				if !yield([2]int32{i, (i + 1 + k*(n/c-1)) % n}, rng.Float64()) {
+					return
+				}
+			}
 		}
 	}))(b)
 	sp := mustSpace(b, ones(n), s)
 	docs := make([]Vector, texts)
 	for k := range docs {
 		values := map[int32]float64{}
-		different(m, func(i int32) bool { values[i] = 1; return true })
+		for _, i := range rng.Perm(n)[:m] {
+			values[int32(i)] = 1
+		}
 		docs[k] = NewVector(values)
 	}
 	pairs := func(x, y Vector) float64 {
