@@ -236,6 +236,7 @@ func TestReproductionDocShowsTheAcceptedFigures(t *testing.T) {
 		}
 	}
 	checkDocShows(t, reproductionDoc, reproductionFile, headlines.String())
+	checkDocShows(t, reproductionDoc, reproductionFile, segmentTable(all))
 	for _, table := range contrasts {
 		var b strings.Builder
 		b.WriteString("| difference in points of MAP | train part 2 | dev |\n|---|---|---|\n")
