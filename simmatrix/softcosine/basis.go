@@ -80,7 +80,7 @@ func NewBasis(ctx context.Context, sp *Space, limits Limits) (*Basis, error) {
 	if err := checkSymmetric(s); err != nil {
 		return nil, err
 	}
-	order, err := minimumDegree(ctx, s, limits.Entries)
+	order, err := minimumDegree(ctx, s, limits)
 	if err != nil {
 		return nil, err
 	}

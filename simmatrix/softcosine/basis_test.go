@@ -59,7 +59,7 @@ func permuted(tb testing.TB, s *Similarities, order []int32) *Similarities {
 
 func orderOf(tb testing.TB, s *Similarities) []int32 {
 	tb.Helper()
-	return check.Got(minimumDegree(tb.Context(), s, math.MaxInt))(tb)
+	return check.Got(minimumDegree(tb.Context(), s, plenty))(tb)
 }
 
 // E·Eᵀ = S, and F of E = P·F is the lower triangular factor of PᵀSP with a

@@ -8,15 +8,16 @@ import (
 // minimumDegree returns an order of the terms of a symmetric S for a Cholesky
 // factor with few entries: again and again it takes a term with the fewest
 // neighbors left, which then become neighbors of each other. As many neighbors as
-// the term has, as many entries has its column of the factor; after most entries
-// it stops, and the rest follows by number. Finding the best order is NP-hard.
+// the term has, as many entries has its column of the factor. It stops at the
+// entries of the limits, or at a step for ten of their products, and the rest
+// follows by number. Finding the best order is NP-hard.
 //
 // What is left is a quotient graph, which never grows (George and Liu: The
 // Evolution of the Minimum Degree Ordering Algorithm, 1989): a term that was
 // taken is a clique, which stands for all edges between the terms that it
 // touches. Degrees are the upper bounds of Amestoy, Davis and Duff (An Approximate
 // Minimum Degree Ordering Algorithm, 1996).
-func minimumDegree(ctx context.Context, s *Similarities, most int) (order []int32, err error) {
+func minimumDegree(ctx context.Context, s *Similarities, limits Limits) (order []int32, err error) {
 	n := s.Len()
 	q := &quotientGraph{nodes: make([]node, n), queue: make([][]int32, n), order: make([]int32, 0, n)}
 	for i := n - 1; i >= 0; i-- {
@@ -24,28 +25,30 @@ func minimumDegree(ctx context.Context, s *Similarities, most int) (order []int3
 		q.nodes[i] = node{terms: slices.Clone(cols), degree: len(cols)}
 		q.offer(int32(i)) //nolint:gosec // n is an int32
 	}
-	for entries := 0; len(q.order) < n && entries <= most; {
+	for entries := 0; len(q.order) < n && entries <= limits.Entries && q.work <= limits.Products/10; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		entries += q.take(q.pop())
 	}
 	for i := range q.nodes {
-		if v := &q.nodes[i]; !v.dead && !v.clique {
+		if v := &q.nodes[i]; !v.taken {
 			q.order = append(q.order, int32(i)) //nolint:gosec // n is an int32
 		}
 	}
 	return q.order, nil
 }
 
-// A node is a term that is left, later perhaps a clique, and at last dead.
+// A node is a term that is left, and once it was taken perhaps a clique, until
+// another replaces it.
 type node struct {
-	terms        []int32 // of a term: neighbors, without those of its cliques; of a clique: all that it touches
-	cliques      []int32 // of a term: those that touch it
-	degree       int     // of a term: a bound on the terms that taking it would touch
-	clique, dead bool
-	outside      int // of a clique, in one step: its terms that the step does not touch
-	step         int // of a clique: the step that outside is of; of a term: the last step that touched it
+	terms   []int32 // of a term: neighbors, without those of its cliques; of a clique: all that it touches
+	cliques []int32 // of a term: those that touch it
+	degree  int     // of a term: a bound on the terms that taking it would touch
+	taken   bool
+	clique  bool
+	outside int // of a clique, in one step: its terms that the step does not touch
+	step    int // of a clique: that which outside is of; of a term: the last one that touched it
 }
 
 // A quotientGraph is what is left of the graph of S.
@@ -54,7 +57,8 @@ type quotientGraph struct {
 	queue [][]int32 // terms by a degree that they have or had
 	least int       // no term is queued below
 	order []int32   // the terms that were taken
-	step  int
+	step  int       // how many were taken as the next
+	work  int       // neighbors that were looked at: one takes as long as ten products
 }
 
 // offer queues a term whose degree has changed.
@@ -74,7 +78,7 @@ func (q *quotientGraph) pop() int32 {
 		}
 		i := q.queue[q.least][last]
 		q.queue[q.least] = q.queue[q.least][:last]
-		if v := &q.nodes[i]; !v.dead && !v.clique && v.degree == q.least {
+		if v := &q.nodes[i]; !v.taken && v.degree == q.least {
 			return i
 		}
 	}
@@ -88,7 +92,7 @@ func (q *quotientGraph) take(p int32) (entries int) {
 	entries = len(touched) + 1
 	q.order = append(q.order, p)
 	if len(touched) == 1 { // no edge is new, and the lists of a hub are not walked for each term that hangs from it
-		q.nodes[p] = node{dead: true}
+		q.nodes[p] = node{taken: true}
 		q.nodes[touched[0]].degree--
 		q.offer(touched[0])
 		return entries
@@ -103,11 +107,11 @@ func (q *quotientGraph) take(p int32) (entries int) {
 			continue
 		}
 		q.order = append(q.order, i) // it touches no more than p does, so it may come next
-		q.nodes[i] = node{dead: true}
+		q.nodes[i] = node{taken: true}
 	}
 	taken := len(touched) - len(left)
 	entries += taken*len(left) + taken*(taken+1)/2
-	q.nodes[p] = node{clique: true, terms: left}
+	q.nodes[p] = node{taken: true, clique: true, terms: left}
 	rest := len(q.nodes) - len(q.order)
 	for _, i := range left {
 		v := &q.nodes[i]
@@ -117,14 +121,14 @@ func (q *quotientGraph) take(p int32) (entries int) {
 	return entries
 }
 
-// touch returns the terms next to p, marked by the step. The cliques that p
-// replaces die.
+// touch returns the terms next to p, marked by the step, and takes away the
+// cliques that p replaces.
 func (q *quotientGraph) touch(p int32) (touched []int32) {
 	pivot := &q.nodes[p]
 	pivot.step = q.step // it does not touch itself
 	add := func(terms []int32) {
 		for _, i := range terms {
-			if v := &q.nodes[i]; !v.dead && !v.clique && v.step != q.step {
+			if v := &q.nodes[i]; !v.taken && v.step != q.step {
 				v.step = q.step
 				touched = append(touched, i)
 			}
@@ -133,7 +137,7 @@ func (q *quotientGraph) touch(p int32) (touched []int32) {
 	add(pivot.terms)
 	for _, c := range pivot.cliques {
 		add(q.nodes[c].terms)
-		q.nodes[c] = node{dead: true}
+		q.nodes[c] = node{taken: true}
 	}
 	return touched
 }
@@ -145,8 +149,9 @@ func (q *quotientGraph) countOutside(i int32) {
 	for _, at := range v.cliques {
 		c := &q.nodes[at]
 		if c.step != q.step {
-			c.terms = slices.DeleteFunc(c.terms, func(j int32) bool { return q.nodes[j].dead || q.nodes[j].clique })
+			c.terms = slices.DeleteFunc(c.terms, func(j int32) bool { return q.nodes[j].taken })
 			c.step, c.outside = q.step, len(c.terms)
+			q.work += len(c.terms)
 		}
 		c.outside--
 	}
@@ -156,9 +161,10 @@ func (q *quotientGraph) countOutside(i int32) {
 // bound on the terms that v touches and p does not, and returns the one that
 // counts the terms of each clique separately.
 func (q *quotientGraph) reduce(p int32, v *node) (outside int) {
+	q.work += len(v.terms) + len(v.cliques)
 	v.terms = slices.DeleteFunc(v.terms, func(j int32) bool {
 		other := &q.nodes[j]
-		return other.dead || other.clique || other.step == q.step
+		return other.taken || other.step == q.step
 	})
 	outside = len(v.terms)
 	v.cliques = slices.DeleteFunc(v.cliques, func(c int32) bool {
