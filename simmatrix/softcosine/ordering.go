@@ -8,8 +8,8 @@ import (
 // minimumDegree returns an order of the terms of a symmetric S for a Cholesky
 // factor with few entries: again and again it takes a term with the fewest
 // neighbors left, which then become neighbors of each other. As many neighbors as
-// the term has, as many entries has its column of the factor. It stops at the
-// entries of the limits, or at a step for ten of their products, and the rest
+// the term has, as many entries has its column of the factor. It stops when these
+// are sure to pass the limits, or after a tenth of their products, and the rest
 // follows by number. Finding the best order is NP-hard.
 //
 // What is left is a quotient graph, which never grows (George and Liu: The
@@ -25,11 +25,15 @@ func minimumDegree(ctx context.Context, s *Similarities, limits Limits) (order [
 		q.nodes[i] = node{terms: slices.Clone(cols), degree: len(cols)}
 		q.offer(int32(i)) //nolint:gosec // n is an int32
 	}
-	for entries := 0; len(q.order) < n && entries <= limits.Entries && q.work <= limits.Products/10; {
+	for entries := 0; len(q.order) < n && q.work <= limits.Products/10; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		entries += q.take(q.pop())
+		p := q.pop()
+		entries += q.take(p)
+		if touched := len(q.nodes[p].terms); entries+touched*(touched+1)/2 > limits.Entries {
+			break // any order of these makes all pairs of them entries
+		}
 	}
 	for i := range q.nodes {
 		if v := &q.nodes[i]; !v.taken {
