@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -29,12 +30,12 @@ var (
 // asBuilt is S as it was built, symmetrized, with 100 neighbors of a term.
 const asBuilt = "100, as built"
 
-// basisDensity is the mean number of entries in a row of E, 0 if S is not positive
-// definite, by collection, matrix and neighbors of a term.
+// basisDensity is the mean number of entries in a row of E, 0 if S is not
+// positive definite, by collection, matrix and neighbors of a term.
 type basisDensity map[string]map[string]map[string]float64
 
-// TestBasisDensity answers an open question of the thesis (4.9): how dense is E,
-// with S = EEᵀ, for the matrices of section 4.5?
+// TestBasisDensity answers an open question of the thesis (4.9): how dense is
+// E, with S = EEᵀ, for the matrices of section 4.5?
 func TestBasisDensity(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -57,7 +58,7 @@ func TestBasisDensity(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got[name][matrix][fmt.Sprint(c)] = rowsOfE(t, cut)
+				got[name][matrix][strconv.Itoa(c)] = rowsOfE(t, cut)
 			}
 		}
 	}

@@ -38,8 +38,8 @@ func operatedBy(result, query softcosine.Operator) softcosine.Aggregate {
 	return softcosine.Aggregate{Result: result, Query: query}
 }
 
-// segmentSystems are the systems of the tables that differ in more than letters:
-// the best ones, the primary one, and those that contrast with it.
+// segmentSystems are the systems of the tables that differ in more than
+// letters: the best ones, the primary one, and those that contrast with it.
 func segmentSystems() []segmentSystem {
 	return []segmentSystem{
 		primarySystem,
@@ -106,9 +106,9 @@ func (w *forumWords) scorer(t *testing.T, f *forum, of segmentSystem, s *softcos
 	return scorer
 }
 
-// system compares threads with their comments as the thesis's chapter 3 does: cut
-// into title, text and ten comments, or whole. A regression is fitted to train
-// part 2.
+// system compares threads with their comments as the thesis's chapter 3 does:
+// cut into title, text and ten comments, or whole. A regression is fitted to
+// train part 2.
 func (w *forumWords) system(t *testing.T, f *forum, of segmentSystem, s *softcosine.Similarities) forumMeasure {
 	t.Helper()
 	scorer, filter := w.scorer(t, f, of, s), segmentFilters[of.filter]

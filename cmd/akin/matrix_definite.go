@@ -32,8 +32,8 @@ type definiteness struct {
 	Fill float64 `json:"fill,omitempty"`
 }
 
-// definiteOf makes the factor of a matrix within bounds of memory, in bytes, and
-// of products.
+// definiteOf makes the factor of a matrix within bounds of memory, in bytes,
+// and of products.
 func definiteOf(ctx context.Context, m *simmatrix.Matrix, bytes, products int) (*definiteness, error) {
 	meta := m.Meta()
 	entries := (bytes - definiteEntryBytes*int(meta.NonZeros) - definiteTermBytes*m.Len()) / 12 //nolint:gosec // a matrix in memory

@@ -32,7 +32,7 @@ func TestCheckOfPositiveDefinitenessIsBounded(t *testing.T) {
 	var pairs strings.Builder // each of 40 words a little like the 20 after it
 	for i := range 40 {
 		for k := range 20 {
-			fmt.Fprintf(&pairs, "w%02d\tw%02d\t0.04\n", i, (i+1+k)%40)
+			fmt.Fprintf(&pairs, "w%d\tw%[2]d\t0.04\n", i, (i+1+k)%40)
 		}
 	}
 	m := check.Got(cli.ReadMatrix(t.Context(), pairsFile(t, "ring.akin", pairs.String())))(t)

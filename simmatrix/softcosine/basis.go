@@ -17,8 +17,8 @@ var (
 )
 
 // A PivotError says where S was found not to be positive definite: in the order
-// of the factor, the terms before Term are, and together with Term they are not.
-// It wraps [ErrNotDefinite].
+// of the factor, the terms before Term are, and together with Term they are
+// not. It wraps [ErrNotDefinite].
 type PivotError struct {
 	Term  int32   // a number of the space
 	Done  int     // how many terms come before it
@@ -51,30 +51,30 @@ type Limits struct {
 	Products int // of two numbers, some 10⁹ a second
 }
 
-// A Basis changes to an orthonormal basis, in which the inner product is the dot
-// product and the soft cosine measure the cosine. It has an E with S = E·Eᵀ (the
-// notes, theorem 3.2; Sidorov, section 2.5; the thesis, section 4.4.2):
+// A Basis changes to an orthonormal basis, in which the inner product is the
+// dot product and the soft cosine measure the cosine. It has an E with S = E·Eᵀ
+// (the notes, theorem 3.2; Sidorov, section 2.5; the thesis, section 4.4.2):
 //
 //	Φ₁(x) = Eᵀ·W·x,    Φ₁(x)ᵀ·Φ₁(y) = (Wx)ᵀ·E·Eᵀ·(Wy) = ⟨x, y⟩
 //
-// E = P·F is sparse: P puts the terms in an order of minimum degree, and F is the
-// lower triangular Cholesky factor of PᵀSP, which has fewer entries than that of
-// S. It is immutable and safe for concurrent use.
+// E = P·F is sparse: P puts the terms in an order of minimum degree, and F is
+// the lower triangular Cholesky factor of PᵀSP, which has fewer entries than
+// that of S. It is immutable and safe for concurrent use.
 type Basis struct {
 	sp     *Space
 	places []int32  // of the terms in the order
 	rows   []Vector // of F, by place; the last coordinate of each is on the diagonal
 }
 
-// NewBasis returns the change of basis of a space. Time and memory depend on the
-// entries of F, between those of S and n²/2. The error wraps [ErrNotSymmetric]
-// and names a place; is a [*PivotError] if S is not positive definite, a
-// [*LimitError] if the limits are too low to say, or that of ctx.
+// NewBasis returns the change of basis of a space. Time and memory depend on
+// the entries of F, between those of S and n²/2. The error wraps
+// [ErrNotSymmetric] and names a place; is a [*PivotError] if S is not positive
+// definite, a [*LimitError] if the limits are too low to say, or that of ctx.
 //
-// Row k of F solves F·y = the k-th column of PᵀSP, by the rows before it (Davis:
-// Direct Methods for Sparse Linear Systems, 2006, section 4.7). A pivot within
-// n·2⁻⁵² of 0, the rounding error (Higham: Accuracy and Stability of Numerical
-// Algorithms, 2002, theorem 10.3), counts as 0.
+// Row k of F solves F·y = the k-th column of PᵀSP, by the rows before it
+// (Davis: Direct Methods for Sparse Linear Systems, 2006, section 4.7). A pivot
+// within n·2⁻⁵² of 0, the rounding error (Higham: Accuracy and Stability of
+// Numerical Algorithms, 2002, theorem 10.3), counts as 0.
 func NewBasis(ctx context.Context, sp *Space, limits Limits) (*Basis, error) {
 	s, n := sp.s, sp.Len()
 	if err := checkSymmetric(s); err != nil {
@@ -109,10 +109,10 @@ func NewBasis(ctx context.Context, sp *Space, limits Limits) (*Basis, error) {
 			}
 			y[b.places[term]] = sims[l]
 			for j := b.places[term]; int(j) != k && int(reached[j]) != k+1; j = parents[j] {
-				reached[j] = int32(k) + 1 //nolint:gosec // n is an int32
+				reached[j] = int32(k) + 1
 				row = append(row, j)
 				if parents[j] == none {
-					parents[j] = int32(k) //nolint:gosec // n is an int32
+					parents[j] = int32(k)
 				}
 			}
 		}
@@ -202,8 +202,8 @@ func (b *Basis) Map(x Vector) Vector {
 
 // DenseBasis returns the lower triangular E with S = E·Eᵀ and a positive
 // diagonal, for a matrix without many zeros: n²/2 numbers, in O(n³) (the notes,
-// theorem 3.2). Coordinates are EᵀWx. The error wraps [ErrNotSymmetric] and names
-// a place, or [ErrNotDefinite] without one: use [NewBasis] to find it.
+// theorem 3.2). Coordinates are EᵀWx. The error wraps [ErrNotSymmetric] and
+// names a place, or [ErrNotDefinite] without one: use [NewBasis] to find it.
 func DenseBasis(s *Similarities) (*mat.TriDense, error) {
 	if err := checkSymmetric(s); err != nil {
 		return nil, err

@@ -100,8 +100,8 @@ func TestBasisTakesTheTransposeOfE(t *testing.T) {
 	check.That(t, near(product(e), 0.5*math.Sqrt(0.75), 1e-15), "(Ex)ᵀ(Ey) = %v, want ½·√¾, which is not s", product(e))
 }
 
-// The failing term is the first in the order with which the leading part of PᵀSP
-// is not positive definite.
+// The failing term is the first in the order with which the leading part of
+// PᵀSP is not positive definite.
 func TestBasisNamesTheTermWhereSFails(t *testing.T) {
 	failed := 0
 	eachCase(t, func(t *testing.T, rng *rand.Rand) {

@@ -11,9 +11,9 @@ import (
 	"github.com/akin-search/akin/e2e/check"
 )
 
-// BenchmarkProduct is of one (Wx)ᵀS(Wy), with 20,000 terms of 100 neighbors each
-// and texts of 100 terms: by algorithm 1 of the notes, and as the sum over all
-// pairs of their terms.
+// BenchmarkProduct is of one (Wx)ᵀS(Wy), with 20,000 terms of 100 neighbors
+// each and texts of 100 terms: by algorithm 1 of the notes, and as the sum over
+// all pairs of their terms.
 func BenchmarkProduct(b *testing.B) {
 	const n, c, m, texts = 20_000, 100, 100, 64
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -57,9 +57,9 @@ func BenchmarkProduct(b *testing.B) {
 	}
 }
 
-// BenchmarkBasis is table 1 of the notes: E of a dense S by Cholesky's method, and
-// by the algorithm of Sidorov, section 2.5, with a Gaussian elimination for each
-// row.
+// BenchmarkBasis is table 1 of the notes: E of a dense S by Cholesky's method,
+// and by the algorithm of Sidorov, section 2.5, with a Gaussian elimination for
+// each row.
 func BenchmarkBasis(b *testing.B) {
 	for _, n := range []int{100, 500, 1000} {
 		s := denseSimilarities(b, n)
@@ -76,8 +76,8 @@ func BenchmarkBasis(b *testing.B) {
 	}
 }
 
-// denseSimilarities returns the cosines of n random vectors, all of them alike a
-// little.
+// denseSimilarities returns the cosines of n random vectors, all of them alike
+// a little.
 func denseSimilarities(tb testing.TB, n int) *Similarities {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(7, 7))

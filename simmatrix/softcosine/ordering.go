@@ -7,16 +7,16 @@ import (
 
 // minimumDegree returns an order of the terms of a symmetric S for a Cholesky
 // factor with few entries: again and again it takes a term with the fewest
-// neighbors left, which then become neighbors of each other. As many neighbors as
-// the term has, as many entries has its column of the factor. It stops when these
-// are sure to pass the limits, or after a tenth of their products, and the rest
-// follows by number. Finding the best order is NP-hard.
+// neighbors left, which then become neighbors of each other. As many neighbors
+// as the term has, as many entries has its column of the factor. It stops when
+// these are sure to pass the limits, or after a tenth of their products, and
+// the rest follows by number. Finding the best order is NP-hard.
 //
 // What is left is a quotient graph, which never grows (George and Liu: The
 // Evolution of the Minimum Degree Ordering Algorithm, 1989): a term that was
 // taken is a clique, which stands for all edges between the terms that it
-// touches. Degrees are the upper bounds of Amestoy, Davis and Duff (An Approximate
-// Minimum Degree Ordering Algorithm, 1996).
+// touches. Degrees are the upper bounds of Amestoy, Davis and Duff (An
+// Approximate Minimum Degree Ordering Algorithm, 1996).
 func minimumDegree(ctx context.Context, s *Similarities, limits Limits) (order []int32, err error) {
 	n := s.Len()
 	q := &quotientGraph{nodes: make([]node, n), queue: make([][]int32, n), order: make([]int32, 0, n)}
@@ -37,7 +37,7 @@ func minimumDegree(ctx context.Context, s *Similarities, limits Limits) (order [
 	}
 	for i := range q.nodes {
 		if v := &q.nodes[i]; !v.taken {
-			q.order = append(q.order, int32(i)) //nolint:gosec // n is an int32
+			q.order = append(q.order, int32(i))
 		}
 	}
 	return q.order, nil
@@ -161,8 +161,8 @@ func (q *quotientGraph) countOutside(i int32) {
 	}
 }
 
-// reduce replaces edges of v by the clique p that has them. It makes v's degree a
-// bound on the terms that v touches and p does not, and returns the one that
+// reduce replaces edges of v by the clique p that has them. It makes v's degree
+// a bound on the terms that v touches and p does not, and returns the one that
 // counts the terms of each clique separately.
 func (q *quotientGraph) reduce(p int32, v *node) (outside int) {
 	q.work += len(v.terms) + len(v.cliques)

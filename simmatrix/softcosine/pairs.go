@@ -7,8 +7,8 @@ import (
 )
 
 // Pairs maps vectors over n terms to vectors over the n + nnz pairs of similar
-// terms (i, j), whose dot product and cosine need no S. Pairs are numbered row by
-// row, (i, i) before the others of row i. The feature of a pair is
+// terms (i, j), whose dot product and cosine need no S. Pairs are numbered row
+// by row, (i, i) before the others of row i. The feature of a pair is
 //
 //	x_ij = √k_ij · (w_i·x_i + w_j·x_j) / 2
 //
@@ -20,9 +20,9 @@ type Pairs struct {
 	factor     float64   // k_ij = factor·s_ij for i ≠ j
 }
 
-// NewPairs returns the features of Sidorov, eq. 15, as printed: k_ij = s_ij. Their
-// cosine is soft_cosine₂ (eq. 16), which is not the soft cosine measure: for a
-// symmetric S,
+// NewPairs returns the features of Sidorov, eq. 15, as printed: k_ij = s_ij.
+// Their cosine is soft_cosine₂ (eq. 16), which is not the soft cosine measure:
+// for a symmetric S,
 //
 //	x'ᵀy' = ½·(⟨x, y⟩ + Σ_i w_i²·x_i·y_i·Σ_j s_ij)
 //

@@ -11,9 +11,9 @@ import (
 	"github.com/akin-search/akin/e2e/check"
 )
 
-// The uncorrected features have the sum that section 2.4 of Sidorov derives from
-// eq. 15 to 17: half of the inner product, and of w_i²·x_i·y_i times the sums of
-// rows. With S = I it is the dot product.
+// The uncorrected features have the sum that section 2.4 of Sidorov derives
+// from eq. 15 to 17: half of the inner product, and of w_i²·x_i·y_i times the
+// sums of rows. With S = I it is the dot product.
 func TestSidorovsPairsAddTheSumsOfRows(t *testing.T) {
 	eachCase(t, func(t *testing.T, rng *rand.Rand) {
 		t.Helper()
@@ -76,13 +76,15 @@ func TestTheDocumentsOfSidorovAsPairs(t *testing.T) {
 		// are 6, 14 and 8, and as pairs 13/2, 31/2 and 49/6: 13·√3/(7·√31) = 0.5777.
 		{
 			"game", documents([]float64{2, 1, 1, 2, 1, 1, 1, 1, 0}, []float64{0, 0, 0, 1, 1, 2, 1, 0, 1}), 9,
-			map[[2]int32]float64{{1, 3}: 1.0 / 3}, 13 * math.Sqrt(3) / (7 * math.Sqrt(31)), 19 / math.Sqrt(1104),
+			map[[2]int32]float64{{1, 3}: 1.0 / 3},
+			13 * math.Sqrt(3) / (7 * math.Sqrt(31)), 19 / math.Sqrt(1104),
 		},
 		// Section 2: play, game and player, gamer, s = 1/3 and 1/2. The dot products are
 		// ½·5/6 and ½·(2 + 4/3 + 3/2).
 		{
 			"player", documents([]float64{1, 0, 1, 0}, []float64{0, 1, 0, 1}), 4,
-			map[[2]int32]float64{{0, 1}: 1.0 / 3, {2, 3}: 0.5}, 5.0 / 29, 5.0 / 12,
+			map[[2]int32]float64{{0, 1}: 1.0 / 3, {2, 3}: 0.5},
+			5.0 / 29, 5.0 / 12,
 		},
 		// Two words for one thing: ½ for each of the mixed pairs, of ½·(1 + 2).
 		{"synonyms", documents([]float64{1, 0}, []float64{0, 1}), 2, map[[2]int32]float64{{0, 1}: 1}, 1.0 / 3, 1},
@@ -120,7 +122,8 @@ func TestPairsRefuseWhatHasNoRoot(t *testing.T) {
 		{"not symmetric", ErrNotSymmetric.Error() + ": s(0, 1) = 0.5 and s(1, 0) = 0", map[[2]int32]float64{{0, 1}: 0.5}, false},
 		{
 			"too similar to two", "c(1, 1) = -0.25 is negative: the similarities of term 1",
-			map[[2]int32]float64{{0, 1}: 0.75, {1, 0}: 0.75, {1, 2}: 0.75, {2, 1}: 0.75}, false,
+			map[[2]int32]float64{{0, 1}: 0.75, {1, 0}: 0.75, {1, 2}: 0.75, {2, 1}: 0.75},
+			false,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

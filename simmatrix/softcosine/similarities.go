@@ -74,8 +74,8 @@ func compareCells(a, b cell) int {
 	return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.col, b.col))
 }
 
-// ofCells returns the matrix of cells off the diagonal, which it sorts, each at a
-// place of its own.
+// ofCells returns the matrix of cells off the diagonal, which it sorts, each at
+// a place of its own.
 func ofCells(n int, cells []cell) *Similarities {
 	s := &Similarities{offsets: make([]int, n+1)}
 	slices.SortFunc(cells, compareCells)
@@ -161,7 +161,7 @@ func (s *Similarities) Symmetrized() *Similarities {
 		back, backSims := t.Row(i)
 		for k, l := 0, 0; k < len(cols) || l < len(back); {
 			var j int32
-			sim := 0.0
+			var sim float64
 			switch {
 			case l == len(back) || k < len(cols) && cols[k] < back[l]:
 				j, sim = cols[k], sims[k]/2
