@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -64,8 +63,8 @@ func (m *forumMatrices) learned(t *testing.T, set func(*learn.CorpusOptions)) *s
 	return matrix
 }
 
-// measures returns all that is ranked by, by name.
-func (m *forumMatrices) measures(t *testing.T) map[string]forumMeasure {
+// ofTheThesis returns the matrices by name.
+func (m *forumMatrices) ofTheThesis(t *testing.T) map[string]*simmatrix.Matrix {
 	t.Helper()
 	rel := m.learned(t, func(*learn.CorpusOptions) {})
 	lev := m.spelled(t, source.Thesis)
@@ -74,9 +73,15 @@ func (m *forumMatrices) measures(t *testing.T) map[string]forumMeasure {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return map[string]*simmatrix.Matrix{relMatrix: rel, levMatrix: lev, avgMatrix: avg}
+}
+
+// measures returns all that is ranked by, by name.
+func (m *forumMatrices) measures(t *testing.T) map[string]forumMeasure {
+	t.Helper()
 	all := map[string]forumMeasure{}
 	maps.Copy(all, m.spellings(t))
-	for name, matrix := range map[string]*simmatrix.Matrix{relMatrix: rel, levMatrix: lev, avgMatrix: avg} {
+	for name, matrix := range m.ofTheThesis(t) {
 		w := m.words(t, matrix)
 		all[name+" "+hardMeasure] = w.measure(t, func(x, y softcosine.Vector) (float64, error) { return w.asBuilt.Hard(x, y), nil })
 		all[name+" "+softMeasure] = w.measure(t, w.symmetric.Soft)
@@ -84,11 +89,14 @@ func (m *forumMatrices) measures(t *testing.T) map[string]forumMeasure {
 		if name == relMatrix {
 			all[plainCosine] = w.measure(t, func(x, y softcosine.Vector) (float64, error) { return w.asBuilt.Cosine(x, y), nil })
 			none := softcosine.Identity(w.Len())
-			all[unsegmentedText], all[segmentedText] = w.segments(t, m.forum, none, true), w.segments(t, m.forum, none, false)
+			all[unsegmentedText], all[segmentedText] = w.system(t, m.forum, wholeSystem, none), w.system(t, m.forum, primarySystem, none)
+			for _, of := range segmentSystems() {
+				all[of.String()] = w.system(t, m.forum, of, none)
+			}
 		}
 	}
 	few := m.words(t, m.learned(t, func(o *learn.CorpusOptions) { o.Neighbors, o.Power = 10, 1 }))
-	all[segmentsWithS] = few.segments(t, m.forum, few.symmetric.Similarities(), false)
+	all[segmentsWithS] = few.system(t, m.forum, primarySystem, few.symmetric.Similarities())
 	return all
 }
 
@@ -210,47 +218,4 @@ func (w *forumWords) measure(t *testing.T, of func(x, y softcosine.Vector) (floa
 		}
 		return score
 	}
-}
-
-// segments compares threads with their comments as the thesis's chapter 3 does:
-// cut into title, text and ten comments, or whole. The statistics are those of
-// the unlabeled texts, each a nugget.
-func (w *forumWords) segments(t *testing.T, f *forum, s *softcosine.Similarities, whole bool) forumMeasure {
-	t.Helper()
-	var texts []softcosine.Nugget
-	for _, document := range f.texts[:f.unlabeled] {
-		texts = append(texts, w.nuggets(document)...)
-	}
-	result, query, err := softcosine.ParseSMARTPair("bfx.nfx")
-	if err != nil {
-		t.Fatal(err)
-	}
-	scorer, err := softcosine.NewStandard(softcosine.Weighting{Letters: result}, softcosine.Weighting{Letters: query}, softcosine.Count(w.Len(), texts), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	operators := softcosine.Aggregate{Result: softcosine.WavgGodwin, Query: softcosine.WavgLength}
-	return func(q forumQuestion, c forumCandidate) float64 {
-		if whole {
-			score, err := scorer.Unsegmented(w.nuggets(q.texts), w.nuggets(c.texts))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return score
-		}
-		matrix, err := scorer.Matrix(w.nuggets(q.texts), w.nuggets(c.texts))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return operators.Score(matrix)
-	}
-}
-
-// nuggets have the length of their terms with blanks between them.
-func (w *forumWords) nuggets(texts [][]string) softcosine.Document {
-	var d softcosine.Document
-	for _, terms := range texts {
-		d = append(d, softcosine.Nugget{Bytes: int64(len(strings.Join(terms, " "))), Terms: w.numbers(terms)})
-	}
-	return d
 }

@@ -258,6 +258,7 @@ func TestReproductionDocShowsTheAcceptedFigures(t *testing.T) {
 		spellings.WriteString("\n")
 	}
 	checkDocShows(t, reproductionDoc, reproductionFile, spellings.String())
+	checkDocShows(t, reproductionDoc, reproductionFile, segmentTable(all))
 	for _, table := range contrasts {
 		var b strings.Builder
 		b.WriteString("| difference in points of MAP | train part 2 | dev |\n|---|---|---|\n")

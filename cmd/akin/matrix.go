@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -78,7 +79,7 @@ byte for byte the one that was pushed.
 
 func newMatrixCheck() *cobra.Command {
 	var redis cli.Redis
-	asJSON := false
+	asJSON, definite := false, false
 	cmd := &cobra.Command{
 		Use: "check MATRIX", Short: "Check that a matrix is intact, and print what it contains",
 		Long: `check reads a matrix and prints the settings it was made with, the density, whether it
@@ -87,8 +88,15 @@ similarities and of neighbors, hubs (terms that are neighbors of very many), and
 random rows. The exit status is 1 if the file is damaged, if its header is wrong, or if
 no term has a neighbor.
 
+With --definite it also says whether the mean of S and its transpose is positive
+definite: then no text has a higher soft cosine with another than with itself, and lengths
+are real whatever weights are. If not, it names the term at which Cholesky's method
+fails. If it is, it says how many entries the factor has for each of S. That takes up to
+` + strconv.Itoa(definiteGiB) + ` GiB and some minutes; what needs more is unknown.
+
 ` + cli.MatrixHelp,
 		Example: `  akin matrix check docs.akin
+  akin matrix check --definite docs.akin
   akin matrix check --redis redis://127.0.0.1:6379 docs@active`,
 		Args: cli.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -96,8 +104,23 @@ no term has a neighbor.
 			if err != nil {
 				return err
 			}
-			r := combine.Inspect(m)
-			err = cli.Print(cmd.OutOrStdout(), asJSON, r, func(out io.Writer) error { return cli.Report(out, args[0], r) })
+			r := struct {
+				*combine.Inspection
+
+				Definite *definiteness `json:"positive_definite,omitempty"`
+			}{Inspection: combine.Inspect(m)}
+			if definite {
+				r.Definite, err = definiteOf(cmd.Context(), m, definiteGiB<<30, definiteProducts)
+				if err != nil {
+					return fmt.Errorf("%s: %w", args[0], err)
+				}
+			}
+			err = cli.Print(cmd.OutOrStdout(), asJSON, r, func(out io.Writer) error {
+				if err := cli.Report(out, args[0], r.Inspection); err != nil || !definite {
+					return err
+				}
+				return r.Definite.report(out, r.Meta.Terms)
+			})
 			if err == nil && r.Meta.NonZeros == 0 {
 				err = fmt.Errorf("%s: no term has a neighbor: searches would find nothing more with this matrix", args[0])
 			}
@@ -105,6 +128,7 @@ no term has a neighbor.
 		},
 	}
 	redis.RegisterServer(cmd)
+	cmd.Flags().BoolVar(&definite, "definite", false, "say whether the matrix is positive definite, or at which term it is not")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

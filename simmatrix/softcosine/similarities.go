@@ -74,16 +74,12 @@ func compareCells(a, b cell) int {
 	return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.col, b.col))
 }
 
-// ofCells returns the matrix of cells off the diagonal, which it sorts. It adds
-// up cells at the same place.
+// ofCells returns the matrix of cells off the diagonal, which it sorts, each at
+// a place of its own.
 func ofCells(n int, cells []cell) *Similarities {
 	s := &Similarities{offsets: make([]int, n+1)}
 	slices.SortFunc(cells, compareCells)
-	for k, c := range cells {
-		if k+1 < len(cells) && compareCells(c, cells[k+1]) == 0 {
-			cells[k+1].sim += c.sim
-			continue
-		}
+	for _, c := range cells {
 		if c.sim != 0 {
 			s.cols, s.sims = append(s.cols, c.col), append(s.sims, c.sim)
 		}
@@ -132,17 +128,24 @@ func (s *Similarities) NonNegative() bool {
 func (s *Similarities) Symmetric() bool { return s.Symmetrized() == s }
 
 // Transposed returns Sᵀ.
-func (s *Similarities) Transposed() *Similarities { return ofCells(s.Len(), s.mirrored(nil, 1)) }
-
-// mirrored appends the entries of share·Sᵀ to cells.
-func (s *Similarities) mirrored(cells []cell, share float64) []cell {
-	for i := range s.Len() {
+func (s *Similarities) Transposed() *Similarities {
+	n := s.Len()
+	t := &Similarities{offsets: make([]int, n+1), cols: make([]int32, len(s.cols)), sims: make([]float64, len(s.sims))}
+	for _, j := range s.cols {
+		t.offsets[j+1]++
+	}
+	for j := range n {
+		t.offsets[j+1] += t.offsets[j]
+	}
+	next := slices.Clone(t.offsets[:n])
+	for i := range n {
 		cols, sims := s.Row(i)
 		for k, j := range cols {
-			cells = append(cells, cell{j, int32(i), share * sims[k]})
+			t.cols[next[j]], t.sims[next[j]] = int32(i), sims[k]
+			next[j]++
 		}
 	}
-	return cells
+	return t
 }
 
 // Symmetrized returns ½(S + Sᵀ), S itself if it is symmetric. It keeps every
@@ -152,7 +155,32 @@ func (s *Similarities) Symmetrized() *Similarities {
 	if slices.Equal(s.cols, t.cols) && slices.Equal(s.sims, t.sims) && slices.Equal(s.offsets, t.offsets) {
 		return s
 	}
-	return ofCells(s.Len(), s.mirrored(t.mirrored(nil, 0.5), 0.5))
+	mean := &Similarities{offsets: make([]int, 1, s.Len()+1)}
+	for i := range s.Len() {
+		cols, sims := s.Row(i)
+		back, backSims := t.Row(i)
+		for k, l := 0, 0; k < len(cols) || l < len(back); {
+			var j int32
+			var sim float64
+			switch {
+			case l == len(back) || k < len(cols) && cols[k] < back[l]:
+				j, sim = cols[k], sims[k]/2
+				k++
+			case k == len(cols) || back[l] < cols[k]:
+				j, sim = back[l], backSims[l]/2
+				l++
+			default:
+				j, sim = cols[k], sims[k]/2+backSims[l]/2
+				k++
+				l++
+			}
+			if sim != 0 {
+				mean.cols, mean.sims = append(mean.cols, j), append(mean.sims, sim)
+			}
+		}
+		mean.offsets = append(mean.offsets, len(mean.cols))
+	}
+	return mean
 }
 
 // A Vocabulary maps terms to numbers and back.

@@ -31,8 +31,8 @@
 //	cosines (theorem 4.3)           soft cosines       [Space.CosineDocument]  [Space.CosineQuery]
 //	(Wx)ᵀ(Wy)/‖Wy‖, as an engine    length-normalized    as they are             [Space.Expand]
 //
-// In the first and last, S may change while the documents stay. Another way is
-// [NewPhi2].
+// In the first and last, S may change while the documents stay. Other ways are
+// [NewBasis] and [NewPhi2].
 //
 // # Sources
 //
