@@ -63,16 +63,23 @@ func (m *forumMatrices) learned(t *testing.T, set func(*learn.CorpusOptions)) *s
 	return matrix
 }
 
+// spelled returns a matrix of edit distances.
+func (m *forumMatrices) spelled(t *testing.T, neighbors int) *simmatrix.Matrix {
+	t.Helper()
+	spelling := source.DefaultSpellingOptions() // θ1 = 1.8, θ2 = 5, θ4 = 1.5, as in the thesis
+	spelling.MaxDistance, spelling.Neighbors = source.MaxDistance, neighbors
+	matrix, err := source.FromSpelling(t.Context(), m.terms, spelling, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return matrix
+}
+
 // measures returns all that is ranked by, by name.
 func (m *forumMatrices) measures(t *testing.T) map[string]forumMeasure {
 	t.Helper()
 	rel := m.learned(t, func(*learn.CorpusOptions) {})
-	spelling := source.DefaultSpellingOptions() // θ1 = 1.8, θ2 = 5, θ4 = 1.5, as in the thesis
-	spelling.MaxDistance, spelling.Neighbors = source.MaxDistance, reproNeighbors
-	lev, err := source.FromSpelling(t.Context(), m.terms, spelling, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lev := m.spelled(t, reproNeighbors)
 	average := combine.Options{Rule: combine.RuleAverage, Neighbors: reproNeighbors}
 	avg, err := combine.Combine(t.Context(), []combine.Input{{Name: relMatrix, Matrix: rel}, {Name: levMatrix, Matrix: lev}}, average, nil)
 	if err != nil {
