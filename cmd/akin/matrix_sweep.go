@@ -82,10 +82,10 @@ func (f *sweepFlags) check(flags *pflag.FlagSet) error {
 	default:
 		f.grid.Share = nil
 	}
-	usual := matrixFlags{field: f.field, rows: rowFlags{SparsifyOptions: combine.SparsifyOptions{Neighbors: defaultTop}}}
-	f.index.url, usual.field.URL = f.field.URL, ""
+	build := matrixFlags{field: f.field, rows: rowFlags{SparsifyOptions: combine.SparsifyOptions{Neighbors: defaultTop}}}
+	f.index.url, build.field.URL = f.field.URL, ""
 	errs = append(errs, f.grid.Validate(), f.index.embeddings.check(flags, f.field.CAFile),
-		f.index.found.check(flags, f.index.words || f.index.exactAnalysis, false), f.index.check(&usual))
+		f.index.found.check(flags, f.index.words || f.index.exactAnalysis, false), f.index.check(&build))
 	if len(f.grid.Variants(f.usual(usualShare))) == 1 {
 		errs = append(errs, errors.New("there is only the default to try: give --neighbors, --min-similarity, --power or --embedding-share other values"))
 	}
@@ -163,6 +163,9 @@ func (f *sweepFlags) sweep(ctx context.Context, set *evaluate.Set, template *eva
 	if err != nil {
 		return nil, err
 	}
+	// The share of a model that is the default depends on the documents.
+	most, judged := max(len(f.grid.Variants(f.usual(usualShare))), len(f.grid.Variants(f.usual(shortShare)))), set.Judged()
+	report.Tell("up to %d matrices, each with %d searches, and as many direct ones in turn", most, len(judged))
 	defer f.index.limitMemory()()
 	corpus, err := f.index.corpus(ctx, &f.field, client, report)
 	if err != nil {
@@ -173,8 +176,6 @@ func (f *sweepFlags) sweep(ctx context.Context, set *evaluate.Set, template *eva
 		usual.Share = mix.Share
 	}
 	variants := f.grid.Variants(usual)
-	judged := set.Judged()
-	report.Tell("%d matrices, each with %d searches, and as many direct ones in turn", len(variants), len(judged))
 	for _, v := range variants {
 		f.index.options.Neighbors = max(f.index.options.Neighbors, v.Neighbors)
 	}

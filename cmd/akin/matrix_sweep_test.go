@@ -103,7 +103,7 @@ func TestSweepPrintsATableAndWritesAPage(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "sweep.html")
 	said := ends(t, 0, s.args(append(few, "--report", page)...), "4 matrices, each with ", " searches, and as many direct ones in turn", "direct search", "the default", "neighbors 30",
 		"\nTake ", " judged queries are few", `1 judged documents are not in the index, and count as not found: "nowhere"`)
-	check.That(t, strings.Index(said, "4 matrices") < strings.Index(said, "co-occurrence"), "how much there is to do is said late: %s", said)
+	check.That(t, strings.Index(said, "up to 4 matrices") < strings.Index(said, "reading documents"), "how much there is to do is said late: %s", said)
 	contains(t, "the page", read(t, page), "<title>akin: a sweep of 4 matrices</title>", "data:image/svg")
 }
 

@@ -72,6 +72,9 @@ type figure struct {
 	Image         template.URL
 }
 
+// directColor is that of direct search, behind those of the factors.
+const directColor = 4
+
 type sweepView struct {
 	*SweepResult
 
@@ -98,7 +101,7 @@ func WriteSweepPage(w io.Writer, s *SweepResult) error {
 	} {
 		c := f.chart
 		c.Y, c.Curves = SweptMeasure, s.curves(f.x)
-		c.Levels = []chart.Level{{Name: "direct search", Color: len(c.Curves), Y: s.Direct}}
+		c.Levels = []chart.Level{{Name: "direct search", Color: directColor, Y: s.Direct}}
 		drawn, err := c.SVG()
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.caption, err)
