@@ -86,7 +86,7 @@ func (f *sweepFlags) check(flags *pflag.FlagSet) error {
 	f.index.url, build.field.URL = f.field.URL, ""
 	errs = append(errs, f.grid.Validate(), f.index.embeddings.check(flags, f.field.CAFile),
 		f.index.found.check(flags, f.index.words || f.index.exactAnalysis, false), f.index.check(&build))
-	if len(f.grid.Variants(f.usual(usualShare))) == 1 {
+	if len(f.grid.Variants(usualMatrix(usualShare))) == 1 {
 		errs = append(errs, errors.New("there is only the default to try: give --neighbors, --min-similarity, --power or --embedding-share other values"))
 	}
 	if f.report != "" {
@@ -97,8 +97,8 @@ func (f *sweepFlags) check(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// usual returns the default of "matrix build". share is that of a model.
-func (f *sweepFlags) usual(share float64) evaluate.MatrixSetting {
+// usualMatrix returns the default of "matrix build". share is that of a model.
+func usualMatrix(share float64) evaluate.MatrixSetting {
 	return evaluate.MatrixSetting{Neighbors: defaultTop, Power: learn.DefaultCorpusOptions().Power, Share: share}
 }
 
@@ -164,14 +164,14 @@ func (f *sweepFlags) sweep(ctx context.Context, set *evaluate.Set, template *eva
 		return nil, err
 	}
 	// The share of a model that is the default depends on the documents.
-	most, judged := max(len(f.grid.Variants(f.usual(usualShare))), len(f.grid.Variants(f.usual(shortShare)))), set.Judged()
+	most, judged := max(len(f.grid.Variants(usualMatrix(usualShare))), len(f.grid.Variants(usualMatrix(shortShare)))), set.Judged()
 	report.Tell("up to %d matrices, each with %d searches, and as many direct ones in turn", most, len(judged))
 	defer f.index.limitMemory()()
 	corpus, err := f.index.corpus(ctx, &f.field, client, report)
 	if err != nil {
 		return nil, f.index.advise(err)
 	}
-	usual, mix := f.usual(0), f.index.options.Mix
+	usual, mix := usualMatrix(0), f.index.options.Mix
 	if mix != nil {
 		usual.Share = mix.Share
 	}

@@ -48,8 +48,8 @@ type Level struct {
 	Y     float64
 }
 
-// ErrPoints is the error of a chart that cannot be drawn: it has no points, or a
-// point or level is not finite, or not above 0 on the logarithmic axis.
+// ErrPoints is the error of a chart that cannot be drawn: it has no points, or
+// a point or level is not finite, or not above 0 on the logarithmic axis.
 var ErrPoints = errors.New("a chart needs points with finite numbers, and above 0 on the logarithmic axis")
 
 var (

@@ -38,6 +38,7 @@ type Variant struct {
 	Value  float64 `json:"value,omitempty"`
 }
 
+// String says what the variant changes.
 func (v Variant) String() string {
 	if v.Factor == "" {
 		return "the default"
@@ -45,8 +46,8 @@ func (v Variant) String() string {
 	return v.Factor + " " + formatValue(v.Value)
 }
 
-// Flags are those of "akin matrix build" for the variant, besides the flags that
-// say what is read.
+// Flags are those of "akin matrix build" for the variant, besides the flags
+// that say what is read.
 func (v Variant) Flags() string {
 	switch {
 	case v.Factor == "":
@@ -67,8 +68,8 @@ type Grid struct {
 	MinSimilarity, Power, Share []float64
 }
 
-// mostVariants bounds the matrices of a sweep, each of which is made and searched
-// with.
+// mostVariants bounds the matrices of a sweep, each of which is made and
+// searched with.
 const mostVariants = 50
 
 // Validate returns an error for each value out of range, and for too many.
@@ -212,4 +213,4 @@ func Sweep(r *Result, matrices []SweptMatrix) *SweepResult {
 
 // gains reports whether the matrix ranks better than direct search beyond
 // chance.
-func (m *SweptMatrix) gains() bool { return m.NDCG.Gain.Mean > 0 && m.NDCG.Gain.Holm < 1-confidence }
+func (m SweptMatrix) gains() bool { return m.NDCG.Gain.Mean > 0 && m.NDCG.Gain.Holm < 1-confidence }

@@ -57,14 +57,15 @@ func (s *SweepResult) Print(out io.Writer) error {
 	for _, m := range s.Matrices {
 		gain := m.NDCG.Gain
 		fmt.Fprintf(w, "%s\t%.4f\t%+.4f%s\t%+.4f to %+.4f\t%.3g\t%+.4f\t%s\t%.1f\t%.2f\t%.2f\n", m.Variant, m.NDCG.Mean, gain.Mean, percent(gain.Mean, s.Direct),
-			gain.Interval.Low, gain.Interval.High, gain.Holm, m.Behind, megabytes(m.Bytes), m.AddedTerms, m.EngineMillis, m.DirectMillis)
+			gain.Interval.Low, gain.Interval.High, gain.Holm, m.Behind, m.Size(), m.AddedTerms, m.EngineMillis, m.DirectMillis)
 	}
 	writeNotes(w, s.notes)
 	fmt.Fprintf(w, "\nTake %s.\n%s\n%s\n", s.Advice(), s.Gain(), s.Caution())
 	return w.Flush()
 }
 
-func megabytes(n int64) string { return fmt.Sprintf("%.3g MB", float64(n)/1e6) }
+// Size is that of the file.
+func (m SweptMatrix) Size() string { return fmt.Sprintf("%.3g MB", float64(m.Bytes)/1e6) }
 
 // A figure is a picture of the page.
 type figure struct {
@@ -83,9 +84,6 @@ type sweepView struct {
 
 // Notes are those of the evaluation.
 func (v sweepView) Notes() []Note { return v.notes }
-
-// Size is that of a matrix.
-func (v sweepView) Size(m SweptMatrix) string { return megabytes(m.Bytes) }
 
 // WriteSweepPage writes a result as a self-contained HTML page. The same result
 // gives the same bytes.

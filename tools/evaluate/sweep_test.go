@@ -59,12 +59,10 @@ func TestGridsRefuseValuesOutOfRange(t *testing.T) {
 // given sizes.
 func swept(gains, noise []float64, bytes []int64) *SweepResult {
 	const queries = 40
-	set := &Set{Grades: map[string]map[string]float64{}}
 	r := &Result{Measures: []string{SweptMeasure}}
 	matrices := make([]SweptMatrix, len(gains))
 	for i := range queries {
 		q := QueryResult{Query: Query{ID: string(rune('a' + i))}}
-		set.Queries = append(set.Queries, q.Query)
 		q.Arms = append(q.Arms, Ranked{Measures: map[string]float64{SweptMeasure: 0.4}})
 		for k := range gains {
 			value := 0.4 + gains[k] + noise[k]*float64(2*(i%2)-1)
