@@ -32,7 +32,7 @@ func (s *SweepResult) Gain() string {
 	if !take.gains() {
 		verdict = "does not rank surely better than"
 	}
-	text := fmt.Sprintf("It %s direct search: nDCG@10 %+.4f%s, 95 %% interval %+.4f to %+.4f, p = %.3g.",
+	text := fmt.Sprintf("It %s direct search: nDCG@10 %+.4f%s, 95 %% interval %+.4f to %+.4f, p = %.3g corrected for all matrices.",
 		verdict, gain.Mean, percent(gain.Mean, s.Direct), gain.Interval.Low, gain.Interval.High, gain.Holm)
 	if s.Take != s.Best {
 		text += fmt.Sprintf(" To the best it is %+.4f, %+.4f to %+.4f.", take.Behind, take.BehindInterval.Low, take.BehindInterval.High)
