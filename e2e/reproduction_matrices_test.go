@@ -67,7 +67,7 @@ func (m *forumMatrices) learned(t *testing.T, set func(*learn.CorpusOptions)) *s
 func (m *forumMatrices) ofTheThesis(t *testing.T) map[string]*simmatrix.Matrix {
 	t.Helper()
 	rel := m.learned(t, func(*learn.CorpusOptions) {})
-	lev := m.spelled(t, source.Thesis)
+	lev := m.spelled(t, source.Thesis, reproNeighbors)
 	average := combine.Options{Rule: combine.RuleAverage, Neighbors: reproNeighbors}
 	avg, err := combine.Combine(t.Context(), []combine.Input{{Name: relMatrix, Matrix: rel}, {Name: levMatrix, Matrix: lev}}, average, nil)
 	if err != nil {
@@ -102,10 +102,10 @@ func (m *forumMatrices) measures(t *testing.T) map[string]forumMeasure {
 
 // spelled returns S_lev by a formula, with θ1 = 1.8, θ2 = 5 and θ4 = 1.5 as in
 // the thesis.
-func (m *forumMatrices) spelled(t *testing.T, formula source.SpellingFormula) *simmatrix.Matrix {
+func (m *forumMatrices) spelled(t *testing.T, formula source.SpellingFormula, neighbors int) *simmatrix.Matrix {
 	t.Helper()
 	options := source.DefaultSpellingOptions()
-	options.Formula, options.MaxDistance, options.Neighbors = formula, source.MaxDistance, reproNeighbors
+	options.Formula, options.MaxDistance, options.Neighbors = formula, source.MaxDistance, neighbors
 	matrix, err := source.FromSpelling(t.Context(), m.terms, options, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -116,9 +116,9 @@ func (m *forumMatrices) spelled(t *testing.T, formula source.SpellingFormula) *s
 // spellings returns the measures of S_lev by Sidorov's formulas, by [levBy].
 func (m *forumMatrices) spellings(t *testing.T) map[string]forumMeasure {
 	t.Helper()
-	linear, all := m.spelled(t, source.Linear), map[string]forumMeasure{}
+	linear, all := m.spelled(t, source.Linear, reproNeighbors), map[string]forumMeasure{}
 	for formula, matrix := range map[source.SpellingFormula]*simmatrix.Matrix{
-		source.Inverse: m.spelled(t, source.Inverse), source.Linear: linear,
+		source.Inverse: m.spelled(t, source.Inverse, reproNeighbors), source.Linear: linear,
 		// A search takes ten seconds, and would find the neighbors of the linear one.
 		source.Root:   transformed(t, linear, math.Sqrt),
 		source.Square: transformed(t, linear, func(s float64) float64 { return s * s }),

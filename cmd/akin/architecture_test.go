@@ -63,6 +63,7 @@ func TestNothingInThePathOfASearchReachesTheTools(t *testing.T) {
 		for _, room := range []string{"tools/", "cmd/", "e2e", "internal/demo", "simmatrix/softcosine"} {
 			check.That(t, !strings.HasPrefix(path, module+room), "%s is in the path of a search", path)
 		}
+		check.That(t, !strings.HasPrefix(path, "gonum.org/v1/plot"), "%s is in the path of a search", path)
 	}
 }
 

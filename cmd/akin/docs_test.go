@@ -205,8 +205,11 @@ func TestEvaluationPageRuns(t *testing.T) {
 	local := strings.NewReplacer("http://127.0.0.1:9200", set.engine, "http://127.0.0.1:9280", s.proxy, "http://127.0.0.1:9281", s.admin, "--index docs", "--index "+demoIndices)
 	for _, line := range commands(page) {
 		if args, ok := akinArgs(local.Replace(line)); ok {
-			if args[0] == "tune" {
-				args = append(args, "--settings", "8") // the default takes a minute
+			switch { // the defaults take a minute
+			case args[0] == "tune":
+				args = append(args, "--settings", "8")
+			case args[1] == "sweep":
+				args = append(args, "--neighbors", "10", "--min-similarity", "0", "--power", "3")
 			}
 			ends(t, 0, args)
 		}

@@ -120,6 +120,9 @@ type evalFlags struct {
 	runs, report    string // a folder and a file to write
 }
 
+// evaluated is how many hits judged searches ask for.
+const evaluated = 100
+
 func newEval() *cobra.Command {
 	f := &evalFlags{}
 	cmd := &cobra.Command{
@@ -146,7 +149,7 @@ The exit status is 3 if a condition of --fail-under is not met.
 		RunE: f.run,
 	}
 	flags := cmd.Flags()
-	f.register(flags, 100)
+	f.register(flags, evaluated)
 	f.judged.Register(flags, "file of judgments (required)")
 	flags.StringSliceVar(&f.measures, "measures", evaluate.DefaultMeasures(), "what to measure: MAP, MRR, and nDCG, MRR, P, recall with @k")
 	flags.StringVar(&f.runs, "runs", "", "write each arm's rankings as a TREC run file into this folder, and the judgments as qrels.txt")

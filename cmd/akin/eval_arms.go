@@ -263,7 +263,7 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 	if err != nil {
 		return a, err
 	}
-	if a.Hits, err = t.hits(text); err != nil || t.admin == nil {
+	if a.Hits, a.Engine, err = t.hits(text); err != nil || t.admin == nil {
 		return a, err
 	}
 	var explanation struct {
@@ -301,9 +301,11 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 	return a, err
 }
 
-// hits reads the hits of an answer. An incomplete answer is an error.
-func (t *target) hits(text []byte) ([]evaluate.Hit, error) {
+// hits reads the hits of an answer, and how long the engine took. An incomplete
+// answer is an error.
+func (t *target) hits(text []byte) ([]evaluate.Hit, time.Duration, error) {
 	var answer struct {
+		Took     int64                `json:"took"`
 		TimedOut bool                 `json:"timed_out"`
 		Shards   struct{ Failed int } `json:"_shards"`
 		Hits     struct {
@@ -315,10 +317,10 @@ func (t *target) hits(text []byte) ([]evaluate.Hit, error) {
 		} `json:"hits"`
 	}
 	if err := json.Unmarshal(text, &answer); err != nil {
-		return nil, fmt.Errorf("the answer to a search: %w", err)
+		return nil, 0, fmt.Errorf("the answer to a search: %w", err)
 	}
 	if answer.TimedOut || answer.Shards.Failed > 0 {
-		return nil, fmt.Errorf("the answer is incomplete: %d shards failed, timed out: %t", answer.Shards.Failed, answer.TimedOut)
+		return nil, 0, fmt.Errorf("the answer is incomplete: %d shards failed, timed out: %t", answer.Shards.Failed, answer.TimedOut)
 	}
 	hits := make([]evaluate.Hit, len(answer.Hits.Hits))
 	for i, h := range answer.Hits.Hits {
@@ -328,7 +330,7 @@ func (t *target) hits(text []byte) ([]evaluate.Hit, error) {
 		}
 		hits[i].Title, _ = h.Source[t.title].(string)
 	}
-	return hits, nil
+	return hits, time.Duration(answer.Took) * time.Millisecond, nil
 }
 
 // Missing returns the documents that are not in the index.

@@ -235,14 +235,14 @@ func TestEvalTakesRankEvalRequestsAndATextWithQuotes(t *testing.T) {
 
 func TestAnswersThatAreNotWholeAreErrors(t *testing.T) {
 	for _, text := range []string{`{"timed_out": true}`, `{"_shards": {"failed": 1}, "hits": {"hits": []}}`, `{"hits": {"hits": {}}}`, `what`} {
-		if hits, err := (&target{}).hits([]byte(text)); err == nil {
+		if hits, _, err := (&target{}).hits([]byte(text)); err == nil {
 			t.Errorf("%s: %v", text, hits)
 		}
 	}
 }
 
 func TestHitsWithoutScoresKeepTheirOrder(t *testing.T) {
-	hits, err := (&target{title: "name"}).hits([]byte(`{"hits": {"hits": [
+	hits, _, err := (&target{title: "name"}).hits([]byte(`{"hits": {"hits": [
 		{"_id": "b", "_score": null, "_source": {"name": "B"}}, {"_id": "a", "_score": null, "_source": {"name": ["A"]}}]}}`))
 	check.That(t, err == nil && hits[0].Score == 2 && hits[1].Score == 1 && hits[0].Title == "B" && hits[1].Title == "", "%+v, %v", hits, err)
 }

@@ -49,13 +49,18 @@ type embeddingFlags struct {
 }
 
 func (f *embeddingFlags) register(flags *pflag.FlagSet) {
+	f.registerModel(flags)
+	flags.Float64Var(&f.share, "embedding-share", 0,
+		"share of the model in a similarity, above 0 and below 1; default 0.35, or 0.5 if documents have at most 20 terms on average")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print what would be sent to the model, and send and write nothing")
+}
+
+// registerModel adds the flags that name the model or its vectors.
+func (f *embeddingFlags) registerModel(flags *pflag.FlagSet) {
 	flags.StringVar(&f.url, "embeddings", "", "send each word of the vocabulary once to the language model at this URL, or read word vectors from file:PATH, and mix their similarities into the matrix")
 	flags.StringVar(&f.model.Name, "embedding-model", "", "name of the model, if the URL does not contain it")
 	flags.StringVar(&f.model.Prefix, "embedding-prefix", "", `what the model needs before each text, such as "query: "`)
 	flags.StringVar(&f.model.Cache, "embeddings-cache", "", "keep the vectors of words in this file, and send only words that it does not have")
-	flags.Float64Var(&f.share, "embedding-share", 0,
-		"share of the model in a similarity, above 0 and below 1; default 0.35, or 0.5 if documents have at most 20 terms on average")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "print what would be sent to the model, and send and write nothing")
 }
 
 // check checks everything but the model itself, before the index is read.
@@ -69,8 +74,6 @@ func (f *embeddingFlags) check(flags *pflag.FlagSet, caFile string) error {
 		case !flags.Changed(name):
 		case f.url == "":
 			errs = append(errs, fmt.Errorf("--%s needs --embeddings", name))
-		case name == "embedding-share" && !(f.share > 0 && f.share < 1):
-			errs = append(errs, fmt.Errorf("--%s: %v is not above 0 and below 1", name, f.share))
 		case isFile && name != "embedding-share" && name != "dry-run":
 			errs = append(errs, fmt.Errorf("--%s is for a model, and --embeddings names a file", name))
 		}
@@ -84,6 +87,14 @@ func (f *embeddingFlags) check(flags *pflag.FlagSet, caFile string) error {
 		errs = append(errs, f.checkModel(caFile))
 	}
 	return errors.Join(errs...)
+}
+
+// checkShare checks --embedding-share of a single matrix.
+func (f *embeddingFlags) checkShare(flags *pflag.FlagSet) error {
+	if f.url != "" && flags.Changed("embedding-share") && !(f.share > 0 && f.share < 1) {
+		return fmt.Errorf("--embedding-share: %v is not above 0 and below 1", f.share)
+	}
+	return nil
 }
 
 func (f *embeddingFlags) checkModel(caFile string) (err error) {

@@ -40,14 +40,14 @@ func (f *foundFlags) register(flags *pflag.FlagSet) {
 
 // check takes whether words are not analyzed as searches are. Entries that go
 // one way are not looked for where rows have to be symmetric.
-func (f *foundFlags) check(flags *pflag.FlagSet, otherwise bool) error {
+func (f *foundFlags) check(flags *pflag.FlagSet, otherwise, symmetric bool) error {
 	var errs []error
 	for _, name := range []string{"acronyms", "joined-words"} {
 		if flag := flags.Lookup(name); otherwise && flag.Changed && flag.Value.String() == "true" {
 			errs = append(errs, fmt.Errorf("--%s does not go with --words and --exact-analysis", name))
 		}
 	}
-	if flags.Lookup("symmetric").Value.String() == "true" {
+	if symmetric {
 		if f.joined && flags.Changed("joined-words") {
 			errs = append(errs, errors.New("--joined-words does not go with --symmetric: its entries go one way"))
 		}

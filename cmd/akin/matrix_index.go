@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
@@ -31,16 +32,21 @@ type indexFlags struct {
 }
 
 func (d *indexFlags) register(flags *pflag.FlagSet) {
-	d.options = learn.DefaultCorpusOptions()
 	flags.StringVar(&d.url, "from-index", "", "learn from the documents of the cluster at this URL")
+	flags.StringVar(&d.resume, "resume", "", "keep what was read in this folder until the matrix is written, so that an interrupted build can continue")
+	d.registerReading(flags)
+	d.embeddings.register(flags)
+}
+
+// registerReading adds the flags that say what is read and how.
+func (d *indexFlags) registerReading(flags *pflag.FlagSet) {
+	d.options = learn.DefaultCorpusOptions()
 	flags.StringVar(&d.query, "query", "", `learn from the documents that match this query, as JSON, such as '{"term":{"lang":"en"}}'; default all`)
 	flags.IntVar(&d.maxDocs, "max-docs", 0, "learn from at most this many documents, the same random choice every time; default all")
 	flags.BoolVar(&d.words, "words", false, "use the words in lower case instead of the field's index terms")
 	flags.BoolVar(&d.exactAnalysis, "exact-analysis", false,
 		"let the cluster analyze whole documents, for analyzers that look at several words; slower")
-	flags.StringVar(&d.resume, "resume", "", "keep what was read in this folder until the matrix is written, so that an interrupted build can continue")
 	flags.StringVar(&d.maxMemory, "max-memory", "", "memory limit, such as 3GB; default none")
-	d.embeddings.register(flags)
 	d.found.register(flags)
 }
 
@@ -113,11 +119,32 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 		return nil, err
 	}
 	defer client.Close()
-	if limit := int64(d.memory); limit > 0 {
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(collectingShare * float64(limit))))
+	defer d.limitMemory()()
+	var m *simmatrix.Matrix
+	corpus, err := d.corpus(ctx, &f.field, client, report)
+	if err == nil {
+		m, err = learn.FromCorpus(ctx, corpus, d.options, report.Step)
 	}
+	if err == nil {
+		m, err = d.found.add(m, corpus)
+	}
+	return m, d.advise(err)
+}
+
+// limitMemory sets the limit of the garbage collector for --max-memory, until
+// the result is called.
+func (d *indexFlags) limitMemory() (restore func()) {
+	if d.memory == 0 {
+		return func() {}
+	}
+	before := debug.SetMemoryLimit(int64(collectingShare * float64(d.memory)))
+	return func() { debug.SetMemoryLimit(before) }
+}
+
+// corpus reads the documents, and sets the source and the mix of d.options.
+func (d *indexFlags) corpus(ctx context.Context, field *fieldFlags, client *esclient.Client, report *cli.Progress) (*learn.Corpus, error) {
 	x := &indexReading{
-		Client: client, Scan: d.scan(&f.field), MaxDocs: d.maxDocs, Terms: d.exactAnalysis, Spool: d.resume,
+		Client: client, Scan: d.scan(field), MaxDocs: d.maxDocs, Terms: d.exactAnalysis, Spool: d.resume,
 		Memory: int64(readingShare * float64(d.memory)), Report: report,
 	}
 	x.Warn(ctx)
@@ -125,22 +152,20 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 	if err != nil {
 		return nil, err
 	}
-	d.options.Source = d.describe(&f.field)
+	d.options.Source = d.describe(field)
 	if d.embeddings.url != "" {
 		err = d.embeddings.mix(ctx, corpus, &d.options, client, report)
 	}
-	var m *simmatrix.Matrix
-	if err == nil {
-		m, err = learn.FromCorpus(ctx, corpus, d.options, report.Step)
-	}
-	if err == nil {
-		m, err = d.found.add(m, corpus)
-	}
+	return corpus, err
+}
+
+// advise says which flags to change if the memory does not suffice.
+func (d *indexFlags) advise(err error) error {
 	if errors.Is(err, simmatrix.ErrMemory) {
-		err = fmt.Errorf("%w (--max-memory %s minus a share for garbage; "+
+		return fmt.Errorf("%w (--max-memory %s minus a share for garbage; "+
 			"--min-df, --max-docs and --top are the flags to change)", err, d.maxMemory)
 	}
-	return m, err
+	return err
 }
 
 func (d *indexFlags) describe(field *fieldFlags) string {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -33,6 +34,27 @@ import (
 // Errors are [simmatrix.ErrNoVocabulary], [simmatrix.ErrMemory], one for all
 // options out of range, and that of ctx.
 func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
+	l, err := Learn(ctx, c, opts, progress)
+	if err != nil {
+		return nil, err
+	}
+	return l.Matrix(ctx, opts.Neighbors, opts.Power, opts.Mix, progress)
+}
+
+// Learned has the vectors of the terms of a corpus, from which several matrices
+// can be made.
+type Learned struct {
+	opts   CorpusOptions
+	table  simmatrix.Table // without entries
+	panels *panels         // the vectors, by term of the table
+	// candidates are the terms that may be neighbors, nil for all.
+	candidates []uint32
+}
+
+// Learn does the part of [FromCorpus] that does not depend on Neighbors, Power
+// and Mix. Its bound on memory holds for matrices with at most as many
+// neighbors, and a Mix of the same Dim or none.
+func Learn(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatrix.Progress) (*Learned, error) {
 	v, rare, room, err := c.prepare(&opts)
 	if err != nil {
 		return nil, err
@@ -41,32 +63,50 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 	if err != nil {
 		return nil, err
 	}
-	m := &simmatrix.Table{Meta: simmatrix.Meta{Source: opts.Source, Params: opts.params(), Docs: v.docs}}
+	l := &Learned{opts: opts}
+	m := &l.table
+	m.Meta = simmatrix.Meta{Source: opts.Source, Params: map[string]string{}, Docs: v.docs}
 	if len(rare.terms) > 0 {
 		m.Meta.Params["rare_terms"] = strconv.Itoa(len(rare.terms))
 	}
 	m.Terms = slices.Concat(v.terms[:v.rows], rare.terms)
 	slices.Sort(m.Terms)
-	p, search := newPanels(vectors.dim, len(m.Terms)), nearestOptions{neighbors: opts.Neighbors, power: opts.Power}
+	l.panels = newPanels(vectors.dim, len(m.Terms))
 	for i, t := range m.Terms {
 		id := c.ids[t]
 		m.DocFreqs = append(m.DocFreqs, c.docFreqs[id])
 		if at := v.indices[id]; at != absent {
-			p.add(uint32(i), vectors.row(int(at)))
-			search.candidates = append(search.candidates, uint32(i))
+			l.panels.add(uint32(i), vectors.row(int(at)))
+			l.candidates = append(l.candidates, uint32(i))
 		} else {
 			at, _ := slices.BinarySearch(rare.terms, t)
-			p.add(uint32(i), rare.vectors.row(at))
+			l.panels.add(uint32(i), rare.vectors.row(at))
 		}
 	}
 	if len(rare.terms) == 0 {
-		search.candidates = nil // all
+		l.candidates = nil
 	}
 	m.TakeForms(func(i int) string { return c.Forms(m.Terms[i])[0].Text })
-	m.Entries, err = p.nearest(ctx, search, simmatrix.NewStage(progress, "neighbors", len(m.Terms)))
-	if err == nil && opts.Mix != nil {
+	return l, nil
+}
+
+// Matrix returns the matrix that [FromCorpus] returns with the options of
+// [Learn] and these. mix may be nil.
+func (l *Learned) Matrix(ctx context.Context, neighbors int, power float64, mix *Mix, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
+	o := l.opts
+	o.Neighbors, o.Power, o.Mix = neighbors, power, mix
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	m := l.table
+	m.Meta.Params = o.params()
+	maps.Copy(m.Meta.Params, l.table.Meta.Params)
+	search := nearestOptions{neighbors: neighbors, power: power, candidates: l.candidates}
+	var err error
+	m.Entries, err = l.panels.nearest(ctx, search, simmatrix.NewStage(progress, "neighbors", len(m.Terms)))
+	if err == nil && mix != nil {
 		m.Meta.Origins = mixOrigins
-		m.Entries, err = p.mixed(ctx, opts.Mix, search, m.Entries, m.Terms, progress)
+		m.Entries, err = l.panels.mixed(ctx, mix, search, m.Entries, m.Terms, progress)
 	}
 	if err != nil {
 		return nil, err

@@ -2,7 +2,7 @@ package evaluate
 
 import (
 	"cmp"
-	_ "embed"
+	"embed"
 	"fmt"
 	"html/template"
 	"io"
@@ -16,26 +16,30 @@ import (
 // of the most harmed.
 const shownQueries = 5
 
-//go:embed page.html
-var source string
+//go:embed head.html page.html sweep.html
+var pages embed.FS
 
 // WritePage writes a result as a self-contained HTML page. The result must have
 // an arm, a measure, and the answers of every arm to each query. The first
 // measure orders the queries and gives the figure of changes. The same result
 // gives the same bytes.
 func WritePage(w io.Writer, r *Result) error {
-	page, err := template.New("page").Funcs(template.FuncMap{
+	return writePage(w, "page.html", newView(r))
+}
+
+func writePage(w io.Writer, name string, view any) error {
+	page, err := template.New(name).Funcs(template.FuncMap{
 		"clip": clip, "signed": signed,
 		"rank":      func(k int) int { return k + 1 },
 		"percent":   func(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) },
 		"relative":  func(e Estimate) string { return percent(e.Gain.Mean, e.Mean-e.Gain.Mean) },
 		"direction": direction,
 		"value":     func(v *float64) float64 { return *v },
-	}).Parse(source)
+	}).ParseFS(pages, "head.html", name)
 	if err != nil {
 		return err
 	}
-	return page.Execute(w, newView(r))
+	return page.Execute(w, view)
 }
 
 type view struct {

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,7 +26,7 @@ const faults = `(() => {
 	all('details').forEach(d => d.open = true)
 	const root = document.documentElement
 	if (root.scrollWidth > innerWidth) faults.push('scrolls sideways: ' + root.scrollWidth + ' > ' + innerWidth)
-	if (window.hacked || all('script, img, iframe, object, a, form, base, [onerror], [onmouseover]').length) faults.push('text became markup')
+	if (window.hacked || all('script, img:not([alt][src^="data:image/svg+xml;base64,"]), iframe, object, a, form, base, [onerror], [onmouseover]').length) faults.push('text became markup')
 	if (performance.getEntriesByType('resource').length) faults.push('loads something else')
 	if (!root.lang || all('h1').length != 1 || all('main').length != 1) faults.push('no language, title or main part')
 	let level = 0
@@ -71,6 +72,25 @@ func TestPageInABrowser(t *testing.T) {
 	r.LeftOut.Unknown = []string{hostile, strings.Repeat("w", 10_000)}
 	page := filepath.Join(t.TempDir(), "page.html")
 	check.OK(t, os.WriteFile(page, []byte(pageOf(t, r)), 0o600))
+	check.Equal(t, 2, len(facesOf(ctx, t, page)))
+	texts, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll('h5 bdi')].map(e => e.textContent)`))
+	want := clip(hostile, 300)
+	check.That(t, err == nil && slices.Contains(texts, want), "no query reads %q, %v; there are %q", want, err, texts)
+	s := sweepSample()
+	s.notes = append(s.notes, Note{2, "judged queries", []string{hostile, strings.Repeat("w", 10_000)}})
+	var swept strings.Builder
+	check.OK(t, WriteSweepPage(&swept, s))
+	check.OK(t, os.WriteFile(page, []byte(swept.String()), 0o600))
+	check.Equal(t, 2, len(facesOf(ctx, t, page)))
+	drawn, err := chromedp.Run(ctx, chromedp.Evaluate[int](`[...document.querySelectorAll('img')].filter(i => i.naturalWidth > 500).length`))
+	check.That(t, err == nil && drawn == 2, "%d pictures, %v", drawn, err)
+	b.Check(t)
+}
+
+// facesOf looks for faults in a page, wide and narrow, light and dark, and
+// returns the backgrounds.
+func facesOf(ctx context.Context, t *testing.T, page string) map[string]bool {
+	t.Helper()
 	backgrounds := map[string]bool{}
 	for _, width := range []int64{1280, 390} {
 		for _, scheme := range []string{"light", "dark"} {
@@ -87,9 +107,5 @@ func TestPageInABrowser(t *testing.T) {
 			backgrounds[background] = true
 		}
 	}
-	check.Equal(t, 2, len(backgrounds), backgrounds)
-	texts, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll('h5 bdi')].map(e => e.textContent)`))
-	want := clip(hostile, 300)
-	check.That(t, err == nil && slices.Contains(texts, want), "no query reads %q, %v; there are %q", want, err, texts)
-	b.Check(t)
+	return backgrounds
 }

@@ -114,6 +114,8 @@ type Answer struct {
 	FailedOpen  bool          `json:"failed_open,omitempty"`
 	Unexplained bool          `json:"unexplained,omitempty"`
 	Took        time.Duration `json:"took_ns"` // until the answer was read
+	// Engine is how long the engine says that it took, in whole milliseconds.
+	Engine time.Duration `json:"engine_ns,omitempty"`
 }
 
 // A Hit is a document that was found.
