@@ -166,7 +166,7 @@ func (b *lentBody) Read(p []byte) (int, error) {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	n, err := b.Reader.Read(p)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		err = fmt.Errorf("%w: %w", nodes.ErrBody, err)
 	}
 	return n, err

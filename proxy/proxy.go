@@ -11,6 +11,7 @@
 package proxy
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"time"
@@ -52,7 +53,7 @@ func New(o Options) *Server {
 	s.reranking = reranking{reranker: o.Reranker, budget: o.RerankBudget, guard: s.guard, cause: s.cause, log: s.log}
 	s.transport = s.upstream
 	s.buffers.New = func() any { return new([copyBufferSize]byte) }
-	s.router = newRouter(s.search, s.passThrough)
+	s.router = newRouter(s.takeSearch, s.passThrough)
 	s.proxy = tracing.Handler(relayed(s.serve, s.guard, s.metrics, o.Tracer != nil, o.AccessLog), o.Tracer)
 	s.admin = s.adminEngine()
 	return s
@@ -64,7 +65,7 @@ func (s *Server) Handler() http.Handler { return s.proxy }
 // AdminHandler returns the admin listener's, which shows texts of searches.
 func (s *Server) AdminHandler() http.Handler { return s.admin }
 
-// serve answers a client's request: gin calls search or passThrough.
+// serve answers a client's request: gin calls takeSearch or passThrough.
 // Panics go to net/http: [http.ErrAbortHandler] must cut the client's
 // connection, or a broken answer would look complete.
 func (s *Server) serve(w *relay, r *http.Request) {
@@ -73,6 +74,12 @@ func (s *Server) serve(w *relay, r *http.Request) {
 		return
 	}
 	dispatch(s.router, w, r)
+}
+
+// takeSearch answers a search. The context names the client from here on.
+func (s *Server) takeSearch(w *relay, r *http.Request, m match) {
+	w.search = true
+	s.search(w, r.WithContext(context.WithValue(r.Context(), clientKey{}, limits.Client(r.RemoteAddr))), m)
 }
 
 // passThrough forwards a request that is not a search.

@@ -126,7 +126,7 @@ type arrival struct {
 	request *http.Request // as it came
 }
 
-// dispatch has e handle a request, with the path without the slashes at its end.
+// dispatch has e handle a request. Slashes at the end of the path do not count.
 func dispatch(e *gin.Engine, w *relay, r *http.Request) {
 	routed := r
 	if strings.HasSuffix(r.URL.Path, "/") {

@@ -94,10 +94,9 @@ type rewrittenSearch struct {
 	strict   bool // the cluster rejects the search if a shard fails
 }
 
-// search forwards a search, rewritten if possible.
+// search forwards a search, rewritten if possible. The context names the
+// client.
 func (s *Server) search(w *relay, r *http.Request, m match) {
-	r = r.WithContext(context.WithValue(r.Context(), clientKey{}, limits.Client(r.RemoteAddr)))
-	w.search = true
 	x := s.arrive(w, r, m)
 	defer s.leave(r.Context(), x)
 	expander, why := s.choose(x)

@@ -34,8 +34,8 @@ const (
 	checking = "checking nodes"
 )
 
-// ErrBody is in the errors of a request's Body that say nothing of the node: the
-// client sent a broken body.
+// ErrBody is in the errors of a request's Body that say nothing of the node:
+// the client sent a broken body.
 var ErrBody = errors.New("the body of the request is broken")
 
 // errHung says that a request to a node that hangs was cancelled for a retry.
