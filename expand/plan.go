@@ -89,6 +89,15 @@ func dropTerms(plan *form.Plan, over, count int) []form.Clause {
 			return clauses
 		}
 	}
+	if slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.HasBeside() }) {
+		for i := range clauses {
+			clauses[i] = clauses[i].WithoutBeside()
+			for k := range clauses[i].Fields {
+				clauses[i].Fields[k].Truncated = true
+			}
+		}
+		return clauses
+	}
 	if !plan.Exact() {
 		return form.Cut(clauses, over, count)
 	}
@@ -140,6 +149,10 @@ func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 	case c.Exact:
 		return form.ClausePlan{Clause: *c, Scoring: form.Hard}
 	}
+	if p.s.unscored && c.HasBeside() {
+		plain := c.WithoutBeside()
+		return p.clausePlan(&plain, matchOnly)
+	}
 	scoring, why := p.scoring(c)
 	if flat := c.Flat(scoring); flat != scoring {
 		scoring, why = flat, reason.TooDeep
@@ -152,6 +165,8 @@ func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 		return p.clausePlan(&ordered, matchOnly)
 	case p.s.unscored:
 		return form.ClausePlan{Clause: *c, Scoring: form.Linear}
+	case c.HasBeside() && !c.Writes() && !p.s.profile.NoRescore:
+		return form.ClausePlan{Clause: *c, Scoring: form.Linear, ScoringReason: p.noRescore, Rescored: p.noRescore == ""}
 	case scoring == form.Saturated && !p.s.profile.NoRescore:
 		return form.ClausePlan{Clause: *c, Scoring: scoring, ScoringReason: p.noRescore, Rescored: p.noRescore == ""}
 	}

@@ -22,7 +22,7 @@ func testWeights(t *testing.T) *Weights {
 }
 
 func fill(ctx context.Context, x *fakeIndex, w *Weights, o Options) (Counts, error) {
-	return Run(ctx, x, NormsTask(x, w, "body"), o)
+	return Run(ctx, x, NormsTask(x, w, nil, "body"), o)
 }
 
 func TestBackfillGivesEveryDocumentItsNorm(t *testing.T) {
@@ -132,7 +132,7 @@ func TestBatchesUnderWayAreFinishedUnlessTheyHang(t *testing.T) {
 					cancel()
 				}()
 				release := time.AfterFunc(tt.after, func() { close(x.goOn) })
-				counts, err := Run(ctx, x, NormsTask(x, testWeights(t), "body"), Options{Workers: 3})
+				counts, err := Run(ctx, x, NormsTask(x, testWeights(t), nil, "body"), Options{Workers: 3})
 				written := 3 * normsBatchDocs
 				if release.Stop() {
 					written = 0
