@@ -67,12 +67,14 @@ func TestSoftCosineIsAddedToTheScoreOfBM25(t *testing.T) {
 		inBody, inTitle := most/3*w.measure(ModeSoftCosine, x, body), most/3*w.measure(ModeSoftCosine, x, title) // w/(1 − w) = 1/3
 		best := max(3*inBody, 2*inTitle)
 		for query, want := range map[string]float64{
-			`{"match":{"body":{"query":"` + text + `","boost":2.5}}}`:                                           2.5 * inBody,
-			`{"multi_match":{"query":"` + text + `","fields":["body^3","title^2"],"tie_breaker":0.3}}`:          best + 0.3*(3*inBody+2*inTitle-best),
+			`{"match":{"body":{"query":"` + text + `","boost":2.5}}}`:                                             2.5 * inBody,
+			`{"multi_match":{"query":"` + text + `","fields":["body^3","title^2"],"tie_breaker":0.3}}`:            best + 0.3*(3*inBody+2*inTitle-best),
 			`{"bool":{"must":[{"match":{"body":"` + text + `"}}],"should":[{"match":{"title":"` + text + `"}}]}}`: inBody + inTitle,
-			`{"match":{"body":{"query":"` + text + `","operator":"and"}}}`:                                      inBody,
+			`{"match":{"body":{"query":"` + text + `","operator":"and"}}}`:                                        inBody,
 		} {
-			o := with(func(o *Profile) { o.Mode, o.SoftWeight, o.MaxAddedTerms, o.NoRescore = ModeSoftCosine, 0.25, 200, n%3 == 0 })
+			o := with(func(o *Profile) {
+				o.Mode, o.SoftWeight, o.MaxAddedTerms, o.NoRescore = ModeSoftCosine, 0.25, 200, n%3 == 0
+			})
 			r := expandHard(t, w.expander(o), Request{Body: []byte(`{"query":` + query + `}`)})
 			o.Mode = ModeBM25
 			plain := expandHard(t, New(w.cluster, w.matrix, o), Request{Body: []byte(`{"query":` + query + `}`)})

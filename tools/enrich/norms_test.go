@@ -88,14 +88,14 @@ func TestMappingsThatDoNotStoreNorms(t *testing.T) {
 		"goodForBoth":     soft(`{"type":"float","index":false}`, `{"type":"keyword"}`),
 		"good, soft text": soft(`{"type":"float"}`, `{"type":"text"}`),
 		"good, soft int":  soft(`{"type":"integer"}`, `{"type":"keyword"}`),
-		"good":       mapped(`{"type":"float","index":false}`, `{"type":"keyword"}`),
-		"none":       "",
-		"text":       mapped(`{"type":"float"}`, `{"type":"text"}`),
-		"double":     mapped(`{"type":"double"}`, `{"type":"keyword"}`),
-		"noValues":   mapped(`{"type":"float","doc_values":false}`, `{"type":"keyword"}`),
-		"unindexed":  mapped(`{"type":"float"}`, `{"type":"keyword","index":false}`),
-		"elsewhere":  mapped(`{}`, `{}`),
-		"goodAsWell": mapped(`{"type":"float","doc_values":true}`, `{"type":"keyword","index":true,"ignore_above":256}`),
+		"good":            mapped(`{"type":"float","index":false}`, `{"type":"keyword"}`),
+		"none":            "",
+		"text":            mapped(`{"type":"float"}`, `{"type":"text"}`),
+		"double":          mapped(`{"type":"double"}`, `{"type":"keyword"}`),
+		"noValues":        mapped(`{"type":"float","doc_values":false}`, `{"type":"keyword"}`),
+		"unindexed":       mapped(`{"type":"float"}`, `{"type":"keyword","index":false}`),
+		"elsewhere":       mapped(`{}`, `{}`),
+		"goodAsWell":      mapped(`{"type":"float","doc_values":true}`, `{"type":"keyword","index":true,"ignore_above":256}`),
 	} {
 		var m mapping.Index
 		err := json.Unmarshal([]byte(`{"mappings":{"properties":{"body":{"type":"text"}`+more+`}}}`), &m)
