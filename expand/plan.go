@@ -93,7 +93,10 @@ func dropTerms(plan *form.Plan, over, count int) []form.Clause {
 		for i := range clauses {
 			clauses[i] = clauses[i].WithoutBeside()
 			for k := range clauses[i].Fields {
-				clauses[i].Fields[k].Truncated = true
+				f := &clauses[i].Fields[k]
+				if f.Truncated = true; f.Reason == "" && len(f.Added)+len(f.Alternatives)+len(f.Feedback) == 0 {
+					f.Reason = reason.TermLimit
+				}
 			}
 		}
 		return clauses
@@ -148,10 +151,6 @@ func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 		return form.ClausePlan{Clause: c.Left(reason.NoNeighbors)}
 	case c.Exact:
 		return form.ClausePlan{Clause: *c, Scoring: form.Hard}
-	}
-	if p.s.unscored && c.HasBeside() {
-		plain := c.WithoutBeside()
-		return p.clausePlan(&plain, matchOnly)
 	}
 	scoring, why := p.scoring(c)
 	if flat := c.Flat(scoring); flat != scoring {

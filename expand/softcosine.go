@@ -7,6 +7,7 @@ import (
 
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -70,19 +71,24 @@ func (a *softCosine) choose(ctx context.Context, targets []*target) (chosen, err
 		beside[i].Terms.Start(t.text)
 		beside[i].Terms.NoAlternatives = true
 	}
-	if err := each(beside, func(b *form.Beside) error { return a.measure(ctx, some[slices.Index(beside, b)], b, most) }); err != nil {
+	err = recovery.InParallel(len(some), sideBySide, func(i int) error { return a.measure(ctx, some[i], beside[i], most) })
+	if err != nil {
 		return chosen{}, err
 	}
 	for i, t := range some {
-		f := &c.clauses[t.at[0]].Fields[t.at[1]]
-		if f.Beside = beside[i]; slices.Contains([]reason.Reason{reason.NoNeighbors, reason.NeighborsTooFrequent, reason.TermLimit}, f.Reason) {
-			f.Reason = "" // the measure has the terms of the text, too
-		}
+		c.clauses[t.at[0]].Fields[t.at[1]].Beside = beside[i]
 	}
+	nothing := []reason.Reason{reason.NoNeighbors, reason.NeighborsTooFrequent, reason.TermLimit}
 	for i := range c.clauses {
-		if clause := &c.clauses[i]; clause.HasBeside() && clause.TooDeep(form.Linear) {
+		clause := &c.clauses[i]
+		if clause.HasBeside() && clause.TooDeep(form.Linear) {
 			*clause = clause.WithoutBeside()
 			a.reasons[i] = reason.TooDeep
+		}
+		for k := range clause.Fields {
+			if f := &clause.Fields[k]; f.Beside != nil && slices.Contains(nothing, f.Reason) {
+				f.Reason = "" // the measure has the terms of the text, too
+			}
 		}
 	}
 	c.notInMode = a.reasons

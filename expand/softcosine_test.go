@@ -172,6 +172,13 @@ func TestSoftCosineGoesFirstWhereTheClausesAreTooMany(t *testing.T) {
 	check.That(t, r.Clauses[0].Reason == reason.Truncated && r.Clauses[0].Form == "saturated", "%q, %q", r.Clauses[0].Reason, r.Clauses[0].Form)
 }
 
+func TestTextWithoutNeighborsAndWithoutRoomForTheMeasureIsLeftAlone(t *testing.T) {
+	e := softRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.NoRescore = true })
+	e.limits.Learn(Limit{LimitClauses, "docs", 1})
+	r := expandHard(t, e, Request{Body: []byte(`{"query":{"match":{"body":"lease"}}}`)})
+	check.That(t, !r.Rewritten && r.Reason == reason.TermLimit, "rewritten %t, reason %q", r.Rewritten, r.Reason)
+}
+
 // TestSoftCosineIsNotWrittenTooDeep goes down level by level.
 func TestSoftCosineIsNotWrittenTooDeep(t *testing.T) {
 	for _, clause := range []string{
