@@ -362,15 +362,14 @@ func Fields(clauses []Clause) iter.Seq2[*Clause, *Field] {
 
 // NeedsDFS reports whether the engine must first gather the statistics of all
 // shards. The form hard needs them if the engine multiplies by idf in a linear
-// field.
+// field, and so does the soft cosine beside a clause.
 func (p *Plan) NeedsDFS() bool {
 	severalShards := func(f Field) bool { return f.Analysis != nil && f.Analysis.Shards > 1 }
-	byIDF := func(f Field) bool {
-		return f.Exact != nil && !f.Exact.Scripted || f.Beside != nil && !f.Beside.Scripted
-	}
+	byIDF := func(f Field) bool { return f.Exact != nil && !f.Exact.Scripted }
+	besideByIDF := func(f Field) bool { return f.Beside != nil && !f.Beside.Scripted }
 	return slices.ContainsFunc(p.Clauses, func(c ClausePlan) bool {
 		return slices.ContainsFunc(c.Fields, severalShards) &&
-			(c.Scoring == Saturated || !p.Unscored && slices.ContainsFunc(c.Fields, byIDF))
+			(c.Scoring == Saturated || c.Scoring == Hard && !p.Unscored && slices.ContainsFunc(c.Fields, byIDF) || slices.ContainsFunc(c.Fields, besideByIDF))
 	})
 }
 
