@@ -97,7 +97,8 @@ func (e *Expander) WithVectors(vectors VectorSource) *Expander {
 // for one matrix after another. Words without a row, aliases, field patterns,
 // search pipelines and very long texts need more calls. [ModeHard] and
 // [ModeSoftCosine] ask about linear fields during the first two stages, and for
-// weights during the last. [ModeVectors] asks about the documents' vectors during the first two.
+// weights during the last. [ModeVectors] asks about the documents' vectors
+// during the first two.
 func (e *Expander) Expand(ctx context.Context, req *Request) (res *Result, err error) {
 	pins := req.Pins
 	if pins.Matrices == nil {

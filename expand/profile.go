@@ -118,8 +118,8 @@ type Profile struct {
 	Segments []form.Segments `yaml:"segments"`
 }
 
-// exact reports whether the measure of [ModeHard] or the soft cosine alone ranks
-// all hits.
+// exact reports whether the measure of [ModeHard] or the soft cosine alone
+// ranks all hits.
 func (o *Profile) exact() bool {
 	return o.Mode == ModeHard || o.Mode == ModeSoftCosine && o.SoftWeight == 1
 }

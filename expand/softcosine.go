@@ -46,8 +46,8 @@ func (a *softCosine) asksAbout(targets []*target) (weighted []*target) {
 	return weighted
 }
 
-// choose adds terms as in [ModeBM25], and the measure to each clause that allows
-// it.
+// choose adds terms as in [ModeBM25], and the measure to each clause that
+// allows it.
 func (a *softCosine) choose(ctx context.Context, targets []*target) (chosen, error) {
 	some := slices.Clone(targets)
 	c, err := bm25{a.expansion}.choose(ctx, targets)

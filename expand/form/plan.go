@@ -162,8 +162,8 @@ type Field struct {
 	Beside *Beside
 }
 
-// Exact is the source of a field's exact scores. QueryNorm is ‖Wx‖, or with Soft
-// √((Wx)ᵀS(Wx)), so that the scores are the soft cosine measure.
+// Exact is the source of a field's exact scores. QueryNorm is ‖Wx‖, or with
+// Soft √((Wx)ᵀS(Wx)), so that the scores are the soft cosine measure.
 type Exact struct {
 	esclient.Linear
 	QueryNorm float64
@@ -197,7 +197,7 @@ func (c *Clause) Changed() bool {
 	return c.Exact || len(c.Vectors) > 0 || c.Writes() || c.hasFeedback() || c.HasBeside()
 }
 
-// HasBeside reports whether the soft cosine is added to the score of the clause.
+// HasBeside reports whether the soft cosine is added to the clause's score.
 func (c *Clause) HasBeside() bool {
 	return slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Beside != nil })
 }
