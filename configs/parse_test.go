@@ -159,6 +159,7 @@ func TestWordsStandForWhatTheirConstantsDo(t *testing.T) {
 		"mode=hard":         func(p *expand.Profile) { p.Mode = expand.ModeHard },
 		"mode=soft":         func(p *expand.Profile) { p.Mode = expand.ModeSoft },
 		"mode=vectors":      func(p *expand.Profile) { p.Mode = expand.ModeVectors },
+		"mode=softcosine":   func(p *expand.Profile) { p.Mode = expand.ModeSoftCosine },
 		"scoring=auto":      func(p *expand.Profile) { p.Scoring = form.Auto },
 		"scoring=linear":    func(p *expand.Profile) { p.Scoring = form.Linear },
 		"scoring=grouped":   func(p *expand.Profile) { p.Scoring = form.Grouped },
@@ -215,7 +216,7 @@ func TestSettingsAreChangedByTheirKeys(t *testing.T) {
 	want.NameAdded = true
 	check.Equal(t, want, p)
 	for setting, problem := range map[string]string{
-		"mode=best":           "mode: must be one of bm25, hard, soft, vectors",
+		"mode=best":           "mode: must be one of bm25, hard, soft, vectors, softcosine",
 		"max_doc_share=0":     "max_doc_share: 0 is out of range; allowed: above 0, up to 1",
 		"max_doc_share=2":     "max_doc_share: 2 is out of range; allowed: above 0, up to 1",
 		"strength=6":          "strength: 6 is out of range; allowed: 0 to 5",

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
 // A hardSetting is an index for the mode hard: how its linear field scores, in
@@ -45,9 +47,9 @@ const hardNeighbors = 30
 // hardFiles are the matrix file with S and that with W.
 type hardFiles struct{ matrix, weights string }
 
-// config serves the two files in the mode hard.
-func (f hardFiles) config() section {
-	return section{"expansion": section{"mode": "hard"}, "matrices": matrices("s", f.matrix), "weights": matrices("w", f.weights)}
+// config serves the two files in a mode, in which only the measure ranks.
+func (f hardFiles) config(mode string) section {
+	return section{"expansion": section{"mode": mode, "soft_weight": 1}, "matrices": matrices("s", f.matrix), "weights": matrices("w", f.weights)}
 }
 
 // makeHardIndex indexes documents in an index as docs/modes.md has it.
@@ -94,19 +96,20 @@ func (e *engine) freezeWeights(t *testing.T, index, field string) string {
 	return out
 }
 
-// storeNorms stores the norms of a field of all documents.
-func (e *engine) storeNorms(t *testing.T, index, field, weights string) {
+// storeNorms stores the norms of a field of all documents, and unless matrix is
+// "" their soft norms.
+func (e *engine) storeNorms(t *testing.T, index, field, weights, matrix string) {
 	t.Helper()
-	mustAkin(t, append([]string{"norms", "backfill", "--weights", weights}, e.of(index, field)...)...)
+	mustAkin(t, append([]string{"norms", "backfill", "--weights", weights, "--matrix", matrix}, e.of(index, field)...)...)
 	e.refresh(t, index)
 }
 
-// TestHardModeScoresAreTheMeasure makes an index as docs/modes.md says,
-// learns S from it, freezes weights, stores the norms, and has akin rank all
-// judged queries in the mode hard. The scores have to be those that softcosine
-// computes from the two files and the terms of the index, with no factor
-// between them.
-func TestHardModeScoresAreTheMeasure(t *testing.T) {
+// TestExactModesScoreByTheMeasure makes an index as docs/modes.md says, learns S
+// from it, freezes weights, stores both norms, and has akin rank all judged
+// queries in the modes hard and softcosine. The scores have to be those that
+// softcosine computes from the two files and the terms of the index, with no
+// factor between them.
+func TestExactModesScoreByTheMeasure(t *testing.T) {
 	long(t)
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, e *engine) {
@@ -125,30 +128,40 @@ func TestHardModeScoresAreTheMeasure(t *testing.T) {
 						files = e.makeHardFiles(t, index, c)
 						measure = newSpace(t, e, index, "body", asHits(c.docs), c.queries, readMatrix(t, files.matrix), readMatrix(t, files.weights))
 					}
-					e.storeNorms(t, index, "body", files.weights)
-					a := setup(t, e, files.config())
-					rewritten := a.rewrites(t, func() {
-						for _, q := range c.queries {
-							checkHard(t, measure, q, a.find(t, index, listBody(q.text, depth)), depth, s.tolerance)
+					e.storeNorms(t, index, "body", files.weights, files.matrix)
+					for mode, of := range map[string]func(x, y softcosine.Vector) float64{"hard": measure.Hard, "softcosine": func(x, y softcosine.Vector) float64 {
+						v, err := measure.Soft(x, y)
+						if err != nil {
+							t.Fatal(err)
 						}
-					})
-					if rewritten != len(c.queries) {
-						t.Errorf("%d of %d searches were rewritten", rewritten, len(c.queries))
+						return v
+					}} {
+						a := setup(t, e, files.config(mode))
+						rewritten := a.rewrites(t, func() {
+							for _, q := range c.queries {
+								checkMeasure(t, measure, of, q, a.find(t, index, listBody(q.text, depth)), depth, s.tolerance)
+							}
+						})
+						if rewritten != len(c.queries) {
+							t.Errorf("%d of %d searches were rewritten in the mode %s", rewritten, len(c.queries), mode)
+						}
+						a.checkExplained(t, index, relatedSearch(c.queries[0].text), mode, "query", "")
 					}
-					a.checkExplained(t, index, relatedSearch(c.queries[0].text), "hard", "query", "")
 				})
 			}
 		}
 	})
 }
 
-// checkHard compares the hits of a query with the measure: of all documents that
-// have one the best, with its scores, in its order except for ties.
-func checkHard(t *testing.T, p *space, q judgedQuery, hits *found, depth int, tolerance float64) {
+// checkMeasure compares the hits of a query with a measure: of all documents
+// that have one the best, with its scores, in its order except for ties.
+func checkMeasure(
+	t *testing.T, p *space, of func(x, y softcosine.Vector) float64, q judgedQuery, hits *found, depth int, tolerance float64,
+) {
 	t.Helper()
 	want := map[string]float64{}
 	for id, y := range p.docs {
-		if v := p.Hard(p.query(q), y); v > 0 && !strings.HasPrefix(id, "query ") {
+		if v := of(p.query(q), y); v > 0 && !strings.HasPrefix(id, "query ") {
 			want[id] = v
 		}
 	}

@@ -15,6 +15,8 @@ const modesIndex = `{"settings":{"number_of_shards":1,"number_of_replicas":0,
 	"mappings":{"properties":{
 		"akin_norm":{"properties":{"body":{"type":"float","index":false}}},
 		"akin_norm_weights":{"properties":{"body":{"type":"keyword"}}},
+		"akin_soft_norm":{"properties":{"body":{"type":"float","index":false}}},
+		"akin_soft_norm_matrix":{"properties":{"body":{"type":"keyword"}}},
 		"body":{"type":"text","analyzer":"english","fields":{"akin":{"type":"text","analyzer":"english",
 			"similarity":"akin_linear","norms":false,"index_options":"freqs"}}}}}}`
 
@@ -24,7 +26,8 @@ const modesIndex = `{"settings":{"number_of_shards":1,"number_of_replicas":0,
 func BenchmarkModes(b *testing.B) {
 	e := productionEngine(b)
 	texts := loadForms(b, e, modesIndex, formsDocs)
-	weights := storeFormsNorms(b, e)
+	short := formsMatrix(b, e, "--top", "30")
+	weights := storeFormsNorms(b, e, short)
 	a := setup(b, e, section{
 		"profiles": section{
 			"fewest": section{"scoring": "linear", "max_added_terms": 8, "matrices": []string{"forms"}},
@@ -32,8 +35,10 @@ func BenchmarkModes(b *testing.B) {
 			"soft":   section{"mode": "soft", "soft_weight": 1, "matrices": []string{"forms"}},
 			"blend":  section{"mode": "soft", "matrices": []string{"forms"}},
 			"hard":   section{"mode": "hard", "matrices": []string{"short"}},
+			"beside": section{"mode": "softcosine", "soft_weight": 0.15, "matrices": []string{"short"}},
+			"exact":  section{"mode": "softcosine", "soft_weight": 1, "matrices": []string{"short"}},
 		},
-		"matrices": matrices("forms", formsMatrix(b, e), "short", formsMatrix(b, e, "--top", "30")),
+		"matrices": matrices("forms", formsMatrix(b, e), "short", short),
 		"weights":  matrices("weights", weights),
 		"caches":   section{"size": "640MiB"},
 	})
@@ -44,6 +49,8 @@ func BenchmarkModes(b *testing.B) {
 		{name: "soft", profile: "soft", form: "linear", phase: "rerank"},
 		{name: "soft, blended", profile: "blend", form: "linear", phase: "rerank"},
 		{name: "hard, rows of 30", profile: "hard", form: "hard", phase: "query"},
+		{name: "softcosine", profile: "beside", form: "saturated + softcosine", phase: "rescore"},
+		{name: "softcosine alone, rows of 30", profile: "exact", form: "softcosine", phase: "query"},
 		{name: "what soft writes, sent directly", at: e.cluster, bodies: map[string]string{}},
 	}
 	useProfiles(entrants, a)
@@ -63,14 +70,14 @@ func BenchmarkModes(b *testing.B) {
 	}
 }
 
-// storeFormsNorms freezes weights and stores the norms of all documents. It
+// storeFormsNorms freezes weights and stores both norms of all documents. It
 // returns the file of the weights.
-func storeFormsNorms(b *testing.B, e *engine) string {
+func storeFormsNorms(b *testing.B, e *engine, matrix string) string {
 	b.Helper()
 	file, target := newPath(b, "weights.akin"), e.of(formsIndex, "body")
 	mustAkin(b, append([]string{"norms", "snapshot", "--out", file}, target...)...)
 	start := time.Now()
-	mustAkin(b, append([]string{"norms", "backfill", "--weights", file}, target...)...)
+	mustAkin(b, append([]string{"norms", "backfill", "--weights", file, "--matrix", matrix}, target...)...)
 	fmt.Fprintf(os.Stdout, "\nakin norms backfill: %.0f documents a second\n", formsDocs/time.Since(start).Seconds())
 	settle(b, e)
 	return file

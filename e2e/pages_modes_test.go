@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TestModesPageMakesAnIndexReadyForModeHard runs the commands of docs/modes.md
-// on an index that is there, with its configuration, and has akin check look at
-// the field before and after.
-func TestModesPageMakesAnIndexReadyForModeHard(t *testing.T) {
+// TestModesPageMakesAnIndexReadyForItsModes runs the commands of docs/modes.md
+// for the modes hard and softcosine on an index that is there, with their
+// configurations, and has akin check look at the field before and after.
+func TestModesPageMakesAnIndexReadyForItsModes(t *testing.T) {
 	t.Parallel()
 	const index, similarity = "akin-e2e-catalogue", `{"type": "scripted", "script.source": "return query.boost * doc.freq;"}`
 	e := oneEngine(t)
@@ -19,18 +19,21 @@ func TestModesPageMakesAnIndexReadyForModeHard(t *testing.T) {
 	}
 	e.index(t, index, docs)
 	p := openPage(t, "modes.md", e)
-	_, p.text, _ = strings.Cut(p.text, "\n## Mode hard, step by step\n")
-	p.text, _, _ = strings.Cut(p.text, "\n## ")
+	_, text, _ := strings.Cut(strings.ReplaceAll(p.text, "catalogue", index), "\n## Mode softcosine\n")
+	softcosine, text, _ := strings.Cut(text, "\n## Mode hard, step by step\n")
+	p.text, _, _ = strings.Cut(text, "\n## ")
 	if !e.scripts {
 		p.text = strings.ReplaceAll(p.text, similarity, `{"type": "BM25", "k1": 10000, "b": 0}`)
 	}
-	p.text = strings.ReplaceAll(p.text, "catalogue", index)
 	scripts := p.blocks("sh")
 	if len(scripts) != 3 {
 		t.Fatalf("%d blocks", len(scripts))
 	}
-	config := strings.ReplaceAll(p.blocks("yaml")[0], "file: ", "file: "+p.dir+"/")
-	p.write(t, "akin.yml", "cluster:\n  urls: ["+e.url+"]\n"+config)
+	configure := func() {
+		config := strings.ReplaceAll(p.blocks("yaml")[0], "file: ", "file: "+p.dir+"/")
+		p.write(t, "akin.yml", "cluster:\n  urls: ["+e.url+"]\n"+config)
+	}
+	configure()
 	p.run(t, "akin matrix build --from-index "+e.url+" --index "+index+" --field title --min-df 1 --out main.akin\n"+
 		"akin norms snapshot --cluster "+e.url+" --index "+index+" --field title --out weights.akin")
 	check := func(want string) {
@@ -47,4 +50,12 @@ func TestModesPageMakesAnIndexReadyForModeHard(t *testing.T) {
 	}
 	e.refresh(t, index)
 	check("hard")
+	p.text = softcosine
+	configure()
+	check(`do not have "akin_soft_norm.title"`)
+	p.run(t, p.blocks("sh")[0])
+	check("softcosine")
+	// A new matrix is served without new numbers.
+	p.run(t, "akin matrix build --from-index "+e.url+" --index "+index+" --field title --min-df 1 --top 2 --out main.akin")
+	check(`do not have "akin_soft_norm.title"`)
 }

@@ -78,7 +78,7 @@ func (e *engine) makeMeasured(t *testing.T, docs []document) string {
 	e.index(t, requests.Measured, docs)
 	weights := e.freezeWeights(t, requests.Measured, "body")
 	for _, field := range []string{"title", "body"} {
-		e.storeNorms(t, requests.Measured, field, weights)
+		e.storeNorms(t, requests.Measured, field, weights, "")
 	}
 	return weights
 }

@@ -68,7 +68,7 @@ func measureVectors(t *testing.T, e *engine, store vectors.Store, c *collection,
 	index := "akin-e2e-stats-" + kind + "-" + c.name
 	e.makeHardIndex(t, index, hardSetting{scripted: e.scripts, shards: 1}, "english", c.docs)
 	files := e.makeHardFiles(t, index, c)
-	e.storeNorms(t, index, "body", files.weights)
+	e.storeNorms(t, index, "body", files.weights, "")
 	_, whole := e.judged(t, c)
 	before, model, of := e.mergedSize(t, index), newPath(t, "model.akin"), e.of(index, "body")
 	mustAkin(t, append([]string{"vectors", "model", "--matrix", whole, "--weights", files.weights, "--store", string(store), "--out", model}, of...)...)

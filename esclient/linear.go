@@ -36,13 +36,17 @@ type Linear struct {
 	Missing float64
 }
 
-// Objects in a document with its norms and the ids of the weights that they
-// were computed with; one member per field.
+// Objects in a document with its norms and the ids of what they were computed
+// with; one member per field.
 const (
 	// NormObject has the norms: floats with doc values.
 	NormObject = "akin_norm"
 	// NormWeightsObject has the ids of the weights: keywords.
 	NormWeightsObject = "akin_norm_weights"
+	// SoftNormObject has the soft norms: floats with doc values.
+	SoftNormObject = "akin_soft_norm"
+	// SoftNormMatrixObject has the ids of the weights and the matrix: keywords.
+	SoftNormMatrixObject = "akin_soft_norm_matrix"
 )
 
 // NormName returns the name of a field in the two objects: its full name with
@@ -59,6 +63,15 @@ func NormWeightsPath(field string) string { return NormWeightsObject + "." + Nor
 // NormWeightsID returns the id of weights: the first 16 hexadecimal digits of
 // their matrix's checksum, or all of a shorter one.
 func NormWeightsID(checksum string) string { return checksum[:min(len(checksum), 16)] }
+
+// SoftNormPath and SoftNormMatrixPath are the same for √((Wy)ᵀS(Wy)), with the
+// [SoftNormID] of weights and matrix.
+func SoftNormPath(field string) string       { return SoftNormObject + "." + NormName(field) }
+func SoftNormMatrixPath(field string) string { return SoftNormMatrixObject + "." + NormName(field) }
+
+// SoftNormID returns the id of weights, see [NormWeightsID], with that of the
+// matrix S with the checksum.
+func SoftNormID(weights, checksum string) string { return weights + "." + NormWeightsID(checksum) }
 
 // linear makes the calls for [Cached.Linear]. norm and weights are field names,
 // id is the weights' id; info says what the cluster runs.

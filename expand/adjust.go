@@ -42,7 +42,7 @@ func adjusted(clauses []form.Clause, by []Adjustment) []form.Clause {
 		f.Added = slices.DeleteFunc(f.Added, func(t terms.Candidate) bool { return t.V == 0 })
 		f.Feedback = slices.DeleteFunc(f.Feedback, func(t terms.FeedbackTerm) bool { return t.Boost == 0 })
 		slices.SortStableFunc(f.Added, func(a, b terms.Candidate) int { return cmp.Compare(b.V, a.V) })
-		if had > 0 && len(f.Added)+len(f.Feedback)+len(f.Alternatives) == 0 && f.Reason == "" && !c.Exact {
+		if had > 0 && len(f.Added)+len(f.Feedback)+len(f.Alternatives) == 0 && f.Reason == "" && !c.Exact && f.Beside == nil {
 			c.LeaveField(f, reason.NoNeighbors)
 		}
 	}

@@ -218,7 +218,7 @@ func (a *expansion) bind(ctx context.Context) ([]*target, error) {
 	a.m.targets = a.targets
 	mixed := len(open) > 0 && !slices.ContainsFunc(open, func(t *target) bool { return !t.rows.Mixed() })
 	effort := cmp.Or(a.s.req.Effort, a.s.profile.Effort)
-	exact := !a.s.Hybrid && (a.s.profile.Mode == ModeHard || a.s.profile.Mode == ModeVectors)
+	exact := !a.s.Hybrid && (a.s.profile.exact() || a.s.profile.Mode == ModeVectors)
 	if exact { // these order more hits than a normal effort scores
 		effort = form.High
 	}
@@ -268,7 +268,7 @@ func (a *expansion) texts(ctx context.Context, open []*target) ([]*target, error
 // limitTerms leaves neighbors only to the most selective terms of a long text.
 func (a *expansion) limitTerms(ctx context.Context, targets []*target) error {
 	return each(targets, func(t *target) error {
-		if len(t.text) <= a.s.profile.MaxQueryTerms || a.s.profile.Mode == ModeHard {
+		if len(t.text) <= a.s.profile.MaxQueryTerms || a.s.profile.exact() {
 			return nil
 		}
 		words := t.text.Terms(nil)
@@ -305,7 +305,7 @@ func (a *expansion) analyze(ctx context.Context, targets []*target) error {
 			t.field.Reason = reason.NotWords
 		case len(analysis.Terms) == 0:
 			t.field.Reason = reason.NoTerms
-		case len(analysis.Terms) > maxTerms, a.s.profile.Mode == ModeHard && len(analysis.Terms) > a.s.profile.MaxQueryTerms:
+		case len(analysis.Terms) > maxTerms, a.s.profile.exact() && len(analysis.Terms) > a.s.profile.MaxQueryTerms:
 			t.field.Reason = reason.TooManyTerms
 		default:
 			t.field.Analysis, t.text = analysis, terms.Read(analysis.Terms, analysis.Positions)

@@ -10,7 +10,7 @@
 //	nest    + nested clauses for segments            segments.go
 //	ask     clauses → fields, terms, rows            ask.go, from [Cluster], [Matrices]
 //	        may its pipeline read the query?         pipeline.go
-//	choose  → terms to add, by the measure           bm25.go, hard.go, vectors.go, package terms
+//	choose  → terms to add, by the measure           bm25.go, hard.go, softcosine.go, vectors.go, package terms
 //	write   → the form of each clause, and the body  plan.go, package form
 package expand
 
@@ -70,9 +70,9 @@ func (e *Expander) WithMatrices(matrices Matrices) *Expander {
 	return &other
 }
 
-// WithWeights is [Expander.With] for the weights of the modes hard and soft.
-// Without weights there is no [ModeHard], and [ModeSoft] takes the document
-// frequencies in the rows of S.
+// WithWeights is [Expander.With] for the weights of the modes hard, soft and
+// softcosine. Without weights [ModeSoft] takes the document frequencies in the
+// rows of S, and there are no others of these.
 func (e *Expander) WithWeights(weights WeightSource) *Expander {
 	other := *e
 	other.weights = weights
@@ -95,9 +95,10 @@ func (e *Expander) WithVectors(vectors VectorSource) *Expander {
 // it asks for the matrices of the fields, and then in three stages: analysis
 // and statistics, each for all clauses at the same time, and between them rows,
 // for one matrix after another. Words without a row, aliases, field patterns,
-// search pipelines and very long texts need more calls. [ModeHard] asks about
-// linear fields during the first two stages, and for weights during the last.
-// [ModeVectors] asks about the documents' vectors during the first two.
+// search pipelines and very long texts need more calls. [ModeHard] and
+// [ModeSoftCosine] ask about linear fields during the first two stages, and for
+// weights during the last. [ModeVectors] asks about the documents' vectors
+// during the first two.
 func (e *Expander) Expand(ctx context.Context, req *Request) (res *Result, err error) {
 	pins := req.Pins
 	if pins.Matrices == nil {
@@ -188,6 +189,10 @@ func (e *Expander) measure(a *expansion) measure {
 		return &hard{expansion: a}
 	case mode == ModeVectors:
 		return &byVectors{expansion: a}
+	case mode == ModeSoftCosine && e.profile.exact():
+		return &hard{expansion: a, soft: true}
+	case mode == ModeSoftCosine:
+		return &softCosine{hard{expansion: a, soft: true}}
 	}
 	return bm25{a}
 }

@@ -75,7 +75,7 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 		return e
 	}
 	e.Effort = p.Recipe.Effort.String()
-	if e.Form, e.Reason = c.Scoring.String(), cmp.Or(c.ModeReason, c.ScoringReason); f.Truncated {
+	if e.Form, e.Reason = c.Form(f), cmp.Or(c.ModeReason, c.ScoringReason); f.Truncated {
 		e.Reason = reason.Truncated
 	}
 	for k := range f.Alternatives {

@@ -134,6 +134,8 @@ func (m *fakeMatrix) For(_ context.Context, _ esclient.Indices, field string) (B
 
 func (*fakeMatrix) Version() string { return "test@1" }
 
+func (*fakeMatrix) Checksum() string { return "checksum" }
+
 func (m *fakeMatrix) Docs() int64 { return m.docs }
 
 func (m *fakeMatrix) Power() float64 { return cmp.Or(m.power, 1) }

@@ -44,10 +44,11 @@ const (
 	shareOfEngine = 64
 )
 
-// hard is the measure of [ModeHard].
+// hard is the measure of [ModeHard], or with soft that of [ModeSoftCosine].
 type hard struct {
 	*expansion
 
+	soft bool
 	// reasons has, by clause, why the measure cannot score it. linear has what is
 	// known of the targets with weights.
 	reasons []reason.Reason
@@ -88,7 +89,11 @@ func (a *hard) asksAbout(targets []*target) (weighted []*target) {
 // ask asks for the linear field of a target.
 func (a *hard) ask(ctx context.Context, t *target) error {
 	x := a.linear[t]
-	linear, err := a.weights.Linear(ctx, a.s.indices, t.field.Name, t.weights.ID())
+	matrix := ""
+	if a.soft {
+		matrix = t.rows.Checksum()
+	}
+	linear, err := a.weights.Linear(ctx, a.s.indices, t.field.Name, t.weights.ID(), matrix)
 	x.Linear = linear
 	if x.reason, x.failure = reasonOf(err); err == nil && (a.s.Redefines(linear.Field) || a.s.Redefines(linear.Norm)) {
 		x.reason = reason.RuntimeField
@@ -180,12 +185,13 @@ func (a *hard) choose(ctx context.Context, targets []*target) (chosen, error) {
 	clauses, open := a.begin(targets)
 	most := min(exactLimit(a.clauseLimit), maxExactTerms, maxSharedTerms/a.together)
 	gather(open, min(candidatesPerTerm*most, maxExactTerms))
-	if err := each(open, func(t choice) error {
+	if err := each(open, func(t choice) (err error) {
 		m := &a.m.weighing
 		if len(open) > 1 { // they are weighed at the same time
 			m = new(weighing)
 		}
-		return a.weigh(ctx, t, m)
+		t.Exact, t.Stats, err = a.weigh(ctx, t.of, t.Terms, m)
+		return err
 	}); err != nil {
 		return chosen{}, err
 	}
@@ -223,23 +229,25 @@ func gather(open []choice, total int) {
 	}
 }
 
-// weigh fetches the weights and live statistics of the terms.
-func (a *hard) weigh(ctx context.Context, t choice, m *weighing) error {
-	m.terms = t.Terms.Terms(m.terms[:0])
+// weigh settles the terms of a target by their weights and live statistics.
+func (a *hard) weigh(ctx context.Context, t *target, sel *terms.Selection, m *weighing) (x *form.Exact, stats esclient.FieldStatistics, err error) {
+	m.terms = sel.Terms(m.terms[:0])
 	m.rows, m.docFreqs = sized(m.rows, len(m.terms)), sized(m.docFreqs, len(m.terms))
-	linear, weights := a.linear[t.of].Linear, t.of.weights
-	err := recovery.InParallel(2, 2, func(i int) (err error) {
+	linear, weights := a.linear[t].Linear, t.weights
+	err = recovery.InParallel(2, 2, func(i int) (err error) {
 		if i == 0 {
 			return failed(StageWeights, weights.Rows(ctx, m.terms, m.rows))
 		}
-		t.Stats, err = a.cluster.Statistics(ctx, a.s.indices, linear.Field, m.terms, m.docFreqs)
+		stats, err = a.cluster.Statistics(ctx, a.s.indices, linear.Field, m.terms, m.docFreqs)
 		return failed(StageStatistics, err)
 	})
 	if err != nil {
-		return err
+		return nil, stats, err
 	}
 	frozen := func(k int) int64 { return int64(m.rows[k].DocFreq()) }
-	norm := t.Terms.SettleFrozen(weights.Docs(), frozen, t.Stats.DocCount, m.docFreqs)
-	t.Exact = &form.Exact{Linear: linear, QueryNorm: norm}
-	return nil
+	norm := sel.SettleFrozen(weights.Docs(), frozen, stats.DocCount, m.docFreqs)
+	if a.soft {
+		norm = sel.SoftNorm()
+	}
+	return &form.Exact{Linear: linear, QueryNorm: norm, Soft: a.soft}, stats, nil
 }

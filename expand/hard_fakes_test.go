@@ -50,7 +50,7 @@ func (f *fakeWeights) Rows(_ context.Context, terms []string, rows []simmatrix.R
 	return f.rowsErr
 }
 
-func (f *fakeWeights) Linear(_ context.Context, _ esclient.Indices, field, weights string) (esclient.Linear, error) {
+func (f *fakeWeights) Linear(_ context.Context, _ esclient.Indices, field, weights, matrix string) (esclient.Linear, error) {
 	f.call("linear")
 	switch {
 	case f.linearErr != nil:
@@ -60,7 +60,11 @@ func (f *fakeWeights) Linear(_ context.Context, _ esclient.Indices, field, weigh
 	case field == "bare" || weights != f.ID():
 		return esclient.Linear{}, esclient.ErrNoNorms
 	}
-	return linearOf(field, f), nil
+	l := linearOf(field, f)
+	if matrix != "" {
+		l.Norm = "akin_soft_norm." + field
+	}
+	return l, nil
 }
 
 func (f *fakeWeights) call(name string) {

@@ -106,8 +106,8 @@ func (w *hardWorld) norm(y map[string]float64) float64 {
 	return math.Sqrt(sum)
 }
 
-// measure is (Wx)ᵀS(Wy)/(‖Wx‖·‖Wy‖), entry by entry of the whole matrix.
-func (w *hardWorld) measure(x, y map[string]float64) float64 {
+// product is (Wx)ᵀS(Wy), entry by entry of the whole matrix.
+func (w *hardWorld) product(x, y map[string]float64) float64 {
 	sum := 0.0
 	for _, i := range w.terms {
 		for _, j := range w.terms {
@@ -118,10 +118,36 @@ func (w *hardWorld) measure(x, y map[string]float64) float64 {
 			sum += x[i] * w.weight(i) * s * w.weight(j) * y[j]
 		}
 	}
-	if sum == 0 {
+	return sum
+}
+
+// softNorm is √((Wy)ᵀS(Wy)).
+func (w *hardWorld) softNorm(y map[string]float64) float64 { return math.Sqrt(w.product(y, y)) }
+
+// measure is (Wx)ᵀS(Wy)/(‖Wx‖·‖Wy‖), or the soft cosine.
+func (w *hardWorld) measure(mode Mode, x, y map[string]float64) float64 {
+	sum := w.product(x, y)
+	switch {
+	case sum == 0:
 		return 0
+	case mode == ModeSoftCosine:
+		return sum / w.softNorm(x) / w.softNorm(y)
+	default:
+		return sum / w.norm(x) / w.norm(y)
 	}
-	return sum / w.norm(x) / w.norm(y)
+}
+
+// engine scores one document with these fields, whose terms have these
+// frequencies, and its norms.
+func (w *hardWorld) engine(tb testing.TB, fields map[string]map[string]float64) *engine {
+	tb.Helper()
+	e := &engine{tb: tb, cluster: w.cluster, linear: map[string]esclient.Linear{}, norms: map[string]float64{}, doc: map[string]map[string]float64{}}
+	for field, y := range fields {
+		e.doc[field], e.doc[field+".linear"] = y, y
+		e.linear[field+".linear"] = linearOf(field, w.exact)
+		e.norms["akin_norm."+field], e.norms["akin_soft_norm."+field] = w.norm(y), w.softNorm(y)
+	}
+	return e
 }
 
 // document makes a document of whole frequencies of terms that the index
@@ -152,7 +178,8 @@ func TestHardFormComputesTheMeasure(t *testing.T) {
 		}
 		text := strings.Join(words, " ")
 		body, title := w.document(rng), w.document(rng)
-		inBody, inTitle := w.measure(x, body), w.measure(x, title)
+		mode := []Mode{ModeHard, ModeSoftCosine}[n/2%2]
+		inBody, inTitle := w.measure(mode, x, body), w.measure(mode, x, title)
 		best := max(3*inBody, 2*inTitle)
 		for query, want := range map[string]float64{
 			`{"match":{"body":{"query":"` + text + `","boost":2.5}}}`:                                                            2.5 * inBody,
@@ -162,16 +189,11 @@ func TestHardFormComputesTheMeasure(t *testing.T) {
 			`{"multi_match":{"query":"` + text + `","fields":["body","title^3"],"minimum_should_match":1,"type":"best_fields"}}`: max(inBody, 3*inTitle),
 		} {
 			o := with(func(o *Profile) { // which heeds nothing of the other modes
-				o.Mode, o.Scoring, o.NoRescore, o.MaxAddedTerms, o.MaxDocShare, o.NormalizeScores = ModeHard, form.Linear, n%2 == 0, 1, 0.001, true
+				o.Mode, o.Scoring, o.NoRescore, o.MaxAddedTerms, o.MaxDocShare, o.NormalizeScores = mode, form.Linear, n%2 == 0, 1, 0.001, true
+				o.SoftWeight = 1
 			})
 			r := expandHard(t, w.expander(o), Request{Body: []byte(`{"query":` + query + `}`)})
-			e := &engine{
-				tb: t, cluster: w.cluster, linear: map[string]esclient.Linear{}, norms: map[string]float64{"akin_norm.body": w.norm(body), "akin_norm.title": w.norm(title)},
-				doc: map[string]map[string]float64{"body": body, "title": title, "body.linear": body, "title.linear": title},
-			}
-			for _, field := range []string{"body", "title"} {
-				e.linear[field+".linear"] = linearOf(field, w.exact)
-			}
+			e := w.engine(t, map[string]map[string]float64{"body": body, "title": title})
 			got := e.search(r.Body, "query")
 			if strings.Contains(query, `"bool"`) && !got.found && inBody == 0 {
 				continue // the title alone is not enough

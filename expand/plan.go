@@ -89,6 +89,22 @@ func dropTerms(plan *form.Plan, over, count int) []form.Clause {
 			return clauses
 		}
 	}
+	if slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.HasBeside() }) {
+		for i := range clauses {
+			had := clauses[i].Fields
+			clauses[i] = clauses[i].WithoutBeside()
+			for k := range had {
+				f := &clauses[i].Fields[k]
+				if had[k].Beside == nil {
+					continue
+				}
+				if f.Truncated = true; f.Reason == "" && len(f.Added)+len(f.Alternatives)+len(f.Feedback) == 0 {
+					f.Reason = reason.TermLimit
+				}
+			}
+		}
+		return clauses
+	}
 	if !plan.Exact() {
 		return form.Cut(clauses, over, count)
 	}
@@ -152,6 +168,8 @@ func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 		return p.clausePlan(&ordered, matchOnly)
 	case p.s.unscored:
 		return form.ClausePlan{Clause: *c, Scoring: form.Linear}
+	case c.HasBeside() && !c.Writes() && !p.s.profile.NoRescore:
+		return form.ClausePlan{Clause: *c, Scoring: form.Linear, ScoringReason: p.noRescore, Rescored: p.noRescore == ""}
 	case scoring == form.Saturated && !p.s.profile.NoRescore:
 		return form.ClausePlan{Clause: *c, Scoring: scoring, ScoringReason: p.noRescore, Rescored: p.noRescore == ""}
 	}

@@ -63,8 +63,10 @@ func reasonOf(err error) (reason.Reason, error) {
 
 // Rows are the neighbor rows of one version of one matrix.
 type Rows interface {
-	// Version names the matrix and its version, for explanations.
+	// Version names the matrix and its version, for explanations. Checksum
+	// identifies its content.
 	Version() string
+	Checksum() string
 	// Docs is the number of documents that the document frequencies in the rows
 	// refer to; 0 if unknown.
 	Docs() int64
@@ -117,13 +119,14 @@ type Weights interface {
 }
 
 // A WeightSource gives access to the active weights, and knows the fields that
-// [ModeHard] needs.
+// [ModeHard] and [ModeSoftCosine] need.
 type WeightSource interface {
 	// Pin returns the currently active weights, without I/O.
 	Pin() PinnedWeights
 	// Linear returns the source of the exact scores of a field. weights is the
-	// [Weights.ID] of its weights.
-	Linear(ctx context.Context, indices esclient.Indices, field, weights string) (esclient.Linear, error)
+	// [Weights.ID] of its weights, matrix the checksum of S for soft norms, "" for
+	// ‖Wy‖.
+	Linear(ctx context.Context, indices esclient.Indices, field, weights, matrix string) (esclient.Linear, error)
 }
 
 // A PinnedWeights set has one version of all weights.
@@ -198,7 +201,7 @@ type sources struct {
 // pin returns the currently active versions that a mode needs.
 func (s *sources) pin(mode Mode) Pins {
 	p := Pins{Matrices: s.matrices.Pin()}
-	if s.weights != nil && (mode == ModeHard || mode == ModeSoft) {
+	if s.weights != nil && (mode == ModeHard || mode == ModeSoft || mode == ModeSoftCosine) {
 		p.Weights = s.weights.Pin()
 	}
 	if s.vectors != nil && mode == ModeVectors {

@@ -20,6 +20,10 @@ const (
 	// ModeVectors ranks by the documents' vectors, blended with the engine's BM25.
 	// It needs a [VectorSource].
 	ModeVectors
+	// ModeSoftCosine ranks by the soft cosine as ModeSoft does, but the engine
+	// computes it: blended with BM25 for the first hits, or alone for all. It needs
+	// a [WeightSource].
+	ModeSoftCosine
 )
 
 // A When says when a search is expanded.
@@ -41,13 +45,13 @@ const (
 type Profile struct {
 	// Mode is the measure. A search that does not allow it is ranked as in
 	// ModeBM25, and its clauses give the reason.
-	Mode Mode `yaml:"mode" allowed:"bm25 hard soft vectors"`
+	Mode Mode `yaml:"mode" allowed:"bm25 hard soft vectors softcosine"`
 	// RerankWindow is k: how many hits ModeSoft reranks, and how many nearest
 	// documents of each shard a dense vector query finds.
 	RerankWindow int `yaml:"rerank_window" allowed:"1 1000"`
-	// SoftWeight in [0, 1] is the share of the soft cosine in the order of
-	// ModeSoft, and of the vectors in that of ModeVectors. The rest is the
-	// saturated sum or the engine's score. With 1, order and scores are the
+	// SoftWeight in [0, 1] is the share of the soft cosine in the order of ModeSoft
+	// and ModeSoftCosine, and of the vectors in that of ModeVectors. The rest is
+	// the saturated sum or the engine's score. With 1, order and scores are the
 	// measure's alone.
 	SoftWeight float64 `yaml:"soft_weight" allowed:"0 1"`
 	// When says when a search is expanded. With [FewHits], it is if the original
@@ -115,6 +119,12 @@ type Profile struct {
 	// Segments are the fields whose text documents also store in parts, by full
 	// field names. They are for ModeBM25.
 	Segments []form.Segments `yaml:"segments"`
+}
+
+// exact reports whether the measure of [ModeHard] or the soft cosine alone
+// ranks all hits.
+func (o *Profile) exact() bool {
+	return o.Mode == ModeHard || o.Mode == ModeSoftCosine && o.SoftWeight == 1
 }
 
 // FeedbackOptions say how the terms of a search's first hits are added to it,

@@ -43,6 +43,15 @@ func (f *indexFieldFlags) openWeights(cmd *cobra.Command, ref string, redis *cli
 	return m, err
 }
 
+// openSimilarities opens a similarity matrix. It rejects weights.
+func (*indexFieldFlags) openSimilarities(cmd *cobra.Command, ref string, redis *cli.Redis) (*simmatrix.Matrix, error) {
+	m, err := redis.Matrix(cmd.Context(), cmd.ErrOrStderr(), ref)
+	if err == nil && m.Meta().MaxNeighbors == 0 {
+		err = fmt.Errorf("%s has no similarities: give --matrix a file of akin matrix build, and --weights one of akin norms snapshot", ref)
+	}
+	return m, err
+}
+
 // command completes a command for the field. check returns what is wrong with
 // the command's own flags. run gets a connection to the cluster.
 func (f *indexFieldFlags) command(

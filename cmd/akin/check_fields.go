@@ -219,6 +219,9 @@ func judge(s *serve.FieldReport, err error) checkedField {
 		f.Verdict, f.Says = verdictWarning, "without the segments of expansion.segments: "+string(s.Segments)
 	case lacks(s.Reason) != "":
 		f.Verdict, f.Says = verdictWarning, "ranked as in the mode bm25: "+lacks(s.Reason)
+		if s.Lengths != "" {
+			f.Says += "; " + s.Lengths
+		}
 	case few:
 		f.Verdict, f.Says = verdictWarning, "few of the field's frequent terms have a row: is the matrix of this language and analyzer?"
 	case s.ByVectors():
@@ -267,7 +270,8 @@ func lacks(why reason.Reason) string {
 	case reason.NoLinear:
 		return "no field with this text scores linearly in the term frequency (no_linear_field): docs/modes.md has the mapping"
 	case reason.NoNorms:
-		return "the documents have no lengths by these weights (no_norms): docs/modes.md has the mapping, and akin norms backfill stores them"
+		return "the documents have no lengths by these weights, or in the mode softcosine by these weights and this version of the matrix " +
+			"(no_norms): docs/modes.md has the mapping, and akin norms backfill stores them, with --matrix for the mode softcosine"
 	case reason.NoVectors:
 		return "too few documents have vectors of the field (no_vectors): akin vectors backfill maps and stores them, see docs/vectors.md"
 	default:

@@ -159,6 +159,7 @@ func TestFieldsAreJudged(t *testing.T) {
 		{"no segments in this index", serve.FieldReport{Texts: 20, Added: 3, Segments: reason.NotText}, nil, verdictOK},
 		{"hard without a linear field", serve.FieldReport{Texts: 20, Added: 3, Reason: reason.NoLinear}, nil, verdictWarning},
 		{"hard without lengths", serve.FieldReport{Texts: 20, Added: 3, Reason: reason.NoNorms}, nil, verdictWarning},
+		{"softcosine by another matrix", serve.FieldReport{Texts: 20, Added: 3, Reason: reason.NoNorms, Lengths: "9 of 9 documents"}, nil, verdictWarning},
 		{"hard without weights", serve.FieldReport{Texts: 20, Added: 3, Reason: reason.NoWeights}, nil, verdictWarning},
 		{"no vectors", serve.FieldReport{Texts: 20, Added: 3, Reason: reason.NoVectors}, nil, verdictWarning},
 		{"by vectors", serve.FieldReport{Texts: 20, Form: "vectors", Frequent: 50, Known: 45}, nil, verdictOK},

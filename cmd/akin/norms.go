@@ -18,16 +18,18 @@ import (
 
 func newNorms() *cobra.Command {
 	return cli.Group(&cobra.Command{
-		Use: "norms", Short: "Store the lengths of documents, for mode hard",
+		Use: "norms", Short: "Store the lengths of documents, for modes hard and softcosine",
 		Long: `For mode hard each document stores a number, ‖Wy‖: the length of its vector of term
 frequencies, each weighted by the rarity of the term. A file freezes these weights, so that
 lengths stay valid while documents come and go. "norms snapshot" writes that file, and
 "norms backfill" computes and stores the lengths of the documents. Lengths do not depend
-on the similarities of terms, which may change at any time.
+on the similarities of terms, which may change at any time. For mode softcosine each
+document stores √((Wy)ᵀS(Wy)) as well, its soft length, which does depend on them.
 
 docs/modes.md has the mapping and the similarity that the index needs first.`,
 		Example: `  akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body --out weights.akin
-  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin`,
+  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin
+  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --matrix docs.akin`,
 	}, newNormsSnapshot(), newNormsBackfill())
 }
 
@@ -103,6 +105,11 @@ yet. It stores the length and the id of the weights in the document: in ` + escl
 ` + esclient.NormWeightsObject + `, under the name of the field with "__" for each ".". The weights come from the
 document frequencies in MATRIX, which "norms snapshot" writes.
 
+With --matrix it also computes √((Wy)ᵀS(Wy)), for mode softcosine, and stores it with the ids
+of weights and matrix in ` + esclient.SoftNormObject + ` and ` + esclient.SoftNormMatrixObject + `. Then a document lacks
+something, too, if its soft length is by another matrix. Run it with a new matrix before
+you activate that.
+
 ` + cli.MatrixHelp + `
 
 ` + fillHelp + `
@@ -117,13 +124,14 @@ See docs/modes.md for more, and docs/security.md for the privileges.
 func newNormsBackfill() *cobra.Command {
 	var f fillFlags
 	var redis cli.Redis
-	var ref string
+	var ref, matrix string
 	cmd := f.backfill(&cobra.Command{
 		Use:   "backfill --cluster URL --index INDEX --field FIELD --weights MATRIX",
 		Short: "Compute and store the lengths of the documents of an index", Long: backfillHelp,
 		Example: `  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --dry-run
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --all
+  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --matrix docs.akin
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --redis redis://127.0.0.1:6379 --weights docs-weights@active`,
 	}, "lengths", func() error { return required("weights MATRIX", ref) }, func(cmd *cobra.Command, cluster documents.API) (filling, error) {
 		m, err := f.openWeights(cmd, ref, &redis)
@@ -134,13 +142,29 @@ func newNormsBackfill() *cobra.Command {
 		if err != nil {
 			return filling{}, fmt.Errorf("%s: %w", ref, err)
 		}
-		indices, err := f.countable(cmd.Context(), cluster)
-		if err == nil {
-			err = f.checkMapping(indices, "lengths", func(i *mapping.Inspection) ([]byte, error) { return enrich.CheckNorms(i, f.field) })
+		g := filling{kind: "weights", id: weights.ID(), empty: "terms"}
+		var soft *enrich.SoftNorm
+		if matrix != "" {
+			s, err := f.openSimilarities(cmd, matrix, &redis)
+			if err != nil {
+				return filling{}, err
+			}
+			soft = enrich.NewSoftNorm(weights, s)
+			g.kind, g.id = "weights and matrix", soft.ID()
+			g.end = func(report *cli.Progress) {
+				if now, err := redis.Matrix(cmd.Context(), cmd.ErrOrStderr(), matrix); err == nil && now.Checksum() != s.Checksum() {
+					report.Tell("%s is another matrix now than at the start: run this again for its lengths", matrix)
+				}
+			}
 		}
-		return filling{task: enrich.NormsTask(cluster, weights, f.field), kind: "weights", id: weights.ID(), empty: "terms", indices: indices}, err
+		g.task = enrich.NormsTask(cluster, weights, soft, f.field)
+		if g.indices, err = f.countable(cmd.Context(), cluster); err == nil {
+			err = f.checkMapping(g.indices, "lengths", func(i *mapping.Inspection) ([]byte, error) { return enrich.CheckNorms(i, f.field, soft != nil) })
+		}
+		return g, err
 	})
 	redis.RegisterServer(cmd)
 	cmd.Flags().StringVar(&ref, "weights", "", "MATRIX of the weights (required)")
+	cmd.Flags().StringVar(&matrix, "matrix", "", "MATRIX of the similarities, for mode softcosine")
 	return cmd
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -25,6 +27,8 @@ type normsCluster struct {
 	others  string // more fields in the mapping
 	refused string // the id of a document that cannot be written
 	calls   []string
+	onBulk  func()           // called before documents are written
+	parts   []map[string]any // written into documents
 }
 
 func newNormsCluster(t *testing.T, texts ...string) (*normsCluster, string) {
@@ -95,6 +99,9 @@ func (c *normsCluster) vectors(w http.ResponseWriter, d *json.Decoder) {
 }
 
 func (c *normsCluster) bulk(w http.ResponseWriter, d *json.Decoder) {
+	if c.onBulk != nil {
+		c.onBulk()
+	}
 	var items []any
 	for d.More() {
 		var action struct {
@@ -102,8 +109,9 @@ func (c *normsCluster) bulk(w http.ResponseWriter, d *json.Decoder) {
 				ID string `json:"_id"`
 			}
 		}
-		var change any
+		var change struct{ Doc map[string]any }
 		_, _ = d.Decode(&action), d.Decode(&change)
+		c.parts = append(c.parts, change.Doc)
 		item := map[string]any{"status": http.StatusOK, "result": "updated"}
 		if action.Update.ID == c.refused {
 			item = map[string]any{"status": http.StatusBadRequest, "error": map[string]string{"type": "odd_exception", "reason": "it is odd"}}
@@ -162,6 +170,30 @@ func TestBackfillTellsWhatItDoes(t *testing.T) {
 	}
 }
 
+// A matrix that is built again meanwhile is for the next run: each document has
+// the id of the one that its soft length is by.
+func TestBackfillWithAMatrixThatChanges(t *testing.T) {
+	c, url := newNormsCluster(t, "car boat car", "boat")
+	weights, matrix := snapshotOf(t, url), pairsFile(t, "m.akin", "car\tboat\t0.9\n")
+	s, err := cli.ReadMatrix(t.Context(), matrix)
+	check.OK(t, err)
+	args := backfillArgs(url, weights, "--matrix", matrix)
+	ends(t, exitFailure, args, "PUT /docs/_mapping", `"akin_soft_norm":{"properties":{"body":{"index":false,"type":"float"}}}`)
+	c.mapping += `,"akin_soft_norm":{"properties":{"body":{"type":"float"}}},"akin_soft_norm_matrix":{"properties":{"body":{"type":"keyword"}}}`
+	ends(t, 0, args, "2 documents written", "weights and matrix")
+	c.onBulk = func() {
+		next, err := os.ReadFile(pairsFile(t, "next.akin", "car\tboat\t0.5\n"))
+		check.OK(t, errors.Join(err, os.WriteFile(matrix, next, 0o600)))
+	}
+	c.parts = nil
+	ends(t, 0, append(args, "--all"), "2 documents written", "another matrix now", "run this again")
+	for _, part := range c.parts {
+		id, _ := part["akin_soft_norm_matrix"].(map[string]any)["body"].(string)
+		check.That(t, strings.HasSuffix(id, "."+s.Checksum()[:16]), "soft length by %q, want by %s", id, s.Checksum())
+	}
+	check.Equal(t, 2, len(c.parts))
+}
+
 // Each row has a file in another's place, or a field that cannot have norms:
 // nothing is written.
 func TestNormsAndVectorsOfWhatCannotHaveThem(t *testing.T) {
@@ -179,6 +211,8 @@ func TestNormsAndVectorsOfWhatCannotHaveThem(t *testing.T) {
 		"no such weights":     {backfillArgs(url, "/no/such"), []string{"no such file"}},
 		"no terms":            {append([]string{"norms", "snapshot", "--out", out}, ofDocs(url)...), []string{"no document has terms"}},
 		"a matrix":            {backfillArgs(url, matrix), []string{"is a similarity matrix", "akin norms snapshot"}},
+		"no similarities":     {backfillArgs(url, weights, "--matrix", weights), []string{"has no similarities", "akin norms snapshot"}},
+		"no such matrix":      {backfillArgs(url, weights, "--matrix", "/no/such"), []string{"no such file"}},
 		"number of documents": {backfillArgs(url, vectors), []string{enrich.ErrNoDocs.Error()}},
 		"model, no weights":   {model(matrix, matrix), []string{"is a similarity matrix", "akin norms snapshot"}},
 		"model, no matrix":    {model(weights, weights), []string{"has no similarities", "akin norms snapshot"}},

@@ -101,12 +101,9 @@ func (f *vectorModelFlags) check() error {
 
 func (f *vectorModelFlags) run(cmd *cobra.Command, cluster documents.API, report *cli.Progress) error {
 	ctx := cmd.Context()
-	s, err := f.redis.Matrix(ctx, cmd.ErrOrStderr(), f.matrix)
+	s, err := f.openSimilarities(cmd, f.matrix, &f.redis)
 	if err != nil {
 		return err
-	}
-	if s.Meta().MaxNeighbors == 0 {
-		return fmt.Errorf("%s has no similarities: give --matrix a file of akin matrix build, and --weights one of akin norms snapshot", f.matrix)
 	}
 	weights, err := f.openWeights(cmd, f.weights, &f.redis)
 	if err != nil {

@@ -13,6 +13,10 @@ func (w *clauseWriter) write() {
 		w.put(`{"bool":{"must":[`)
 		defer w.feedback()
 	}
+	if !w.plan.MatchOnly && w.role != finding && c.HasBeside() {
+		w.beginBeside()
+		defer w.endBeside()
+	}
 	if w.named && w.role == finding && w.onlyRescored() {
 		w.put(`{"bool":{"must":[`)
 		defer w.nameRescored()

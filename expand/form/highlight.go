@@ -44,7 +44,7 @@ func (p *Plan) marks(h *dsl.Highlight) bool {
 		// A highlighter sees all terms of a query except those in script_score or in
 		// sets. It may take the terms of a linear field for another field's. Terms of
 		// the first hits must not be marked.
-		if !p.MarkRelated || p.FindOnly || c.hasFeedback() || c.Scoring == Saturated || c.Scoring == Hard || c.Scoring == Vectors {
+		if !p.MarkRelated || p.FindOnly || c.hasFeedback() || c.HasBeside() || c.Scoring == Saturated || c.Scoring == Hard || c.Scoring == Vectors {
 			return true
 		}
 	}

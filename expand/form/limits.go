@@ -161,6 +161,22 @@ func (c *Clause) TooDeep(s Scoring) bool { return c.Parsed.Depth+c.levels(s) > m
 
 // levels returns the depth of a form, including the innermost query.
 func (c *Clause) levels(s Scoring) int {
+	own := c.ownLevels(s)
+	if !c.HasBeside() {
+		return own
+	}
+	measure := 4 // bool, function_score, bool, term
+	if len(c.Fields) > 1 {
+		measure++ // dis_max
+	}
+	if c.hasFeedback() {
+		measure++ // bool
+	}
+	return max(own+1, measure)
+}
+
+// ownLevels are those without the soft cosine beside the clause.
+func (c *Clause) ownLevels(s Scoring) int {
 	outside := 0
 	if c.hasFeedback() {
 		if c.Added() == 0 {

@@ -32,8 +32,8 @@ const (
 	// Saturated counts the neighbors' scaled occurrences as occurrences of the
 	// term inside one BM25 saturation. It needs inline scripts.
 	Saturated
-	// Hard scores by the length-normalized soft cosine. Only the mode hard uses
-	// it.
+	// Hard scores by the length-normalized soft cosine, or by the soft cosine. Only
+	// the modes hard and softcosine use it.
 	Hard
 	// Vectors scores by vectors, or adds their scores. Only the mode vectors uses
 	// it.
@@ -99,6 +99,18 @@ type ClausePlan struct {
 	Rescored bool
 }
 
+// Form returns the name of the form of a field, for explanations.
+func (c *ClausePlan) Form(f *Field) string {
+	const softCosine = "softcosine"
+	switch {
+	case f.Exact != nil && f.Exact.Soft:
+		return softCosine
+	case f.Beside != nil:
+		return c.Scoring.String() + " + " + softCosine
+	}
+	return c.Scoring.String()
+}
+
 // A Clause is a clause of a search, with the terms that a measure has selected
 // for it, if any.
 type Clause struct {
@@ -146,12 +158,25 @@ type Field struct {
 	// some of its terms were dropped.
 	Exact     *Exact
 	Truncated bool
+	// Beside, unless nil, is added to the score of the clause.
+	Beside *Beside
 }
 
-// Exact is the source of a field's exact scores. QueryNorm is ‖Wx‖.
+// Exact is the source of a field's exact scores. QueryNorm is ‖Wx‖, or with
+// Soft √((Wx)ᵀS(Wx)), so that the scores are the soft cosine measure.
 type Exact struct {
 	esclient.Linear
 	QueryNorm float64
+	Soft      bool
+}
+
+// Beside is the soft cosine measure of a field beside the score of its clause,
+// over the terms of a settled selection.
+type Beside struct {
+	Exact
+	Terms *terms.Selection
+	Docs  int64   // with the field
+	Most  float64 // what a measure of 1 scores, before the boosts of clause and field
 }
 
 // Counted reports whether the clause counts how many terms of the text match.
@@ -169,7 +194,22 @@ func (c *Clause) Added() (n int) {
 
 // Changed reports whether the clause is rewritten.
 func (c *Clause) Changed() bool {
-	return c.Exact || len(c.Vectors) > 0 || c.Writes() || c.hasFeedback()
+	return c.Exact || len(c.Vectors) > 0 || c.Writes() || c.hasFeedback() || c.HasBeside()
+}
+
+// HasBeside reports whether the soft cosine is added to the clause's score.
+func (c *Clause) HasBeside() bool {
+	return slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Beside != nil })
+}
+
+// WithoutBeside returns a copy of the clause without the soft cosine.
+func (c *Clause) WithoutBeside() Clause {
+	out := *c
+	out.Fields = slices.Clone(c.Fields)
+	for i := range out.Fields {
+		out.Fields[i].Beside = nil
+	}
+	return out
 }
 
 // HasAlternatives reports whether something stands for words of the clause.
@@ -222,7 +262,8 @@ func (c *Clause) Left(why reason.Reason) Clause {
 	left := *c
 	left.Exact, left.Vectors, left.Fields = false, nil, slices.Clone(c.Fields)
 	for i := range left.Fields {
-		if f := &left.Fields[i]; f.Reason == "" {
+		f := &left.Fields[i]
+		if f.Beside = nil; f.Reason == "" {
 			f.Reason = why
 		}
 	}
@@ -321,13 +362,14 @@ func Fields(clauses []Clause) iter.Seq2[*Clause, *Field] {
 
 // NeedsDFS reports whether the engine must first gather the statistics of all
 // shards. The form hard needs them if the engine multiplies by idf in a linear
-// field.
+// field, and so does the soft cosine beside a clause.
 func (p *Plan) NeedsDFS() bool {
 	severalShards := func(f Field) bool { return f.Analysis != nil && f.Analysis.Shards > 1 }
 	byIDF := func(f Field) bool { return f.Exact != nil && !f.Exact.Scripted }
+	besideByIDF := func(f Field) bool { return f.Beside != nil && !f.Beside.Scripted }
 	return slices.ContainsFunc(p.Clauses, func(c ClausePlan) bool {
 		return slices.ContainsFunc(c.Fields, severalShards) &&
-			(c.Scoring == Saturated || c.Scoring == Hard && !p.Unscored && slices.ContainsFunc(c.Fields, byIDF))
+			(c.Scoring == Saturated || c.Scoring == Hard && !p.Unscored && slices.ContainsFunc(c.Fields, byIDF) || slices.ContainsFunc(c.Fields, besideByIDF))
 	})
 }
 

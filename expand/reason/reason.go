@@ -42,7 +42,7 @@ const (
 	Mixed                Reason = "mixed_indices"          // the indices analyze or score the field differently
 	UnknownToCluster     Reason = "unknown_to_cluster"     // the cluster does not know an index or analyzer, and will say so
 	NoTerms              Reason = "no_terms"               // the analyzer leaves no term
-	TooManyTerms         Reason = "too_many_terms"         // the text has more than 1,024 terms (in the mode hard max_query_terms), or is longer than 64 KiB
+	TooManyTerms         Reason = "too_many_terms"         // the text has more than 1,024 terms (in some modes max_query_terms), or is longer than 64 KiB
 	NotNested            Reason = "not_nested"             // the field's segments are not in the configured nested field
 	NoNeighbors          Reason = "no_neighbors"           // no term has a neighbor that the index has
 	NeighborsTooFrequent Reason = "neighbors_too_frequent" // the neighbors that it has are in more than max_doc_share of the documents
@@ -95,7 +95,7 @@ const (
 const (
 	NoWeights       Reason = "no_weights"      // no weights are active (for soft: and the matrix has no document frequencies)
 	NoLinear        Reason = "no_linear_field" // no field scores linearly in all indices
-	NoNorms         Reason = "no_norms"        // the documents have no norms for these weights
+	NoNorms         Reason = "no_norms"        // too few documents have norms for these weights, or soft norms for these and this version of S
 	NoVectors       Reason = "no_vectors"      // too few documents have vectors of a model of the field, or a dense one knows no term of the text
 	Truncated       Reason = "truncated"       // the cluster accepts fewer clauses than the text has neighbors in S
 	Window          Reason = "rerank_window"   // the page is behind the reranked hits, or ends far behind them

@@ -29,6 +29,8 @@ type fakeMatrix struct {
 
 func (m *fakeMatrix) Version() string { return m.version }
 
+func (*fakeMatrix) Checksum() string { return "checksum" }
+
 func (m *fakeMatrix) ID() string { return m.version }
 
 func (m *fakeMatrix) Docs() int64 { return m.docs }

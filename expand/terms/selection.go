@@ -504,6 +504,16 @@ func (sel *Selection) SettleFrozen(docs int64, frozen func(k int) int64, liveDoc
 	return math.Sqrt(square)
 }
 
+// SoftNorm returns √((Wx)ᵀS(Wx)) = √Σ_i x_i v_i of a text settled by
+// [Selection.SettleFrozen].
+func (sel *Selection) SoftNorm() float64 {
+	square := 0.0
+	for i := range sel.Origins {
+		square += sel.Origins[i].X * sel.Origins[i].V
+	}
+	return math.Sqrt(square)
+}
+
 // FieldCounts are the number of documents of a field that shares a selection,
 // and how many of them have each of [Selection.Terms].
 type FieldCounts struct {

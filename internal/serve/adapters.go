@@ -77,7 +77,7 @@ func (p pinned) match(ctx context.Context, indices esclient.Indices, field strin
 }
 
 // weightSource gives expand the active weights in a row store, and what the
-// indices have for the mode hard.
+// indices have for the modes hard and softcosine.
 type weightSource struct {
 	store   *store.Store
 	cluster *esclient.Cached
@@ -85,7 +85,11 @@ type weightSource struct {
 
 func (s weightSource) Pin() expand.PinnedWeights { return pinned{s.store.Pin(), s.cluster, nil} }
 
-func (s weightSource) Linear(ctx context.Context, indices esclient.Indices, field, weights string) (esclient.Linear, error) {
+func (s weightSource) Linear(ctx context.Context, indices esclient.Indices, field, weights, matrix string) (esclient.Linear, error) {
+	if matrix != "" {
+		id := esclient.SoftNormID(weights, matrix)
+		return s.cluster.Linear(ctx, indices, field, esclient.SoftNormPath(field), esclient.SoftNormMatrixPath(field), id)
+	}
 	return s.cluster.Linear(ctx, indices, field, esclient.NormPath(field), esclient.NormWeightsPath(field), weights)
 }
 

@@ -96,6 +96,7 @@ type oneRow struct{}
 
 func (o oneRow) Pin() expand.Pinned               { return o }
 func (oneRow) Version() string                    { return "one@1" }
+func (oneRow) Checksum() string                   { return "" }
 func (oneRow) ID() string                         { return "one" }
 func (oneRow) Docs() int64                        { return 10 }
 func (oneRow) Power() float64                     { return 1 }

@@ -28,6 +28,8 @@ type FieldReport struct {
 	Phase  string `json:"phase,omitempty"`
 	// Reason says why nothing was added, or why in a simpler form.
 	Reason reason.Reason `json:"reason,omitempty"`
+	// Lengths says which lengths documents lack if that is the reason.
+	Lengths string `json:"lengths,omitempty"`
 	// Segments says why the field's configured segments are not searched, or not
 	// for related words.
 	Segments reason.Reason `json:"segments,omitempty"`
@@ -82,6 +84,11 @@ func (a *App) Preview(ctx context.Context, index, field string) (FieldReport, er
 			break
 		}
 	}
+	if s.Reason == reason.NoNorms && a.weights != nil {
+		if s.Lengths, err = a.lengths(ctx, index, field); err != nil {
+			return s, err
+		}
+	}
 	return s, a.count(ctx, &s, strings.Join(texts, "\n"))
 }
 
@@ -106,6 +113,29 @@ func preview(ctx context.Context, expander *expand.Expander, index, field, text 
 		}
 	}
 	return found, segments, nil
+}
+
+// lengths returns what the cluster says of the lengths of documents that the
+// mode needs: how many lack them for the weights, and for the matrix, that are
+// served now.
+func (a *App) lengths(ctx context.Context, index, field string) (string, error) {
+	indices, matrix := esclient.Indices{Expression: index}, ""
+	if a.cfg.Expansion.Mode == expand.ModeSoftCosine {
+		bound, err := matrices{a.store, a.cluster, nil}.Pin().For(ctx, indices, field)
+		if err != nil || bound.Rows == nil {
+			return "", err
+		}
+		matrix = bound.Rows.Checksum()
+	}
+	source := weightSource{a.weights, a.cluster}
+	w, err := source.Pin().Weights(ctx, indices, field)
+	if err != nil || w == nil {
+		return "", err
+	}
+	if _, err = source.Linear(ctx, indices, field, w.ID(), matrix); errors.Is(err, esclient.ErrNoNorms) {
+		return err.Error(), nil
+	}
+	return "", err
 }
 
 // count counts the frequent terms of a text, and those with a row.

@@ -17,13 +17,14 @@ import (
 )
 
 func (a *App) incomplete() (all []report.Degradation) {
-	hard := a.cfg.Expansion.Mode == expand.ModeHard
+	needs := func(p *expand.Profile) bool { return p.Mode == expand.ModeHard || p.Mode == expand.ModeSoftCosine }
+	weighted := needs(&a.cfg.Expansion.Profile)
 	for _, p := range a.cfg.Profiles {
-		hard = hard || p.Mode == expand.ModeHard
+		weighted = weighted || needs(&p.Profile)
 	}
-	if a.weights == nil && hard {
+	if a.weights == nil && weighted {
 		all = append(all, report.Degradation{
-			Reason: report.Weights, Detail: "mode hard without weights: its searches are expanded as in the mode bm25",
+			Reason: report.Weights, Detail: "mode hard or softcosine without weights: its searches are expanded as in the mode bm25",
 		})
 	}
 	matrices, weights := a.Served()

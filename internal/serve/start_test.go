@@ -44,10 +44,10 @@ func TestStartUpLineTellsWhatIsServedAndWhatIsMissing(t *testing.T) {
 	}{
 		{"nothing is missing", engine, nil, "INFO", nil},
 		{"no matrices", engine, func(cfg *configs.Config) { cfg.Matrices = nil }, "WARN", []string{"forwarded unexpanded"}},
-		{"hard without weights", engine, func(cfg *configs.Config) { cfg.Expansion.Mode = expand.ModeHard }, "WARN", []string{"hard without weights"}},
+		{"hard without weights", engine, func(cfg *configs.Config) { cfg.Expansion.Mode = expand.ModeHard }, "WARN", []string{"softcosine without weights"}},
 		{"a profile that is hard without weights", engine, func(cfg *configs.Config) {
 			cfg.Profiles["p"] = configs.Profile{Profile: expand.Profile{Mode: expand.ModeHard}}
-		}, "WARN", []string{"hard without weights"}},
+		}, "WARN", []string{"softcosine without weights"}},
 		{"a matrix that is not there", engine, func(cfg *configs.Config) {
 			cfg.Matrices = append(cfg.Matrices, configs.Matrix{Name: "other", Indices: []string{"*"}, Fields: []string{"*"}, File: "/no/such/file"})
 		}, "WARN", []string{`matrix "other": no version`}},

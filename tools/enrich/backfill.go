@@ -1,8 +1,8 @@
-// Package enrich adds to documents what they lack: norms for the mode hard,
-// vectors, segments of long texts. A [Task] says which documents lack
-// something, and what to write into them. [Run] writes it by partial updates,
-// in rounds, until the query finds no more documents. It updates a document
-// only if nobody has written it meanwhile.
+// Package enrich adds to documents what they lack: norms for the modes hard and
+// softcosine, vectors, segments of long texts. A [Task] says which documents
+// lack something, and what to write into them. [Run] writes it by partial
+// updates, in rounds, until the query finds no more documents. It updates a
+// document only if nobody has written it meanwhile.
 //
 // A norm is ‖Wy‖, the length of a document's weighted vector of term
 // frequencies, stored as a doc value for the length-normalized soft cosine
@@ -11,7 +11,8 @@
 //
 // S may change without new norms. W is frozen in a matrix file whose document
 // frequencies are the weights ([Snapshot] counts them). Each document stores
-// the id of its weights next to its norm.
+// the id of its weights next to its norm. A soft norm is √((Wy)ᵀS(Wy)), for the
+// soft cosine; it is another for another S, whose id is stored with it.
 //
 // Segments are nested documents in addition to the text, each with its position
 // and its share of the text.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -18,22 +19,31 @@ import (
 
 // CheckNorms returns the mapping to add, as JSON, unless an index maps the
 // norms of a field as a float and the ids of their weights as a keyword, both
-// with doc values. Without it searches would not find the norms, or the engine
-// would choose a mapping itself.
-func CheckNorms(i *mapping.Inspection, field string) (lacking []byte, err error) {
-	norm, err := mapping.Find(i.Properties, esclient.NormPath(field))
-	id, errID := mapping.Find(i.Properties, esclient.NormWeightsPath(field))
-	fits := func(p *mapping.Property, want string) bool {
-		return p != nil && p.Type == want && string(p.DocValues) != "false"
+// with doc values, and with soft also the soft norms and their ids. Without it
+// searches would not find the norms, or the engine would choose a mapping
+// itself.
+func CheckNorms(i *mapping.Inspection, field string, soft bool) (lacking []byte, err error) {
+	types := map[string]string{esclient.NormObject: "float", esclient.NormWeightsObject: "keyword"}
+	if soft {
+		types[esclient.SoftNormObject], types[esclient.SoftNormMatrixObject] = "float", "keyword"
 	}
-	if err = errors.Join(err, errID); err != nil || fits(norm, "float") && fits(id, "keyword") && string(id.Index) != "false" {
-		return nil, err
+	name, fit, properties := esclient.NormName(field), true, object{}
+	for of, want := range types {
+		p, err := mapping.Find(i.Properties, of+"."+name)
+		if err != nil {
+			return nil, err
+		}
+		property := object{"type": want}
+		if want == "float" {
+			property["index"] = false
+		}
+		properties[of] = object{"properties": object{name: property}}
+		fit = fit && p != nil && p.Type == want && string(p.DocValues) != "false" && (want == "float" || string(p.Index) != "false")
 	}
-	name := esclient.NormName(field)
-	return encode(object{"properties": object{
-		esclient.NormObject:        object{"properties": object{name: object{"type": "float", "index": false}}},
-		esclient.NormWeightsObject: object{"properties": object{name: object{"type": "keyword"}}},
-	}})
+	if fit {
+		return nil, nil
+	}
+	return encode(object{"properties": properties})
 }
 
 // ErrNoTerms means that there are no terms to make weights from.
@@ -145,34 +155,84 @@ func (w *Weights) Norm(terms []documents.TermFreq) float64 {
 	return math.Sqrt(sum)
 }
 
-// normMembers returns the norm of a field and the id of its weights, to merge
-// into a document. With a norm of 0, for a field without terms, it returns only
-// the id. stale says that the document then has a norm to remove.
-func normMembers(field, id string, norm float64, stale bool) object {
+// A SoftNorm computes √((Wy)ᵀS(Wy)), by which the soft cosine measure divides a
+// document. It depends on S as well as on W. It is immutable.
+type SoftNorm struct {
+	weights *Weights
+	table   *simmatrix.Table
+	id      string
+}
+
+// NewSoftNorm returns the soft norm by weights W and a matrix S.
+func NewSoftNorm(weights *Weights, s *simmatrix.Matrix) *SoftNorm {
+	return &SoftNorm{weights, s.Table(), esclient.SoftNormID(weights.ID(), s.Checksum())}
+}
+
+// ID returns the id of weights and matrix, see [esclient.SoftNormID].
+func (n *SoftNorm) ID() string { return n.id }
+
+// Of returns √((Wy)ᵀS(Wy)) = √Σ_ij (w_i·tf_i) s_ij (w_j·tf_j), with s_ii = 1,
+// for the unique terms of a document's field, 0 for none. It is at least ‖Wy‖,
+// because no s_ij is negative. Like [Weights.Norm] it sorts the terms.
+func (n *SoftNorm) Of(terms []documents.TermFreq) float64 {
+	norm := n.weights.Norm(terms)
+	sum, values := norm*norm, make(map[uint32]float64, len(terms))
+	for _, t := range terms {
+		if i, ok := slices.BinarySearch(n.table.Terms, t.Term); ok {
+			values[uint32(i)] = n.weights.Weight(t.Term) * float64(t.Freq) //nolint:gosec // a matrix has fewer rows
+		}
+	}
+	for _, t := range terms {
+		i, ok := slices.BinarySearch(n.table.Terms, t.Term)
+		if !ok {
+			continue
+		}
+		row := 0.0
+		cols, sims := n.table.Row(i)
+		for k, col := range cols {
+			row += float64(simmatrix.FromUnits(sims[k])) * values[col]
+		}
+		sum += values[uint32(i)] * row //nolint:gosec // as above
+	}
+	return math.Sqrt(sum)
+}
+
+// normMembers returns the norm of a field and the id of what it depends on, to
+// merge into a document, in the two objects. With a norm of 0, for a field
+// without terms, it returns only the id. stale says that the document then has
+// a norm to remove.
+func normMembers(norms, ids, field, id string, norm float64, stale bool) object {
 	name := esclient.NormName(field)
-	members := object{esclient.NormWeightsObject: object{name: id}}
+	members := object{ids: object{name: id}}
 	if norm > 0 {
-		members[esclient.NormObject] = object{name: float32(norm)} // the engine converts it anyway
+		members[norms] = object{name: float32(norm)} // the engine converts it anyway
 	} else if stale {
-		members[esclient.NormObject] = object{name: nil}
+		members[norms] = object{name: nil}
 	}
 	return members
 }
 
 // NormsTask returns the task that stores in each document with the field its
-// norm and the id of the weights. Documents that have both are done. Documents
-// without terms count as empty. They get only the id, and every run processes
+// norm and the id of the weights, and unless soft is nil also its soft norm and
+// the id of weights and matrix. Documents that have all are done. Documents
+// without terms count as empty. They get only the ids, and every run processes
 // them again: no query can tell them from documents whose terms were unknown
 // when they were written.
-func NormsTask(c Cluster, weights *Weights, field string) Task {
-	done := object{"bool": object{"filter": []object{
-		Stamped(esclient.NormWeightsPath(field), weights.ID()), esclient.ExistsQuery(esclient.NormPath(field)),
-	}}}
+func NormsTask(c Cluster, weights *Weights, soft *SoftNorm, field string) Task {
+	done := []object{Stamped(esclient.NormWeightsPath(field), weights.ID()), esclient.ExistsQuery(esclient.NormPath(field))}
+	if soft != nil {
+		done = append(done, Stamped(esclient.SoftNormMatrixPath(field), soft.ID()), esclient.ExistsQuery(esclient.SoftNormPath(field)))
+	}
 	return Task{
-		Stage: "computing norms", Field: field, Done: []object{done}, Scan: documents.RefOptions{Value: esclient.NormPath(field)},
+		Stage: "computing norms", Field: field, Done: []object{{"bool": object{"filter": done}}},
+		Scan: documents.RefOptions{Value: esclient.NormPath(field)},
 		Fill: FromTerms(c, field, func(doc *documents.DocRef, terms []documents.TermFreq) Part {
 			norm := weights.Norm(terms)
-			return newPart(normMembers(field, weights.ID(), norm, doc.HasValue), norm == 0)
+			members := normMembers(esclient.NormObject, esclient.NormWeightsObject, field, weights.ID(), norm, doc.HasValue)
+			if soft != nil {
+				maps.Copy(members, normMembers(esclient.SoftNormObject, esclient.SoftNormMatrixObject, field, soft.ID(), soft.Of(terms), doc.HasValue))
+			}
+			return newPart(members, norm == 0)
 		}),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 func testWeights(t *testing.T) *Weights {
@@ -22,7 +23,7 @@ func testWeights(t *testing.T) *Weights {
 }
 
 func fill(ctx context.Context, x *fakeIndex, w *Weights, o Options) (Counts, error) {
-	return Run(ctx, x, NormsTask(x, w, "body"), o)
+	return Run(ctx, x, NormsTask(x, w, nil, "body"), o)
 }
 
 func TestBackfillGivesEveryDocumentItsNorm(t *testing.T) {
@@ -80,6 +81,56 @@ func TestDocumentWithTermsAndNoNormIsOneToDo(t *testing.T) {
 	check.That(t, counts == want && err == nil && x.wrong(w) == nil, "%+v, %v, wrong %v; want %+v", counts, err, x.wrong(w), want)
 }
 
+// A document has both norms from one partial update, in as many calls as one
+// norm takes.
+func TestBackfillWithAMatrixStoresBothNorms(t *testing.T) {
+	x, w := newFakeIndex(manyTexts(2345)...), testWeights(t)
+	soft := newSoftNorm(t, w)
+	most := 0
+	x.on("update", func(docs []documents.DocRef) error { most = max(most, len(docs)); return nil })
+	counts, err := Run(t.Context(), x, NormsTask(x, w, soft, "body"), Options{})
+	want := (Counts{Written: 2345, Empty: 235, Rounds: 1})
+	check.That(t, counts == want && err == nil && most == normsBatchDocs, "%+v, %v, want %+v; %d documents in a call", counts, err, want, most)
+	check.That(t, x.wrong(w) == nil && x.wrongSoft(soft) == nil, "norms %v, soft norms %v", x.wrong(w), x.wrongSoft(soft))
+	check.That(t, x.docs["0"].soft > x.docs["0"].norm, "soft norm %v, norm %v of similar words", x.docs["0"].soft, x.docs["0"].norm)
+}
+
+// With another matrix all soft norms are stale, and no norm. Without a matrix
+// they stay as they are, and with other weights nothing takes them for new.
+func TestSoftNormsAreThoseOfTheirMatrix(t *testing.T) {
+	x, w := newFakeIndex(manyTexts(100)...), testWeights(t)
+	one, two := newSoftNorm(t, w), newSoftNorm(t, w, simmatrix.TermRow{Term: "number5", Neighbors: []simmatrix.Neighbor{{Term: "common", Similarity: 0.5}}})
+	run := func(w *Weights, soft *SoftNorm, all bool, written int) {
+		t.Helper()
+		before := x.written()
+		check.OK(t, check.ErrOf(Run(t.Context(), x, NormsTask(x, w, soft, "body"), Options{All: all})))
+		check.Equal(t, written, x.written()-before)
+	}
+	run(w, nil, false, 100)
+	run(w, one, false, 100)
+	run(w, one, false, 0)
+	run(w, one, true, 0)
+	run(w, nil, true, 0)
+	run(w, two, false, 100)
+	check.That(t, x.wrong(w) == nil && x.wrongSoft(two) == nil, "norms %v, soft norms %v", x.wrong(w), x.wrongSoft(two))
+	other := newWeights(t, 77, map[string]uint32{"common": 5})
+	run(other, nil, false, 100)
+	check.That(t, x.wrong(other) == nil && x.wrongSoft(two) == nil, "norms %v, soft norms %v", x.wrong(other), x.wrongSoft(two))
+	check.That(t, newSoftNorm(t, other).ID() != one.ID(), "one id for other weights")
+}
+
+func TestSoftNormThatIsStaleGoes(t *testing.T) {
+	x, w := newFakeIndex("common group1"), testWeights(t)
+	soft := newSoftNorm(t, w)
+	run := func() {
+		check.OK(t, check.ErrOf(Run(t.Context(), x, NormsTask(x, w, soft, "body"), Options{All: true})))
+	}
+	run()
+	x.docs["0"].text = ""
+	run()
+	check.That(t, x.docs["0"].soft == 0 && x.docs["0"].norm == 0, "%+v", x.docs["0"])
+}
+
 func TestInterruptedBackfillDoesTheRestOnly(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(3000)...), testWeights(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -132,7 +183,7 @@ func TestBatchesUnderWayAreFinishedUnlessTheyHang(t *testing.T) {
 					cancel()
 				}()
 				release := time.AfterFunc(tt.after, func() { close(x.goOn) })
-				counts, err := Run(ctx, x, NormsTask(x, testWeights(t), "body"), Options{Workers: 3})
+				counts, err := Run(ctx, x, NormsTask(x, testWeights(t), nil, "body"), Options{Workers: 3})
 				written := 3 * normsBatchDocs
 				if release.Stop() {
 					written = 0

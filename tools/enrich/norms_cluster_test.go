@@ -34,6 +34,8 @@ type stored struct {
 	text string
 	norm float64
 	id   string // of the weights
+	soft float64
+	of   string // the id of weights and matrix
 }
 
 // terms returns the words between blanks, and how many different ones there are.
@@ -108,6 +110,19 @@ func (x *fakeIndex) Count(context.Context, string, []byte) (int64, error) {
 	return int64(len(x.docs)), nil
 }
 
+// A filter is one of those of a document that is done.
+type filter struct {
+	Term   map[string]struct{ Value string }
+	Exists struct{ Field string }
+}
+
+func (s *stored) passes(f *filter) bool {
+	for keyword, want := range f.Term {
+		return want.Value == map[string]string{esclient.NormWeightsPath("body"): s.id, esclient.SoftNormMatrixPath("body"): s.of}[keyword]
+	}
+	return map[string]float64{esclient.NormPath("body"): s.norm, esclient.SoftNormPath("body"): s.soft}[f.Exists.Field] != 0
+}
+
 // ScanRefs implements [Cluster] for the queries of this package.
 func (x *fakeIndex) ScanRefs(ctx context.Context, o documents.RefOptions, fn func([]documents.DocRef) error) error {
 	if err := x.hook("docs", nil); err != nil {
@@ -116,12 +131,7 @@ func (x *fakeIndex) ScanRefs(ctx context.Context, o documents.RefOptions, fn fun
 	var q struct {
 		Bool struct {
 			MustNot []struct {
-				Bool struct {
-					Filter []struct {
-						Term   map[string]struct{ Value string }
-						Exists struct{ Field string }
-					}
-				}
+				Bool struct{ Filter []filter }
 			} `json:"must_not"`
 		}
 		IDs struct{ Values []string }
@@ -134,8 +144,7 @@ func (x *fakeIndex) ScanRefs(ctx context.Context, o documents.RefOptions, fn fun
 	for id, d := range x.docs {
 		switch {
 		case len(q.IDs.Values) > 0 && !slices.Contains(q.IDs.Values, id):
-		case len(q.Bool.MustNot) > 0 && q.Bool.MustNot[0].Bool.Filter[0].Term[esclient.NormWeightsPath("body")].Value == d.id &&
-			q.Bool.MustNot[0].Bool.Filter[1].Exists.Field == esclient.NormPath("body") && d.HasValue:
+		case len(q.Bool.MustNot) > 0 && !slices.ContainsFunc(q.Bool.MustNot[0].Bool.Filter, func(f filter) bool { return !d.passes(&f) }):
 		default:
 			found = append(found, d.DocRef)
 		}
@@ -219,23 +228,30 @@ func (x *fakeIndex) write(u documents.DocUpdate) documents.UpdateResult {
 	var part struct {
 		Norm    map[string]*float64 `json:"akin_norm"`
 		Weights map[string]string   `json:"akin_norm_weights"`
+		Soft    map[string]*float64 `json:"akin_soft_norm"`
+		Matrix  map[string]string   `json:"akin_soft_norm_matrix"`
 	}
 	if err := json.Unmarshal(u.Part, &part); err != nil {
 		return documents.UpdateResult{Status: documents.Refused}
 	}
-	norm := s.norm
-	if v, ok := part.Norm["body"]; ok {
-		norm = 0
-		if v != nil {
-			norm = *v
+	merged := func(old float64, part map[string]*float64) float64 {
+		v, ok := part["body"]
+		switch {
+		case !ok:
+			return old
+		case v == nil:
+			return 0
 		}
+		return *v
 	}
-	if norm == s.norm && s.id == part.Weights["body"] {
+	norm, soft, of := merged(s.norm, part.Norm), merged(s.soft, part.Soft), cmp.Or(part.Matrix["body"], s.of)
+	if norm == s.norm && s.id == part.Weights["body"] && soft == s.soft && of == s.of {
 		return documents.UpdateResult{Status: documents.Unchanged}
 	}
 	x.seqNo++
 	x.writes++
 	s.norm, s.id, s.SeqNo, s.HasValue = norm, part.Weights["body"], x.seqNo, norm != 0
+	s.soft, s.of = soft, of
 	s.Version++
 	return documents.UpdateResult{Status: documents.Updated}
 }
@@ -248,6 +264,21 @@ func (x *fakeIndex) wrong(w *Weights) []string {
 	for id, s := range x.docs {
 		terms, _ := s.terms()
 		if s.id != w.ID() || float32(s.norm) != float32(w.Norm(terms)) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// wrongSoft is wrong for soft norms.
+func (x *fakeIndex) wrongSoft(n *SoftNorm) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var ids []string
+	for id, s := range x.docs {
+		terms, _ := s.terms()
+		if s.of != n.ID() || float32(s.soft) != float32(n.Of(terms)) {
 			ids = append(ids, id)
 		}
 	}

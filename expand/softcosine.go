@@ -1,0 +1,123 @@
+package expand
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// In [ModeSoftCosine] the engine computes the soft cosine measure of the text x
+// and a field y,
+//
+//	(Wx)ᵀS(Wy) / (√((Wx)ᵀS(Wx)) · √((Wy)ᵀS(Wy)))
+//
+// as it does the measure of [ModeHard], with other norms: that of the text is in
+// the boosts, and that of the document in a doc value (Novotný 2018, theorem
+// 4.2), for this S and W. With w = [Profile.SoftWeight] = 1 it is the score of
+// every hit, see hard.go. With less, the score of a clause is
+//
+//	score + w/(1 − w)·M·soft    M = scale·Σ_i x_i idf_i, the largest BM25 score
+//
+// where the score is that of [ModeBM25], with its added terms. In a rescore only
+// that has the measure, so that the engine computes it for the first hits. The
+// measure then has the terms of the text and, of their neighbors, those with the
+// largest v_j, [Profile.MaxAddedTerms] in all fields together.
+//
+// A clause that cannot be scored so is scored as in ModeBM25, with the reason.
+
+// softCosine is the measure of [ModeSoftCosine] beside BM25.
+type softCosine struct{ hard }
+
+// asksAbout returns the targets that have weights.
+func (a *softCosine) asksAbout(targets []*target) (weighted []*target) {
+	a.linear = map[*target]*linearField{}
+	a.reasons = a.notRanked(reason.NoNorms, false, func(*form.Clause) reason.Reason { return "" })
+	for _, t := range targets {
+		if t.weights != nil && t.weights.Docs() > 0 && a.reasons[t.at[0]] == "" {
+			a.linear[t] = new(linearField)
+			weighted = append(weighted, t)
+		}
+	}
+	return weighted
+}
+
+// choose adds terms as in [ModeBM25], and the measure to each clause that
+// allows it.
+func (a *softCosine) choose(ctx context.Context, targets []*target) (chosen, error) {
+	some := slices.Clone(targets)
+	c, err := bm25{a.expansion}.choose(ctx, targets)
+	if err != nil || a.s.unscored {
+		return c, err
+	}
+	for _, t := range some {
+		why := &a.reasons[t.at[0]]
+		if *why = cmp.Or(*why, a.targetNotExact(t)); *why == "" && t.clause.TermCentric {
+			*why = reason.NotAdditive
+		}
+		if *why == "" && len(t.text) > a.s.profile.MaxQueryTerms {
+			*why = reason.TooManyTerms
+		}
+	}
+	some = slices.DeleteFunc(some, func(t *target) bool { return a.reasons[t.at[0]] != "" })
+	most := max(a.s.profile.MaxAddedTerms/max(len(some), 1), 1)
+	beside := make([]*form.Beside, len(some))
+	for i, t := range some { // the memory of selections is shared
+		beside[i] = &form.Beside{Terms: a.m.selection()}
+		beside[i].Terms.Start(t.text)
+		beside[i].Terms.NoAlternatives = true
+	}
+	err = recovery.InParallel(len(some), sideBySide, func(i int) error { return a.measure(ctx, some[i], beside[i], most) })
+	if err != nil {
+		return chosen{}, err
+	}
+	for i, t := range some {
+		c.clauses[t.at[0]].Fields[t.at[1]].Beside = beside[i]
+	}
+	nothing := []reason.Reason{reason.NoNeighbors, reason.NeighborsTooFrequent, reason.TermLimit}
+	for i := range c.clauses {
+		clause := &c.clauses[i]
+		if clause.HasBeside() && clause.TooDeep(form.Linear) {
+			*clause = clause.WithoutBeside()
+			a.reasons[i] = reason.TooDeep
+		}
+		for k := range clause.Fields {
+			if f := &clause.Fields[k]; f.Beside != nil && slices.Contains(nothing, f.Reason) {
+				f.Reason = "" // the measure has the terms of the text, too
+			}
+		}
+	}
+	c.notInMode = a.reasons
+	return c, nil
+}
+
+// measure sets the measure of a target over the terms of its text and the most
+// important of their neighbors.
+func (a *softCosine) measure(ctx context.Context, t *target, b *form.Beside, most int) error {
+	if err := a.linear[t].failure; err != nil {
+		return failed(StageLinear, err)
+	}
+	b.Terms.Gather(t.rows.Docs())
+	b.Terms.KeepBest(candidatesPerTerm * most)
+	x, stats, err := a.weigh(ctx, t, b.Terms, new(weighing))
+	if err != nil {
+		return err
+	}
+	b.Terms.KeepBest(most)
+	b.Exact, b.Docs = *x, stats.DocCount
+	words := t.text.Terms(nil)
+	docFreqs := make([]int64, len(words))
+	if stats, err = a.cluster.Statistics(ctx, a.s.indices, t.field.Name, words, docFreqs); err != nil {
+		return failed(StageStatistics, err)
+	}
+	for i := range t.text {
+		b.Most += t.text[i].X * simmatrix.IDF(docFreqs[i], stats.DocCount)
+	}
+	w := a.s.profile.SoftWeight
+	b.Most *= w / (1 - w) * cmp.Or(stats.Scale, 1)
+	return nil
+}
