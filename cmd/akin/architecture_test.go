@@ -66,11 +66,3 @@ func TestNothingInThePathOfASearchReachesTheTools(t *testing.T) {
 		check.That(t, !strings.HasPrefix(path, "gonum.org/v1/plot"), "%s is in the path of a search", path)
 	}
 }
-
-// What a search is, gin's routes say: a matcher of paths beside them would be a
-// second list.
-func TestGinIsTheRouterOfTheProxy(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{join .Imports " "}}`, "github.com/akin-search/akin/proxy").Output()
-	check.OK(t, err)
-	check.That(t, slices.Contains(strings.Fields(string(out)), "github.com/gin-gonic/gin"), "the package proxy imports %s", out)
-}

@@ -89,10 +89,10 @@ random rows. The exit status is 1 if the file is damaged, if its header is wrong
 no term has a neighbor.
 
 With --definite it also says whether the mean of S and its transpose is positive
-definite: then no text has a higher soft cosine with another than with itself, and lengths
-are real whatever weights are. If not, it names the term at which Cholesky's method
-fails. If it is, it says how many entries the factor has for each of S. That takes up to
-` + strconv.Itoa(definiteGiB) + ` GiB and some minutes; what needs more is unknown.
+definite: then lengths are real whatever weights are, and if S is symmetric no text has a
+higher soft cosine with another than with itself. If not, it names the term at which
+Cholesky's method fails. If it is, it says how many entries the factor has for each of S.
+That takes up to ` + strconv.Itoa(definiteGiB) + ` GiB and some ten minutes; what needs more is unknown.
 
 ` + cli.MatrixHelp,
 		Example: `  akin matrix check docs.akin

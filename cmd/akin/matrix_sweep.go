@@ -75,11 +75,7 @@ func (f *sweepFlags) check(flags *pflag.FlagSet) error {
 	if f.field.URL == "" || f.field.Index == "" || len(f.field.fields) == 0 {
 		return errors.Join(append(errs, errors.New("give --cluster, --index and --field"))...)
 	}
-	switch {
-	case f.index.embeddings.url != "":
-	case flags.Changed(evaluate.FactorShare):
-		errs = append(errs, fmt.Errorf("--%s needs --embeddings", evaluate.FactorShare))
-	default:
+	if f.index.embeddings.url == "" {
 		f.grid.Share = nil
 	}
 	build := matrixFlags{field: f.field, rows: rowFlags{SparsifyOptions: combine.SparsifyOptions{Neighbors: defaultTop}}}

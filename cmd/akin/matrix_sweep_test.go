@@ -164,7 +164,9 @@ func TestSweepSaysWhatIsWrong(t *testing.T) {
 		{s, []string{"--field", "body", "--index", "nowhere"}, "nowhere", exitFailure},
 		{s, []string{"--field", "nothing"}, "nothing", exitFailure},
 	} {
-		ends(t, test.status, test.set.args(test.args...), test.want)
+		said := strings.Split(ends(t, test.status, test.set.args(test.args...), test.want), "\n")
+		said[0] = strings.TrimPrefix(said[0], "akin: ")
+		check.Equal(t, len(said), len(slices.Compact(slices.Clone(said))), test.args, "lines are said twice", said)
 	}
 	ends(t, exitUsage, []string{"matrix", "sweep"}, "give --cluster, --index and --field")
 	ends(t, exitFailure, []string{

@@ -1,4 +1,4 @@
-// Package matrixtest makes and compares matrices in tests.
+// Package matrixtest makes matrices in tests.
 package matrixtest
 
 import (
@@ -6,9 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -68,11 +65,3 @@ func Random(tb testing.TB, random *rand.Rand, terms int) *simmatrix.Matrix {
 
 // Of returns the neighbors of a row.
 func Of(r simmatrix.Row) []simmatrix.Neighbor { return slices.Collect(r.All()) }
-
-// Diff describes what differs between two matrices, "" for nothing.
-func Diff(a, b *simmatrix.Matrix) string {
-	if a.Checksum() == b.Checksum() {
-		return ""
-	}
-	return cmp.Diff(a.Table(), b.Table(), cmpopts.EquateEmpty())
-}

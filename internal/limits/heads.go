@@ -55,9 +55,9 @@ func (h *heads) take(r *http.Request) (fault string) {
 	size := headSize(h.unread)
 	switch {
 	case isOld && h.lost:
-		fault = "HTTP/1.0 follows a body in chunks on one connection"
+		fault = "HTTP/1.0 may not follow a body in chunks on one connection"
 	case isOld && hasTransferEncoding(h.unread[:size]):
-		fault = "HTTP/1.0 has no Transfer-Encoding"
+		fault = "HTTP/1.0 may not use Transfer-Encoding"
 	}
 	rest := h.unread[size:]
 	came := min(max(r.ContentLength, 0), int64(len(rest)))

@@ -1,6 +1,7 @@
 package softcosine
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -138,6 +139,20 @@ func TestANormThatIsNotRealIsAnError(t *testing.T) {
 	check.Equal(t, 1, check.Got(sp.Soft(good, good))(t), "of vectors whose norm is real")
 	hard := sp.Hard(bad, good)
 	check.That(t, near(hard, -1/math.Sqrt2, 1e-15), "length-normalized %v, want -1/√2", hard)
+}
+
+// ½(S + Sᵀ) has the eigenvalues 2, ½ and ½. docs/matrices.md and the help of
+// "akin matrix check" promise at most 1 for a symmetric S only.
+func TestTheSoftCosinePassesOneIfSIsPositiveDefiniteButNotSymmetric(t *testing.T) {
+	s := check.Got(NewSimilarities(3, maps.All(map[[2]int32]float64{{0, 1}: 1, {1, 2}: 1, {2, 0}: 1})))(t)
+	x, y := Vector{Terms: []int32{1}, Values: []float64{1}}, Vector{Terms: []int32{1, 2}, Values: []float64{1, 1}}
+	for of, want := range map[*Similarities]float64{s: 2 / math.Sqrt(3), s.Symmetrized(): 1.5 / math.Sqrt(3)} {
+		sp := check.Got(NewSpace([]float64{1, 1, 1}, of))(t)
+		got := check.Got(sp.Soft(x, y))(t)
+		check.That(t, near(got, want, 1e-12), "the soft cosine is %v, not %v", got, want)
+	}
+	definite := check.Got(NewSpace([]float64{1, 1, 1}, s.Symmetrized()))(t)
+	check.OK(t, check.ErrOf(NewBasis(t.Context(), definite, Limits{Entries: 10, Products: 10})))
 }
 
 func TestANormThatRoundingMakesNegativeIsZero(t *testing.T) {
