@@ -28,6 +28,7 @@ type indexFlags struct {
 	spooled              *spool        // kept until the matrix is written
 	embeddings           embeddingFlags
 	found                foundFlags
+	dimensions           string
 }
 
 func (d *indexFlags) register(flags *pflag.FlagSet) {
@@ -38,11 +39,16 @@ func (d *indexFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&d.words, "words", false, "use the words in lower case instead of the field's index terms")
 	flags.BoolVar(&d.exactAnalysis, "exact-analysis", false,
 		"let the cluster analyze whole documents, for analyzers that look at several words; slower")
+	flags.StringVar(&d.dimensions, "dimensions", autoDimensions,
+		"dimensions of the vectors of words, 1 to 1000; "+autoDimensions+" takes 100, and more where the words crowd in them, as in large and mixed indices")
 	flags.StringVar(&d.resume, "resume", "", "keep what was read in this folder until the matrix is written, so that an interrupted build can continue")
 	flags.StringVar(&d.maxMemory, "max-memory", "", "memory limit, such as 3GB; default none")
 	d.embeddings.register(flags)
 	d.found.register(flags)
 }
+
+// autoDimensions is the value of --dimensions that lets the documents decide.
+const autoDimensions = "auto"
 
 // Shares of --max-memory. The rest is for garbage and memory outside the heap.
 const (
@@ -83,6 +89,11 @@ func (d *indexFlags) check(f *matrixFlags) error {
 	if d.maxMemory != "" {
 		d.memory, err = parseMemory(d.maxMemory)
 		errs = append(errs, err)
+	}
+	if d.dimensions != autoDimensions {
+		if d.options.Dimensions, err = strconv.Atoi(d.dimensions); err != nil || d.options.Dimensions == 0 {
+			errs = append(errs, fmt.Errorf("--dimensions: %q is neither %s nor a number from 1 to 1000", d.dimensions, autoDimensions))
+		}
 	}
 	if d.resume != "" {
 		errs = append(errs, checkSpool(d.resume))

@@ -4,6 +4,7 @@
 package learn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ import (
 //	s_ij = max(0, cos(i,j))^Power
 //
 // for the Neighbors nearest terms j of each term i, without those that round to
-// zero. A Mix mixes in a language model, see [panels.mixed]. Documents in any
+// zero. Without Dimensions they are chosen by crowding, see [dimensionsFor]. A Mix mixes in a language model, see [panels.mixed]. Documents in any
 // order, with the same options and kind of processor, give the same bytes.
 // Errors are [simmatrix.ErrNoVocabulary], [simmatrix.ErrMemory], one for all
 // options out of range, and that of ctx.
@@ -37,11 +38,26 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 	if err != nil {
 		return nil, err
 	}
-	vectors, err := learnVectors(ctx, v, rare, room, progress)
+	chosen := opts.Dimensions == 0
+	opts.Dimensions = cmp.Or(opts.Dimensions, fewestDimensions)
+	vectors, crowding, err := learnVectors(ctx, v, rare, room, progress)
 	if err != nil {
 		return nil, err
 	}
+	wanted := dimensionsFor(crowding, opts.Dimensions)
+	if chosen && wanted > opts.Dimensions {
+		if opts.Dimensions, room, err = c.affordable(v, rare, wanted, &opts); err != nil {
+			return nil, err
+		}
+		if vectors, crowding, err = learnVectors(ctx, v, rare, room, progress); err != nil {
+			return nil, err
+		}
+	}
 	m := &simmatrix.Table{Meta: simmatrix.Meta{Source: opts.Source, Params: opts.params(), Docs: v.docs}}
+	m.Meta.Params[simmatrix.CrowdingParam] = strconv.FormatFloat(crowding, 'f', 3, 64)
+	if wanted > opts.Dimensions {
+		m.Meta.Params[simmatrix.WantedDimensionsParam] = strconv.Itoa(wanted)
+	}
 	if len(rare.terms) > 0 {
 		m.Meta.Params["rare_terms"] = strconv.Itoa(len(rare.terms))
 	}
@@ -97,14 +113,16 @@ func (c *Corpus) prepare(o *CorpusOptions) (v *vocabulary, rare *rareTerms, room
 		return nil, nil, 0, err
 	}
 	rare = c.rareTerms(v, o)
-	room, err = memoryRoom(c, v, len(rare.terms), o)
+	room, err = memoryRoom(c, v, len(rare.terms), cmp.Or(o.Dimensions, fewestDimensions), o)
 	return v, rare, room, err
 }
 
-// learnVectors returns the vectors of the vocabulary and sets those of the rare
-// terms. The entries of a sparse matrix may take room bytes.
-func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int64, progress simmatrix.Progress) (*vectorTable, error) {
+// learnVectors returns the vectors of the vocabulary with their crowding, and
+// sets those of the rare terms. The entries of a sparse matrix may take room
+// bytes.
+func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int64, progress simmatrix.Progress) (*vectorTable, float64, error) {
 	opts, table := rare.opts, &vectorTable{rows: len(v.terms)}
+	rare.vectors = vectorTable{rows: len(rare.terms)}
 	const length = math.Sqrt2 / 2 // makes the dot product the mean of the two cosines
 	for _, part := range []struct {
 		contexts       bool
@@ -122,28 +140,29 @@ func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int6
 	} {
 		a, err := part.make()
 		if err != nil {
-			return nil, explain(err, part.entries, opts.MaxMemory)
+			return nil, 0, explain(err, part.entries, opts.MaxMemory)
 		}
 		random := rand.New(rand.NewPCG(opts.Seed, part.stream)) //nolint:gosec // has to give the same numbers every time
 		// The vectors are a's right singular vectors.
 		gram := Symmetric{Size: a.cols, Rank: a.rows, Multiply: a.gram}
 		axes, sigma, err := Leading(ctx, gram, opts.Dimensions, random, simmatrix.NewStage(progress, part.stage, Products))
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		fill, space := rare.fillDocuments, axes // it makes a row of a for a document
 		if part.contexts && len(rare.terms) > 0 {
 			fill = rare.fillContexts
 			if space, err = a.times(ctx, axes); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 		}
 		if err := rare.fold(ctx, space, fill, sigma, part.sigmaPower, length, room, progress); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		table.addPart(axes, sigma, part.sigmaPower, length)
 	}
-	return table, nil
+	crowding, err := table.crowding(ctx, v.rows, opts.Power)
+	return table, crowding, err
 }
 
 // checkMemory returns an error if the documents take more than limit, unless 0.
@@ -158,12 +177,12 @@ func (c *Corpus) checkMemory(limit int64) error {
 
 // memoryRoom returns how many bytes the entries of sparse matrices may take,
 // given an estimate of everything else. They are counted as they are made.
-func memoryRoom(c *Corpus, v *vocabulary, rareTerms int, o *CorpusOptions) (int64, error) {
+func memoryRoom(c *Corpus, v *vocabulary, rareTerms, dimensions int, o *CorpusOptions) (int64, error) {
 	if o.MaxMemory == 0 {
 		return math.MaxInt64, nil
 	}
 	const parts = 2 // of a vector
-	terms, rare, dim := int64(len(v.terms)), int64(rareTerms), int64(o.Dimensions)
+	terms, rare, dim := int64(len(v.terms)), int64(rareTerms), int64(dimensions)
 	rows := int64(v.rows) + rare
 	corpus := c.Bytes() + 2*4*int64(cap(v.sequence)) + 24*terms + 64*rare // with the places of terms
 	// Two bases in float64, panels of each processor, and old and wider vectors.
