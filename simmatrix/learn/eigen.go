@@ -158,11 +158,13 @@ func colsOf(a blas64.General, from, to int) blas64.General {
 // goroutines.
 const denseRows, denseCols = 64, 192
 
+// crossParts is the number of parts of a cross product.
+const crossParts = 16
+
 // crossProduct returns aᵀb if that is symmetric. It sums rows in a fixed number
 // of parts, so the result is always the same.
 func crossProduct(ctx context.Context, a, b blas64.General) (*mat.SymDense, error) {
-	const parts = 16
-	size := max((a.Rows+parts-1)/parts, 1)
+	size := max((a.Rows+crossParts-1)/crossParts, 1)
 	sums := make([]blas64.Symmetric, (a.Rows+size-1)/size)
 	err := parallel.EachBlock(ctx, a.Rows, size, func() func(lo, hi int) {
 		return func(lo, hi int) {
