@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 	unfinishedFor = 10 * time.Minute
 	// batchBytes is the size of a command: large enough to make the round trip
 	// cheap, small enough for Redis to answer searches in between.
-	batchBytes = 256 << 10
+	batchBytes = 1 << 20
 	// discardTimeout limits the cleanup after a failed push.
 	discardTimeout = time.Second
 	// retryAfter is the pause between two tries of a batch, see patience.
@@ -75,7 +76,7 @@ return 1
 // but not active. by is who pushes, see [Version.By]. progress, which may be
 // nil, gets the stages "check", "push" and, if something must be resent, "push
 // again", in rows, and "wait for Redis" while it is unavailable. Memory is
-// limited to one batch and 24 bytes per term. A matrix that cannot be served is
+// limited to one batch, some thousand rows and 24 bytes per term. A matrix that cannot be served is
 // refused, before any call to Redis, with an error that wraps [ErrBadMatrix].
 //
 // Once Redis has accepted the header, a failed batch is retried for up to a
@@ -173,7 +174,7 @@ func (p *push) run(ctx context.Context) (err error) {
 // write sends header and rows, then the set of terms, the forms and the words.
 func (p *push) write(ctx context.Context, stage string) error {
 	p.done = 0
-	if err := p.writeHash(ctx, stage, rowsKey(p.name, p.version.ID), p.rows()); err != nil {
+	if err := p.writeHash(ctx, stage, rowsKey(p.name, p.version.ID), p.rows(ctx)); err != nil {
 		return err
 	}
 	if err := p.writeHash(ctx, stage, formsKey(p.name, p.version.ID), p.matrix.Forms()); err != nil {
@@ -182,11 +183,29 @@ func (p *push) write(ctx context.Context, stage string) error {
 	return p.writeHash(ctx, stage, wordsKey(p.name, p.version.ID), chunksOfWords(p.version.ID, p.matrix))
 }
 
-func (p *push) rows() iter.Seq2[string, string] {
+// encodedAtOnce is how many rows all processors encode before they are sent.
+const encodedAtOnce, encodedBlock = 2048, 64
+
+// rows yields the rows as Redis keeps them, then the terms. It stops if ctx ends.
+func (p *push) rows(ctx context.Context) iter.Seq2[string, string] {
 	return func(yield func(field, value string) bool) {
-		for term, row := range p.matrix.Rows() {
-			if !yield(term, seal(term, p.admin.codec.Encode(row))) {
+		table, sealed := p.matrix.Table(), make([]string, encodedAtOnce)
+		for from := 0; from < len(table.Terms); from += encodedAtOnce {
+			terms := table.Terms[from:min(from+encodedAtOnce, len(table.Terms))]
+			err := parallel.EachBlock(ctx, len(terms), encodedBlock, func() func(lo, hi int) {
+				return func(lo, hi int) {
+					for k := lo; k < hi; k++ {
+						sealed[k] = seal(terms[k], p.admin.codec.Encode(table.RowAt(from+k)))
+					}
+				}
+			})
+			if err != nil {
 				return
+			}
+			for k, term := range terms {
+				if !yield(term, sealed[k]) {
+					return
+				}
 			}
 		}
 		for k, chunk := range p.terms {
@@ -224,8 +243,8 @@ func (p *push) writeHash(ctx context.Context, stage, key string, fields iter.Seq
 			}
 		}
 	}
-	if len(batch) == 0 {
-		return nil
+	if len(batch) == 0 || ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return flush()
 }
