@@ -1,7 +1,6 @@
 package simmatrix
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 )
@@ -13,7 +12,7 @@ const (
 	DimensionsParam = "dimensions"
 	CrowdingParam   = "crowding"
 	// WantedDimensionsParam is how many dimensions the crowding asks for, where
-	// memory sufficed for fewer.
+	// there are fewer: they were given, or memory does not suffice for more.
 	WantedDimensionsParam = "dimensions_wanted"
 )
 
@@ -36,7 +35,10 @@ func (m *Meta) CrowdingWarning() string {
 	if err != nil || crowding <= LargestCrowding {
 		return ""
 	}
-	return fmt.Sprintf("the words crowd in %s dimensions: the 30th neighbor of a word has a similarity of %.2f on average, and searches get worse above %v. "+
-		"Build with --dimensions %s, and a larger --max-memory if there is one", m.Params[DimensionsParam], crowding, LargestCrowding,
-		cmp.Or(m.Params[WantedDimensionsParam], "auto"))
+	advice := "More documents, or a language model, may help"
+	if wanted := m.Params[WantedDimensionsParam]; wanted != "" {
+		advice = "Build with --dimensions " + wanted + ", and a larger --max-memory if there is one"
+	}
+	return fmt.Sprintf("the words crowd in %s dimensions: the 30th neighbor of a word has a similarity of %.2f on average, and searches get worse above %v. %s",
+		m.Params[DimensionsParam], crowding, LargestCrowding, advice)
 }

@@ -3,6 +3,7 @@ package learn
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -65,5 +66,69 @@ func TestDimensionsFallToWhatMemorySufficesFor(t *testing.T) {
 		}
 		got, room, err := c.affordable(v, rare, 1000, &o)
 		check.That(t, err == nil && got <= dimensions && got >= max(dimensions*9/10-1, fewestDimensions) && room >= 0, "%d dimensions, room for %d bytes: %v", got, room, err)
+	}
+}
+
+// TestOddIndexesLearnOrSayWhyNot takes what real indexes have.
+func TestOddIndexesLearnOrSayWhyNot(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 9))
+	same := func(docs int, text ...string) (all [][]string) {
+		for range docs {
+			all = append(all, text)
+		}
+		return all
+	}
+	numbers := func(form string) (all [][]string) {
+		for range 400 {
+			all = append(all, []string{fmt.Sprintf(form, random.IntN(1_000_000)), fmt.Sprintf(form, random.IntN(1_000_000))})
+		}
+		return all
+	}
+	languages := slices.Concat(zipfDocuments(200, 20, 300), func() [][]string {
+		docs := zipfDocuments(200, 20, 300)
+		for _, d := range docs {
+			for k := range d {
+				d[k] = "ü" + d[k]
+			}
+		}
+		return docs
+	}())
+	for _, tt := range []struct {
+		name  string
+		docs  [][]string
+		terms int // 0: no vocabulary
+	}{
+		{"one document", same(1, "a", "b", "c"), 0},
+		{"400 documents that are the same", same(400, "a", "b", "c", "d"), 4},
+		{"400 documents of one word", same(400, "a"), 1},
+		{"product numbers", numbers("%d"), 0},
+		{"product numbers with letters", numbers("ab%d"), 0},
+		{"two languages in one field", languages, 600},
+	} {
+		m, err := FromCorpus(t.Context(), corpusOf(tt.docs...), DefaultCorpusOptions(), nil)
+		if tt.terms == 0 {
+			check.Error(t, simmatrix.ErrNoVocabulary, err, tt.name)
+			continue
+		}
+		check.Must(t, err == nil, "%s: %v", tt.name, err)
+		check.That(t, m.Len() > tt.terms*9/10 && m.Len() <= tt.terms, "%s: %d terms, want %d", tt.name, m.Len(), tt.terms)
+	}
+}
+
+func TestOnlyTheMostFrequentTermsAreLearned(t *testing.T) {
+	c, o := corpusOf(zipfDocuments(600, 30, 2000)...), smallOptions()
+	o.MaxTerms = 100
+	plan := check.Got(c.Plan(&o))(t)
+	check.Equal(t, Plan{Distinct: len(c.terms), Learned: 100, Rare: 100}, plan)
+	m := mustLearn(t, c, o)
+	check.Equal(t, 200, m.Len())
+	frequent := slices.Clone(c.docFreqs)
+	slices.Sort(frequent)
+	slices.Reverse(frequent)
+	for term, row := range m.Rows() {
+		check.That(t, row.DocFreq() >= frequent[199], "%s is in %d documents, others are in more", term, row.DocFreq())
+		for n := range row.All() {
+			check.That(t, n.DocFreq >= frequent[99], "%s is a neighbor, in %d documents", n.Term, n.DocFreq)
+		}
 	}
 }
