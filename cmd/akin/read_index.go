@@ -66,7 +66,7 @@ func (x *indexReading) Texts(ctx context.Context) (*learn.Texts, *spool, error) 
 	return texts, spool, nil
 }
 
-// Beyond sampleWords words, related words hardly change (docs/matrices.md). How
+// From sampleWords words a matrix is learned in minutes, within usualMemory. How
 // long documents are, probeDocs of them tell.
 const sampleWords, probeDocs = 20_000_000, 1000
 
@@ -94,7 +94,7 @@ func (x *indexReading) SampleSize(ctx context.Context, words, some int) (int, er
 	if size >= count {
 		return 0, nil
 	}
-	x.Report.Tell("learning from a random sample of %d of %d documents, about %d words: more would hardly change related words (--max-docs 0 reads all)",
+	x.Report.Tell("learning from a random sample of %d of %d documents, about %d words, so that it takes minutes (--max-docs 0 reads all)",
 		size, count, words)
 	return int(size), nil
 }
