@@ -66,8 +66,8 @@ func (x *indexReading) Texts(ctx context.Context) (*learn.Texts, *spool, error) 
 	return texts, spool, nil
 }
 
-// From sampleWords words a matrix is learned in minutes, within usualMemory. How
-// long documents are, probeDocs of them tell.
+// From sampleWords words a matrix is learned in minutes, within usualMemory.
+// How long documents are, probeDocs of them tell.
 const sampleWords, probeDocs = 20_000_000, 1000
 
 // SampleSize returns how many documents of a large index have about so many

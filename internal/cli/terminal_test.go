@@ -29,8 +29,11 @@ func TestProgressSaysHowLongAStageStillTakes(t *testing.T) {
 		done, total int
 		want        string
 	}{
-		{10 * time.Second, 1, 4, ", about 30s left"}, {90 * time.Minute, 3, 4, ", about 30m0s left"},
-		{time.Second, 1, 4, ""}, {time.Minute, 0, 4, ""}, {time.Minute, 4, 4, ""},
+		{10 * time.Second, 1, 4, ", about 30s left"},
+		{90 * time.Minute, 3, 4, ", about 30m0s left"},
+		{time.Second, 1, 4, ""},
+		{time.Minute, 0, 4, ""},
+		{time.Minute, 4, 4, ""},
 	} {
 		check.Equal(t, tt.want, left(tt.elapsed, tt.done, tt.total), tt)
 	}

@@ -171,8 +171,8 @@ type vocabulary struct {
 	entries  int64   // bytes of the largest sparse matrix so far
 }
 
-// vocabulary returns the terms in minDocFreq documents or more, the most frequent
-// ones of them if they are more than most. Their sequence is not set.
+// vocabulary returns the terms in minDocFreq documents or more, the most
+// frequent ones of them if they are more than most. Their sequence is not set.
 func (c *Corpus) vocabulary(minDocFreq, most int) (*vocabulary, error) {
 	if len(c.sequence) > math.MaxInt32 {
 		return nil, fmt.Errorf("a corpus of %d terms, at most %d: leave documents out", len(c.sequence), math.MaxInt32)

@@ -8,8 +8,8 @@ import (
 )
 
 // How many dimensions the vectors of terms take. In too few the words of one
-// topic lie almost on one line: whatever is near is a word of the topic, and its
-// similarity says little. In too many the rarer relations drown.
+// topic lie almost on one line: whatever is near is a word of the topic, and
+// its similarity says little. In too many the rarer relations drown.
 const (
 	fewestDimensions, mostDimensions = 100, 1000
 	// Vectors whose crowding in the fewest dimensions is above
@@ -17,8 +17,8 @@ const (
 	usualCrowding = 0.05
 )
 
-// dimensionsFor returns how many dimensions vectors need that have a crowding in
-// fewer: as it falls about as their number grows,
+// dimensionsFor returns how many dimensions vectors need that have a crowding
+// in fewer: as it falls about as their number grows,
 //
 //	dimensions · crowding / usualCrowding
 //
@@ -35,7 +35,7 @@ func dimensionsFor(crowding float64, dimensions int) int {
 func (t *vectorTable) crowding(ctx context.Context, rows int, power float64) (float64, error) {
 	p := newPanels(t.dim, rows)
 	for i := range rows {
-		p.add(uint32(i), t.row(i)) //nolint:gosec // at most MaxTerms
+		p.add(uint32(i), t.row(i))
 	}
 	ids := p.sample()
 	cosines, err := p.cosines(ctx, ids, nil)

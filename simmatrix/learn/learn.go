@@ -29,11 +29,12 @@ import (
 //	s_ij = max(0, cos(i,j))^Power
 //
 // for the Neighbors nearest terms j of each term i, without those that round to
-// zero. Without Dimensions they are chosen by crowding, see [dimensionsFor], and
-// similarities of rows that still are crowded are lowered, see [temper]. A Mix mixes in a language model, see [panels.mixed]. Documents in any
-// order, with the same options and kind of processor, give the same bytes.
-// Errors are [simmatrix.ErrNoVocabulary], [simmatrix.ErrMemory], one for all
-// options out of range, and that of ctx.
+// zero. Without Dimensions they are chosen by crowding, see [dimensionsFor],
+// and similarities of rows that still are crowded are lowered, see [temper]. A
+// Mix mixes in a language model, see [panels.mixed]. Documents in any order,
+// with the same options and kind of processor, give the same bytes. Errors are
+// [simmatrix.ErrNoVocabulary], [simmatrix.ErrMemory], one for all options out
+// of range, and that of ctx.
 func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	v, rare, room, err := c.prepare(&opts)
 	if err != nil {
@@ -77,7 +78,7 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 			p.add(uint32(i), rare.vectors.row(at))
 		}
 	}
-	vectors, rare.vectors = nil, vectorTable{} // the panels have them
+	rare.vectors = vectorTable{} // the panels have them
 	if len(rare.terms) == 0 {
 		search.candidates = nil // all
 	}

@@ -76,8 +76,9 @@ return 1
 // but not active. by is who pushes, see [Version.By]. progress, which may be
 // nil, gets the stages "check", "push" and, if something must be resent, "push
 // again", in rows, and "wait for Redis" while it is unavailable. Memory is
-// limited to one batch, some thousand rows and 24 bytes per term. A matrix that cannot be served is
-// refused, before any call to Redis, with an error that wraps [ErrBadMatrix].
+// limited to one batch, some thousand rows and 24 bytes per term. A matrix that
+// cannot be served is refused, before any call to Redis, with an error that
+// wraps [ErrBadMatrix].
 //
 // Once Redis has accepted the header, a failed batch is retried for up to a
 // minute, as after a failover, and rows lost with a master are resent once at
@@ -186,7 +187,8 @@ func (p *push) write(ctx context.Context, stage string) error {
 // encodedAtOnce is how many rows all processors encode before they are sent.
 const encodedAtOnce, encodedBlock = 2048, 64
 
-// rows yields the rows as Redis keeps them, then the terms. It stops if ctx ends.
+// rows yields the rows as Redis keeps them, then the terms. It stops if ctx
+// ends.
 func (p *push) rows(ctx context.Context) iter.Seq2[string, string] {
 	return func(yield func(field, value string) bool) {
 		table, sealed := p.matrix.Table(), make([]string, encodedAtOnce)
