@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
 const (
@@ -22,7 +21,7 @@ const (
 	unfinishedFor = 10 * time.Minute
 	// batchBytes is the size of a command: large enough to make the round trip
 	// cheap, small enough for Redis to answer searches in between.
-	batchBytes = 1 << 20
+	batchBytes = 256 << 10
 	// discardTimeout limits the cleanup after a failed push.
 	discardTimeout = time.Second
 	// retryAfter is the pause between two tries of a batch, see patience.
@@ -76,9 +75,8 @@ return 1
 // but not active. by is who pushes, see [Version.By]. progress, which may be
 // nil, gets the stages "check", "push" and, if something must be resent, "push
 // again", in rows, and "wait for Redis" while it is unavailable. Memory is
-// limited to one batch, some thousand rows and 24 bytes per term. A matrix that
-// cannot be served is refused, before any call to Redis, with an error that
-// wraps [ErrBadMatrix].
+// limited to one batch and 24 bytes per term. A matrix that cannot be served is
+// refused, before any call to Redis, with an error that wraps [ErrBadMatrix].
 //
 // Once Redis has accepted the header, a failed batch is retried for up to a
 // minute, as after a failover, and rows lost with a master are resent once at
@@ -175,7 +173,7 @@ func (p *push) run(ctx context.Context) (err error) {
 // write sends header and rows, then the set of terms, the forms and the words.
 func (p *push) write(ctx context.Context, stage string) error {
 	p.done = 0
-	if err := p.writeHash(ctx, stage, rowsKey(p.name, p.version.ID), p.rows(ctx)); err != nil {
+	if err := p.writeHash(ctx, stage, rowsKey(p.name, p.version.ID), p.rows()); err != nil {
 		return err
 	}
 	if err := p.writeHash(ctx, stage, formsKey(p.name, p.version.ID), p.matrix.Forms()); err != nil {
@@ -184,30 +182,11 @@ func (p *push) write(ctx context.Context, stage string) error {
 	return p.writeHash(ctx, stage, wordsKey(p.name, p.version.ID), chunksOfWords(p.version.ID, p.matrix))
 }
 
-// encodedAtOnce is how many rows all processors encode before they are sent.
-const encodedAtOnce, encodedBlock = 2048, 64
-
-// rows yields the rows as Redis keeps them, then the terms. It stops if ctx
-// ends.
-func (p *push) rows(ctx context.Context) iter.Seq2[string, string] {
+func (p *push) rows() iter.Seq2[string, string] {
 	return func(yield func(field, value string) bool) {
-		table, sealed := p.matrix.Table(), make([]string, encodedAtOnce)
-		for from := 0; from < len(table.Terms); from += encodedAtOnce {
-			terms := table.Terms[from:min(from+encodedAtOnce, len(table.Terms))]
-			err := parallel.EachBlock(ctx, len(terms), encodedBlock, func() func(lo, hi int) {
-				return func(lo, hi int) {
-					for k := lo; k < hi; k++ {
-						sealed[k] = seal(terms[k], p.admin.codec.Encode(table.RowAt(from+k)))
-					}
-				}
-			})
-			if err != nil {
+		for term, row := range p.matrix.Rows() {
+			if !yield(term, seal(term, p.admin.codec.Encode(row))) {
 				return
-			}
-			for k, term := range terms {
-				if !yield(term, sealed[k]) {
-					return
-				}
 			}
 		}
 		for k, chunk := range p.terms {
@@ -245,8 +224,8 @@ func (p *push) writeHash(ctx context.Context, stage, key string, fields iter.Seq
 			}
 		}
 	}
-	if len(batch) == 0 || ctx.Err() != nil {
-		return context.Cause(ctx)
+	if len(batch) == 0 {
+		return nil
 	}
 	return flush()
 }
