@@ -192,15 +192,21 @@ func (s rankStats) gain(k rankKey, m int) float64 {
 // defaults were chosen on, with this behind their names. It reports false where
 // one is missing.
 func (s rankStats) meanGain(engine, suffix, ranking string, m int) (float64, bool) {
+	return s.meanGainOf(tunedCollections, engine, "", suffix, ranking, m)
+}
+
+// meanGainOf is meanGain for collections, with this before and behind their
+// names.
+func (s rankStats) meanGainOf(collections []string, engine, prefix, suffix, ranking string, m int) (float64, bool) {
 	sum := 0.0
-	for _, c := range tunedCollections {
-		k := rankKey{engine, c + suffix, ranking}
+	for _, c := range collections {
+		k := rankKey{engine, prefix + c + suffix, ranking}
 		if _, ok := s[k]; !ok {
 			return 0, false
 		}
 		sum += s.gain(k, m)
 	}
-	return sum / float64(len(tunedCollections)), true
+	return sum / float64(len(collections)), true
 }
 
 // direct names the search that does not go through akin.
@@ -245,19 +251,27 @@ func formatRankStats(test string, stats rankStats) string {
 		}
 		b.WriteString("\n")
 	}
-	title := fmt.Sprintf("\n# Mean gains on %s, in hundredths:\n", strings.Join(tunedCollections, ", "))
-	for _, k := range keys {
-		suffix, first := strings.CutPrefix(k.collection, tunedCollections[0])
-		if _, whole := stats.meanGain(k.engine, suffix, k.ranking, 0); !first || !whole || k.ranking == direct {
-			continue
+	for _, of := range []struct {
+		title, prefix string
+		collections   []string
+	}{
+		{strings.Join(tunedCollections, ", "), "", tunedCollections},
+		{"one index of all of " + strings.Join(mixedCollections, ", "), mixedIndex + "-", mixedCollections},
+	} {
+		title := fmt.Sprintf("\n# Mean gains on %s, in hundredths:\n", of.title)
+		for _, k := range keys {
+			suffix, first := strings.CutPrefix(k.collection, of.prefix+of.collections[0])
+			if _, whole := stats.meanGainOf(of.collections, k.engine, of.prefix, suffix, k.ranking, 0); !first || !whole || k.ranking == direct {
+				continue
+			}
+			fmt.Fprintf(&b, "%s# %-5s %-*s", title, cmp.Or(strings.TrimPrefix(suffix, "-"), "full"), width, k.ranking)
+			title = ""
+			for m, name := range measureNames {
+				mean, _ := stats.meanGainOf(of.collections, k.engine, of.prefix, suffix, k.ranking, m)
+				fmt.Fprintf(&b, "  %s: %+.2f", name, mean)
+			}
+			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "%s# %-5s %-*s", title, cmp.Or(strings.TrimPrefix(suffix, "-"), "full"), width, k.ranking)
-		title = ""
-		for m, name := range measureNames {
-			mean, _ := stats.meanGain(k.engine, suffix, k.ranking, m)
-			fmt.Fprintf(&b, "  %s: %+.2f", name, mean)
-		}
-		b.WriteString("\n")
 	}
 	return b.String()
 }

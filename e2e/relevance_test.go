@@ -22,7 +22,15 @@ var (
 	usualCollections   = []string{"med", "cran"}
 	tunedCollections   = []string{"cran", "med", "cisi", "npl", "scifact_train"}
 	heldOutCollections = []string{"semeval_ql" + titlesOnly, "semeval_ql"}
+	// Product search is what akin gained least on.
+	productCollections = []string{"crowdflower"}
+	// The collections of mixedIndex.
+	mixedCollections = slices.Concat(tunedCollections, []string{"semeval_ql"}, productCollections)
 )
+
+// mixedIndex is the name of all collections in one index. What is measured in it
+// of a collection has this name before its own.
+const mixedIndex = "mixed"
 
 // judgedCollections loads the collections of this run.
 func judgedCollections(tb testing.TB) []*collection {
@@ -31,16 +39,49 @@ func judgedCollections(tb testing.TB) []*collection {
 	switch chosen := os.Getenv("AKIN_E2E_COLLECTIONS"); chosen {
 	case "":
 	case "all":
-		names = slices.Concat(tunedCollections, heldOutCollections)
+		names = slices.Concat(tunedCollections, heldOutCollections, productCollections, []string{mixedIndex})
 	default:
 		names = strings.Split(chosen, ",")
 	}
 	collections := make([]*collection, 0, len(names))
 	for _, name := range names {
-		collections = append(collections, loadCollection(tb, name))
+		if name == mixedIndex {
+			collections = append(collections, loadMixed(tb)...)
+		} else {
+			collections = append(collections, loadCollection(tb, name))
+		}
 	}
 	return collections
 }
+
+// loadMixed loads each collection with the documents of all, of which those of
+// others are not relevant to its queries.
+func loadMixed(tb testing.TB) (mixed []*collection) {
+	tb.Helper()
+	var docs []document
+	for _, name := range mixedCollections {
+		c := loadCollection(tb, name)
+		for _, d := range c.docs {
+			docs = append(docs, document{name + "/" + d.id, d.fields})
+		}
+		for k, q := range c.queries {
+			grades := map[string]float64{}
+			for id, grade := range q.grades {
+				grades[name+"/"+id] = grade
+			}
+			c.queries[k].grades = grades
+		}
+		c.name = mixedIndex + "-" + name
+		mixed = append(mixed, c)
+	}
+	for _, c := range mixed {
+		c.docs = docs
+	}
+	return mixed
+}
+
+// isMixed reports whether a collection is searched among all others.
+func isMixed(c *collection) bool { return strings.HasPrefix(c.name, mixedIndex+"-") }
 
 // A ranking is a way of searching to measure.
 type ranking struct {
@@ -76,6 +117,8 @@ func rankings(e *engine) []ranking {
 	feedback := section{"documents": 5}
 	return []ranking{
 		defaults,
+		{"normal", "", section{"effort": "normal"}, saturated, rescore, ""},
+		{"low", "", section{"effort": "low"}, "linear", "query", ""},
 		{"linear", "`scoring: linear`", section{"scoring": "linear"}, "linear", "query", ""},
 		{"grouped", "`scoring: grouped`", section{"scoring": "grouped"}, "grouped", "query", ""},
 		{saturated, "`phase: query`", section{"scoring": saturated, "phase": "query"}, saturated, "query", ""},
@@ -148,9 +191,13 @@ func TestRelevance(t *testing.T) {
 	var mu sync.Mutex // of stats
 	eachEngine(t, func(t *testing.T, e *engine) {
 		judged := slices.Clone(collections)
+		pushed := map[string]bool{}
 		for _, c := range collections {
 			index, file := e.judged(t, c)
-			pushMatrix(t, redis, matrixName(e, index), file)
+			if !pushed[index] {
+				pushMatrix(t, redis, matrixName(e, index), file)
+				pushed[index] = true
+			}
 			if e.name == qualityEngine {
 				judged = append(judged, e.threeTerms(t, c))
 			}
@@ -163,13 +210,13 @@ func TestRelevance(t *testing.T) {
 			defer mu.Unlock()
 			stats.note(e, collection, ranking, got, measured[k.baseline()])
 		}
-		measure := func(ranking string, rank func(c *collection) []measures) {
+		measure := func(ranking string, judged []*collection, rank func(c *collection) []measures) {
 			var short []measures
 			for _, c := range judged {
 				got := rank(c)
 				note(c.name, ranking, got)
 				for i, q := range c.queries {
-					if !strings.HasSuffix(c.name, threeTermsOnly) && len(strings.Fields(q.text)) <= 3 {
+					if !isMixed(c) && !strings.HasSuffix(c.name, threeTermsOnly) && len(strings.Fields(q.text)) <= 3 {
 						short = append(short, got[i])
 					}
 				}
@@ -178,7 +225,7 @@ func TestRelevance(t *testing.T) {
 				note(fmt.Sprintf("%d texts of 1 to 3 words", len(short)), ranking, short)
 			}
 		}
-		measure(direct, func(c *collection) []measures {
+		measure(direct, judged, func(c *collection) []measures {
 			return rank(t, e.cluster, judgedIndexName(c), wholeBody, c.queries)
 		})
 		model := languageModel(t)
@@ -189,14 +236,18 @@ func TestRelevance(t *testing.T) {
 				}
 				r.name = "fake-" + r.name
 			}
-			a, reason := setup(t, e, relevanceConfig(t, e, redis, collections, r, model)), ""
+			of, by := collections, judged
+			if r.with != "" && (model.fake || r.with == withThesaurus) { // nothing to learn of a large index
+				of, by = slices.DeleteFunc(slices.Clone(of), isMixed), slices.DeleteFunc(slices.Clone(by), isMixed)
+			}
+			a, reason := setup(t, e, relevanceConfig(t, e, redis, of, r, model)), ""
 			if !e.scripts {
 				reason = "no_scripts"
 			}
-			for _, c := range collections {
+			for _, c := range of {
 				a.checkExplained(t, judgedIndexName(c), r.body(c.queries[0].text), r.form, r.in, reason)
 			}
-			measure(r.name, func(c *collection) []measures { return rankThroughAkin(t, a, c, r) })
+			measure(r.name, by, func(c *collection) []measures { return rankThroughAkin(t, a, c, r) })
 		}
 	})
 	checkFloors(t, stats)
@@ -206,6 +257,9 @@ func TestRelevance(t *testing.T) {
 
 // judgedIndexName is the index of a collection.
 func judgedIndexName(c *collection) string {
+	if isMixed(c) {
+		return "akin-e2e-" + mixedIndex
+	}
 	name := c.name
 	for _, otherQueries := range []string{threeTermsOnly, wikipediaTypos, birkbeckTypos} {
 		name = strings.TrimSuffix(name, otherQueries)
@@ -288,6 +342,9 @@ func relevanceConfig(t *testing.T, e *engine, redis *redisServer, collections []
 	var served []section
 	for _, c := range collections {
 		index := judgedIndexName(c)
+		if slices.ContainsFunc(served, func(s section) bool { return s["name"] == matrixName(e, index) }) {
+			continue
+		}
 		matrix := section{"name": matrixName(e, index), "indices": []string{index}, "fields": []string{"body"}}
 		switch r.with {
 		case withModel:
@@ -375,7 +432,7 @@ func checkFloors(t *testing.T, stats rankStats) {
 func checkLosses(t *testing.T, stats rankStats) {
 	t.Helper()
 	for k, got := range stats {
-		if slices.Contains([]string{direct, "linear", "grouped"}, k.ranking) {
+		if slices.Contains([]string{direct, "linear", "grouped", "low"}, k.ranking) {
 			continue
 		}
 		base := stats[k.baseline()]

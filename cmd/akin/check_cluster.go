@@ -168,6 +168,9 @@ func (r *checkReport) served(what string, entries []configs.Matrix, states []sto
 		if what == "matrix " && m.Docs > 0 && m.Model == "" {
 			r.add(verdictOK, about, "learned from documents alone. "+strings.ReplaceAll(strings.TrimSpace(betterWords), "\n", " "))
 		}
+		if m.Crowded != "" {
+			r.add(verdictWarning, about, m.Crowded)
+		}
 		if m.NoWords != "" {
 			r.add(verdictWarning, about, "words that no document contains stay unchanged (expansion.nearest_words): "+m.NoWords)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/serve"
+	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
@@ -72,6 +73,35 @@ func TestCheckFindsNoErrorWhereAllIsWell(t *testing.T) {
 	}
 	i := slices.IndexFunc(r.Fields, func(f checkedField) bool { return f.Field == "body" })
 	check.Must(t, i >= 0 && r.Fields[i].Matrix != "", "fields %+v", r.Fields)
+}
+
+func TestCrowdedMatrixIsWarnedOf(t *testing.T) {
+	var crowd []simmatrix.Neighbor
+	for k := range 40 {
+		crowd = append(crowd, simmatrix.Neighbor{Term: fmt.Sprintf("t%02d", k), Similarity: 0.5})
+	}
+	rows := []simmatrix.TermRow{{Term: "car", DocFreq: 5, Neighbors: crowd}}
+	for _, n := range crowd {
+		rows = append(rows, simmatrix.TermRow{Term: n.Term, DocFreq: 5, Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 0.1}}})
+	}
+	meta := simmatrix.Meta{Source: "index docs", Docs: 1000, Params: map[string]string{
+		"context_power": "0.75", "dimensions": "100", "crowding": "0.240", "dimensions_wanted": "480",
+	}}
+	const warning = "words crowd in 100 dimensions"
+	file := matrixFile(t, meta, rows...)
+	ends(t, 0, []string{"matrix", "check", file}, warning, "--dimensions 480")
+	ends(t, 0, []string{"matrix", "show", file, "car"}, file+"  100 dimensions, crowding 0.240\n")
+	r, status := checked(t, checkConfig(demoEngine(t), file))
+	check.That(t, status == 0 && slices.ContainsFunc(r.Checks, func(c checkResult) bool {
+		return c.Verdict == verdictWarning && c.About == "matrix demo" && strings.Contains(c.Says, warning)
+	}), "status %d: %+v", status, r.Checks)
+
+	delete(meta.Params, "crowding") // of an older akin
+	var all []simmatrix.TermRow
+	for k := range 40 {
+		all = append(all, simmatrix.TermRow{Term: fmt.Sprintf("w%02d", k), DocFreq: 5, Neighbors: crowd})
+	}
+	ends(t, 0, []string{"matrix", "check", matrixFile(t, meta, append(all, rows...)...)}, "has a similarity of 0.25 on average", "build it again")
 }
 
 func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {

@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
+	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/source"
 )
 
@@ -121,6 +123,9 @@ That takes up to ` + strconv.Itoa(definiteGiB) + ` GiB and some ten minutes; wha
 				}
 				return r.Definite.report(out, r.Meta.Terms)
 			})
+			if warning := crowdingWarning(m); warning != "" {
+				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", warning)
+			}
 			if err == nil && r.Meta.NonZeros == 0 {
 				err = fmt.Errorf("%s: no term has a neighbor: searches would find nothing more with this matrix", args[0])
 			}
@@ -131,6 +136,23 @@ That takes up to ` + strconv.Itoa(definiteGiB) + ` GiB and some ten minutes; wha
 	cmd.Flags().BoolVar(&definite, "definite", false, "say whether the matrix is positive definite, or at which term it is not")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// crowdingWarning is [simmatrix.Meta.CrowdingWarning], also for a matrix of an
+// older akin, by its rows: their similarities of about these neighbors are as
+// large, or larger where a language model is mixed in.
+func crowdingWarning(m *simmatrix.Matrix) string {
+	meta := m.Meta()
+	_, known := meta.Params[simmatrix.CrowdingParam]
+	if _, learned := meta.Params["context_power"]; !learned || known {
+		return meta.CrowdingWarning()
+	}
+	crowd := learn.Crowd(m)
+	if crowd <= learn.LargestCrowd {
+		return ""
+	}
+	return fmt.Sprintf("the 30th neighbor of a word has a similarity of %.2f on average, and searches get worse above %v: build it again, "+
+		"this akin takes as many dimensions as the documents need", crowd, learn.LargestCrowd)
 }
 
 func newMatrixDiff() *cobra.Command {

@@ -47,7 +47,7 @@ type sourceFlag struct {
 
 func (f *buildFlags) sources() []sourceFlag {
 	return []sourceFlag{
-		{"from-index", "power query max-docs words exact-analysis resume max-memory " +
+		{"from-index", "power query max-docs dimensions words exact-analysis resume max-memory " +
 			"embeddings embedding-model embedding-prefix embeddings-cache embedding-share dry-run acronyms joined-words", &f.index},
 		{"from-vectors", "power recall max-words", &f.vectors},
 		{"from-edit-distance", "formula theta1 theta2 max-distance", &f.spelling},
@@ -165,6 +165,12 @@ func (f *buildFlags) run(cmd *cobra.Command, _ []string) error {
 	meta, from := m.Meta(), ""
 	for _, line := range simmatrix.Tallies(meta.Params) {
 		report.Tell("%s", line)
+	}
+	if vectors := meta.Vectors(); vectors != "" {
+		report.Tell("vectors of words: %s", vectors)
+	}
+	if warning := meta.CrowdingWarning(); warning != "" {
+		report.Tell("warning: %s", warning)
 	}
 	if meta.Docs > 0 {
 		from = fmt.Sprintf(", from %d documents", meta.Docs)

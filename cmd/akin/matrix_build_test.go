@@ -396,6 +396,23 @@ func TestDocumentLimitIsARandomChoice(t *testing.T) {
 	}
 }
 
+func TestSampleHasSoManyWords(t *testing.T) {
+	client := check.Got((&cli.Cluster{URL: demoEngine(t)}).Open())(t)
+	defer client.Close()
+	x := &indexReading{
+		Client: client, Scan: documents.ScanOptions{Index: demoIndices, Fields: []string{"title", "body"}}, Report: cli.NewProgress(io.Discard),
+	}
+	size := func(words, some int) int { return check.Got(x.SampleSize(t.Context(), words, some))(t) }
+	check.Equal(t, 0, size(5000, 645), "an index of no more than the probe")
+	check.Equal(t, 0, size(1_000_000, 100), "fewer words than that")
+	sample := size(5000, 100)
+	x.MaxDocs = sample
+	texts, _, err := x.Texts(t.Context())
+	check.OK(t, err)
+	words := texts.Corpus(nil).MeanLength() * float64(texts.Docs())
+	check.That(t, texts.Docs() == sample && words > 4000 && words < 6000, "%d documents of %d have %v words", texts.Docs(), sample, words)
+}
+
 func TestWordsAreTakenInLowerCase(t *testing.T) {
 	words, _ := built(t, fromDemo(t, "--words")...)
 	terms, _ := built(t, fromDemo(t)...)

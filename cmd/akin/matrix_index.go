@@ -22,13 +22,15 @@ import (
 type indexFlags struct {
 	url, query, resume   string
 	maxMemory            string
-	maxDocs              int
+	sample               string // --max-docs
+	maxDocs              int    // 0 for all
 	words, exactAnalysis bool
 	options              learn.CorpusOptions
 	memory               configs.Bytes // maxMemory in bytes; 0 for no limit
 	spooled              *spool        // kept until the matrix is written
 	embeddings           embeddingFlags
 	found                foundFlags
+	dimensions           string
 }
 
 func (d *indexFlags) register(flags *pflag.FlagSet) {
@@ -42,13 +44,22 @@ func (d *indexFlags) register(flags *pflag.FlagSet) {
 func (d *indexFlags) registerReading(flags *pflag.FlagSet) {
 	d.options = learn.DefaultCorpusOptions()
 	flags.StringVar(&d.query, "query", "", `learn from the documents that match this query, as JSON, such as '{"term":{"lang":"en"}}'; default all`)
-	flags.IntVar(&d.maxDocs, "max-docs", 0, "learn from at most this many documents, the same random choice every time; default all")
+	flags.StringVar(&d.sample, "max-docs", auto,
+		"learn from at most this many documents, the same random choice every time; 0 for all; "+auto+" takes as many as have about 20 million words")
 	flags.BoolVar(&d.words, "words", false, "use the words in lower case instead of the field's index terms")
 	flags.BoolVar(&d.exactAnalysis, "exact-analysis", false,
 		"let the cluster analyze whole documents, for analyzers that look at several words; slower")
-	flags.StringVar(&d.maxMemory, "max-memory", "", "memory limit, such as 3GB; default none")
+	flags.StringVar(&d.dimensions, "dimensions", auto,
+		"dimensions of the vectors of words, 1 to 1000; "+auto+" takes 100, and more where the words crowd in them, as in large and mixed indices")
+	flags.StringVar(&d.maxMemory, "max-memory", "", "memory limit, such as 3GB; default 2GiB, 4GiB with --embeddings, and none with a number for --max-docs")
 	d.found.register(flags)
 }
+
+// auto is the value of flags that lets the documents decide.
+const auto = "auto"
+
+// Defaults of --max-memory for a sample of any index.
+const usualMemory, embeddingsMemory = "2GiB", "4GiB"
 
 // Shares of --max-memory. The rest is for garbage and memory outside the heap.
 const (
@@ -78,7 +89,11 @@ func (d *indexFlags) check(f *matrixFlags) error {
 	}
 	fail(f.field.Index == "" || len(f.field.fields) == 0, "--from-index needs --index and --field")
 	fail(f.field.URL != "", "--cluster does not go with --from-index, which names the cluster")
-	fail(d.maxDocs < 0, "--max-docs: "+strconv.Itoa(d.maxDocs)+" is negative")
+	if d.sample != auto {
+		var err error
+		d.maxDocs, err = strconv.Atoi(d.sample)
+		fail(err != nil || d.maxDocs < 0, fmt.Sprintf("--max-docs: %q is neither %s nor a number from 0", d.sample, auto))
+	}
 	fail(d.words && d.exactAnalysis, "--words does not go with --exact-analysis")
 	if scan := d.scan(&f.field); len(scan.Fields) > 0 {
 		if err := scan.Validate(); err != nil {
@@ -86,9 +101,19 @@ func (d *indexFlags) check(f *matrixFlags) error {
 		}
 	}
 	var err error
+	if d.maxMemory == "" && d.sample == auto {
+		if d.maxMemory = usualMemory; d.embeddings.url != "" {
+			d.maxMemory = embeddingsMemory
+		}
+	}
 	if d.maxMemory != "" {
 		d.memory, err = parseMemory(d.maxMemory)
 		errs = append(errs, err)
+	}
+	if d.dimensions != auto {
+		if d.options.Dimensions, err = strconv.Atoi(d.dimensions); err != nil || d.options.Dimensions == 0 {
+			errs = append(errs, fmt.Errorf("--dimensions: %q is neither %s nor a number from 1 to 1000", d.dimensions, auto))
+		}
 	}
 	if d.resume != "" {
 		errs = append(errs, checkSpool(d.resume))
@@ -148,6 +173,13 @@ func (d *indexFlags) corpus(ctx context.Context, field *fieldFlags, client *escl
 		Memory: int64(readingShare * float64(d.memory)), Report: report,
 	}
 	x.Warn(ctx)
+	if d.sample == auto {
+		size, err := x.SampleSize(ctx, sampleWords, probeDocs)
+		if err != nil {
+			return nil, err
+		}
+		x.MaxDocs, d.maxDocs = size, size
+	}
 	corpus, err := d.read(ctx, x)
 	if err != nil {
 		return nil, err
@@ -155,6 +187,9 @@ func (d *indexFlags) corpus(ctx context.Context, field *fieldFlags, client *escl
 	d.options.Source = d.describe(field)
 	if d.embeddings.url != "" {
 		err = d.embeddings.mix(ctx, corpus, &d.options, client, report)
+	}
+	if err == nil {
+		err = tellPlan(corpus, &d.options, report)
 	}
 	return corpus, err
 }
@@ -166,6 +201,19 @@ func (d *indexFlags) advise(err error) error {
 			"--min-df, --max-docs and --top are the flags to change)", err, d.maxMemory)
 	}
 	return err
+}
+
+// tellPlan says how many terms are going to be learned.
+func tellPlan(corpus *learn.Corpus, o *learn.CorpusOptions, report *cli.Progress) error {
+	plan, err := corpus.Plan(o)
+	if err != nil {
+		return err
+	}
+	report.Tell("%d distinct terms: learning %d, with %d numbers as contexts, and giving rows to %d rare ones", plan.Distinct, plan.Learned, plan.Contexts, plan.Rare)
+	if plan.Learned+plan.Contexts == o.MaxTerms {
+		report.Tell("these are the most frequent terms: at most %d are learned, so that an index of any size takes bounded time and memory", o.MaxTerms)
+	}
+	return nil
 }
 
 func (d *indexFlags) describe(field *fieldFlags) string {

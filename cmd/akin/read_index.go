@@ -66,6 +66,39 @@ func (x *indexReading) Texts(ctx context.Context) (*learn.Texts, *spool, error) 
 	return texts, spool, nil
 }
 
+// From sampleWords words a matrix is learned in minutes, within usualMemory.
+// How long documents are, probeDocs of them tell.
+const sampleWords, probeDocs = 20_000_000, 1000
+
+// SampleSize returns how many documents of a large index have about so many
+// words, judged by some of them, or 0 for all. With a spool, an interrupted run
+// decided it.
+func (x *indexReading) SampleSize(ctx context.Context, words, some int) (int, error) {
+	if x.Spool != "" {
+		if begun, err := (&spool{x.Spool}).readPlan(ctx); err == nil {
+			return begun.MaxDocs, nil
+		}
+	}
+	count, err := documents.API{Client: x.Client}.Count(ctx, x.Scan.Index, x.Scan.Query)
+	if err != nil || count <= int64(some) {
+		return 0, err
+	}
+	probe := *x
+	probe.Spool, probe.MaxDocs = "", some
+	x.Report.Tell("how long documents are is learned from %d", probe.MaxDocs)
+	texts, _, err := probe.Texts(ctx)
+	if err != nil {
+		return 0, err
+	}
+	size := int64(float64(words) / max(texts.Corpus(nil).MeanLength(), 1))
+	if size >= count {
+		return 0, nil
+	}
+	x.Report.Tell("learning from a random sample of %d of %d documents, about %d words, so that it takes minutes (--max-docs 0 reads all)",
+		size, count, words)
+	return int(size), nil
+}
+
 // A reader reads the slices of a plan, several at a time.
 type reader struct {
 	*indexReading

@@ -246,8 +246,9 @@ func LookUp(word string, terms map[string]string, near func(word string) string)
 
 // Neighbors are the rows of a matrix for some words.
 type Neighbors struct {
-	Matrix string     `json:"matrix"` // name of the matrix
-	Rows   []shownRow `json:"terms"`
+	Matrix  string     `json:"matrix"`            // name of the matrix
+	Vectors string     `json:"vectors,omitempty"` // see [simmatrix.Meta.Vectors]
+	Rows    []shownRow `json:"terms"`
 }
 
 type shownTerm struct {
@@ -285,7 +286,8 @@ type shownRow struct {
 // FindNeighbors returns the first top neighbors of words in the matrix called
 // name, see [LookUp].
 func FindNeighbors(name string, m *simmatrix.Matrix, words []string, top int) *Neighbors {
-	found := &Neighbors{Matrix: name}
+	meta := m.Meta()
+	found := &Neighbors{Matrix: name, Vectors: meta.Vectors()}
 	for _, word := range words {
 		term, nearest := LookUp(word, m.TermsOf(word, strings.ToLower(word)), m.Nearest)
 		row := m.Row(term)
@@ -315,6 +317,9 @@ func FindNeighbors(name string, m *simmatrix.Matrix, words []string, top int) *N
 // Print prints a table.
 func (f *Neighbors) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if f.Vectors != "" {
+		fmt.Fprintf(w, "%s  %s\n", f.Matrix, f.Vectors)
+	}
 	for i := range f.Rows {
 		r := &f.Rows[i]
 		word := Visible(cmp.Or(r.Asked, r.Term))

@@ -109,8 +109,11 @@ type Progress struct {
 	terminal bool
 	bar      *progressbar.ProgressBar
 	stage    string
+	began    time.Time // the stage
 	reported time.Time
 }
+
+const reportEvery = 5 * time.Second
 
 // NewProgress returns a Progress that writes to w.
 func NewProgress(w io.Writer) *Progress {
@@ -124,7 +127,7 @@ func (p *Progress) Step(stage string, done, total int) {
 	first := stage != p.stage
 	if first {
 		p.End()
-		p.stage = stage
+		p.stage, p.began = stage, time.Now()
 	}
 	if p.terminal {
 		if total <= 0 {
@@ -140,17 +143,26 @@ func (p *Progress) Step(stage string, done, total int) {
 		_ = p.bar.Set(done) // fails only beyond the end, and then shows the end
 		return
 	}
-	if now := time.Now(); first || done == total || now.Sub(p.reported) >= 5*time.Second {
+	if now := time.Now(); first || done == total || now.Sub(p.reported) >= reportEvery {
 		p.reported = now
 		switch {
 		case total > 0:
-			fmt.Fprintf(p.w, "%s: %d of %d\n", stage, done, total)
+			fmt.Fprintf(p.w, "%s: %d of %d%s\n", stage, done, total, left(now.Sub(p.began), done, total))
 		case done > 0:
 			fmt.Fprintf(p.w, "%s: %d\n", stage, done)
 		default:
 			fmt.Fprintln(p.w, stage)
 		}
 	}
+}
+
+// left says how long a stage will still take that has done a part of its work.
+func left(elapsed time.Duration, done, total int) string {
+	if elapsed < reportEvery || done <= 0 || done >= total {
+		return ""
+	}
+	rest := time.Duration(float64(elapsed) * float64(total-done) / float64(done))
+	return fmt.Sprintf(", about %v left", rest.Round(time.Second))
 }
 
 // End ends the current stage. It may be called twice.

@@ -3,6 +3,7 @@ package cli
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/akin-search/akin/e2e/check"
 )
@@ -20,6 +21,22 @@ func TestProgressOnATerminalIsABar(t *testing.T) {
 		shown = append(shown, line[strings.LastIndex(line, "\r")+1:])
 	}
 	check.Equal(t, "searching 100% |"+strings.Repeat("█", 40)+"| (4/4)\n2 lines are left out\n", strings.Join(shown, ""))
+}
+
+func TestProgressSaysHowLongAStageStillTakes(t *testing.T) {
+	for _, tt := range []struct {
+		elapsed     time.Duration
+		done, total int
+		want        string
+	}{
+		{10 * time.Second, 1, 4, ", about 30s left"},
+		{90 * time.Minute, 3, 4, ", about 30m0s left"},
+		{time.Second, 1, 4, ""},
+		{time.Minute, 0, 4, ""},
+		{time.Minute, 4, 4, ""},
+	} {
+		check.Equal(t, tt.want, left(tt.elapsed, tt.done, tt.total), tt)
+	}
 }
 
 func TestProgressElsewhereIsLines(t *testing.T) {

@@ -21,7 +21,9 @@ func corpusOf(documents ...[]string) *Corpus {
 
 func vocabularyOf(tb testing.TB, c *Corpus, minDocFreq int) *vocabulary {
 	tb.Helper()
-	return check.Got(c.vocabulary(minDocFreq))(tb)
+	v := check.Got(c.vocabulary(minDocFreq, simmatrix.MaxTerms))(tb)
+	v.order(c.sequence)
+	return v
 }
 
 // cells returns the non-zero entries of s by the terms of their row and column.

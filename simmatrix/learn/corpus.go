@@ -168,20 +168,31 @@ type vocabulary struct {
 	sequence []int32
 	docs     uint64  // in the whole corpus
 	indices  []int32 // into terms, or absent, by corpus id
+	entries  int64   // bytes of the largest sparse matrix so far
 }
 
-func (c *Corpus) vocabulary(minDocFreq int) (*vocabulary, error) {
+// vocabulary returns the terms in minDocFreq documents or more, the most
+// frequent ones of them if they are more than most. Their sequence is not set.
+func (c *Corpus) vocabulary(minDocFreq, most int) (*vocabulary, error) {
 	if len(c.sequence) > math.MaxInt32 {
 		return nil, fmt.Errorf("a corpus of %d terms, at most %d: leave documents out", len(c.sequence), math.MaxInt32)
 	}
 	v := &vocabulary{corpus: c, docs: c.docs}
-	var contexts []string
+	var ids []int
 	for id, df := range c.docFreqs {
-		switch t := c.terms[id]; {
-		case int(df) < minDocFreq:
-		case startsWithDigit(t):
+		if int(df) >= minDocFreq {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) > most {
+		slices.SortFunc(ids, c.byFrequency)
+		ids = ids[:most]
+	}
+	var contexts []string
+	for _, id := range ids {
+		if t := c.terms[id]; startsWithDigit(t) {
 			contexts = append(contexts, t)
-		default:
+		} else {
 			v.terms = append(v.terms, t)
 		}
 	}
@@ -199,7 +210,6 @@ func (c *Corpus) vocabulary(minDocFreq int) (*vocabulary, error) {
 		v.indices[id] = int32(i)
 		v.docFreqs = append(v.docFreqs, c.docFreqs[id])
 	}
-	v.order(c.sequence)
 	return v, nil
 }
 

@@ -104,6 +104,7 @@ func TestFromCorpusRecordsItsSettings(t *testing.T) {
 		Source: "index books", Docs: 300, Terms: uint64(n), MaxNeighbors: 20,
 		Params: map[string]string{
 			"min_doc_freq": "3", "dimensions": "30", "window": "5", "context_power": "0.75", "neighbors": "20", "power": "3", "seed": "42",
+			"crowding": "0.036", "tempered_rows": "0",
 		},
 	}
 	check.Equal(t, want, meta)
@@ -213,7 +214,7 @@ func TestFromCorpusRefuses(t *testing.T) {
 		set     func(*CorpusOptions)
 	}{
 		{"min doc freq: 0", func(o *CorpusOptions) { o.MinDocFreq = 0 }},
-		{"dimensions: 0", func(o *CorpusOptions) { o.Dimensions = 0 }},
+		{"dimensions: -1", func(o *CorpusOptions) { o.Dimensions = -1 }},
 		{"dimensions: 1001", func(o *CorpusOptions) { o.Dimensions = 1001 }},
 		{"window: 0", func(o *CorpusOptions) { o.Window = 0 }},
 		{"window: 7", func(o *CorpusOptions) { o.Window = 7 }},

@@ -4,6 +4,7 @@
 package learn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,10 +30,12 @@ import (
 //	s_ij = max(0, cos(i,j))^Power
 //
 // for the Neighbors nearest terms j of each term i, without those that round to
-// zero. A Mix mixes in a language model, see [panels.mixed]. Documents in any
-// order, with the same options and kind of processor, give the same bytes.
-// Errors are [simmatrix.ErrNoVocabulary], [simmatrix.ErrMemory], one for all
-// options out of range, and that of ctx.
+// zero. Without Dimensions they are chosen by crowding, see [dimensionsFor],
+// and similarities of rows that still are crowded are lowered, see [temper]. A
+// Mix mixes in a language model, see [panels.mixed]. Documents in any order,
+// with the same options and kind of processor, give the same bytes. Errors are
+// [simmatrix.ErrNoVocabulary], [simmatrix.ErrMemory], one for all options out
+// of range, and that of ctx.
 func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	l, err := Learn(ctx, c, opts, progress)
 	if err != nil {
@@ -59,13 +62,29 @@ func Learn(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatri
 	if err != nil {
 		return nil, err
 	}
-	vectors, err := learnVectors(ctx, v, rare, room, progress)
+	v.order(c.sequence)
+	chosen := opts.Dimensions == 0
+	opts.Dimensions = cmp.Or(opts.Dimensions, fewestDimensions)
+	vectors, crowding, err := learnVectors(ctx, v, rare, room, progress)
 	if err != nil {
 		return nil, err
+	}
+	wanted := dimensionsFor(crowding, opts.Dimensions)
+	if chosen && wanted > opts.Dimensions {
+		if opts.Dimensions, room, err = c.affordable(v, rare, wanted, &opts); err != nil {
+			return nil, err
+		}
+		if vectors, crowding, err = learnVectors(ctx, v, rare, room, progress); err != nil {
+			return nil, err
+		}
 	}
 	l := &Learned{opts: opts}
 	m := &l.table
 	m.Meta = simmatrix.Meta{Source: opts.Source, Params: map[string]string{}, Docs: v.docs}
+	m.Meta.Params[simmatrix.CrowdingParam] = strconv.FormatFloat(crowding, 'f', 3, 64)
+	if wanted > opts.Dimensions {
+		m.Meta.Params[simmatrix.WantedDimensionsParam] = strconv.Itoa(wanted)
+	}
 	if len(rare.terms) > 0 {
 		m.Meta.Params["rare_terms"] = strconv.Itoa(len(rare.terms))
 	}
@@ -83,6 +102,7 @@ func Learn(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatri
 			l.panels.add(uint32(i), rare.vectors.row(at))
 		}
 	}
+	rare.vectors = vectorTable{} // the panels have them
 	if len(rare.terms) == 0 {
 		l.candidates = nil
 	}
@@ -111,6 +131,7 @@ func (l *Learned) Matrix(ctx context.Context, neighbors int, power float64, mix 
 	if err != nil {
 		return nil, err
 	}
+	m.Meta.Params["tempered_rows"] = strconv.Itoa(temper(&m.Entries))
 	return m.Matrix()
 }
 
@@ -127,24 +148,43 @@ func (c *Corpus) Vocabulary(o *CorpusOptions) ([]string, error) {
 	return terms, nil
 }
 
+// A Plan says how many terms [FromCorpus] learns.
+type Plan struct {
+	Distinct int // terms in the documents
+	Learned  int // with rows
+	Contexts int // that begin with a digit, and are only contexts
+	Rare     int // with rows, but nobody's neighbors
+}
+
+// Plan returns what [FromCorpus] is going to learn, and the same errors.
+func (c *Corpus) Plan(o *CorpusOptions) (Plan, error) {
+	v, rare, _, err := c.prepare(o)
+	if err != nil {
+		return Plan{}, err
+	}
+	return Plan{Distinct: len(c.terms), Learned: v.rows, Contexts: len(v.terms) - v.rows, Rare: len(rare.terms)}, nil
+}
+
 // prepare returns the learned terms, the rare ones, and how many bytes the
 // entries of sparse matrices may take.
 func (c *Corpus) prepare(o *CorpusOptions) (v *vocabulary, rare *rareTerms, room int64, err error) {
 	if err = errors.Join(o.Validate(), c.checkMemory(o.MaxMemory)); err != nil {
 		return nil, nil, 0, err
 	}
-	if v, err = c.vocabulary(o.MinDocFreq); err != nil {
+	if v, err = c.vocabulary(o.MinDocFreq, o.MaxTerms); err != nil {
 		return nil, nil, 0, err
 	}
 	rare = c.rareTerms(v, o)
-	room, err = memoryRoom(c, v, len(rare.terms), o)
+	room, err = memoryRoom(c, v, len(rare.terms), cmp.Or(o.Dimensions, fewestDimensions), o)
 	return v, rare, room, err
 }
 
-// learnVectors returns the vectors of the vocabulary and sets those of the rare
-// terms. The entries of a sparse matrix may take room bytes.
-func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int64, progress simmatrix.Progress) (*vectorTable, error) {
+// learnVectors returns the vectors of the vocabulary with their crowding, and
+// sets those of the rare terms. The entries of a sparse matrix may take room
+// bytes.
+func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int64, progress simmatrix.Progress) (*vectorTable, float64, error) {
 	opts, table := rare.opts, &vectorTable{rows: len(v.terms)}
+	rare.vectors = vectorTable{rows: len(rare.terms)}
 	const length = math.Sqrt2 / 2 // makes the dot product the mean of the two cosines
 	for _, part := range []struct {
 		contexts       bool
@@ -162,28 +202,30 @@ func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int6
 	} {
 		a, err := part.make()
 		if err != nil {
-			return nil, explain(err, part.entries, opts.MaxMemory)
+			return nil, 0, explain(err, part.entries, opts.MaxMemory)
 		}
+		v.entries = max(v.entries, a.bytes())
 		random := rand.New(rand.NewPCG(opts.Seed, part.stream)) //nolint:gosec // has to give the same numbers every time
 		// The vectors are a's right singular vectors.
 		gram := Symmetric{Size: a.cols, Rank: a.rows, Multiply: a.gram}
 		axes, sigma, err := Leading(ctx, gram, opts.Dimensions, random, simmatrix.NewStage(progress, part.stage, Products))
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		fill, space := rare.fillDocuments, axes // it makes a row of a for a document
 		if part.contexts && len(rare.terms) > 0 {
 			fill = rare.fillContexts
 			if space, err = a.times(ctx, axes); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 		}
 		if err := rare.fold(ctx, space, fill, sigma, part.sigmaPower, length, room, progress); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		table.addPart(axes, sigma, part.sigmaPower, length)
 	}
-	return table, nil
+	crowding, err := table.crowding(ctx, v.rows, opts.Power)
+	return table, crowding, err
 }
 
 // checkMemory returns an error if the documents take more than limit, unless 0.
@@ -198,28 +240,31 @@ func (c *Corpus) checkMemory(limit int64) error {
 
 // memoryRoom returns how many bytes the entries of sparse matrices may take,
 // given an estimate of everything else. They are counted as they are made.
-func memoryRoom(c *Corpus, v *vocabulary, rareTerms int, o *CorpusOptions) (int64, error) {
+func memoryRoom(c *Corpus, v *vocabulary, rareTerms, dimensions int, o *CorpusOptions) (int64, error) {
 	if o.MaxMemory == 0 {
 		return math.MaxInt64, nil
 	}
 	const parts = 2 // of a vector
-	terms, rare, dim := int64(len(v.terms)), int64(rareTerms), int64(o.Dimensions)
+	terms, rare, dim := int64(len(v.terms)), int64(rareTerms), int64(dimensions)
 	rows := int64(v.rows) + rare
-	corpus := c.Bytes() + 2*4*int64(cap(v.sequence)) + 24*terms + 64*rare // with the places of terms
-	// Two bases in float64, panels of each processor, and old and wider vectors.
+	corpus := c.Bytes() + 2*4*int64(len(c.sequence)) + 24*terms + 64*rare // with the places of terms
+	// Two bases in float64, panels of each processor, sums of cross products, and
+	// old and wider vectors.
 	width := dim + oversampling
 	processors := min(int64(runtime.GOMAXPROCS(0)), width/panelWidth+1)
-	decomposition := terms * (8*(2*width+dim) + processors*2*8*panelWidth + 4*(2*parts-1)*dim)
+	decomposition := terms*(8*(2*width+dim)+processors*2*8*panelWidth+4*(2*parts-1)*dim) + crossParts*8*width*width
 	// The space and what is projected onto it in float64, and the vectors.
 	folding := terms*(2*8*dim+4*parts*dim) + rare*(8*dim+4*(2*parts-1)*dim)
 	decomposition = max(decomposition, folding)
-	// Vectors in rows and twice in panels, and entries with and without gaps.
-	search := terms*4*parts*dim + rows*(2*4*parts*dim+2*6*int64(o.Neighbors))
+	// Vectors in rows and in panels, then panels of all and of the learned ones,
+	// with entries with and without gaps.
+	search := max(rows*2*4*parts*dim, (rows+terms)*4*parts*dim+rows*2*6*int64(o.Neighbors))
 	if o.Mix != nil { // word vectors, E, both twice, and the neighbors found and ranked
 		width := int64(o.Mix.Dim)
 		search += rows * (4*(3*width+width+2*(parts*dim+width)) + 28*int64(o.Neighbors))
 	}
-	if need := corpus + max(decomposition, search); need > o.MaxMemory {
+	// The entries of the fewest dimensions were made before.
+	if need := corpus + max(decomposition+v.entries, search); need > o.MaxMemory {
 		return 0, fmt.Errorf("%w: documents and vectors of %d terms take about %s of %s: "+
 			"lower the number of terms, dimensions, neighbors or documents, or raise the smallest document frequency",
 			simmatrix.ErrMemory, terms, megabytes(need), megabytes(o.MaxMemory))

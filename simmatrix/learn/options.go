@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"strconv"
@@ -20,10 +21,13 @@ const defaultContextPower = 0.75
 type CorpusOptions struct {
 	Source     string // becomes Meta.Source: in words, the origin of the documents
 	MinDocFreq int    // smallest document frequency of a term that is learned and may be a neighbor, at least 1
-	// RareTerms also gives rows to terms in fewer documents, up to twice as many
-	// as are learned, those in most documents first.
+	// MaxTerms limits the terms that are learned, to those in most documents, from
+	// 1 to [simmatrix.MaxTerms]. It bounds the time and the memory of learning.
+	MaxTerms int
+	// RareTerms also gives rows to other terms, those in most documents first, up
+	// to twice as many as are learned and no more than MaxTerms.
 	RareTerms    bool
-	Dimensions   int     // of each part of the term vectors, 1 to 1000
+	Dimensions   int     // of each part of the term vectors, 1 to 1000; 0 chooses them, see [dimensionsFor]
 	Window       int     // largest distance at which two terms co-occur, 1 to 6
 	ContextPower float64 // α, to which context frequencies are raised, in (0, 1]
 	Neighbors    int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
@@ -53,7 +57,7 @@ type Mix struct {
 // five judged collections.
 func DefaultCorpusOptions() CorpusOptions {
 	return CorpusOptions{
-		Source: "documents", MinDocFreq: 3, RareTerms: true, Dimensions: 100, Window: 5, ContextPower: defaultContextPower,
+		Source: "documents", MinDocFreq: 3, MaxTerms: 80_000, RareTerms: true, Window: 5, ContextPower: defaultContextPower,
 		Neighbors: 200, Power: 3, Seed: 1,
 	}
 }
@@ -68,7 +72,8 @@ func (o *CorpusOptions) Validate() error {
 		settings.InUnit("context power", o.ContextPower, "(0, 1]"),
 		settings.NotNegative("max memory", o.MaxMemory),
 		settings.InRange("min doc freq", o.MinDocFreq, math.MaxInt32),
-		settings.InRange("dimensions", o.Dimensions, 1000),
+		settings.InRange("max terms", o.MaxTerms, simmatrix.MaxTerms),
+		settings.InRange("dimensions", cmp.Or(o.Dimensions, fewestDimensions), mostDimensions),
 		settings.InRange("window", o.Window, maxWindow),
 		settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors),
 		settings.Positive("power", o.Power),

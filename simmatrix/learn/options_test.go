@@ -47,7 +47,7 @@ func TestFromCorpusDoesNotDependOnProcessorsOrTheOrderOfDocuments(t *testing.T) 
 }
 
 func TestValidateNamesEveryBadCorpusOption(t *testing.T) {
-	o := CorpusOptions{ContextPower: 1.5, MaxMemory: -1, Mix: &Mix{Share: 1}}
+	o := CorpusOptions{Dimensions: -1, ContextPower: 1.5, MaxMemory: -1, Mix: &Mix{Share: 1}}
 	err := o.Validate()
 	for _, name := range []string{"context power", "max memory", "model share", "min doc freq", "dimensions", "window", "neighbors", "power"} {
 		check.Message(t, name+":", err, name)

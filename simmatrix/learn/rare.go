@@ -24,8 +24,8 @@ type rareTerms struct {
 	vectors vectorTable
 }
 
-// rareTerms returns the terms in fewer than MinDocFreq documents; if they are
-// too many, the most frequent ones.
+// rareTerms returns the terms that are not learned; if they are too many, the
+// most frequent ones.
 func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
 	r := &rareTerms{learned: v, opts: o}
 	if !o.RareTerms {
@@ -33,11 +33,11 @@ func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
 	}
 	var ids []int
 	for id, df := range c.docFreqs {
-		if df > 0 && int(df) < o.MinDocFreq && !startsWithDigit(c.terms[id]) {
+		if df > 0 && v.indices[id] == absent && !startsWithDigit(c.terms[id]) {
 			ids = append(ids, id)
 		}
 	}
-	if most := rarePerTerm * v.rows; len(ids) > most {
+	if most := min(rarePerTerm*v.rows, o.MaxTerms); len(ids) > most {
 		slices.SortFunc(ids, c.byFrequency)
 		ids = ids[:most]
 	}

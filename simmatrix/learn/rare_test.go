@@ -56,7 +56,8 @@ func TestFoldingALearnedTermInGivesItsVector(t *testing.T) {
 	c, o := corpusOf(rareDocuments()...), smallOptions()
 	v := vocabularyOf(t, c, o.MinDocFreq)
 	r := &rareTerms{learned: v, opts: &o, terms: v.terms, places: c.occurrences(v.indices, len(v.terms)), vectors: vectorTable{rows: len(v.terms)}}
-	want := check.Got(learnVectors(t.Context(), v, r, math.MaxInt64, nil))(t)
+	want, _, err := learnVectors(t.Context(), v, r, math.MaxInt64, nil)
+	check.OK(t, err)
 	for i, term := range v.terms {
 		cosine := 0.0
 		for d, x := range want.row(i) {

@@ -78,6 +78,14 @@ func makeSparse(
 	return s, nil
 }
 
+// bytes returns the memory of the entries.
+func (s *sparse) bytes() (n int64) {
+	for k := range s.blocks {
+		n += nonZeroBytes * int64(len(s.blocks[k].index))
+	}
+	return n
+}
+
 // An oversize is the error of entries without room.
 type oversize struct{ need, room int64 }
 

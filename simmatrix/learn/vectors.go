@@ -139,10 +139,7 @@ const (
 
 // power returns the power that gives the vectors the usual crowd.
 func (p *panels) power(ctx context.Context, candidates []uint32) (float64, error) {
-	ids := make([]uint32, min(crowdSample, p.vectors))
-	for k := range ids {
-		ids[k] = uint32(k * p.vectors / len(ids)) //nolint:gosec // at most MaxTerms
-	}
+	ids := p.sample()
 	cosines, err := p.cosines(ctx, ids, candidates)
 	mean := 0.0
 	for _, cos := range cosines {
@@ -150,6 +147,15 @@ func (p *panels) power(ctx context.Context, candidates []uint32) (float64, error
 	}
 	power := math.Round(math.Log(usualCrowd) / math.Log(min(mean, nearest))) // 0 if the mean is 0
 	return min(max(power, leastPower), largestPower), err
+}
+
+// sample returns some ids of vectors whose ids are their places, spread evenly.
+func (p *panels) sample() []uint32 {
+	ids := make([]uint32, min(crowdSample, p.vectors))
+	for k := range ids {
+		ids[k] = uint32(k * p.vectors / len(ids)) //nolint:gosec // at most MaxTerms
+	}
+	return ids
 }
 
 // cosines returns, by id, the 30th-largest cosine of each vector in ids with

@@ -77,6 +77,9 @@ type State struct {
 	Model string
 	// Tallies are the [simmatrix.Tallies] of the version, in lines.
 	Tallies string
+	// Crowded is a warning if its words crowd, see
+	// [simmatrix.Meta.CrowdingWarning].
+	Crowded string
 	// NoWords says why [Rows.Nearest] finds nothing; "" if it may, or is not used.
 	NoWords string
 	// Problem says what is wrong with the source, "" if it is healthy. The last
@@ -232,6 +235,7 @@ func (s *Store) note(m *matrix, v *version, err error) (state State, changed boo
 	serve := func(v Version) {
 		state.Version, state.Checksum, state.Written = v.ID, v.Checksum, v.Pushed
 		state.Terms, state.NonZeros, state.Docs, state.Model = v.Terms, v.NonZeros, v.Docs, v.Params[simmatrix.ModelParam]
+		state.Crowded = v.CrowdingWarning()
 		state.Tallies = strings.Join(simmatrix.Tallies(v.Params), "\n")
 	}
 	damaged := m.rows != nil && m.rows.version.damage.Load() != nil

@@ -1,0 +1,58 @@
+package learn
+
+import (
+	"context"
+	"math"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// How many dimensions the vectors of terms take. In too few the words of one
+// topic lie almost on one line: whatever is near is a word of the topic, and
+// its similarity says little. In too many the rarer relations drown.
+const (
+	fewestDimensions, mostDimensions = 100, 1000
+	// Vectors whose crowding in the fewest dimensions is above
+	// [simmatrix.LargestCrowding] get as many as bring it to about usualCrowding.
+	usualCrowding = 0.05
+)
+
+// dimensionsFor returns how many dimensions vectors need that have a crowding
+// in fewer: as it falls about as their number grows,
+//
+//	dimensions · crowding / usualCrowding
+//
+// at most mostDimensions, if the crowding is above [simmatrix.LargestCrowding].
+func dimensionsFor(crowding float64, dimensions int) int {
+	if crowding <= simmatrix.LargestCrowding {
+		return dimensions
+	}
+	return max(dimensions, min(mostDimensions, int(math.Round(float64(dimensions)*crowding/usualCrowding))))
+}
+
+// crowding returns the mean similarity of the 30th neighbors of some words,
+// spread evenly over the first rows vectors, among all of these.
+func (t *vectorTable) crowding(ctx context.Context, rows int, power float64) (float64, error) {
+	p := newPanels(t.dim, rows)
+	for i := range rows {
+		p.add(uint32(i), t.row(i))
+	}
+	ids := p.sample()
+	cosines, err := p.cosines(ctx, ids, nil)
+	sum := 0.0
+	for _, id := range ids {
+		sum += math.Pow(cosines[id], power)
+	}
+	return sum / float64(max(len(ids), 1)), err
+}
+
+// affordable returns the largest number of dimensions up to wanted that memory
+// suffices for, at least those of o, and the room for entries.
+func (c *Corpus) affordable(v *vocabulary, rare *rareTerms, wanted int, o *CorpusOptions) (dimensions int, room int64, err error) {
+	for dimensions = wanted; ; dimensions = max(dimensions*9/10, o.Dimensions) {
+		room, err = memoryRoom(c, v, len(rare.terms), dimensions, o)
+		if err == nil || dimensions == o.Dimensions {
+			return dimensions, room, err
+		}
+	}
+}

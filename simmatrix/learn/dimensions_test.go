@@ -1,0 +1,134 @@
+package learn
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// mixedDocuments have words of one of many topics each, and common ones.
+func mixedDocuments(topics, perTopic int) [][]string {
+	const words, length = 40, 25
+	random := rand.New(rand.NewPCG(5, 0))
+	var docs [][]string
+	for topic := range topics {
+		for range perTopic {
+			var doc []string
+			for range length {
+				word := fmt.Sprintf("common%d", random.IntN(20))
+				if random.IntN(4) > 0 {
+					word = fmt.Sprintf("t%d.%d", topic, random.IntN(words))
+				}
+				doc = append(doc, word)
+			}
+			docs = append(docs, doc)
+		}
+	}
+	return docs
+}
+
+func TestDimensionsGrowWithCrowding(t *testing.T) {
+	for _, tt := range []struct {
+		crowding float64
+		want     int
+	}{{0, 100}, {0.07, 100}, {0.071, 142}, {0.172, 344}, {0.281, 562}, {0.9, 1000}} {
+		check.Equal(t, tt.want, dimensionsFor(tt.crowding, fewestDimensions), tt.crowding)
+	}
+}
+
+func TestWordsThatCrowdGetMoreDimensions(t *testing.T) {
+	c := corpusOf(mixedDocuments(30, 12)...)
+	o := DefaultCorpusOptions()
+	o.Dimensions = fewestDimensions
+	few := mustLearn(t, c, o).Meta()
+	check.That(t, few.CrowdingWarning() != "" && few.Vectors() == "100 dimensions, crowding "+few.Params[simmatrix.CrowdingParam], "%v", few.Params)
+	o.Dimensions = 0
+	all := mustLearn(t, c, o).Meta()
+	before := check.Got(strconv.ParseFloat(few.Params[simmatrix.CrowdingParam], 64))(t)
+	crowding := check.Got(strconv.ParseFloat(all.Params[simmatrix.CrowdingParam], 64))(t)
+	dimensions := check.Got(strconv.Atoi(all.Params[simmatrix.DimensionsParam]))(t)
+	check.That(t, dimensions > fewestDimensions && crowding < before, "%d dimensions, crowding %v, before %v", dimensions, crowding, before)
+	check.Equal(t, "", all.Params[simmatrix.WantedDimensionsParam])
+}
+
+func TestDimensionsFallToWhatMemorySufficesFor(t *testing.T) {
+	c, o := corpusOf(zipfDocuments(300, 30, 2000)...), DefaultCorpusOptions()
+	v, rare, _, err := c.prepare(&o)
+	check.OK(t, err)
+	for _, dimensions := range []int{400, 300, fewestDimensions} {
+		o.Dimensions, o.MaxMemory = fewestDimensions, 1
+		for ; check.ErrOf(memoryRoom(c, v, len(rare.terms), dimensions, &o)) != nil; o.MaxMemory += 1 << 16 {
+		}
+		got, room, err := c.affordable(v, rare, 1000, &o)
+		check.That(t, err == nil && got <= dimensions && got >= max(dimensions*9/10-1, fewestDimensions) && room >= 0, "%d dimensions, room for %d bytes: %v", got, room, err)
+	}
+}
+
+// TestOddIndexesLearnOrSayWhyNot takes what real indexes have.
+func TestOddIndexesLearnOrSayWhyNot(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 9))
+	same := func(docs int, text ...string) (all [][]string) {
+		for range docs {
+			all = append(all, text)
+		}
+		return all
+	}
+	numbers := func(form string) (all [][]string) {
+		for range 400 {
+			all = append(all, []string{fmt.Sprintf(form, random.IntN(1_000_000)), fmt.Sprintf(form, random.IntN(1_000_000))})
+		}
+		return all
+	}
+	languages := slices.Concat(zipfDocuments(200, 20, 300), func() [][]string {
+		docs := zipfDocuments(200, 20, 300)
+		for _, d := range docs {
+			for k := range d {
+				d[k] = "ü" + d[k]
+			}
+		}
+		return docs
+	}())
+	for _, tt := range []struct {
+		name  string
+		docs  [][]string
+		terms int // 0: no vocabulary
+	}{
+		{"one document", same(1, "a", "b", "c"), 0},
+		{"400 documents that are the same", same(400, "a", "b", "c", "d"), 4},
+		{"400 documents of one word", same(400, "a"), 1},
+		{"product numbers", numbers("%d"), 0},
+		{"product numbers with letters", numbers("ab%d"), 0},
+		{"two languages in one field", languages, 600},
+	} {
+		m, err := FromCorpus(t.Context(), corpusOf(tt.docs...), DefaultCorpusOptions(), nil)
+		if tt.terms == 0 {
+			check.Error(t, simmatrix.ErrNoVocabulary, err, tt.name)
+			continue
+		}
+		check.Must(t, err == nil, "%s: %v", tt.name, err)
+		check.That(t, m.Len() > tt.terms*9/10 && m.Len() <= tt.terms, "%s: %d terms, want %d", tt.name, m.Len(), tt.terms)
+	}
+}
+
+func TestOnlyTheMostFrequentTermsAreLearned(t *testing.T) {
+	c, o := corpusOf(zipfDocuments(600, 30, 2000)...), smallOptions()
+	o.MaxTerms = 100
+	plan := check.Got(c.Plan(&o))(t)
+	check.Equal(t, Plan{Distinct: len(c.terms), Learned: 100, Rare: 100}, plan)
+	m := mustLearn(t, c, o)
+	check.Equal(t, 200, m.Len())
+	frequent := slices.Clone(c.docFreqs)
+	slices.Sort(frequent)
+	slices.Reverse(frequent)
+	for term, row := range m.Rows() {
+		check.That(t, row.DocFreq() >= frequent[199], "%s is in %d documents, others are in more", term, row.DocFreq())
+		for n := range row.All() {
+			check.That(t, n.DocFreq >= frequent[99], "%s is a neighbor, in %d documents", n.Term, n.DocFreq)
+		}
+	}
+}
