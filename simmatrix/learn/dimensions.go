@@ -15,6 +15,9 @@ const (
 	// Vectors whose crowding in the fewest dimensions is above
 	// [simmatrix.LargestCrowding] get as many as bring it to about usualCrowding.
 	usualCrowding = 0.05
+	// usualPower is that of [DefaultCorpusOptions]. Crowding is of cosines to this
+	// power, whatever that of the similarities.
+	usualPower = 3
 )
 
 // dimensionsFor returns how many dimensions vectors need that have a crowding
@@ -30,9 +33,10 @@ func dimensionsFor(crowding float64, dimensions int) int {
 	return max(dimensions, min(mostDimensions, int(math.Round(float64(dimensions)*crowding/usualCrowding))))
 }
 
-// crowding returns the mean similarity of the 30th neighbors of some words,
-// spread evenly over the first rows vectors, among all of these.
-func (t *vectorTable) crowding(ctx context.Context, rows int, power float64) (float64, error) {
+// crowding returns the mean cosine, to the power of usualPower, of the 30th
+// neighbors of some words, spread evenly over the first rows vectors, among all
+// of these.
+func (t *vectorTable) crowding(ctx context.Context, rows int) (float64, error) {
 	p := newPanels(t.dim, rows)
 	for i := range rows {
 		p.add(uint32(i), t.row(i))
@@ -41,7 +45,7 @@ func (t *vectorTable) crowding(ctx context.Context, rows int, power float64) (fl
 	cosines, err := p.cosines(ctx, ids, nil)
 	sum := 0.0
 	for _, id := range ids {
-		sum += math.Pow(cosines[id], power)
+		sum += math.Pow(cosines[id], usualPower)
 	}
 	return sum / float64(max(len(ids), 1)), err
 }

@@ -131,7 +131,7 @@ func (l *Learned) Matrix(ctx context.Context, neighbors int, power float64, mix 
 	if err != nil {
 		return nil, err
 	}
-	m.Meta.Params["tempered_rows"] = strconv.Itoa(temper(&m.Entries))
+	m.Meta.Params["tempered_rows"] = strconv.Itoa(temper(&m.Entries, power))
 	return m.Matrix()
 }
 
@@ -224,7 +224,7 @@ func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int6
 		}
 		table.addPart(axes, sigma, part.sigmaPower, length)
 	}
-	crowding, err := table.crowding(ctx, v.rows, opts.Power)
+	crowding, err := table.crowding(ctx, v.rows)
 	return table, crowding, err
 }
 

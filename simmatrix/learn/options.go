@@ -58,7 +58,7 @@ type Mix struct {
 func DefaultCorpusOptions() CorpusOptions {
 	return CorpusOptions{
 		Source: "documents", MinDocFreq: 3, MaxTerms: 80_000, RareTerms: true, Window: 5, ContextPower: defaultContextPower,
-		Neighbors: 200, Power: 3, Seed: 1,
+		Neighbors: 200, Power: usualPower, Seed: 1,
 	}
 }
 

@@ -7,10 +7,15 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// temper raises the similarities of each row whose 30th is above usualCrowding
+// temper raises the similarities of each row whose 30th is above
+//
+//	usualCrowding^(power / usualPower)
+//
 // to the power that brings it there: words of one topic crowd in some rows,
-// however many dimensions there are. It returns the number of such rows.
-func temper(e *simmatrix.Entries) (tempered int) {
+// however many dimensions there are. The similarities are cosines to the given
+// power. It returns the number of such rows.
+func temper(e *simmatrix.Entries, power float64) (tempered int) {
+	most := math.Pow(usualCrowding, power/usualPower)
 	var row []simmatrix.Entry
 	for i := range len(e.Offsets) - 1 {
 		from, to := e.Offsets[i], e.Offsets[i+1]
@@ -18,14 +23,14 @@ func temper(e *simmatrix.Entries) (tempered int) {
 			continue
 		}
 		thirtieth := float64(e.Sims[from+crowdPlace-1]) / simmatrix.UnitsOfOne
-		if thirtieth <= usualCrowding {
+		if thirtieth <= most {
 			continue
 		}
 		tempered++
-		power := math.Log(usualCrowding) / math.Log(thirtieth)
+		raised := math.Log(most) / math.Log(thirtieth)
 		row = row[:0]
 		for k := from; k < to; k++ {
-			s := math.Pow(float64(e.Sims[k])/simmatrix.UnitsOfOne, power)
+			s := math.Pow(float64(e.Sims[k])/simmatrix.UnitsOfOne, raised)
 			row = append(row, simmatrix.Entry{Col: e.Cols[k], Units: simmatrix.ToUnits(s), Origins: e.OriginsAt(i, k-from)})
 		}
 		slices.SortFunc(row, simmatrix.CompareEntries) // some are equal now

@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -23,7 +24,7 @@ func TestCrowdedRowsAreTempered(t *testing.T) {
 	for _, r := range rows {
 		e.AppendRow(r)
 	}
-	check.Equal(t, 2, temper(&e))
+	check.Equal(t, 2, temper(&e, usualPower))
 	for i, before := range rows {
 		cols, sims := e.Row(i)
 		tempered := len(before) >= crowdPlace && float64(before[crowdPlace-1].Units) > usualCrowding*simmatrix.UnitsOfOne
@@ -39,6 +40,25 @@ func TestCrowdedRowsAreTempered(t *testing.T) {
 		for k, entry := range before { // the order of similarities stays
 			check.That(t, tempered || similarities[entry.Col] == entry.Units, "row %d: entry %d changed", i, k)
 			check.That(t, k == 0 || similarities[before[k-1].Col] >= similarities[entry.Col], "row %d: entry %d has another rank", i, k)
+		}
+	}
+}
+
+// Similarities of a lower power are larger, and as crowded as with the usual one.
+func TestPowerDoesNotDecideWhatIsCrowded(t *testing.T) {
+	for _, cosine := range []float64{0.3, 0.5} {
+		for _, power := range []float64{1, 2, usualPower, 5} {
+			e := simmatrix.NewEntries(1, crowdPlace, false)
+			var row []simmatrix.Entry
+			for k := range crowdPlace {
+				row = append(row, simmatrix.Entry{Col: uint32(k), Units: simmatrix.ToUnits(math.Pow(cosine, power))})
+			}
+			e.AppendRow(row)
+			want := 0
+			if math.Pow(cosine, usualPower) > usualCrowding {
+				want = 1
+			}
+			check.Equal(t, want, temper(&e, power))
 		}
 	}
 }
