@@ -94,9 +94,10 @@ type Shutdown struct {
 
 // Cluster is the search cluster.
 type Cluster struct {
-	URLs []string  `yaml:"urls" is:"node"` // at least one
-	TLS  ClientTLS `yaml:"tls"`
-	Auth Auth      `yaml:"auth"`
+	URLs    []string  `yaml:"urls" is:"node"` // at least one
+	CloudID string    `yaml:"cloud_id"`       // read into URLs
+	TLS     ClientTLS `yaml:"tls"`
+	Auth    Auth      `yaml:"auth"`
 }
 
 // ClientTLS says how the nodes' certificates are verified, and which client

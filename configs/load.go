@@ -45,6 +45,7 @@ func read(name string, data []byte, outside func(*decoder, *Config)) (*Config, e
 	c := Default()
 	d := newDecoder(name)
 	if d.document(data, c) {
+		d.cloud(&c.Cluster)
 		d.check(c)
 		outside(d, c)
 		d.crossCheck(c)
@@ -53,6 +54,24 @@ func read(name string, data []byte, outside func(*decoder, *Config)) (*Config, e
 		return nil, err
 	}
 	return c, nil
+}
+
+// cloud sets the URL of a cluster that has a cloud ID.
+func (d *decoder) cloud(c *Cluster) {
+	const key = "cluster.cloud_id"
+	if c.CloudID == "" {
+		return
+	}
+	node, err := cloudNode(c.CloudID)
+	if err != nil {
+		d.add(key, "%w", err)
+		return
+	}
+	if d.lines["cluster.urls"] > 0 {
+		d.add(key, "names the cluster, as cluster.urls does: give one of them")
+		return
+	}
+	c.URLs = []string{node}
 }
 
 func environment(d *decoder, c *Config) {

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"cmp"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -66,6 +67,30 @@ func wrongNode(s string) error {
 		return errors.New("must be http:// or https://, a host, and perhaps :port and /prefix")
 	}
 	return nil
+}
+
+// cloudNode returns the URL that a cloud ID names: behind a name and a colon, in
+// base64, the host of the cloud, "$", the ID of the deployment, and perhaps "$"
+// and more. Host or ID may end with a port.
+func cloudNode(id string) (string, error) {
+	wrong := errors.New("must be the cloud ID that Elastic Cloud shows for the deployment, such as name:ZXhhbXBsZS5jb20kYWJj")
+	_, encoded, _ := strings.Cut(id, ":")
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return "", wrong
+	}
+	host, rest, _ := strings.Cut(string(text), "$")
+	deployment, _, _ := strings.Cut(rest, "$")
+	deployment, port, hasPort := strings.Cut(deployment, ":")
+	if hasPort {
+		host, _, _ = strings.Cut(host, ":")
+		host += ":" + port
+	}
+	node := "https://" + deployment + "." + host
+	if deployment == "" || host == "" || strings.ContainsAny(deployment+host, "/@") || wrongNode(node) != nil {
+		return "", wrong
+	}
+	return node, nil
 }
 
 // isHost reports whether u has a host and no port or one from 1 to 65535.
