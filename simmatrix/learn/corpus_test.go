@@ -104,7 +104,7 @@ func TestFromCorpusRecordsItsSettings(t *testing.T) {
 		Source: "index books", Docs: 300, Terms: uint64(n), MaxNeighbors: 20,
 		Params: map[string]string{
 			"min_doc_freq": "3", "dimensions": "30", "window": "5", "context_power": "0.75", "neighbors": "20", "power": "3", "seed": "42",
-			"crowding": "0.036", "tempered_rows": "0",
+			"crowding": "0.036",
 		},
 	}
 	check.Equal(t, want, meta)

@@ -30,9 +30,9 @@ import (
 //	s_ij = max(0, cos(i,j))^Power
 //
 // for the Neighbors nearest terms j of each term i, without those that round to
-// zero. Without Dimensions they are chosen by crowding, see [dimensionsFor],
-// and similarities of rows that still are crowded are lowered, see [temper]. A
-// Mix mixes in a language model, see [panels.mixed]. Documents in any order,
+// zero. Without Dimensions they are chosen by crowding, see [dimensionsFor].
+// Where these do not suffice, similarities are lowered, see [temper]. A Mix
+// mixes in a language model, see [panels.mixed]. Documents in any order,
 // with the same options and kind of processor, give the same bytes. Errors are
 // [simmatrix.ErrNoVocabulary], [simmatrix.ErrMemory], one for all options out
 // of range, and that of ctx.
@@ -50,6 +50,8 @@ type Learned struct {
 	opts   CorpusOptions
 	table  simmatrix.Table // without entries
 	panels *panels         // the vectors, by term of the table
+	// crowding is that of the vectors, see [vectorTable.crowding].
+	crowding float64
 	// candidates are the terms that may be neighbors, nil for all.
 	candidates []uint32
 }
@@ -78,7 +80,7 @@ func Learn(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatri
 			return nil, err
 		}
 	}
-	l := &Learned{opts: opts}
+	l := &Learned{opts: opts, crowding: crowding}
 	m := &l.table
 	m.Meta = simmatrix.Meta{Source: opts.Source, Params: map[string]string{}, Docs: v.docs}
 	m.Meta.Params[simmatrix.CrowdingParam] = strconv.FormatFloat(crowding, 'f', 3, 64)
@@ -131,7 +133,9 @@ func (l *Learned) Matrix(ctx context.Context, neighbors int, power float64, mix 
 	if err != nil {
 		return nil, err
 	}
-	m.Meta.Params["tempered_rows"] = strconv.Itoa(temper(&m.Entries, power))
+	if l.crowding > simmatrix.LargestCrowding {
+		m.Meta.Params["tempered_rows"] = strconv.Itoa(temper(&m.Entries, power))
+	}
 	return m.Matrix()
 }
 
