@@ -88,6 +88,14 @@ func (m *forumMatrices) measures(t *testing.T) map[string]forumMeasure {
 		all[name+" "+innerMeasure] = w.measure(t, func(x, y softcosine.Vector) (float64, error) { return w.asBuilt.InnerProduct(x, y), nil })
 		if name == relMatrix {
 			all[plainCosine] = w.measure(t, func(x, y softcosine.Vector) (float64, error) { return w.asBuilt.Cosine(x, y), nil })
+			all[name+" "+dotStore] = w.measure(t, func(x, y softcosine.Vector) (float64, error) {
+				stored, err := w.symmetric.DotDocument(y)
+				return w.symmetric.DotQuery(x).Dot(stored), err
+			})
+			all[name+" "+cosineStore] = w.measure(t, func(x, y softcosine.Vector) (float64, error) {
+				stored, err := w.symmetric.CosineDocument(y)
+				return w.symmetric.CosineQuery(x).Dot(stored), err
+			})
 			none := softcosine.Identity(w.Len())
 			all[unsegmentedText], all[segmentedText] = w.system(t, m.forum, wholeSystem, none), w.system(t, m.forum, primarySystem, none)
 			for _, of := range segmentSystems() {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix/source"
 )
 
@@ -36,6 +37,8 @@ const (
 	hardMeasure  = "hard"
 	softMeasure  = "soft"
 	innerMeasure = "inner"
+	dotStore     = "soft, in a store of dot products"
+	cosineStore  = "soft, in a store of cosines"
 )
 
 // thesisMAP are figures of the thesis, tables 4.1 and 4.2, in %: of the test
@@ -222,6 +225,8 @@ func TestAcceptedReproductionReachesTheTargets(t *testing.T) {
 		above(levMatrix+" soft", of[plainCosine])
 		above(relMatrix+" soft", of[relMatrix+" hard"])
 		above(relMatrix+" hard", of[relMatrix+" inner"])
+		check.Equal(t, of[relMatrix+" soft"], of[relMatrix+" "+dotStore], part)
+		check.Equal(t, of[relMatrix+" soft"], of[relMatrix+" "+cosineStore], part)
 		above(segmentedText, of[unsegmentedText]+0.02)
 		above(segmentsWithS, of[segmentedText])
 	}
@@ -244,6 +249,9 @@ func TestReproductionDocShowsTheAcceptedFigures(t *testing.T) {
 		for _, measure := range []string{hardMeasure, softMeasure, innerMeasure} {
 			row(matrix+" ", measure, matrix+" "+measure)
 		}
+	}
+	for _, store := range []string{dotStore, cosineStore} {
+		row(relMatrix+" ", store, relMatrix+" "+store)
 	}
 	checkDocShows(t, reproductionDoc, reproductionFile, headlines.String())
 	var spellings strings.Builder
