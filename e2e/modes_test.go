@@ -131,8 +131,13 @@ func (e *engine) storeStaleNorms(t *testing.T, index string, a modesAkin, c *col
 	if mode == "exact" {
 		more = []string{"--top", strconv.Itoa(hardNeighbors)}
 	}
-	half := build(t, append([]string{"--from-index", e.url, "--index", index, "--field", "body", "--max-docs", strconv.Itoa(len(c.docs) / 2)}, more...)...)
-	e.storeNorms(t, index, "body", a.weights, half)
+	var half []string // the same documents every time
+	for k := 0; k < len(c.docs); k += 2 {
+		half = append(half, c.docs[k].id)
+	}
+	query := toJSON(t, section{"ids": section{"values": half}})
+	old := build(t, append([]string{"--from-index", e.url, "--index", index, "--field", "body", "--query", query}, more...)...)
+	e.storeNorms(t, index, "body", a.weights, old)
 	e.must(t, http.MethodPost, "/"+index+"/_update_by_query?refresh=true", toJSON(t, section{
 		"query": section{"exists": section{"field": "akin_soft_norm.body"}},
 		"script": section{
