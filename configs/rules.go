@@ -69,9 +69,9 @@ func wrongNode(s string) error {
 	return nil
 }
 
-// cloudNode returns the URL that a cloud ID names: behind a name and a colon, in
-// base64, the host of the cloud, "$", the ID of the deployment, and perhaps "$"
-// and more. Host or ID may end with a port.
+// cloudNode returns the URL that a cloud ID names. Behind a name and a colon it
+// has, in base64, the host of the cloud, "$", the ID of the deployment, and
+// perhaps "$" and more. Host or ID may end with a port.
 func cloudNode(id string) (string, error) {
 	wrong := errors.New("must be the cloud ID that Elastic Cloud shows for the deployment, such as name:ZXhhbXBsZS5jb20kYWJj")
 	_, encoded, _ := strings.Cut(id, ":")

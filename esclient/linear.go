@@ -67,6 +67,8 @@ func NormWeightsID(checksum string) string { return checksum[:min(len(checksum),
 // SoftNormPath and SoftNormMatrixPath are the same for √((Wy)ᵀS(Wy)), with the
 // [SoftNormID] of weights and matrix.
 func SoftNormPath(field string) string       { return SoftNormObject + "." + NormName(field) }
+// SoftNormMatrixPath is the path in a document of the id of the weights and of
+// the S of its soft norm.
 func SoftNormMatrixPath(field string) string { return SoftNormMatrixObject + "." + NormName(field) }
 
 // SoftNormID returns the id of weights, see [NormWeightsID], with that of the
