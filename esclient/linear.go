@@ -64,11 +64,11 @@ func NormWeightsPath(field string) string { return NormWeightsObject + "." + Nor
 // their matrix's checksum, or all of a shorter one.
 func NormWeightsID(checksum string) string { return checksum[:min(len(checksum), 16)] }
 
-// SoftNormPath and SoftNormMatrixPath are the same for √((Wy)ᵀS(Wy)), with the
-// [SoftNormID] of weights and matrix.
-func SoftNormPath(field string) string       { return SoftNormObject + "." + NormName(field) }
-// SoftNormMatrixPath is the path in a document of the id of the weights and of
-// the S of its soft norm.
+// SoftNormPath is the path in a document of √((Wy)ᵀS(Wy)), its soft norm.
+func SoftNormPath(field string) string { return SoftNormObject + "." + NormName(field) }
+
+// SoftNormMatrixPath is the path in a document of the [SoftNormID] of the
+// weights and the matrix of its soft norm.
 func SoftNormMatrixPath(field string) string { return SoftNormMatrixObject + "." + NormName(field) }
 
 // SoftNormID returns the id of weights, see [NormWeightsID], with that of the
