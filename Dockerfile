@@ -19,11 +19,12 @@ COPY . .
 RUN ref=$(sed -n 's/^ref: //p' .git/HEAD); \
     commit=$(cat ".git/${ref:-HEAD}" || sed -n "s|^\([0-9a-f]*\) $ref\$|\1|p" .git/packed-refs); \
     CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags=nomsgpack -ldflags="-s -w -X main.version=$VERSION -X main.commit=$commit" -o /out/akin ./cmd/akin \
-    && mkdir /out/data
+    && mkdir /out/data && cp LICENSE NOTICE /out
 
 # The static image has the certificates of public authorities and time zones.
 FROM gcr.io/distroless/static-debian12
 COPY --from=build /out/akin /usr/local/bin/akin
+COPY --from=build /out/LICENSE /out/NOTICE /usr/share/doc/akin/
 # A new volume mounted here gets this owner.
 COPY --from=build --chown=65532:65532 /out/data /data
 # A number, so that Kubernetes can verify that it is not root.

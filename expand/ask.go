@@ -216,7 +216,7 @@ func (a *expansion) bind(ctx context.Context) ([]*target, error) {
 		}
 	}
 	a.m.targets = a.targets
-	mixed := len(open) > 0 && !slices.ContainsFunc(open, func(t *target) bool { return !t.rows.Mixed() })
+	mixed := len(open) > 0 && !slices.ContainsFunc(open, func(t *target) bool { return t.rows.Model() == "" })
 	effort := cmp.Or(a.s.req.Effort, a.s.profile.Effort)
 	exact := !a.s.Hybrid && (a.s.profile.exact() || a.s.profile.Mode == ModeVectors)
 	if exact { // these order more hits than a normal effort scores
@@ -243,7 +243,7 @@ func (a *expansion) bindField(ctx context.Context, t *target) (reason.Reason, er
 	if t.clause.Phrase && t.clause.Readings && t.rows.Expressions() == nil { // most matrices have nothing for phrases
 		return reason.Phrase, nil
 	}
-	t.field.Matrix = t.rows.Version()
+	t.field.Matrix, t.field.Model = t.rows.Version(), t.rows.Model()
 	if a.pins.Weights != nil {
 		t.weights, err = a.pins.Weights.Weights(ctx, a.s.indices, t.field.Name)
 	}

@@ -44,10 +44,13 @@ func TestEffortFollowsTheRequestThenTheProfileThenTheMatrix(t *testing.T) {
 		{true, form.Low, form.Low, ModeHard, "saturated", 20, 100}, // which has no weights here
 	} {
 		c, m := twenty(t)
-		m.mixed = tt.mixed
+		if tt.mixed {
+			m.model = "tiny"
+		}
 		o := with(func(o *Profile) { o.Effort, o.Mode = tt.profile, tt.mode })
 		r := expanded(t, New(c, m, o), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"car"}}}`), Effort: tt.request})
 		got := r.Clauses[0]
+		check.Equal(t, m.model, got.Model)
 		windowed := tt.window == 0 && !strings.Contains(string(r.Body), "window_size") ||
 			strings.Contains(string(r.Body), fmt.Sprintf(`"window_size":%d,`, tt.window))
 		check.That(t, got.Form == tt.form && len(got.Added) == tt.added && windowed, "%+v: form %q, %d terms, in %s", tt, got.Form, len(got.Added), r.Body)

@@ -45,7 +45,7 @@ func explain(p *form.Plan, first []FirstHit, reranked bool) []Explanation {
 }
 
 func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool) Explanation {
-	e := Explanation{Path: c.Parsed.Path, Field: f.Name, Matrix: f.Matrix, Indices: f.Indices, Reason: f.Reason}
+	e := Explanation{Path: c.Parsed.Path, Field: f.Name, Matrix: f.Matrix, Model: f.Model, Indices: f.Indices, Reason: f.Reason}
 	if f.Analysis != nil {
 		e.Terms, e.Written = f.Analysis.Terms, f.Analysis.Written
 	}

@@ -116,7 +116,7 @@ func (*fakeCluster) Fields(_ context.Context, _ esclient.Indices, pattern string
 type fakeMatrix struct {
 	docs  int64
 	power float64 // 0 is 1
-	mixed bool
+	model string
 	rows  map[string]simmatrix.Row
 	err   error
 	// nearest are the known words nearest to others, at similarity 0.5.
@@ -139,7 +139,7 @@ func (*fakeMatrix) Checksum() string { return "checksum" }
 func (m *fakeMatrix) Docs() int64 { return m.docs }
 
 func (m *fakeMatrix) Power() float64 { return cmp.Or(m.power, 1) }
-func (m *fakeMatrix) Mixed() bool    { return m.mixed }
+func (m *fakeMatrix) Model() string  { return m.model }
 
 func (m *fakeMatrix) Expressions() func(string) bool {
 	for term := range m.rows {

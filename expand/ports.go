@@ -72,8 +72,9 @@ type Rows interface {
 	Docs() int64
 	// Power is p > 0 if similarities are cosines to the power of p.
 	Power() float64
-	// Mixed reports whether the matrix contains a language model.
-	Mixed() bool
+	// Model names what the matrix has word vectors of, such as a language model; ""
+	// if it has none.
+	Model() string
 	// Expressions returns what reports whether the matrix may have a row of an
 	// expression, without a call, or nil if it has no expression at all.
 	Expressions() func(expression string) bool

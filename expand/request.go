@@ -289,6 +289,8 @@ type Explanation struct {
 	Indices []string `json:"indices,omitempty"`
 	// Matrix is the name and version of the matrix.
 	Matrix string `json:"matrix,omitempty"`
+	// Model names what the matrix has word vectors of; "" for none.
+	Model string `json:"model,omitempty"`
 	// Form is the scoring form, "" if nothing was written.
 	Form string `json:"form,omitempty"`
 	// Phase is "query" if the form is the query, "rescore" if it rescores the best

@@ -165,7 +165,10 @@ func (r *checkReport) served(what string, entries []configs.Matrix, states []sto
 		for line := range strings.Lines(m.Tallies) {
 			r.add(verdictOK, about, strings.TrimSpace(line))
 		}
-		if what == "matrix " && m.Docs > 0 && m.Model == "" {
+		switch {
+		case m.Model != "":
+			r.add(verdictOK, about, "has word vectors of "+m.Model)
+		case what == "matrix " && m.Docs > 0:
 			r.add(verdictOK, about, "learned from documents alone. "+strings.ReplaceAll(strings.TrimSpace(betterWords), "\n", " "))
 		}
 		if m.Crowded != "" {

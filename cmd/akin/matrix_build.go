@@ -48,7 +48,7 @@ type sourceFlag struct {
 func (f *buildFlags) sources() []sourceFlag {
 	return []sourceFlag{
 		{"from-index", "power query max-docs dimensions words exact-analysis resume max-memory " +
-			"embeddings embedding-model embedding-prefix embeddings-cache embedding-share dry-run acronyms joined-words", &f.index},
+			"language-model embeddings embedding-model embedding-prefix embeddings-cache embedding-share dry-run acronyms joined-words", &f.index},
 		{"from-vectors", "power recall max-words", &f.vectors},
 		{"from-edit-distance", "formula theta1 theta2 max-distance", &f.spelling},
 		{"from-thesaurus", "similarity weigh-by", &f.thesaurus},

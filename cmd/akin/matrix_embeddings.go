@@ -42,16 +42,18 @@ const (
 )
 
 type embeddingFlags struct {
-	url    string
-	model  embed.Model
-	share  float64
-	dryRun bool
+	builtin string // the value of --language-model
+	url     string
+	model   embed.Model
+	share   float64
+	dryRun  bool
 }
 
 func (f *embeddingFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.builtin, "language-model", noModel, builtinModel+" mixes in the similarities of the English words that akin contains; "+noModel+" mixes in nothing")
 	f.registerModel(flags)
 	flags.Float64Var(&f.share, "embedding-share", 0,
-		"share of the model in a similarity, above 0 and below 1; default 0.35, or 0.5 if documents have at most 20 terms on average")
+		"share of the model or of the built-in words in a similarity, above 0 and below 1; default 0.35, or 0.5 if documents have at most 20 terms on average")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print what would be sent to the model, and send and write nothing")
 }
 
@@ -72,11 +74,17 @@ func (f *embeddingFlags) check(flags *pflag.FlagSet, caFile string) error {
 	for _, name := range []string{"embedding-share", "dry-run", "embedding-model", "embedding-prefix", "embeddings-cache"} {
 		switch {
 		case !flags.Changed(name):
-		case f.url == "":
+		case f.url == "" && (name != "embedding-share" || f.builtin != builtinModel):
 			errs = append(errs, fmt.Errorf("--%s needs --embeddings", name))
 		case isFile && name != "embedding-share" && name != "dry-run":
 			errs = append(errs, fmt.Errorf("--%s is for a model, and --embeddings names a file", name))
 		}
+	}
+	switch {
+	case flags.Changed("language-model") && f.builtin != builtinModel && f.builtin != noModel:
+		errs = append(errs, fmt.Errorf("--language-model: %q is neither %s nor %s", f.builtin, builtinModel, noModel))
+	case f.url != "" && flags.Changed("language-model"):
+		errs = append(errs, errors.New("--language-model does not go with --embeddings, which takes the place of the built-in words"))
 	}
 	switch {
 	case isFile:
@@ -156,10 +164,9 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 		}
 	}
 	mix := &learn.Mix{Share: f.share}
-	if length := c.MeanLength(); mix.Share == 0 {
-		if mix.Share = usualShare; length <= short {
-			mix.Share = shortShare
-		}
+	if mix.Share == 0 {
+		var length float64
+		mix.Share, length = usualShareOf(c)
 		report.Tell("the model counts for %v: documents have %.0f terms on average, and %d or fewer make it %v (--embedding-share)", mix.Share, length, short, shortShare)
 	}
 	o.Mix = mix
@@ -201,24 +208,46 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 	}
 	report.Tell("%d of %d words have a vector of their own; for the others only the documents count", known, len(words))
 	mix.Vector = func(term string) []float32 {
-		var mean []float32
-		total := 0.0
-		for _, form := range c.Forms(term) {
-			k, count := at[form.Text], float64(form.Count)
+		return meanOfForms(c.Forms(term), mix.Dim, func(word string) ([]float32, float64) {
+			k := at[word]
 			if lengths[k] == 0 {
-				continue
+				return nil, 0
 			}
-			if mean == nil {
-				mean = make([]float32, mix.Dim)
-			}
-			total += count
-			for d, x := range vectors[k] { // the running mean, weighted by count
-				mean[d] += float32(count / total * (float64(x)/lengths[k] - float64(mean[d])))
-			}
-		}
-		return mean
+			return vectors[k], lengths[k]
+		})
 	}
 	return nil
+}
+
+// usualShareOf returns the usual share of a model for a corpus, whose documents
+// have so many terms on average.
+func usualShareOf(c *learn.Corpus) (share, length float64) {
+	if length = c.MeanLength(); length <= short {
+		return shortShare, length
+	}
+	return usualShare, length
+}
+
+// meanOfForms returns the mean of the vectors of forms, each scaled to length 1
+// and weighted by count; nil if none has one. vector returns that of a word
+// with its length, 0 for none.
+func meanOfForms(forms []learn.Form, dim int, vector func(word string) ([]float32, float64)) (mean []float32) {
+	total := 0.0
+	for _, form := range forms {
+		v, length := vector(form.Text)
+		if length == 0 {
+			continue
+		}
+		if mean == nil {
+			mean = make([]float32, dim)
+		}
+		count := float64(form.Count)
+		total += count
+		for d, x := range v { // the running mean
+			mean[d] += float32(count / total * (float64(x)/length - float64(mean[d])))
+		}
+	}
+	return mean
 }
 
 // read returns the vectors of words in a file, at the indices in at.

@@ -148,7 +148,7 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 	var m *simmatrix.Matrix
 	corpus, err := d.corpus(ctx, &f.field, client, report)
 	if err == nil {
-		m, err = learn.FromCorpus(ctx, corpus, d.options, report.Step)
+		m, err = learnMatrix(ctx, corpus, d.options, report)
 	}
 	if err == nil {
 		m, err = d.found.add(m, corpus)
@@ -185,8 +185,11 @@ func (d *indexFlags) corpus(ctx context.Context, field *fieldFlags, client *escl
 		return nil, err
 	}
 	d.options.Source = d.describe(field)
-	if d.embeddings.url != "" {
+	switch {
+	case d.embeddings.url != "":
 		err = d.embeddings.mix(ctx, corpus, &d.options, client, report)
+	case d.embeddings.builtin == builtinModel:
+		err = mixOwnWords(corpus, &d.options, d.embeddings.share, report)
 	}
 	if err == nil {
 		err = tellPlan(corpus, &d.options, report)

@@ -123,7 +123,10 @@ func TestMistakesOfTheUserExitWithStatus2(t *testing.T) {
 			"--embeddings file:FILE --embedding-prefix q": {"--embedding-prefix is for a model"},
 			"--embeddings file:nowhere":                   {"--embeddings: stat nowhere"},
 
-			"--embeddings http://u:p@127.0.0.1:1 --embedding-model tiny":                    {"--embeddings: give the key apart"},
+			"--embeddings http://u:p@127.0.0.1:1 --embedding-model tiny": {"--embeddings: give the key apart"},
+			"--language-model tiny":                                                         {`--language-model: "tiny" is neither builtin nor none`},
+			"--language-model none --embedding-share 0.5":                                   {"--embedding-share needs --embeddings"},
+			"--embeddings INFER --language-model builtin":                                   {"--language-model does not go with --embeddings"},
 			"--embeddings INFER --embedding-share 1":                                        {"--embedding-share: 1 is not above 0"},
 			"--embeddings INFER --embedding-share 0":                                        {"--embedding-share: 0 is not above 0"},
 			"--embeddings NOBODY --embedding-model tiny --embeddings-cache FILE --out FILE": {"is the file of --embeddings-cache"},

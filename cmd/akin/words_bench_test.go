@@ -31,18 +31,19 @@ var strengthsTried = []float64{0.15, 0.25, 0.35, 0.45}
 // BenchmarkRelatedWords measures what related words gain on judged collections,
 // without a server: exact BM25 of the embedded engine, English analysis, 30
 // terms in the saturated form over all documents. It does so for a matrix of
-// the documents alone and, with a model of embeddings, for a mixed one; for the
-// queries as they are and for their three rarest terms. `make bench-words` runs
-// it; AKIN_DATA names the folder of the collections, AKIN_WORDS_EMBEDDINGS the
-// URL of all-MiniLM-L6-v2. It prints the gains in MAP and nDCG@10 over BM25, in
-// percent, and which strength is chosen for a collection by the four others.
+// the documents alone, for one with the built-in words and, with a model of
+// embeddings, for one with that; for the queries as they are and for their three
+// rarest terms. `make bench-words` runs it; AKIN_DATA names the folder of the
+// collections, AKIN_WORDS_EMBEDDINGS the URL of all-MiniLM-L6-v2. It prints the
+// gains in MAP and nDCG@10 over BM25, in percent, and which strength is chosen
+// for a collection by the four others.
 func BenchmarkRelatedWords(b *testing.B) {
 	data, model := os.Getenv("AKIN_DATA"), os.Getenv("AKIN_WORDS_EMBEDDINGS")
 	if data == "" {
 		b.Fatal("AKIN_DATA names no folder of judged collections")
 	}
 	names := []string{"med", "cran", "cisi", "npl", "scifact_train"}
-	matrices := []string{"documents"}
+	matrices := []string{"documents", "words"}
 	if model != "" {
 		matrices = append(matrices, "mixed")
 	}
@@ -55,7 +56,7 @@ func BenchmarkRelatedWords(b *testing.B) {
 			c := readJudgedWords(b, filepath.Join(data, name))
 			direct := [][2]float64{c.measure(b, c.full, nil, nil), c.measure(b, c.short, nil, nil)}
 			for _, m := range matrices {
-				s := c.learn(b, m == "mixed", model)
+				s := c.learn(b, m, model)
 				for _, strength := range strengthsTried {
 					how := configs.Default().Expansion.Profile
 					how.Effort, how.Scoring, how.NoRescore = form.High, form.Saturated, true
@@ -177,12 +178,15 @@ func (c *judgedWords) threeRarest(b *testing.B, text string) string {
 	return strings.Join(words, " ")
 }
 
-// learn returns the matrix that the documents teach, with a model or without.
-func (c *judgedWords) learn(b *testing.B, mixed bool, model string) *simmatrix.Matrix {
+// learn returns the matrix that the documents teach, with what is mixed in.
+func (c *judgedWords) learn(b *testing.B, mixed, model string) *simmatrix.Matrix {
 	b.Helper()
 	out := filepath.Join(b.TempDir(), "s.akin")
 	args := []string{"matrix", "build", "--from-index", c.url, "--index", loadedIndex, "--field", "body", "--out", out}
-	if mixed {
+	switch mixed {
+	case "words":
+		args = append(args, "--language-model", "builtin")
+	case "mixed":
 		args = append(args, "--embeddings", model, "--embedding-model", "all-MiniLM-L6-v2")
 	}
 	mustAkin(b, args...)

@@ -5,8 +5,8 @@ type Effort uint8
 
 // The efforts.
 const (
-	// ByMatrix is Normal if all matrices of a search contain a language model, and
-	// High otherwise: for matrices from documents alone, fewer terms lose a
+	// ByMatrix is Normal if all matrices of a search contain word vectors, and High
+	// otherwise: for matrices from documents alone, fewer terms lose a
 	// quarter of the gain.
 	ByMatrix Effort = iota
 	// Low adds few terms in the linear form.
@@ -84,7 +84,7 @@ func (r *Recipe) BesideVectors() *Recipe {
 }
 
 // Recipe returns the recipe of the effort. mixed says that the matrices
-// contain a language model, same that added terms must not find documents.
+// contain word vectors, same that added terms must not find documents.
 func (e Effort) Recipe(mixed, same bool) *Recipe {
 	switch {
 	case e == ByMatrix && mixed:

@@ -136,10 +136,10 @@ type Field struct {
 	Boost float64 // the field's own factor
 	// Reason is why nothing is added, "" if something is.
 	Reason reason.Reason
-	// Matrix is the matrix and version of the rows. Indices are those without a
-	// matrix. Both are for explanations.
-	Matrix  string
-	Indices []string
+	// Matrix is the matrix and version of the rows, Model what that has word
+	// vectors of. Indices are those without a matrix. All are for explanations.
+	Matrix, Model string
+	Indices       []string
 	// Analysis is nil if the field was left alone before its analysis.
 	Analysis *esclient.Analysis
 	Stats    esclient.FieldStatistics

@@ -36,7 +36,7 @@ func (m *fakeMatrix) ID() string { return m.version }
 func (m *fakeMatrix) Docs() int64 { return m.docs }
 
 func (*fakeMatrix) Power() float64 { return 1 }
-func (*fakeMatrix) Mixed() bool    { return false }
+func (*fakeMatrix) Model() string  { return "" }
 
 func (*fakeMatrix) Expressions() func(string) bool { return nil }
 

@@ -100,7 +100,7 @@ func (oneRow) Checksum() string                   { return "" }
 func (oneRow) ID() string                         { return "one" }
 func (oneRow) Docs() int64                        { return 10 }
 func (oneRow) Power() float64                     { return 1 }
-func (oneRow) Mixed() bool                        { return false }
+func (oneRow) Model() string                      { return "" }
 func (oneRow) Expressions() func(string) bool     { return nil }
 func (oneRow) Nearest(string) ([]string, float32) { return nil, 0 }
 func (oneRow) Rows(_ context.Context, _ []string, rows []simmatrix.Row) error {

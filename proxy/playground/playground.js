@@ -145,7 +145,9 @@ const leftOutFor = {
 function summary() {
   const x = shown.explanation, parts = []
   parts.push(count(totalOf(shown.direct), 'hit') + ' without akin, ' + totalOf(shown.akin) + ' with it.')
-  if (x?.sent === 'rewritten') parts.push(count(terms.size, 'term') + ' added.')
+  const models = new Set(clausesOf(x).map(c => c.model).filter(m => m))
+  const by = models.size ? ', by the documents and ' + [...models].join(', ') : ''
+  if (x?.sent === 'rewritten') parts.push(count(terms.size, 'term') + ' added' + by + '.')
   else if (x?.outcome === 'rewritten') parts.push('Terms would be added, but clients get the original search: this akin only tries itself out.')
   else if (x?.outcome === 'failed_open') parts.push('akin failed open (' + x.cause + '): the original was searched. Where caches were cold, the next search will do.')
   else if (x) parts.push('akin added nothing: ' + (x.reason || 'no reason is known') + '.')

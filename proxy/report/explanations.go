@@ -232,7 +232,7 @@ const (
 	// Memory of a clause, of a term of its text and of an added term, without
 	// their texts: the sizes of the structs, for a clause twice, because lists
 	// grow by up to that.
-	clauseBytes = 672
+	clauseBytes = 704
 	termBytes   = 16
 	addedBytes  = 88
 
@@ -251,7 +251,8 @@ func clipped(s string) string {
 
 // eachText replaces each text of a clause by f's result.
 func eachText(c *expand.Explanation, f func(s string) string) {
-	c.Path, c.Field, c.Matrix, c.Form, c.Phase = f(c.Path), f(c.Field), f(c.Matrix), f(c.Form), f(c.Phase)
+	c.Path, c.Field, c.Matrix, c.Model = f(c.Path), f(c.Field), f(c.Matrix), f(c.Model)
+	c.Form, c.Phase = f(c.Form), f(c.Phase)
 	c.Reason = reason.Reason(f(string(c.Reason)))
 	for _, list := range [][]string{c.Terms, c.Written, c.NoRow, c.Indices} {
 		for k := range list {

@@ -31,6 +31,7 @@ type Corpus struct {
 	sequence []int32  // ids, with endOfDocument before the first and after each document
 	docs     uint64
 	forms    map[string][]Form // words that people write for terms, most frequent first
+	contexts map[string]bool   // terms that are only contexts of others
 	bytes    int64             // of the terms with all that is kept of each
 }
 
@@ -104,6 +105,38 @@ func (c *Corpus) Forms(term string) []Form {
 		return forms
 	}
 	return []Form{{term, 1}}
+}
+
+// Share returns the share of the words of the documents for which is reports
+// true, without those for which except does, and without numbers.
+func (c *Corpus) Share(is, except func(word string) bool) float64 {
+	counts := make([]int, len(c.terms))
+	for _, id := range c.sequence {
+		if id >= 0 {
+			counts[id]++
+		}
+	}
+	such, all := 0.0, 0.0
+	for id, term := range c.terms {
+		if c.isContext(term) {
+			continue
+		}
+		forms, total := c.Forms(term), 0
+		for _, form := range forms {
+			total += form.Count
+		}
+		for _, form := range forms {
+			words := float64(counts[id]) * float64(form.Count) / float64(total)
+			switch {
+			case except(form.Text):
+			case is(form.Text):
+				such, all = such+words, all+words
+			default:
+				all += words
+			}
+		}
+	}
+	return such / max(all, 1)
 }
 
 // MeanLength returns the mean number of index terms in a document.
@@ -190,7 +223,7 @@ func (c *Corpus) vocabulary(minDocFreq, most int) (*vocabulary, error) {
 	}
 	var contexts []string
 	for _, id := range ids {
-		if t := c.terms[id]; startsWithDigit(t) {
+		if t := c.terms[id]; c.isContext(t) {
 			contexts = append(contexts, t)
 		} else {
 			v.terms = append(v.terms, t)
@@ -213,9 +246,30 @@ func (c *Corpus) vocabulary(minDocFreq, most int) (*vocabulary, error) {
 	return v, nil
 }
 
-func startsWithDigit(term string) bool {
+// isContext reports whether a term is only a context of others: it begins with
+// a digit, or is one of those of [Corpus.OnlyContexts].
+func (c *Corpus) isContext(term string) bool {
 	first, _ := utf8.DecodeRuneInString(term)
-	return unicode.IsDigit(first)
+	return unicode.IsDigit(first) || c.contexts[term]
+}
+
+// OnlyContexts makes the terms that are mostly written as words for which is
+// reports true contexts of others: they have no neighbors and are nobody's.
+func (c *Corpus) OnlyContexts(is func(word string) bool) {
+	c.contexts = map[string]bool{}
+	for _, term := range c.terms {
+		such, others := 0, 0
+		for _, form := range c.Forms(term) {
+			if is(form.Text) {
+				such += form.Count
+			} else {
+				others += form.Count
+			}
+		}
+		if such > others {
+			c.contexts[term] = true
+		}
+	}
 }
 
 // byFrequency sorts ids: most frequent first, ties by term.

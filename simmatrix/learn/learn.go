@@ -22,10 +22,10 @@ import (
 // least MinDocFreq documents. Each has two unit vectors: from the positive
 // pointwise mutual information of co-occurrence in a window, and from the
 // weighted term-document matrix (latent semantic analysis), both reduced by a
-// truncated singular value decomposition. Terms that begin with a digit are
-// only contexts of others. Rarer terms are folded into the same spaces: they
-// get rows with learned neighbors, but are nobody's neighbors. With cos the
-// mean of the two cosines,
+// truncated singular value decomposition. Terms that begin with a digit, and
+// those of [Corpus.OnlyContexts], are only contexts of others. Rarer terms are
+// folded into the same spaces: they get rows with learned neighbors, but are
+// nobody's neighbors. With cos the mean of the two cosines,
 //
 //	s_ij = max(0, cos(i,j))^Power
 //
@@ -127,7 +127,7 @@ func (l *Learned) Matrix(ctx context.Context, neighbors int, power float64, mix 
 	var err error
 	m.Entries, err = l.panels.nearest(ctx, search, simmatrix.NewStage(progress, "neighbors", len(m.Terms)))
 	if err == nil && mix != nil {
-		m.Meta.Origins = mixOrigins
+		m.Meta.Origins = []string{"documents", cmp.Or(mix.Origin, "model")}
 		m.Entries, err = l.panels.mixed(ctx, mix, search, m.Entries, m.Terms, progress)
 	}
 	if err != nil {

@@ -24,6 +24,9 @@ const commonComponents = 3
 // from documents alone: more of them are right.
 const mixedStrength = 1.4
 
+// ErrFewWords says that a corpus has too few words that the model knows.
+var ErrFewWords = errors.New("too few words for a mixture")
+
 // mixed returns neighbors by both the corpus and a language model. Let A be the
 // cosines of p, and E the model's vectors of the terms, centered on the
 // vocabulary, without their largest principal components, at unit length. Then
@@ -59,7 +62,7 @@ func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own sim
 	}
 	kappa := usualOfCorpus / usualOfModel
 	if !(kappa > 0) || math.IsInf(kappa, 1) { // also NaN
-		return simmatrix.Entries{}, errors.New("the words are too few, or the model's vectors of them too much alike, to be compared")
+		return simmatrix.Entries{}, fmt.Errorf("%w: too few, or the vectors of them too much alike, to be compared", ErrFewWords)
 	}
 
 	// The dot product of these vectors is M if C was not negative before it was
@@ -121,11 +124,8 @@ func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own sim
 type pair struct {
 	col     uint32
 	m       float32
-	origins uint8 // bits of mixOrigins
+	origins uint8 // 1 for the documents, 2 for the model
 }
-
-// mixOrigins are the origins of a mixed matrix's entries.
-var mixOrigins = []string{"documents", "model"}
 
 // asSimilar returns rows of M as entries. The k-th largest of all gets the k-th
 // largest of sims, times mixedStrength.
@@ -205,8 +205,8 @@ func modelVectors(ctx context.Context, o *Mix, terms []string, progress simmatri
 		}
 	}
 	if len(known) <= crowdPlace {
-		return nil, nil, fmt.Errorf("the model has vectors of %d of the %d terms, and a mixture takes more than %d: build without the model",
-			len(known), len(terms), crowdPlace)
+		return nil, nil, fmt.Errorf("%w: the model has vectors of %d of the %d terms, and a mixture takes more than %d: build without the model",
+			ErrFewWords, len(known), len(terms), crowdPlace)
 	}
 	mean := make([]float64, o.Dim)
 	for _, id := range known {

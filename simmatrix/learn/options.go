@@ -45,8 +45,9 @@ const ModelShareParam = "model_share"
 
 // A Mix has a language model's vectors for the terms of a corpus.
 type Mix struct {
-	Model string  // source of the vectors, in words
-	Share float64 // α in (0, 1), the weight of the model
+	Model  string  // source of the vectors, in words
+	Origin string  // names it as the origin of entries; "" is "model"
+	Share  float64 // α in (0, 1), the weight of the model
 	// Vector returns the vector of a term, of length Dim, read-only; nil if the
 	// model does not know the term.
 	Vector func(term string) []float32

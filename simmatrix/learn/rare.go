@@ -33,7 +33,7 @@ func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
 	}
 	var ids []int
 	for id, df := range c.docFreqs {
-		if df > 0 && v.indices[id] == absent && !startsWithDigit(c.terms[id]) {
+		if df > 0 && v.indices[id] == absent && !c.isContext(c.terms[id]) {
 			ids = append(ids, id)
 		}
 	}

@@ -119,8 +119,8 @@ func (r *Rows) Docs() int64 { return int64(min(r.version.Docs, 1<<62)) }
 // Power is the matrix's power, see [simmatrix.Meta.Power].
 func (r *Rows) Power() float64 { return r.version.Power() }
 
-// Mixed reports whether a language model is mixed into the matrix.
-func (r *Rows) Mixed() bool { return r.version.Params[simmatrix.ModelParam] != "" }
+// Model names what the matrix has word vectors of, "" if it has none.
+func (r *Rows) Model() string { return r.version.Params[simmatrix.ModelParam] }
 
 // Checksum identifies the matrix's content, like [simmatrix.Matrix.Checksum]:
 // it is the same from a file and from Redis. It is not empty.

@@ -42,7 +42,8 @@ func write(program, path string) error {
 	return file.Close()
 }
 
-// bill lists the program, its modules, and the standard library of Go.
+// bill lists the program, its modules, the standard library of Go, and the data
+// in the program that is of others.
 func bill(info *debug.BuildInfo) *cyclonedx.BOM {
 	modules := []cyclonedx.Component{component("std", strings.TrimPrefix(info.GoVersion, "go"))}
 	for _, m := range info.Deps {
@@ -51,12 +52,25 @@ func bill(info *debug.BuildInfo) *cyclonedx.BOM {
 		}
 		modules = append(modules, component(m.Path, m.Version))
 	}
+	modules = append(modules, words())
 	main := component(info.Main.Path, info.Main.Version)
 	main.Type = cyclonedx.ComponentTypeApplication
 	bom := cyclonedx.NewBOM()
 	bom.Metadata = &cyclonedx.Metadata{Component: &main}
 	bom.Components = &modules
 	return bom
+}
+
+// words are the vectors of words in the program; NOTICE has their notices.
+func words() cyclonedx.Component {
+	licenses := cyclonedx.Licenses{}
+	for _, license := range []cyclonedx.License{{ID: "Apache-2.0"}, {Name: "SCOWL"}, {Name: "WordNet 3.0"}} {
+		licenses = append(licenses, cyclonedx.LicenseChoice{License: &license})
+	}
+	return cyclonedx.Component{
+		Type: cyclonedx.ComponentTypeMachineLearningModel, BOMRef: "words.bin", Name: "tools/words/words.bin",
+		Description: "Vectors of English words, derived from the sentence model all-MiniLM-L6-v2; the words are of SCOWL and WordNet", Licenses: &licenses,
+	}
 }
 
 func component(path, version string) cyclonedx.Component {
