@@ -19,7 +19,7 @@ COPY . .
 RUN ref=$(sed -n 's/^ref: //p' .git/HEAD); \
     commit=$(cat ".git/${ref:-HEAD}" || sed -n "s|^\([0-9a-f]*\) $ref\$|\1|p" .git/packed-refs); \
     CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags=nomsgpack -ldflags="-s -w -X main.version=$VERSION -X main.commit=$commit" -o /out/akin ./cmd/akin \
-    && mkdir /out/data && cp LICENSE NOTICE /out
+    && mkdir /out/data && cp LICENSE NOTICE /out/
 
 # The static image has the certificates of public authorities and time zones.
 FROM gcr.io/distroless/static-debian12
