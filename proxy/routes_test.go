@@ -154,7 +154,7 @@ func FuzzRouterFindsWhatTheTableSays(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, path string) {
 		to, err := url.ParseRequestURI(path)
 		if err != nil {
-			t.Skip("net/http refuses it")
+			t.Skip("no request has such a path: net/http answers 400 before akin sees it")
 		}
 		want, isSearch := byTheTable(t, method, to.EscapedPath())
 		before := *to

@@ -159,9 +159,9 @@ type SweepResult struct {
 	Direct   float64       `json:"direct"`   // mean nDCG@10 of direct search
 	Matrices []SweptMatrix `json:"matrices"` // in the order of [Grid.Variants]
 	Best     int           `json:"best"`     // index of the one with the largest nDCG@10
-	// Take is the index of the one to take: the smallest file of those that are not
-	// surely worse than the best, and surely better than direct search if the best
-	// is.
+	// Take is the index of the recommended matrix: the smallest file among those
+	// whose nDCG@10 is not significantly below that of the best, and significantly
+	// above direct search if that of the best is.
 	Take    int     `json:"take"`
 	LeftOut LeftOut `json:"left_out"`
 
