@@ -82,6 +82,7 @@ func TestMistakesOfTheUserExitWithStatus2(t *testing.T) {
 			"--from-matrices a,b --combine weighted:0,inf":                                   {`"0" is not`, `"inf" is not`},
 			"--from-matrices a,b --combine regression":                                       {"regression:FILE"},
 			"--from-matrices a,b --combine mode":                                             {`"mode" is not average`},
+			"--from-matrices a,b --combine mode:3":                                           {`"mode" is not average`},
 			"--from-matrices a,b --combine median:3":                                         {"median takes nothing"},
 			"--from-matrices a,b --combine percentile":                                       {`percentile:P: "" is not a number from 0 to 100: write percentile:90`},
 			"--from-matrices a,b --combine percentile:":                                      {`"" is not a number from 0 to 100`},

@@ -76,14 +76,19 @@ func (e *handExample) selection(t *testing.T) *terms.Selection {
 		check.OK(t, err)
 		sel.Origins[i].Row = row
 	}
-	sel.Propose(terms.SqrtIDF, 0, 1, 0.1, 30)
+	e.choose(&sel, 0.1)
+	return &sel
+}
+
+// choose chooses terms in at most a share of the documents.
+func (e *handExample) choose(sel *terms.Selection, share float64) {
+	sel.Propose(terms.SqrtIDF, 0, 1, share, 30)
 	var freqs []int64
 	for _, term := range sel.Terms(nil) {
 		freqs = append(freqs, e.docFreq(term))
 	}
-	sel.Settle(terms.SqrtIDF, int64(len(e.docs)), freqs, 0.1)
+	sel.Settle(terms.SqrtIDF, int64(len(e.docs)), freqs, share)
 	sel.Choose(30)
-	return &sel
 }
 
 // withoutFit returns x' of the query, in words, if its two terms have a
@@ -97,13 +102,7 @@ func (e *handExample) withoutFit(t *testing.T, similarity float32) (counts []str
 		check.OK(t, err)
 		sel.Origins[i].Row = row
 	}
-	sel.Propose(terms.SqrtIDF, 0, 1, 1, 30)
-	var freqs []int64
-	for _, term := range sel.Terms(nil) {
-		freqs = append(freqs, e.docFreq(term))
-	}
-	sel.Settle(terms.SqrtIDF, int64(len(e.docs)), freqs, 1)
-	sel.Choose(30)
+	e.choose(&sel, 1)
 	for i, word := range e.query {
 		for _, c := range sel.Candidates {
 			if c.Term == word {
