@@ -17,7 +17,7 @@ import (
 // second.
 const (
 	definiteGiB      = 4
-	definiteProducts = 300_000_000_000
+	definiteProducts = 100_000_000_000
 	// S takes this much while its factor is made, which has 12 bytes an entry.
 	definiteEntryBytes, definiteTermBytes = 100, 500
 )

@@ -51,5 +51,5 @@ func TestCheckOfPositiveDefinitenessIsBounded(t *testing.T) {
 	}
 	var out strings.Builder
 	check.OK(t, (&definiteness{Answer: "unknown", Terms: 7}).report(&out, 40))
-	check.Equal(t, "\npositive definite  unknown: not within 4 GiB and 300 billion multiplications\nfactor             7 of 40 terms\n", out.String())
+	check.Equal(t, "\npositive definite  unknown: not within 4 GiB and 100 billion multiplications\nfactor             7 of 40 terms\n", out.String())
 }
