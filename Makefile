@@ -12,7 +12,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-collections bench-forms bench-gensim bench-modes bench-proxy bench-words fuzz
+.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-build bench-collections bench-forms bench-gensim bench-modes bench-proxy bench-words fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ lint: ## Run the linters in the version pinned by .ci/lint/go.mod, and build for
 bench: ## Run the benchmarks; BENCH=REGEXP selects some
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m \
 		./expand/ ./simmatrix/source/ ./proxy/
+
+bench-build: ## Print the time and memory of building a matrix from an index of an OpenSearch 2; DOCS=2000000 sets the number of documents
+	AKIN_BENCH_DOCS=$(DOCS) $(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkBuild$$' -benchtime 1x -timeout 60m
 
 bench-collections: ## Print the cost of searches of judged collections, on an OpenSearch 2; AKIN_E2E_COLLECTIONS=all takes all of them
 	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkCollections$$' -benchtime 1x -timeout 60m

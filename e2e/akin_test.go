@@ -324,6 +324,7 @@ func (a *akin) checkExplained(tb testing.TB, index, body, form, phase, reason st
 type commandResult struct {
 	status         int
 	stdout, stderr string
+	process        *os.ProcessState
 }
 
 // runAkin runs a command of akin to its end.
@@ -351,7 +352,7 @@ func runAkinAs(tb testing.TB, user string, args ...string) commandResult {
 	if err != nil && !errors.As(err, &exit) {
 		tb.Fatalf("akin %s: %v", strings.Join(args, " "), err)
 	}
-	return commandResult{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	return commandResult{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), cmd.ProcessState}
 }
 
 // of names a field of an index to a command.

@@ -25,8 +25,8 @@
 //	                      model of spelling stands in its place
 //	AKIN_E2E_VECTORS      a folder where the vectors of texts by that model are
 //	                      kept for the next run
-//	AKIN_BENCH_DOCS       how many documents the benchmark of forms indexes,
-//	                      comma separated; the default is 20000,200000.
+//	AKIN_BENCH_DOCS       how many documents the benchmarks of forms and of builds
+//	                      index, comma separated; the default is 20000,200000.
 //	                      2000000 take 1.2 GB and ten minutes to index
 //	AKIN_E2E_RACE         1 builds akin with the race detector
 //

@@ -26,7 +26,7 @@ func TestWithoutFitTheBoostsAreThoseOfTheFormula(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		c := loadCollection(t, "med")
 		index, _ := e.judged(t, c)
-		matrix := e.learn(t, index+" of 15", func() []string { return []string{"--index", index, "--top", "15"} })
+		matrix := e.learn(t, index+" of 15", func() []string { return []string{"--index", index, "--top", "15", "--language-model", "none"} })
 		s := readPairs(t, mustAkin(t, "matrix", "export", "--out", "-", matrix))
 		a := setup(t, e, section{"expansion": exactFormula, "matrices": matrices("s", matrix)})
 		compared, terms, ofQuery := 0, 0, 0

@@ -83,7 +83,7 @@ func (e *engine) makeHardIndex(t *testing.T, index string, s hardSetting, analyz
 func (e *engine) makeHardFiles(t *testing.T, index string, c *collection) hardFiles {
 	t.Helper()
 	matrix := e.learn(t, "hard "+c.name, func() []string {
-		return []string{"--index", index, "--top", strconv.Itoa(hardNeighbors)}
+		return []string{"--index", index, "--top", strconv.Itoa(hardNeighbors), "--language-model", "none"}
 	})
 	return hardFiles{matrix, e.freezeWeights(t, index, "body")}
 }

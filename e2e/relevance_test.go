@@ -89,10 +89,11 @@ type ranking struct {
 	title     string  // of its row in docs/performance.md, if it has one
 	expansion section // of the configuration
 	form, in  string  // what explanations have to name: the form and its phase
-	with      string  // what is mixed into the matrix: nothing, withModel, or withThesaurus
+	with      string  // what is mixed into the matrix: nothing, withBuiltin, withModel, or withThesaurus
 }
 
 const (
+	withBuiltin   = "words" // those that akin contains, as by default
 	withModel     = "model"
 	withThesaurus = "thesaurus" // weighed by the matrix
 )
@@ -125,6 +126,10 @@ func rankings(e *engine) []ranking {
 		{"same", "high, `matching: same`", section{"matching": "same"}, saturated, rescore, ""},
 		{"feedback", "high, feedback", section{"feedback": feedback}, saturated, rescore, ""},
 		{"feedback-query", "`phase: query`, feedback", section{"scoring": saturated, "phase": "query", "feedback": feedback}, saturated, "query", ""},
+		{"words", "normal, built-in words", section{}, saturated, rescore, withBuiltin},
+		{"words-low", "low, built-in words", section{"effort": "low"}, "linear", "query", withBuiltin},
+		{"words-high", "high, built-in words", section{"effort": "high"}, saturated, rescore, withBuiltin},
+		{"words-soft", "soft, normal, built-in words", section{"mode": "soft"}, "linear", "rerank", withBuiltin},
 		{"model", "high, model", section{"effort": "high"}, saturated, rescore, withModel},
 		{"model-feedback", "high, model, feedback", section{"effort": "high", "feedback": feedback}, saturated, rescore, withModel},
 		{"model-normal", "normal, model", section{}, saturated, rescore, withModel},
@@ -276,7 +281,7 @@ func (e *engine) judged(tb testing.TB, c *collection) (index, matrix string) {
 	return index, e.learn(tb, index, func() []string {
 		e.remakeIndex(tb, index, judgedIndex)
 		e.index(tb, index, withIDs(c.docs))
-		return []string{"--index", index}
+		return []string{"--index", index, "--language-model", "none"}
 	})
 }
 
@@ -347,6 +352,8 @@ func relevanceConfig(t *testing.T, e *engine, redis *redisServer, collections []
 		}
 		matrix := section{"name": matrixName(e, index), "indices": []string{index}, "fields": []string{"body"}}
 		switch r.with {
+		case withBuiltin:
+			matrix["file"] = e.learn(t, index+"-words", func() []string { return []string{"--index", index} })
 		case withModel:
 			matrix["file"] = e.learn(t, index+"-model", func() []string {
 				return []string{"--index", index, "--embeddings", model.url, "--embedding-model", model.name}
@@ -432,7 +439,7 @@ func checkFloors(t *testing.T, stats rankStats) {
 func checkLosses(t *testing.T, stats rankStats) {
 	t.Helper()
 	for k, got := range stats {
-		if slices.Contains([]string{direct, "linear", "grouped", "low"}, k.ranking) {
+		if slices.Contains([]string{direct, "linear", "grouped", "low", "words-low"}, k.ranking) {
 			continue
 		}
 		base := stats[k.baseline()]
