@@ -102,7 +102,7 @@ func (s *searcher) load(rows []int) {
 func (s *searcher) scan(p *panels, lo, hi int) {
 	size := tileRows * s.dim
 	for k := lo; k < hi; k++ {
-		panel, ids := p.values[k*tileCols*p.dim:][:tileCols*p.dim], p.ids[k*tileCols:][:tileCols]
+		panel, ids := p.values[k*tileCols*p.stride:][:tileCols*p.dim], p.ids[k*tileCols:][:tileCols]
 		for t := range s.tiles {
 			if s.multiply(&s.tiles[t], s.packed[t*size:][:size], panel) {
 				s.take(t, ids)
@@ -234,16 +234,21 @@ type nearestOptions struct {
 	neighbors  int
 	power      float64
 	candidates []uint32 // ascending ids of possible neighbors; nil means all
+	mixed      *mixture // in place of power; nil for vectors of one origin
 }
 
 // mostLearned is the largest similarity that is learned, in units. 1 would make
 // an entry exact: that a word is as good as another, only people know.
 const mostLearned = simmatrix.UnitsOfOne - 1
 
-// units returns max(0, cos)^power in units of 1/65535.
+// units returns max(0, cos)^power in units of 1/65535, or the similarity of a
+// dot product of mixed vectors.
 func (o nearestOptions) units(cos float32) uint16 {
 	if !(cos > 0) {
 		return 0
+	}
+	if o.mixed != nil {
+		return o.mixed.units(cos)
 	}
 	return uint16(min(math.Round(math.Pow(float64(cos), o.power)*simmatrix.UnitsOfOne), mostLearned))
 }
@@ -259,7 +264,11 @@ func (o nearestOptions) row(id uint32, best []candidate) []simmatrix.Entry {
 		if u == 0 || len(row) == o.neighbors {
 			break
 		}
-		row = append(row, simmatrix.Entry{Col: c.id(), Units: u})
+		e := simmatrix.Entry{Col: c.id(), Units: u}
+		if o.mixed != nil {
+			e.Origins = o.mixed.origins(id, c)
+		}
+		row = append(row, e)
 	}
 	slices.SortFunc(row, simmatrix.CompareEntries)
 	return row
@@ -276,6 +285,9 @@ func (p *panels) nearest(ctx context.Context, opts nearestOptions, st *simmatrix
 func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow func() show, st *simmatrix.Stage) (simmatrix.Entries, error) {
 	room := max(0, min(opts.neighbors, p.vectors-1)) // per row
 	found := simmatrix.Entries{Cols: make([]uint32, room*p.vectors), Sims: make([]uint16, room*p.vectors)}
+	if opts.mixed != nil {
+		found.Origins = make([]uint8, room*p.vectors)
+	}
 	lengths := make([]int, p.vectors)
 	// A vector is also compared with itself, which may take one place.
 	err := p.search(ctx, room+1, 0, newShow, func(id uint32, best []candidate) {
@@ -283,6 +295,9 @@ func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow 
 		from := int(id) * room
 		for k, e := range row {
 			found.Cols[from+k], found.Sims[from+k] = e.Col, e.Units
+			if found.Origins != nil {
+				found.Origins[from+k] = e.Origins
+			}
 		}
 		lengths[id] = len(row)
 	}, st)
@@ -294,12 +309,18 @@ func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow 
 	for i, l := range lengths { // close the gaps
 		copy(found.Cols[at:], found.Cols[i*room:i*room+l])
 		copy(found.Sims[at:], found.Sims[i*room:i*room+l])
+		if found.Origins != nil {
+			copy(found.Origins[at:], found.Origins[i*room:i*room+l])
+		}
 		at += l
 		found.Offsets = append(found.Offsets, at)
 	}
 	if at < len(found.Cols) { // a matrix lives long: free unused memory
 		found.Cols = append(make([]uint32, 0, at), found.Cols[:at]...)
 		found.Sims = append(make([]uint16, 0, at), found.Sims[:at]...)
+		if found.Origins != nil {
+			found.Origins = append(make([]uint8, 0, at), found.Origins[:at]...)
+		}
 	}
 	return found, nil
 }
@@ -310,24 +331,25 @@ const noVector = math.MaxUint32
 // dimension by dimension. Empty places are zero.
 type panels struct {
 	dim     int
+	stride  int // dim, but for a [panels.part]
 	vectors int
 	ids     []uint32  // by place
-	values  []float32 // tileCols·dim per panel
+	values  []float32 // tileCols·stride per panel
 	next    int       // place of the next vector
 }
 
 func newPanels(dim, vectors int) *panels {
 	places := (vectors + tileCols - 1) / tileCols * tileCols
-	return &panels{dim: dim, ids: make([]uint32, 0, places), values: make([]float32, 0, places*dim)}
+	return &panels{dim: dim, stride: dim, ids: make([]uint32, 0, places), values: make([]float32, 0, places*dim)}
 }
 
-// add appends a vector with a unique id.
+// add appends a vector with a unique id. A short one ends with zeros.
 func (p *panels) add(id uint32, vector []float32) {
 	if p.next == len(p.ids) {
 		for range tileCols {
 			p.ids = append(p.ids, noVector)
 		}
-		p.values = append(p.values, make([]float32, tileCols*p.dim)...)
+		p.values = append(p.values, make([]float32, tileCols*p.stride)...)
 	}
 	p.ids[p.next] = id
 	at := p.start(p.next)
@@ -342,7 +364,14 @@ func (p *panels) len() int { return len(p.ids) / tileCols }
 
 // start returns the place of a vector's first number of every tileCols.
 func (p *panels) start(place int) int {
-	return place/tileCols*tileCols*p.dim + place%tileCols
+	return place/tileCols*tileCols*p.stride + place%tileCols
+}
+
+// part returns the dimensions [from, to) of the vectors, in the memory of p.
+func (p *panels) part(from, to int) *panels {
+	part := *p
+	part.dim, part.values = to-from, p.values[from*tileCols:]
+	return &part
 }
 
 func (p *panels) appendVector(dst []float32, place int) []float32 {

@@ -150,12 +150,15 @@ func (p *panels) power(ctx context.Context, candidates []uint32) (float64, error
 }
 
 // sample returns some ids of vectors whose ids are their places, spread evenly.
-func (p *panels) sample() []uint32 {
-	ids := make([]uint32, min(crowdSample, p.vectors))
-	for k := range ids {
-		ids[k] = uint32(k * p.vectors / len(ids)) //nolint:gosec // at most MaxTerms
+func (p *panels) sample() []uint32 { return someOf(p.ids[:p.next], crowdSample) }
+
+// someOf returns at most most of ids, spread evenly.
+func someOf(ids []uint32, most int) []uint32 {
+	some := make([]uint32, min(most, len(ids)))
+	for k := range some {
+		some[k] = ids[k*len(ids)/len(some)]
 	}
-	return ids
+	return some
 }
 
 // cosines returns, by id, the 30th-largest cosine of each vector in ids with
