@@ -30,7 +30,8 @@ import (
 //	s_ij = max(0, cos(i,j))^Power
 //
 // for the Neighbors nearest terms j of each term i, without those that round to
-// zero. Without Dimensions they are chosen by crowding, see [dimensionsFor].
+// zero. More than 30,000 learned terms are searched as by a Recall of
+// [FromVectors], 0.95, which the same Params tell. Without Dimensions they are chosen by crowding, see [dimensionsFor].
 // Where these do not suffice, similarities are lowered, see [temper]. A Mix
 // mixes in a language model, see [panels.mix]. Documents in any order,
 // with the same options and kind of processor, give the same bytes. Errors are
@@ -51,6 +52,8 @@ type Learned struct {
 	table  simmatrix.Table // without entries
 	panels *panels         // the vectors, by term of the table, with place for those of a model
 	own    int             // dimension of the vectors without a model
+	// learned is the number of terms that are not rare.
+	learned int
 	// crowding is that of the vectors, see [vectorTable.crowding].
 	crowding float64
 	// candidates are the terms that may be neighbors, nil for all.
@@ -93,7 +96,7 @@ func Learn(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatri
 	}
 	m.Terms = slices.Concat(v.terms[:v.rows], rare.terms)
 	slices.Sort(m.Terms)
-	l.own = vectors.dim
+	l.own, l.learned = vectors.dim, v.rows
 	l.panels = newPanels(l.own+opts.modelDim(), len(m.Terms))
 	for i, t := range m.Terms {
 		id := c.ids[t]
@@ -135,7 +138,13 @@ func (l *Learned) Matrix(ctx context.Context, neighbors int, power float64, mix 
 			return nil, err
 		}
 	}
-	m.Entries, err = vectors.nearest(ctx, search, simmatrix.NewStage(progress, "neighbors", len(m.Terms)))
+	if l.learned <= exactTerms {
+		m.Entries, err = vectors.nearest(ctx, search, simmatrix.NewStage(progress, "neighbors", len(m.Terms)))
+	} else {
+		var how approximation
+		m.Entries, how, err = vectors.nearestApproximately(ctx, search, corpusRecall, progress)
+		how.describe(m.Meta.Params)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func (p *panels) fill(rows *vectorTable, scale float32) {
 func (p *panels) products(ctx context.Context, ids []uint32, opts nearestOptions) ([]float32, error) {
 	some := p.pick(ids)
 	rows, at := make([][]float32, len(ids)), some.places()
-	err := some.search(ctx, opts.neighbors+1, 0, p.among(opts.candidates).showAll, func(id uint32, best []candidate) {
+	err := some.search(ctx, nil, opts.neighbors+1, 0, p.among(opts.candidates).showAll, func(id uint32, best []candidate) {
 		for _, c := range best {
 			if row := rows[at[id]]; c.id() != id && len(row) < opts.neighbors {
 				rows[at[id]] = append(row, c.cos())

@@ -14,12 +14,12 @@ import (
 // often while it is in the cache, few enough to stay there.
 const blockRows = 192
 
-// A show compares the searcher's vectors, those at the places [lo, hi).
-type show func(s *searcher, lo, hi int)
+// A show compares the searcher's vectors.
+type show func(s *searcher)
 
 // showAll compares vectors with all vectors of p.
 func (p *panels) showAll() show {
-	return func(s *searcher, _, _ int) {
+	return func(s *searcher) {
 		s.load(s.all)
 		s.scan(p, 0, p.len())
 	}
@@ -27,15 +27,23 @@ func (p *panels) showAll() show {
 
 // search finds for each vector of p the room largest dot products above floor
 // with the vectors that it is shown, including itself. It passes them to found,
-// best first, once per id and concurrently.
-func (p *panels) search(ctx context.Context, room int, floor float32, newShow func() show,
+// best first, once per id and concurrently. It takes the vectors in the order
+// of their places, nil for any; those near each other are best shown together.
+func (p *panels) search(ctx context.Context, order []uint32, room int, floor float32, newShow func() show,
 	found func(id uint32, best []candidate), st *simmatrix.Stage,
 ) error {
-	return parallel.EachBlock(ctx, len(p.ids), blockRows, func() func(lo, hi int) {
+	if order == nil {
+		for place, id := range p.ids {
+			if id != noVector {
+				order = append(order, uint32(place))
+			}
+		}
+	}
+	return parallel.EachBlock(ctx, len(order), blockRows, func() func(lo, hi int) {
 		s, show := newSearcher(p.dim, room, floor), newShow()
 		return func(lo, hi int) {
-			s.begin(p, lo, hi)
-			show(s, lo, hi)
+			s.begin(p, order[lo:hi])
+			show(s)
 			for i, id := range s.ids {
 				found(id, s.best[i].ranked())
 			}
@@ -66,16 +74,22 @@ func newSearcher(dim, room int, floor float32) *searcher {
 	return s
 }
 
-// begin takes the vectors at the places [lo, hi) of p, at most blockRows.
-func (s *searcher) begin(p *panels, lo, hi int) {
+// begin takes the vectors at some places of p, at most blockRows.
+func (s *searcher) begin(p *panels, places []uint32) {
 	s.ids, s.vectors, s.all = s.ids[:0], s.vectors[:0], s.all[:0]
-	for place := lo; place < hi; place++ {
-		if id := p.ids[place]; id != noVector {
-			s.best[len(s.ids)].reset()
-			s.all = append(s.all, len(s.ids))
-			s.ids = append(s.ids, id)
-			s.vectors = p.appendVector(s.vectors, place)
-		}
+	for k, place := range places {
+		s.best[k].reset()
+		s.all = append(s.all, k)
+		s.ids = append(s.ids, p.ids[place])
+		s.vectors = p.appendVector(s.vectors, int(place))
+	}
+}
+
+// follow takes the vectors of other.
+func (s *searcher) follow(other *searcher) {
+	s.ids, s.vectors, s.all = other.ids, other.vectors, other.all
+	for k := range s.ids {
+		s.best[k].reset()
 	}
 }
 
@@ -276,13 +290,13 @@ func (o nearestOptions) row(id uint32, best []candidate) []simmatrix.Entry {
 
 // nearest compares all vectors with all candidates.
 func (p *panels) nearest(ctx context.Context, opts nearestOptions, st *simmatrix.Stage) (simmatrix.Entries, error) {
-	return p.nearestAmong(ctx, opts, p.among(opts.candidates).showAll, st)
+	return p.nearestAmong(ctx, nil, opts, p.among(opts.candidates).showAll, st)
 }
 
 // nearestAmong returns, for every vector of p, whose ids are the rows, the
 // largest dot products with the vectors that show compares it with, at most
-// neighbors, as similarities, ties by lower id.
-func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow func() show, st *simmatrix.Stage) (simmatrix.Entries, error) {
+// neighbors, as similarities, ties by lower id. For order see [panels.search].
+func (p *panels) nearestAmong(ctx context.Context, order []uint32, opts nearestOptions, newShow func() show, st *simmatrix.Stage) (simmatrix.Entries, error) {
 	room := max(0, min(opts.neighbors, p.vectors-1)) // per row
 	found := simmatrix.Entries{Cols: make([]uint32, room*p.vectors), Sims: make([]uint16, room*p.vectors)}
 	if opts.mixed != nil {
@@ -290,7 +304,7 @@ func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow 
 	}
 	lengths := make([]int, p.vectors)
 	// A vector is also compared with itself, which may take one place.
-	err := p.search(ctx, room+1, 0, newShow, func(id uint32, best []candidate) {
+	err := p.search(ctx, order, room+1, 0, newShow, func(id uint32, best []candidate) {
 		row := opts.row(id, best)
 		from := int(id) * room
 		for k, e := range row {

@@ -115,8 +115,7 @@ func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress 
 	} else {
 		var how approximation
 		m.Entries, how, err = p.nearestApproximately(ctx, rows, opts.Recall, progress)
-		m.Meta.Params["approximate"], m.Meta.Params["recall"] = settings.FormatFloat(opts.Recall), strconv.FormatFloat(how.recall, 'f', 4, 64)
-		m.Meta.Params["cells"], m.Meta.Params["probes"] = strconv.Itoa(how.cells), strconv.Itoa(how.probes)
+		how.describe(m.Meta.Params)
 	}
 	if err != nil {
 		return nil, err
@@ -166,7 +165,7 @@ func someOf(ids []uint32, most int) []uint32 {
 // sums always have the same order.
 func (p *panels) cosines(ctx context.Context, ids, candidates []uint32) ([]float64, error) {
 	cosines := make([]float64, p.vectors)
-	err := p.among(ids).search(ctx, crowdPlace+1, 0, p.among(candidates).showAll, func(id uint32, best []candidate) {
+	err := p.among(ids).search(ctx, nil, crowdPlace+1, 0, p.among(candidates).showAll, func(id uint32, best []candidate) {
 		best = slices.DeleteFunc(best, func(c candidate) bool { return c.id() == id })
 		if len(best) >= crowdPlace {
 			cosines[id] = float64(best[crowdPlace-1].cos())
