@@ -151,6 +151,7 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 		m, err = learnMatrix(ctx, corpus, d.options, report)
 	}
 	if err == nil {
+		tellRecall(m, report)
 		m, err = d.found.add(m, corpus)
 	}
 	return m, d.advise(err)

@@ -64,10 +64,8 @@ func (v *vectorFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pro
 	if err != nil {
 		return nil, err
 	}
+	tellRecall(m, report)
 	params := m.Meta().Params
-	if v.options.Recall > 0 {
-		report.Tell("recall of the approximate search, measured: %s", params["recall"])
-	}
 	if f.power == 0 {
 		report.Tell("power of the cosine, chosen by how close words are: %s", params[simmatrix.PowerParam])
 	}
@@ -236,4 +234,12 @@ func (l *listFlags) build(ctx context.Context, _ *matrixFlags, report *cli.Progr
 	return cli.Read(ctx, l.tsv, func(r io.Reader) (*simmatrix.Matrix, error) {
 		return source.ReadTSV(r, "list "+filepath.Base(l.tsv))
 	})
+}
+
+// tellRecall says how many of the true neighbors a matrix has, if its were
+// searched approximately.
+func tellRecall(m *simmatrix.Matrix, report *cli.Progress) {
+	if recall := m.Meta().Params["recall"]; recall != "" {
+		report.Tell("recall of the approximate search, measured: %s", recall)
+	}
 }

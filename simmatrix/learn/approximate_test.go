@@ -241,3 +241,26 @@ func TestFromVectorsReportsTheRecallOfAnApproximateSearch(t *testing.T) {
 		check.Message(t, "recall: ", check.ErrOf(FromVectors(t.Context(), v, opts, nil)), bad)
 	}
 }
+
+func TestManyTermsAreSearchedApproximately(t *testing.T) {
+	for words, approximate := range map[int]bool{exactTerms - 1: false, exactTerms + 1: true} {
+		random := rand.New(rand.NewPCG(3, 1))
+		c := newCorpus()
+		for word := range words { // a document of each and some others
+			doc := []string{fmt.Sprintf("w%d", word)}
+			for range 3 {
+				doc = append(doc, fmt.Sprintf("w%d", random.IntN(words)))
+			}
+			c.addDocument(doc)
+		}
+		o := DefaultCorpusOptions()
+		o.MinDocFreq, o.Dimensions, o.Neighbors = 1, 4, 10
+		m := mustLearn(t, c, o)
+		recall, told := m.Meta().Params["recall"]
+		check.Equal(t, approximate, told, words)
+		if told {
+			share, err := strconv.ParseFloat(recall, 64)
+			check.That(t, err == nil && share > 0.9 && share <= 1, "recall %q", recall)
+		}
+	}
+}

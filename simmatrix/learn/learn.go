@@ -30,9 +30,10 @@ import (
 //	s_ij = max(0, cos(i,j))^Power
 //
 // for the Neighbors nearest terms j of each term i, without those that round to
-// zero. Without Dimensions they are chosen by crowding, see [dimensionsFor].
+// zero. More than 30,000 learned terms are searched as by a Recall of
+// [FromVectors], 0.95, which the same Params tell. Without Dimensions they are chosen by crowding, see [dimensionsFor].
 // Where these do not suffice, similarities are lowered, see [temper]. A Mix
-// mixes in a language model, see [panels.mixed]. Documents in any order,
+// mixes in a language model, see [panels.mix]. Documents in any order,
 // with the same options and kind of processor, give the same bytes. Errors are
 // [simmatrix.ErrNoVocabulary], [simmatrix.ErrMemory], one for all options out
 // of range, and that of ctx.
@@ -49,7 +50,10 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 type Learned struct {
 	opts   CorpusOptions
 	table  simmatrix.Table // without entries
-	panels *panels         // the vectors, by term of the table
+	panels *panels         // the vectors, by term of the table, with place for those of a model
+	own    int             // dimension of the vectors without a model
+	// learned is the number of terms that are not rare.
+	learned int
 	// crowding is that of the vectors, see [vectorTable.crowding].
 	crowding float64
 	// candidates are the terms that may be neighbors, nil for all.
@@ -58,7 +62,7 @@ type Learned struct {
 
 // Learn does the part of [FromCorpus] that does not depend on Neighbors, Power
 // and Mix. Its bound on memory holds for matrices with at most as many
-// neighbors, and a Mix of the same Dim or none.
+// neighbors. Their Mix has the same Dim, or is nil.
 func Learn(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatrix.Progress) (*Learned, error) {
 	v, rare, room, err := c.prepare(&opts)
 	if err != nil {
@@ -92,7 +96,8 @@ func Learn(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatri
 	}
 	m.Terms = slices.Concat(v.terms[:v.rows], rare.terms)
 	slices.Sort(m.Terms)
-	l.panels = newPanels(vectors.dim, len(m.Terms))
+	l.own, l.learned = vectors.dim, v.rows
+	l.panels = newPanels(l.own+opts.modelDim(), len(m.Terms))
 	for i, t := range m.Terms {
 		id := c.ids[t]
 		m.DocFreqs = append(m.DocFreqs, c.docFreqs[id])
@@ -113,7 +118,7 @@ func Learn(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatri
 }
 
 // Matrix returns the matrix that [FromCorpus] returns with the options of
-// [Learn] and these. mix may be nil.
+// [Learn] and these. mix may be nil. It is not for concurrent use.
 func (l *Learned) Matrix(ctx context.Context, neighbors int, power float64, mix *Mix, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	o := l.opts
 	o.Neighbors, o.Power, o.Mix = neighbors, power, mix
@@ -124,11 +129,21 @@ func (l *Learned) Matrix(ctx context.Context, neighbors int, power float64, mix 
 	m.Meta.Params = o.params()
 	maps.Copy(m.Meta.Params, l.table.Meta.Params)
 	search := nearestOptions{neighbors: neighbors, power: power, candidates: l.candidates}
+	vectors := l.panels.part(0, l.own)
 	var err error
-	m.Entries, err = l.panels.nearest(ctx, search, simmatrix.NewStage(progress, "neighbors", len(m.Terms)))
-	if err == nil && mix != nil {
+	if mix != nil {
+		vectors = l.panels
 		m.Meta.Origins = []string{"documents", cmp.Or(mix.Origin, "model")}
-		m.Entries, err = l.panels.mixed(ctx, mix, search, m.Entries, m.Terms, progress)
+		if search.mixed, err = vectors.mix(ctx, mix, l.own, search, m.Terms, progress); err != nil {
+			return nil, err
+		}
+	}
+	if l.learned <= exactTerms {
+		m.Entries, err = vectors.nearest(ctx, search, simmatrix.NewStage(progress, "neighbors", len(m.Terms)))
+	} else {
+		var how approximation
+		m.Entries, how, err = vectors.nearestApproximately(ctx, search, corpusRecall, progress)
+		how.describe(m.Meta.Params)
 	}
 	if err != nil {
 		return nil, err
@@ -261,12 +276,9 @@ func memoryRoom(c *Corpus, v *vocabulary, rareTerms, dimensions int, o *CorpusOp
 	folding := terms*(2*8*dim+4*parts*dim) + rare*(8*dim+4*(2*parts-1)*dim)
 	decomposition = max(decomposition, folding)
 	// Vectors in rows and in panels, then panels of all and of the learned ones,
-	// with entries with and without gaps.
-	search := max(rows*2*4*parts*dim, (rows+terms)*4*parts*dim+rows*2*6*int64(o.Neighbors))
-	if o.Mix != nil { // word vectors, E, both twice, and the neighbors found and ranked
-		width := int64(o.Mix.Dim)
-		search += rows * (4*(3*width+width+2*(parts*dim+width)) + 28*int64(o.Neighbors))
-	}
+	// with those of the model once more, and entries with and without gaps.
+	model := int64(o.modelDim())
+	search := max(rows*4*(2*parts*dim+model), (rows+terms)*4*(parts*dim+model)+rows*(4*model+2*7*int64(o.Neighbors)))
 	// The entries of the fewest dimensions were made before.
 	if need := corpus + max(decomposition+v.entries, search); need > o.MaxMemory {
 		return 0, fmt.Errorf("%w: documents and vectors of %d terms take about %s of %s: "+

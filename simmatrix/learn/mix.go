@@ -1,7 +1,6 @@
 package learn
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"sort"
 
 	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas32"
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -27,23 +27,32 @@ const mixedStrength = 1.4
 // ErrFewWords says that a corpus has too few words that the model knows.
 var ErrFewWords = errors.New("too few words for a mixture")
 
-// mixed returns neighbors by both the corpus and a language model. Let A be the
-// cosines of p, and E the model's vectors of the terms, centered on the
-// vocabulary, without their largest principal components, at unit length. Then
+// A mixture says what dot products of vectors of a corpus and of a language
+// model mean.
+type mixture struct {
+	units func(product float32) uint16 // similarity of a product
+	model *vectorTable                 // E
+	share float32                      // of EEᵀ in a product
+}
+
+// mix changes the dimensions of p from own on to those of a language model.
+// With A the cosines by the dimensions before, and E the model's vectors of the
+// terms, centered on the vocabulary, without their largest principal
+// components, at unit length, the dot products of p become
 //
-//	C = max(0, EEᵀ),  M = (1 − α)·A + α·κ·C
+//	M = A + α/(1 − α)·κ·EEᵀ
 //
-// where κ brings the mean 30th-largest cosine of C to that of A. Each row keeps
-// the opts.neighbors largest of M. The k-th largest of all that are kept then
-// becomes the k-th largest of own, the corpus's own similarities, times 1.4 and
-// at most 1, so that the weight of neighbors in a search does not depend on the
-// model.
+// where κ brings the mean 30th-largest cosine of EEᵀ to that of A. The result
+// makes similarities of them: the k-th largest product of all neighbors becomes
+// the k-th largest similarity of neighbors by A alone, times 1.4 and at most 1,
+// so that the weight of neighbors in a search does not depend on the model.
+// Both distributions are those of a sample of 1,000 terms, and so is κ.
 //
-// terms are those of the ids of p. mixed fails if the model knows too few.
-func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own simmatrix.Entries, terms []string, progress simmatrix.Progress) (simmatrix.Entries, error) {
-	model, known, err := modelVectors(ctx, o, terms, progress)
+// terms are those of the ids of p. mix fails if the model knows too few.
+func (p *panels) mix(ctx context.Context, o *Mix, own int, opts nearestOptions, terms []string, progress simmatrix.Progress) (*mixture, error) {
+	e, known, err := modelVectors(ctx, o, terms, progress)
 	if err != nil {
-		return simmatrix.Entries{}, err
+		return nil, err
 	}
 	among := known
 	if opts.candidates != nil {
@@ -52,112 +61,78 @@ func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own sim
 			return !found
 		})
 	}
-	usualOfCorpus, err := p.usualCosine(ctx, nil, opts.candidates)
+	documents, model := p.part(0, own), p.part(own, p.dim)
+	model.fill(e, 1)
+	usualOfCorpus, err := documents.usualCosine(ctx, p.sample(), opts.candidates)
 	if err != nil {
-		return simmatrix.Entries{}, err
+		return nil, err
 	}
-	usualOfModel, err := model.usualCosine(ctx, known, among)
+	usualOfModel, err := model.usualCosine(ctx, someOf(known, crowdSample), among)
 	if err != nil {
-		return simmatrix.Entries{}, err
+		return nil, err
 	}
 	kappa := usualOfCorpus / usualOfModel
 	if !(kappa > 0) || math.IsInf(kappa, 1) { // also NaN
-		return simmatrix.Entries{}, fmt.Errorf("%w: too few, or the vectors of them too much alike, to be compared", ErrFewWords)
+		return nil, fmt.Errorf("%w: too few, or the vectors of them too much alike, to be compared", ErrFewWords)
 	}
-
-	// The dot product of these vectors is M if C was not negative before it was
-	// cut off; otherwise it is less than M, which is (1 − α)·A. So the nearest in
-	// M are among the nearest by these and the nearest by A.
-	both := newPanels(p.dim+model.dim, p.vectors)
-	left, right := float32(math.Sqrt(1-o.Share)), float32(math.Sqrt(o.Share*kappa))
-	var vector []float32
-	for place, id := range p.ids {
-		if id == noVector {
-			continue
-		}
-		vector = p.appendVector(vector[:0], place)
-		for k := range vector {
-			vector[k] *= left
-		}
-		vector = model.appendVector(vector, int(id))
-		for k := range vector[p.dim:] {
-			vector[p.dim+k] *= right
-		}
-		both.add(id, vector)
-	}
-	rows := make([][]pair, p.vectors)
-	err = both.search(ctx, opts.neighbors+1, 0, both.among(opts.candidates).showAll, func(id uint32, best []candidate) {
-		cols := make([]uint32, 0, 2*opts.neighbors)
-		for _, c := range best {
-			if c.id() != id {
-				cols = append(cols, c.id())
-			}
-		}
-		mine, _ := own.Row(int(id))
-		cols = append(cols, mine...)
-		slices.Sort(cols)
-		a, e := both.appendVector(nil, int(id)), []float32(nil)
-		row := make([]pair, 0, 2*opts.neighbors)
-		for _, col := range slices.Compact(cols) {
-			e = both.appendVector(e[:0], int(col))
-			byDocuments, byModel := dot(a[:p.dim], e[:p.dim]), max(0, dot(a[p.dim:], e[p.dim:]))
-			if n := (pair{col: col, m: byDocuments + byModel}); n.m > 0 {
-				for k, part := range []float32{byDocuments, byModel} {
-					if 3*part >= n.m { // a third of M
-						n.origins |= 1 << k
-					}
-				}
-				row = append(row, n)
-			}
-		}
-		slices.SortFunc(row, func(a, b pair) int { return cmp.Or(cmp.Compare(b.m, a.m), cmp.Compare(a.col, b.col)) })
-		rows[id] = slices.Clone(row[:min(len(row), opts.neighbors)])
-	}, simmatrix.NewStage(progress, "neighbors with the model", p.vectors))
+	share := o.Share / (1 - o.Share) * kappa
+	model.fill(e, float32(math.Sqrt(share)))
+	byDocuments, err := documents.products(ctx, p.sample(), opts)
 	if err != nil {
-		return simmatrix.Entries{}, err
+		return nil, err
 	}
-
-	return asSimilar(rows, own.Sims), nil
-}
-
-// A pair is a term's neighbor, its M, and the origins of that.
-type pair struct {
-	col     uint32
-	m       float32
-	origins uint8 // 1 for the documents, 2 for the model
-}
-
-// asSimilar returns rows of M as entries. The k-th largest of all gets the k-th
-// largest of sims, times mixedStrength.
-func asSimilar(rows [][]pair, sims []uint16) simmatrix.Entries {
-	all := make([]float32, 0, len(sims))
-	for _, row := range rows {
-		for _, n := range row {
-			all = append(all, n.m)
+	byBoth, err := p.products(ctx, p.sample(), opts)
+	if err != nil {
+		return nil, err
+	}
+	var units []uint16
+	for _, cos := range byDocuments {
+		if u := opts.units(cos); u > 0 {
+			units = append(units, uint16(min(math.Round(mixedStrength*float64(u)), mostLearned)))
 		}
 	}
-	units := byRank(all, sims)
-	out := simmatrix.NewEntries(len(rows), len(sims), true)
-	var row []simmatrix.Entry
-	for _, pairs := range rows {
-		row = row[:0]
-		for _, n := range pairs {
-			if u := units(n.m); u > 0 {
-				u = uint16(min(math.Round(mixedStrength*float64(u)), mostLearned))
-				row = append(row, simmatrix.Entry{Col: n.col, Units: u, Origins: n.origins})
+	return &mixture{units: byRank(byBoth, units), model: e, share: float32(share)}, nil
+}
+
+// fill sets the vectors of p, whose ids are their places, to rows times scale.
+func (p *panels) fill(rows *vectorTable, scale float32) {
+	for place := range p.vectors {
+		at := p.start(place)
+		for d, x := range rows.row(place) {
+			p.values[at+d*tileCols] = scale * x
+		}
+	}
+}
+
+// products returns the dot products of the vectors in ids with their nearest
+// candidates.
+func (p *panels) products(ctx context.Context, ids []uint32, opts nearestOptions) ([]float32, error) {
+	some := p.pick(ids)
+	rows, at := make([][]float32, len(ids)), some.places()
+	err := some.search(ctx, nil, opts.neighbors+1, 0, p.among(opts.candidates).showAll, func(id uint32, best []candidate) {
+		for _, c := range best {
+			if row := rows[at[id]]; c.id() != id && len(row) < opts.neighbors {
+				rows[at[id]] = append(row, c.cos())
 			}
 		}
-		out.AppendRow(row)
-	}
-	return out
+	}, nil)
+	return slices.Concat(rows...), err
 }
 
-func dot(a, b []float32) (sum float32) {
-	for k, x := range a {
-		sum += x * b[k]
+// origins returns the bits of those that a third of a product comes from or
+// more: 1 for the documents, 2 for the model.
+func (m *mixture) origins(id uint32, c candidate) (bits uint8) {
+	all := c.cos()
+	byModel := m.share * blas32.Dot(vector32(m.model.row(int(id))), vector32(m.model.row(int(c.id()))))
+	for k, part := range []float32{all - byModel, byModel} {
+		if 3*part >= all {
+			bits |= 1 << k
+		}
 	}
-	return sum
+	return bits
 }
+
+func vector32(x []float32) blas32.Vector { return blas32.Vector{N: len(x), Inc: 1, Data: x} }
 
 // byRank returns a function that gives the k-th largest of values the k-th
 // largest of units, 0 beyond them, and equal values the same. It sorts values.
@@ -189,7 +164,7 @@ func (p *panels) usualCosine(ctx context.Context, ids, candidates []uint32) (flo
 
 // componentWords limits the words for principal components, spread evenly over
 // the vocabulary: a few directions need no more.
-const componentWords, componentBlock = 20_000, 256
+const componentWords, componentBlock = 5_000, 256
 
 // leastSpread is the smallest share of the vectors' squared lengths in their
 // differences from the mean; smaller ones are float32 rounding errors.
@@ -197,26 +172,27 @@ const leastSpread = 1e-9
 
 // modelVectors returns E, with zeros for terms that the model does not know,
 // and the ids of the others.
-func modelVectors(ctx context.Context, o *Mix, terms []string, progress simmatrix.Progress) (*panels, []uint32, error) {
+func modelVectors(ctx context.Context, o *Mix, terms []string, progress simmatrix.Progress) (*vectorTable, []uint32, error) {
+	e := &vectorTable{rows: len(terms), dim: o.Dim, values: make([]float32, len(terms)*o.Dim)}
 	var known []uint32
+	mean := make([]float64, o.Dim)
 	for id, term := range terms {
-		if o.Vector(term) != nil {
+		if v := o.Vector(term); v != nil {
 			known = append(known, uint32(min(id, simmatrix.MaxTerms)))
+			copy(e.row(id), v)
+			for d, x := range v {
+				mean[d] += float64(x)
+			}
 		}
 	}
 	if len(known) <= crowdPlace {
 		return nil, nil, fmt.Errorf("%w: the model has vectors of %d of the %d terms, and a mixture takes more than %d: build without the model",
 			ErrFewWords, len(known), len(terms), crowdPlace)
 	}
-	mean := make([]float64, o.Dim)
-	for _, id := range known {
-		for d, x := range o.Vector(terms[id]) {
-			mean[d] += float64(x) / float64(len(known))
-		}
-	}
+	blas64.Scal(1/float64(len(known)), vector(mean))
 	centered := make([]float64, o.Dim)
 	center := func(id uint32) {
-		for d, x := range o.Vector(terms[id]) {
+		for d, x := range e.row(int(id)) {
 			centered[d] = float64(x) - mean[d]
 		}
 	}
@@ -230,17 +206,10 @@ func modelVectors(ctx context.Context, o *Mix, terms []string, progress simmatri
 	if spread <= leastSpread*length { // also if both are 0
 		return nil, nil, errors.New("the model's vectors of all words are alike but for rounding: look at its name and at how it is served, and delete the cache of them")
 	}
-	sample := known
-	if len(known) > componentWords {
-		sample = make([]uint32, componentWords)
-		for k := range sample {
-			sample[k] = known[k*len(known)/componentWords]
-		}
-	}
 	// The components are the leading eigenvectors of Σ (v − mean)(v − mean)ᵀ.
 	product := func(ctx context.Context, dst, src blas64.General) error {
 		clear(dst.Data)
-		for block := range slices.Chunk(sample, componentBlock) {
+		for block := range slices.Chunk(someOf(known, componentWords), componentBlock) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -260,20 +229,13 @@ func modelVectors(ctx context.Context, o *Mix, terms []string, progress simmatri
 	if err != nil {
 		return nil, nil, err
 	}
-	e, unit, at := newPanels(o.Dim, len(terms)), make([]float32, o.Dim), 0
-	for id := range uint32(min(len(terms), simmatrix.MaxTerms)) {
-		clear(unit)
-		if at < len(known) && known[at] == id {
-			at++
-			center(id)
-			v := blas64.Vector{N: o.Dim, Inc: 1, Data: centered}
-			for k := range roots {
-				axis := blas64.Vector{N: o.Dim, Inc: axes.Stride, Data: axes.Data[k:]}
-				blas64.Axpy(-blas64.Dot(v, axis), axis, v)
-			}
-			scaleTo(unit, centered, 1)
+	for _, id := range known {
+		center(id)
+		for k := range roots {
+			axis := blas64.Vector{N: o.Dim, Inc: axes.Stride, Data: axes.Data[k:]}
+			blas64.Axpy(-blas64.Dot(vector(centered), axis), axis, vector(centered))
 		}
-		e.add(id, unit)
+		scaleTo(e.row(int(id)), centered, 1)
 	}
 	return e, known, nil
 }

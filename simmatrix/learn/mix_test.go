@@ -49,7 +49,7 @@ func compareMixed(t *testing.T, neighbors int) {
 	corpus, model := random(10), random(8)
 	unit(corpus)
 	terms := make([]string, n)
-	p, search := newPanels(10, n), nearestOptions{neighbors: neighbors, power: power}
+	p, search := newPanels(18, n), nearestOptions{neighbors: neighbors, power: power}
 	for i := range n {
 		terms[i] = strconv.Itoa(1000 + i)
 		row := make([]float32, 10)
@@ -73,9 +73,9 @@ func compareMixed(t *testing.T, neighbors int) {
 		}
 		return row
 	}
-	own := check.Got(p.nearest(t.Context(), search, nil))(t)
-	mix := &Mix{Share: 0.35, Vector: vector, Dim: 8}
-	got := check.Got(p.mixed(t.Context(), mix, search, own, terms, nil))(t)
+	own := check.Got(p.part(0, 10).nearest(t.Context(), search, nil))(t)
+	search.mixed = check.Got(p.mix(t.Context(), &Mix{Share: 0.35, Vector: vector, Dim: 8}, 10, search, terms, nil))(t)
+	got := check.Got(p.nearest(t.Context(), search, nil))(t)
 
 	var known []int
 	for i := range n {
@@ -141,7 +141,7 @@ func compareMixed(t *testing.T, neighbors int) {
 	for i := range n {
 		var row []pair
 		for j := range n {
-			if m := 0.65*a.At(i, j) + 0.35*kappa*max(0, c.At(i, j)); j != i && isCandidate(j) && m > 0 {
+			if m := 0.65*a.At(i, j) + 0.35*kappa*c.At(i, j); j != i && isCandidate(j) && m > 0 {
 				row = append(row, pair{i, j, m})
 			}
 		}

@@ -81,6 +81,14 @@ func (o *CorpusOptions) Validate() error {
 	)...)
 }
 
+// modelDim returns the dimension of the vectors that are mixed in, 0 for none.
+func (o *CorpusOptions) modelDim() int {
+	if o.Mix == nil {
+		return 0
+	}
+	return o.Mix.Dim
+}
+
 func (o *CorpusOptions) params() map[string]string {
 	p := map[string]string{
 		"min_doc_freq":       strconv.Itoa(o.MinDocFreq),

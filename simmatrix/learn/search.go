@@ -14,12 +14,12 @@ import (
 // often while it is in the cache, few enough to stay there.
 const blockRows = 192
 
-// A show compares the searcher's vectors, those at the places [lo, hi).
-type show func(s *searcher, lo, hi int)
+// A show compares the searcher's vectors.
+type show func(s *searcher)
 
 // showAll compares vectors with all vectors of p.
 func (p *panels) showAll() show {
-	return func(s *searcher, _, _ int) {
+	return func(s *searcher) {
 		s.load(s.all)
 		s.scan(p, 0, p.len())
 	}
@@ -27,15 +27,23 @@ func (p *panels) showAll() show {
 
 // search finds for each vector of p the room largest dot products above floor
 // with the vectors that it is shown, including itself. It passes them to found,
-// best first, once per id and concurrently.
-func (p *panels) search(ctx context.Context, room int, floor float32, newShow func() show,
+// best first, once per id and concurrently. It takes the vectors in the order
+// of their places, nil for any; those near each other are best shown together.
+func (p *panels) search(ctx context.Context, order []uint32, room int, floor float32, newShow func() show,
 	found func(id uint32, best []candidate), st *simmatrix.Stage,
 ) error {
-	return parallel.EachBlock(ctx, len(p.ids), blockRows, func() func(lo, hi int) {
+	if order == nil {
+		for place, id := range p.ids {
+			if id != noVector {
+				order = append(order, uint32(place))
+			}
+		}
+	}
+	return parallel.EachBlock(ctx, len(order), blockRows, func() func(lo, hi int) {
 		s, show := newSearcher(p.dim, room, floor), newShow()
 		return func(lo, hi int) {
-			s.begin(p, lo, hi)
-			show(s, lo, hi)
+			s.begin(p, order[lo:hi])
+			show(s)
 			for i, id := range s.ids {
 				found(id, s.best[i].ranked())
 			}
@@ -66,16 +74,22 @@ func newSearcher(dim, room int, floor float32) *searcher {
 	return s
 }
 
-// begin takes the vectors at the places [lo, hi) of p, at most blockRows.
-func (s *searcher) begin(p *panels, lo, hi int) {
+// begin takes the vectors at some places of p, at most blockRows.
+func (s *searcher) begin(p *panels, places []uint32) {
 	s.ids, s.vectors, s.all = s.ids[:0], s.vectors[:0], s.all[:0]
-	for place := lo; place < hi; place++ {
-		if id := p.ids[place]; id != noVector {
-			s.best[len(s.ids)].reset()
-			s.all = append(s.all, len(s.ids))
-			s.ids = append(s.ids, id)
-			s.vectors = p.appendVector(s.vectors, place)
-		}
+	for k, place := range places {
+		s.best[k].reset()
+		s.all = append(s.all, k)
+		s.ids = append(s.ids, p.ids[place])
+		s.vectors = p.appendVector(s.vectors, int(place))
+	}
+}
+
+// follow takes the vectors of other.
+func (s *searcher) follow(other *searcher) {
+	s.ids, s.vectors, s.all = other.ids, other.vectors, other.all
+	for k := range s.ids {
+		s.best[k].reset()
 	}
 }
 
@@ -102,7 +116,7 @@ func (s *searcher) load(rows []int) {
 func (s *searcher) scan(p *panels, lo, hi int) {
 	size := tileRows * s.dim
 	for k := lo; k < hi; k++ {
-		panel, ids := p.values[k*tileCols*p.dim:][:tileCols*p.dim], p.ids[k*tileCols:][:tileCols]
+		panel, ids := p.values[k*tileCols*p.stride:][:tileCols*p.dim], p.ids[k*tileCols:][:tileCols]
 		for t := range s.tiles {
 			if s.multiply(&s.tiles[t], s.packed[t*size:][:size], panel) {
 				s.take(t, ids)
@@ -234,16 +248,21 @@ type nearestOptions struct {
 	neighbors  int
 	power      float64
 	candidates []uint32 // ascending ids of possible neighbors; nil means all
+	mixed      *mixture // in place of power; nil for vectors of one origin
 }
 
 // mostLearned is the largest similarity that is learned, in units. 1 would make
 // an entry exact: that a word is as good as another, only people know.
 const mostLearned = simmatrix.UnitsOfOne - 1
 
-// units returns max(0, cos)^power in units of 1/65535.
+// units returns max(0, cos)^power in units of 1/65535, or the similarity of a
+// dot product of mixed vectors.
 func (o nearestOptions) units(cos float32) uint16 {
 	if !(cos > 0) {
 		return 0
+	}
+	if o.mixed != nil {
+		return o.mixed.units(cos)
 	}
 	return uint16(min(math.Round(math.Pow(float64(cos), o.power)*simmatrix.UnitsOfOne), mostLearned))
 }
@@ -259,7 +278,11 @@ func (o nearestOptions) row(id uint32, best []candidate) []simmatrix.Entry {
 		if u == 0 || len(row) == o.neighbors {
 			break
 		}
-		row = append(row, simmatrix.Entry{Col: c.id(), Units: u})
+		e := simmatrix.Entry{Col: c.id(), Units: u}
+		if o.mixed != nil {
+			e.Origins = o.mixed.origins(id, c)
+		}
+		row = append(row, e)
 	}
 	slices.SortFunc(row, simmatrix.CompareEntries)
 	return row
@@ -267,22 +290,28 @@ func (o nearestOptions) row(id uint32, best []candidate) []simmatrix.Entry {
 
 // nearest compares all vectors with all candidates.
 func (p *panels) nearest(ctx context.Context, opts nearestOptions, st *simmatrix.Stage) (simmatrix.Entries, error) {
-	return p.nearestAmong(ctx, opts, p.among(opts.candidates).showAll, st)
+	return p.nearestAmong(ctx, nil, opts, p.among(opts.candidates).showAll, st)
 }
 
 // nearestAmong returns, for every vector of p, whose ids are the rows, the
 // largest dot products with the vectors that show compares it with, at most
-// neighbors, as similarities, ties by lower id.
-func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow func() show, st *simmatrix.Stage) (simmatrix.Entries, error) {
+// neighbors, as similarities, ties by lower id. For order see [panels.search].
+func (p *panels) nearestAmong(ctx context.Context, order []uint32, opts nearestOptions, newShow func() show, st *simmatrix.Stage) (simmatrix.Entries, error) {
 	room := max(0, min(opts.neighbors, p.vectors-1)) // per row
 	found := simmatrix.Entries{Cols: make([]uint32, room*p.vectors), Sims: make([]uint16, room*p.vectors)}
+	if opts.mixed != nil {
+		found.Origins = make([]uint8, room*p.vectors)
+	}
 	lengths := make([]int, p.vectors)
 	// A vector is also compared with itself, which may take one place.
-	err := p.search(ctx, room+1, 0, newShow, func(id uint32, best []candidate) {
+	err := p.search(ctx, order, room+1, 0, newShow, func(id uint32, best []candidate) {
 		row := opts.row(id, best)
 		from := int(id) * room
 		for k, e := range row {
 			found.Cols[from+k], found.Sims[from+k] = e.Col, e.Units
+			if found.Origins != nil {
+				found.Origins[from+k] = e.Origins
+			}
 		}
 		lengths[id] = len(row)
 	}, st)
@@ -294,12 +323,18 @@ func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow 
 	for i, l := range lengths { // close the gaps
 		copy(found.Cols[at:], found.Cols[i*room:i*room+l])
 		copy(found.Sims[at:], found.Sims[i*room:i*room+l])
+		if found.Origins != nil {
+			copy(found.Origins[at:], found.Origins[i*room:i*room+l])
+		}
 		at += l
 		found.Offsets = append(found.Offsets, at)
 	}
 	if at < len(found.Cols) { // a matrix lives long: free unused memory
 		found.Cols = append(make([]uint32, 0, at), found.Cols[:at]...)
 		found.Sims = append(make([]uint16, 0, at), found.Sims[:at]...)
+		if found.Origins != nil {
+			found.Origins = append(make([]uint8, 0, at), found.Origins[:at]...)
+		}
 	}
 	return found, nil
 }
@@ -310,24 +345,25 @@ const noVector = math.MaxUint32
 // dimension by dimension. Empty places are zero.
 type panels struct {
 	dim     int
+	stride  int // dim, but for a [panels.part]
 	vectors int
 	ids     []uint32  // by place
-	values  []float32 // tileCols·dim per panel
+	values  []float32 // tileCols·stride per panel
 	next    int       // place of the next vector
 }
 
 func newPanels(dim, vectors int) *panels {
 	places := (vectors + tileCols - 1) / tileCols * tileCols
-	return &panels{dim: dim, ids: make([]uint32, 0, places), values: make([]float32, 0, places*dim)}
+	return &panels{dim: dim, stride: dim, ids: make([]uint32, 0, places), values: make([]float32, 0, places*dim)}
 }
 
-// add appends a vector with a unique id.
+// add appends a vector with a unique id. A short one ends with zeros.
 func (p *panels) add(id uint32, vector []float32) {
 	if p.next == len(p.ids) {
 		for range tileCols {
 			p.ids = append(p.ids, noVector)
 		}
-		p.values = append(p.values, make([]float32, tileCols*p.dim)...)
+		p.values = append(p.values, make([]float32, tileCols*p.stride)...)
 	}
 	p.ids[p.next] = id
 	at := p.start(p.next)
@@ -342,7 +378,14 @@ func (p *panels) len() int { return len(p.ids) / tileCols }
 
 // start returns the place of a vector's first number of every tileCols.
 func (p *panels) start(place int) int {
-	return place/tileCols*tileCols*p.dim + place%tileCols
+	return place/tileCols*tileCols*p.stride + place%tileCols
+}
+
+// part returns the dimensions [from, to) of the vectors, in the memory of p.
+func (p *panels) part(from, to int) *panels {
+	part := *p
+	part.dim, part.values = to-from, p.values[from*tileCols:]
+	return &part
 }
 
 func (p *panels) appendVector(dst []float32, place int) []float32 {

@@ -115,8 +115,7 @@ func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress 
 	} else {
 		var how approximation
 		m.Entries, how, err = p.nearestApproximately(ctx, rows, opts.Recall, progress)
-		m.Meta.Params["approximate"], m.Meta.Params["recall"] = settings.FormatFloat(opts.Recall), strconv.FormatFloat(how.recall, 'f', 4, 64)
-		m.Meta.Params["cells"], m.Meta.Params["probes"] = strconv.Itoa(how.cells), strconv.Itoa(how.probes)
+		how.describe(m.Meta.Params)
 	}
 	if err != nil {
 		return nil, err
@@ -150,12 +149,15 @@ func (p *panels) power(ctx context.Context, candidates []uint32) (float64, error
 }
 
 // sample returns some ids of vectors whose ids are their places, spread evenly.
-func (p *panels) sample() []uint32 {
-	ids := make([]uint32, min(crowdSample, p.vectors))
-	for k := range ids {
-		ids[k] = uint32(k * p.vectors / len(ids)) //nolint:gosec // at most MaxTerms
+func (p *panels) sample() []uint32 { return someOf(p.ids[:p.next], crowdSample) }
+
+// someOf returns at most most of ids, spread evenly.
+func someOf(ids []uint32, most int) []uint32 {
+	some := make([]uint32, min(most, len(ids)))
+	for k := range some {
+		some[k] = ids[k*len(ids)/len(some)]
 	}
-	return ids
+	return some
 }
 
 // cosines returns, by id, the 30th-largest cosine of each vector in ids with
@@ -163,7 +165,7 @@ func (p *panels) sample() []uint32 {
 // sums always have the same order.
 func (p *panels) cosines(ctx context.Context, ids, candidates []uint32) ([]float64, error) {
 	cosines := make([]float64, p.vectors)
-	err := p.among(ids).search(ctx, crowdPlace+1, 0, p.among(candidates).showAll, func(id uint32, best []candidate) {
+	err := p.among(ids).search(ctx, nil, crowdPlace+1, 0, p.among(candidates).showAll, func(id uint32, best []candidate) {
 		best = slices.DeleteFunc(best, func(c candidate) bool { return c.id() == id })
 		if len(best) >= crowdPlace {
 			cosines[id] = float64(best[crowdPlace-1].cos())
