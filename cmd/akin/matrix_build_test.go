@@ -414,8 +414,8 @@ func TestSampleHasSoManyWords(t *testing.T) {
 }
 
 func TestWordsAreTakenInLowerCase(t *testing.T) {
-	words, _ := built(t, fromDemo(t, "--words")...)
-	terms, _ := built(t, fromDemo(t)...)
+	words, _ := built(t, fromDemo(t, "--words", "--language-model", "none")...)
+	terms, _ := built(t, fromDemo(t, "--language-model", "none")...)
 	// The english analyzer drops "the" and makes "orders" into "order".
 	for _, word := range []string{"the", "orders"} {
 		if words.Row(word).IsZero() || !terms.Row(word).IsZero() {
