@@ -15,7 +15,8 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// fakeCluster analyzes by splitting at white space and lower-casing. It knows
+// fakeCluster analyzes by splitting at white space and lower-casing, unless it
+// keeps case. It knows
 // the fields of types, all scored by BM25 unless weighting says otherwise.
 type fakeCluster struct {
 	docCount   int64
@@ -28,6 +29,7 @@ type fakeCluster struct {
 	filtered   bool
 	pipelines  []string          // of the indices
 	graph      bool              // a term spans several positions
+	keepsCase  bool
 	analyzers  map[string]string // of fields; others have ""
 	similarity mapping.Similarity
 	phrases    mapping.Phrases
@@ -62,16 +64,28 @@ func (f *fakeCluster) Analyze(_ context.Context, _ esclient.Indices, field, anal
 	if a.Analyzer = analyzer; a.Analyzer == "" {
 		a.Analyzer = f.analyzers[field]
 	}
-	for i, term := range strings.Fields(strings.ToLower(text)) {
+	written := strings.Fields(text)
+	if !f.keepsCase {
+		text = strings.ToLower(text)
+	}
+	for i, term := range strings.Fields(text) {
 		if slices.Contains(strings.Fields(f.stopWords), term) {
 			continue
 		}
 		a.Terms = append(a.Terms, term)
 		a.Positions = append(a.Positions, i)
+		if written[i] == term {
+			written[i] = ""
+		}
+		a.Written = append(a.Written, written[i])
 		if s, ok := f.synonyms[term]; ok {
 			a.Terms = append(a.Terms, s)
 			a.Positions = append(a.Positions, i)
+			a.Written = append(a.Written, "")
 		}
+	}
+	if strings.Join(a.Written, "") == "" {
+		a.Written = nil
 	}
 	return a, nil
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/terms"
@@ -97,7 +99,7 @@ func (a *expansion) findUnknown(ctx context.Context, t *target) (unknown []strin
 		return nil, nil
 	}
 	t.text.Expanded(func(o *terms.Origin) {
-		if o.Unknown() {
+		if o.Unknown() && !isName(t, o) {
 			unknown = append(unknown, o.Term)
 		}
 	})
@@ -118,4 +120,19 @@ func (a *expansion) findUnknown(ctx context.Context, t *target) (unknown []strin
 		unknown = absent
 	}
 	return unknown, nil
+}
+
+// isName reports whether a word is written as names and abbreviations are, which
+// other words only resemble: all in capitals or, where the field keeps them, with
+// a capital in a text that has no other.
+func isName(t *target, o *terms.Origin) bool {
+	typed := o.Term
+	if written := t.field.Analysis.Written; written != nil {
+		typed = cmp.Or(written[o.First], typed)
+	}
+	hasCapital := func(text string) bool { return strings.ContainsFunc(text, unicode.IsUpper) }
+	if !strings.ContainsFunc(typed, unicode.IsLower) {
+		return hasCapital(typed)
+	}
+	return hasCapital(o.Term) && !hasCapital(strings.ReplaceAll(t.clause.Parsed.Text, typed, ""))
 }

@@ -235,6 +235,26 @@ func TestCompoundIsLeftAloneWhereWordsAreCounted(t *testing.T) {
 	}
 }
 
+func TestNamesAndAbbreviationsAreNoMisspellings(t *testing.T) {
+	for _, tt := range []struct {
+		text      string
+		keepsCase bool
+		want      int
+	}{
+		{"IEC cream", false, 0},
+		{"Iec cream", false, 1}, // as at the start of a sentence
+		{"cream Iec", true, 0},
+		{"Iec cream Iec", true, 0},
+		{"Cream Iec", true, 1}, // where capitals say nothing
+		{"cream iec", true, 1},
+	} {
+		c, m := iceCream(t)
+		c.keepsCase, m.nearest["Iec"] = tt.keepsCase, "ice"
+		r := expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"`+tt.text+`"}}}`)
+		check.Equal(t, tt.want, len(r.Clauses[0].Nearest), tt.text)
+	}
+}
+
 func TestFuzzyClausesLookForWordsOfLikeSpellingThemselves(t *testing.T) {
 	c, m := iceCream(t)
 	r := expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":{"query":"iec cream","fuzziness":"AUTO"}}}}`)

@@ -44,8 +44,8 @@ type Meta struct {
 // PowerParam names, in [Meta.Params], the p of similarities s = max(0, cos)^p.
 const PowerParam = "power"
 
-// ModelParam is the name, in [Meta.Params], of the language model whose word
-// vectors are mixed into a matrix of documents.
+// ModelParam is the name, in [Meta.Params], of what a matrix has word vectors
+// of: a language model, the words that akin contains, or a file.
 const ModelParam = "model"
 
 // Power returns p, above 0, if similarities are cosines to the power of p, or 1

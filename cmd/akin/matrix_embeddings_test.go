@@ -71,7 +71,7 @@ func TestWordsOfAModelAreMixedIntoAMatrix(t *testing.T) {
 		}
 		return v
 	})
-	before, _ := built(t, fromDemo(t)...)
+	before, _ := built(t, fromDemo(t, "--language-model", "none")...)
 	cache, out := filepath.Join(t.TempDir(), "vectors.db"), filepath.Join(t.TempDir(), "out.akin")
 	flags := fromDemo(t, "--embeddings", model, "--embedding-model", "tiny", "--embeddings-cache", cache, "--embedding-share", "0.9")
 	build := append([]string{"matrix", "build", "--out", out}, flags...)

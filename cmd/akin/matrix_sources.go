@@ -73,7 +73,10 @@ func (v *vectorFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pro
 		report.Tell("warning: with power %s the 30th neighbor of a word has a similarity of %.2f on average. Rankings get worse above %v: "+
 			"leave --power out, or raise it", params[simmatrix.PowerParam], crowd, learn.LargestCrowd)
 	}
-	return m, nil
+	table := *m.Table()
+	table.Meta = m.Meta()
+	table.Meta.Params[simmatrix.ModelParam] = filepath.Base(v.path)
+	return table.Matrix()
 }
 
 type spellingFlags struct {

@@ -77,6 +77,9 @@ func (f *sweepFlags) check(flags *pflag.FlagSet) error {
 	}
 	if f.index.embeddings.url == "" {
 		f.grid.Share = nil
+		if flags.Changed(evaluate.FactorShare) {
+			errs = append(errs, errors.New("--embedding-share needs --embeddings: built-in words have the usual share"))
+		}
 	}
 	build := matrixFlags{field: f.field, rows: rowFlags{SparsifyOptions: combine.SparsifyOptions{Neighbors: defaultTop}}}
 	f.index.url, build.field.URL = f.field.URL, ""
@@ -219,7 +222,7 @@ func (f *sweepFlags) matrix(ctx context.Context, learned *learn.Learned, corpus 
 		of := *mix
 		of.Share, mix = s.Share, &of
 	}
-	m, err := learned.Matrix(ctx, s.Neighbors, s.Power, mix, report.Step)
+	m, err := mixture(ctx, learned, s.Neighbors, s.Power, mix, report)
 	if err == nil {
 		m, err = f.index.found.add(m, corpus)
 	}

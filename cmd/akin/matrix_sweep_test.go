@@ -47,10 +47,10 @@ func TestSweepMeasuresTheMatricesThatBuildMakes(t *testing.T) {
 	for _, m := range r.Matrices {
 		names = append(names, m.String())
 		args := []string{"matrix", "build", "--from-index", s.engine, "--index", sweptIndex, "--field", "body", "--out", filepath.Join(t.TempDir(), "m.akin")}
-		if m.Flags() != "no --embeddings" {
+		if m.Flags() != "--language-model none" {
 			args = append(args, vectors...)
 		}
-		if m.Factor != "" && m.Flags() != "no --embeddings" {
+		if m.Factor != "" {
 			args = append(args, strings.Fields(m.Flags())...)
 		}
 		mustAkin(t, args...)

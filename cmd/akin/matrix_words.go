@@ -40,7 +40,7 @@ func mixOwnWords(c *learn.Corpus, o *learn.CorpusOptions, share float64, report 
 	}
 	isFunction := words.FunctionWords()
 	if w.known = c.Share(w.Has, isFunction); w.known < leastKnown {
-		report.Tell("built-in words are left out: they are English, and only %.0f %% of the words of the documents are among them, under %.0f %%", 100*w.known, 100*leastKnown)
+		report.Tell("built-in words are left out: they are English, and only %.0f %% of the words of the documents are among them, under %.0f %%; a model of their language serves as well (--embeddings)", 100*w.known, 100*leastKnown)
 		return nil
 	}
 	c.OnlyContexts(isFunction)
@@ -71,14 +71,22 @@ func mixOwnWords(c *learn.Corpus, o *learn.CorpusOptions, share float64, report 
 	return nil
 }
 
-// learnMatrix is [learn.FromCorpus]. If too few words of the corpus are
-// built-in ones to mix these in, it says so and learns without them.
+// learnMatrix is [learn.FromCorpus], with mixture for the matrix.
 func learnMatrix(ctx context.Context, c *learn.Corpus, o learn.CorpusOptions, report *cli.Progress) (*simmatrix.Matrix, error) {
-	m, err := learn.FromCorpus(ctx, c, o, report.Step)
-	if errors.Is(err, learn.ErrFewWords) && o.Mix.Origin != "" {
+	learned, err := learn.Learn(ctx, c, o, report.Step)
+	if err != nil {
+		return nil, err
+	}
+	return mixture(ctx, learned, o.Neighbors, o.Power, o.Mix, report)
+}
+
+// mixture is [learn.Learned.Matrix]. If too few words of the corpus are built-in
+// ones to mix these in, it says so and makes the matrix without them.
+func mixture(ctx context.Context, learned *learn.Learned, neighbors int, power float64, mix *learn.Mix, report *cli.Progress) (*simmatrix.Matrix, error) {
+	m, err := learned.Matrix(ctx, neighbors, power, mix, report.Step)
+	if errors.Is(err, learn.ErrFewWords) && mix.Origin != "" {
 		report.Tell("built-in words are left out: %v", err)
-		o.Mix = nil
-		m, err = learn.FromCorpus(ctx, c, o, report.Step)
+		m, err = learned.Matrix(ctx, neighbors, power, nil, report.Step)
 	}
 	return m, err
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func TestBuiltInWordsAreMixedIntoAMatrixOfAnIndex(t *testing.T) {
-	m, said := built(t, fromDemo(t, "--language-model", "builtin")...)
+	m, said := built(t, fromDemo(t)...)
 	name := check.Got(words.Builtin())(t).String()
 	meta := m.Meta()
 	check.Equal(t, []string{name, "0.35"}, []string{meta.Params[simmatrix.ModelParam], meta.Params[learn.ModelShareParam]})
@@ -28,19 +28,16 @@ func TestBuiltInWordsAreMixedIntoAMatrixOfAnIndex(t *testing.T) {
 	contains(t, "show", mustAkin(t, "matrix", "show", file, "sofa"), "couch", name)
 	contains(t, "check", mustAkin(t, "matrix", "check", file), name)
 
-	for _, args := range [][]string{nil, {"--language-model", "none"}} {
-		without, said := built(t, fromDemo(t, args...)...)
-		meta = without.Meta()
-		check.That(t, meta.Params[simmatrix.ModelParam] == "" && !slices.Contains(meta.Origins, name) && !strings.Contains(said, "built-in words"), "made with %v of %q, saying %s", meta.Params, meta.Origins, said)
-	}
-	contains(t, "another share", second(built(t, fromDemo(t, "--language-model", "builtin", "--embedding-share", "0.5")...)), name+" count for 0.5")
+	without, said := built(t, fromDemo(t, "--language-model", "none")...)
+	meta = without.Meta()
+	check.That(t, meta.Params[simmatrix.ModelParam] == "" && !slices.Contains(meta.Origins, name) && !strings.Contains(said, "built-in words"), "made with %v of %q, saying %s", meta.Params, meta.Origins, said)
+	_, said = built(t, fromDemo(t, "--embedding-share", "0.5")...)
+	contains(t, "another share", said, name+" count for 0.5")
 }
-
-func second[A, B any](_ A, b B) B { return b }
 
 func TestFunctionWordsHaveNoNeighborsAndAreNobodys(t *testing.T) {
 	t.Parallel()
-	m, _ := built(t, fromDemo(t, "--language-model", "builtin")...)
+	m, _ := built(t, fromDemo(t)...)
 	all := slices.Collect(m.Terms())
 	for _, term := range []string{"how", "what", "you", "my", "when", "do", "her"} {
 		check.That(t, !slices.Contains(all, term), "%s has a row", term)
@@ -50,6 +47,11 @@ func TestFunctionWordsHaveNoNeighborsAndAreNobodys(t *testing.T) {
 
 // corpusOf has each text a few times, as words in lower case.
 func corpusOf(texts ...string) *learn.Corpus {
+	return corpusBy(func(word string) []string { return []string{strings.ToLower(word)} }, texts...)
+}
+
+// corpusBy has each text a few times, as the terms that analyze makes of words.
+func corpusBy(analyze func(word string) []string, texts ...string) *learn.Corpus {
 	all := learn.NewTexts()
 	for range 5 {
 		for _, text := range texts {
@@ -58,7 +60,7 @@ func corpusOf(texts ...string) *learn.Corpus {
 	}
 	terms := make([][]string, len(all.Words()))
 	for k, word := range all.Words() {
-		terms[k] = []string{strings.ToLower(word)}
+		terms[k] = analyze(word)
 	}
 	return all.Corpus(terms)
 }
@@ -95,6 +97,27 @@ func TestBuiltInWordsAreMixedIntoEnglishOfAnyForm(t *testing.T) {
 			}
 			check.That(t, length == 0 || math.Abs(length-1) < 1e-3, "%s: %.20s has the length %v", name, term, length)
 		}
+	}
+}
+
+func TestBuiltInWordsGoByTheWordsThatAnAnalyzerReads(t *testing.T) {
+	const text = "The Cat sleeps on the Sofa while the Dog digs up Flowers in the Garden"
+	for name, analyze := range map[string]func(word string) []string{
+		"keeps case":     func(word string) []string { return []string{word} },
+		"stems wildly":   func(word string) []string { return []string{"x" + word[:1]} },
+		"splits letters": func(word string) []string { return strings.Split(word, "") },
+		"drops all but":  func(word string) []string { return slices.DeleteFunc([]string{word}, func(w string) bool { return w != "Sofa" }) },
+	} {
+		var told bytes.Buffer
+		report, c, o := cli.NewProgress(&told), corpusBy(analyze, text), learn.DefaultCorpusOptions()
+		check.OK(t, mixOwnWords(c, &o, 0, report))
+		check.Must(t, o.Mix != nil, "%s: %s", name, told.String())
+		for _, term := range check.Got(c.Vocabulary(&o))(t) {
+			if forms := c.Forms(term); forms[0].Text != term {
+				check.That(t, o.Mix.Vector(term) != nil, "%s: %s, of %v, has no vector", name, term, forms)
+			}
+		}
+		check.OK(t, check.ErrOf(learnMatrix(t.Context(), c, o, report)))
 	}
 }
 

@@ -127,6 +127,7 @@ func TestMistakesOfTheUserExitWithStatus2(t *testing.T) {
 			"--embeddings http://u:p@127.0.0.1:1 --embedding-model tiny": {"--embeddings: give the key apart"},
 			"--language-model tiny":                                                         {`--language-model: "tiny" is neither builtin nor none`},
 			"--language-model none --embedding-share 0.5":                                   {"--embedding-share needs --embeddings"},
+			"--embedding-share 1":                                                           {"--embedding-share: 1 is not above 0"},
 			"--embeddings INFER --language-model builtin":                                   {"--language-model does not go with --embeddings"},
 			"--embeddings INFER --embedding-share 1":                                        {"--embedding-share: 1 is not above 0"},
 			"--embeddings INFER --embedding-share 0":                                        {"--embedding-share: 0 is not above 0"},

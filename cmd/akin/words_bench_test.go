@@ -184,8 +184,8 @@ func (c *judgedWords) learn(b *testing.B, mixed, model string) *simmatrix.Matrix
 	out := filepath.Join(b.TempDir(), "s.akin")
 	args := []string{"matrix", "build", "--from-index", c.url, "--index", loadedIndex, "--field", "body", "--out", out}
 	switch mixed {
-	case "words":
-		args = append(args, "--language-model", "builtin")
+	case "documents":
+		args = append(args, "--language-model", "none")
 	case "mixed":
 		args = append(args, "--embeddings", model, "--embedding-model", "all-MiniLM-L6-v2")
 	}

@@ -3,6 +3,7 @@ package source
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -12,8 +13,9 @@ import (
 // Limits of the search near a word, as in the engines' fuzziness AUTO.
 const (
 	// shortestWord and shortestTwo are the lengths in runes from which a known
-	// word may be one edit and two edits away.
-	shortestWord, shortestTwo = 3, 6
+	// word may be one edit and two edits away: shorter words are near to many.
+	// shortestPart is that of the words of a compound.
+	shortestWord, shortestTwo, shortestPart = 5, 6, 3
 	// longestWord limits the time per word.
 	longestWord = 64
 	// MaxWordBytes is the length of the longest known word.
@@ -62,12 +64,13 @@ func NewWords(terms []string, docFreqs []uint32) *Words {
 // Nearest returns the known word spelled most like an unknown one or, if none
 // is near, the two words that it consists of, with the similarity by the
 // formula of [DefaultSpellingOptions]; ties by larger document frequency, then
-// in byte order. Swapping two adjacent letters is one edit. Words of 3 to 5
-// letters may be one edit away, longer ones two, without a change of the first
-// letter. Nothing is near words with digits, under 3 letters, or over 64.
+// in byte order. Swapping two adjacent letters is one edit. Words of 5 letters
+// may be one edit away, longer ones two, without a change of the first letter.
+// Nothing is near words with digits, apostrophes or points, under 5 letters, or
+// over 64.
 func (w *Words) Nearest(word string) (known []string, similarity float32) {
 	length := utf8.RuneCountInString(word)
-	if length < shortestWord || length > longestWord || !letters(word) {
+	if length < shortestWord || length > longestWord || !letters(word) || strings.ContainsAny(word, "'’.") {
 		return nil, 0
 	}
 	best := w.near(word, 1)
@@ -120,7 +123,7 @@ func (w *Words) compound(word string) (first, second int) {
 	rarer := uint32(0)
 	for at := range word {
 		a, b := word[:at], word[at:]
-		if utf8.RuneCountInString(a) < shortestWord || utf8.RuneCountInString(b) < shortestWord {
+		if utf8.RuneCountInString(a) < shortestPart || utf8.RuneCountInString(b) < shortestPart {
 			continue
 		}
 		i, ok := slices.BinarySearch(w.tree.terms, a)

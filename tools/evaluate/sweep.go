@@ -55,7 +55,7 @@ func (v Variant) Flags() string {
 	case v.Factor == FactorNeighbors:
 		return "--top " + formatValue(v.Value)
 	case v.Factor == FactorShare && v.Value == 0:
-		return "no --embeddings"
+		return "--language-model none"
 	}
 	return "--" + v.Factor + " " + formatValue(v.Value)
 }

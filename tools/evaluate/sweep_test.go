@@ -24,7 +24,7 @@ func TestVariantsDifferFromTheDefaultInOneFactor(t *testing.T) {
 		got = append(got, v.String()+": "+v.Flags())
 	}
 	check.Equal(t, []string{
-		"the default: the defaults", "neighbors 10: --top 10", "min-similarity 0.1: --min-similarity 0.1", "power 2: --power 2", "embedding-share 0: no --embeddings",
+		"the default: the defaults", "neighbors 10: --top 10", "min-similarity 0.1: --min-similarity 0.1", "power 2: --power 2", "embedding-share 0: --language-model none",
 	}, got)
 	check.Equal(t, MatrixSetting{Neighbors: 10, Power: 3, Share: 0.35}, variants[1].MatrixSetting)
 	check.Equal(t, MatrixSetting{Neighbors: 200, MinSimilarity: 0.1, Power: 3, Share: 0.35}, variants[2].MatrixSetting)
