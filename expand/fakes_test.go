@@ -27,8 +27,8 @@ type fakeCluster struct {
 	shards     int
 	routed     bool
 	filtered   bool
-	pipelines  []string          // of the indices
-	graph      bool              // a term spans several positions
+	pipelines  []string // of the indices
+	graph      bool     // a term spans several positions
 	keepsCase  bool
 	analyzers  map[string]string // of fields; others have ""
 	similarity mapping.Similarity

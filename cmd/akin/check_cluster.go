@@ -169,8 +169,8 @@ func (r *checkReport) served(what string, entries []configs.Matrix, states []sto
 		case m.Model != "":
 			r.add(verdictOK, about, "has word vectors of "+m.Model)
 		case what == "matrix " && m.Docs > 0:
-			r.add(verdictOK, about, "learned from documents alone. With built-in words, or those of a language model, searches gain as much for half of the engine's time, "+
-				"or a third more at effort high: docs/matrices.md, --language-model")
+			r.add(verdictOK, about, "learned from documents alone. With built-in words, or those of a language model, searches gain as much "+
+				"for half of the engine's time, or a third more at effort high: docs/matrices.md, --language-model")
 		}
 		if m.Crowded != "" {
 			r.add(verdictWarning, about, m.Crowded)

@@ -357,7 +357,7 @@ func TestQueryChoosesTheDocuments(t *testing.T) {
 	engine := demoEngine(t)
 	const query = `{"match":{"body":"order"}}`
 	matching := total(t, engine+"/"+demoIndices+"/_search", `{"query":`+query+`}`)
-	m, stderr := built(t, fromDemo(t, "--query", query, "--min-df", "2")...)
+	m, stderr := built(t, fromDemo(t, "--query", query, "--min-df", "2", "--language-model", "none")...)
 	check.That(t, m.Meta().Docs == uint64(matching) && matching != 0, "learned from %d documents, %d match\n%s", m.Meta().Docs, matching, stderr)
 	check.That(t, strings.Contains(m.Meta().Source, query), "the source is %q", m.Meta().Source)
 	failing := func(more ...string) []string {
@@ -372,7 +372,7 @@ func TestRareTermsGetRowsWhereEntriesMayGoOneWay(t *testing.T) {
 		args []string
 		rare bool
 	}{{nil, true}, {[]string{"--min-df", "5"}, true}, {[]string{"--symmetric"}, false}} {
-		m, stderr := built(t, fromDemo(t, tt.args...)...)
+		m, stderr := built(t, fromDemo(t, append(tt.args, "--language-model", "none")...)...)
 		least := uint32(math.MaxUint32)
 		for _, row := range m.Rows() {
 			least = min(least, row.DocFreq())
@@ -385,7 +385,7 @@ func TestRareTermsGetRowsWhereEntriesMayGoOneWay(t *testing.T) {
 
 func TestDocumentLimitIsARandomChoice(t *testing.T) {
 	checksum := func(args ...string) string {
-		m, stderr := built(t, fromDemo(t, append(args, "--min-df", "2")...)...)
+		m, stderr := built(t, fromDemo(t, append(args, "--min-df", "2", "--language-model", "none")...)...)
 		want := uint64(150)
 		if len(args) == 0 {
 			want = 645
@@ -397,7 +397,7 @@ func TestDocumentLimitIsARandomChoice(t *testing.T) {
 	if first == all || first != checksum("--max-docs", "150") {
 		t.Error("the choice is none, or another one the second time")
 	}
-	if m, _ := built(t, fromDemo(t, "--max-docs", "100000")...); m.Meta().Docs != 645 {
+	if m, _ := built(t, fromDemo(t, "--max-docs", "100000", "--language-model", "none")...); m.Meta().Docs != 645 {
 		t.Errorf("a limit that is not reached: %d documents", m.Meta().Docs)
 	}
 }

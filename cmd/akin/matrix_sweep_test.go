@@ -123,7 +123,7 @@ func TestSweepAsksTheClusterAsOftenAsItSays(t *testing.T) {
 	s.engine = relay
 	count := func(neighbors string) (searches int) {
 		clear(asked)
-		mustAkin(t, s.args("--field", "body", "--neighbors", neighbors, "--min-similarity", "0", "--power", "3")...)
+		mustAkin(t, s.args("--field", "body", "--neighbors", neighbors, "--min-similarity", "0", "--power", "3", "--language-model", "none")...)
 		return asked["POST /"+sweptIndex+"/_search"]
 	}
 	queries, own := strings.Count(read(t, s.queries), "\n"), 10 // akin asks how the field scores

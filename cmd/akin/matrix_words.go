@@ -40,7 +40,8 @@ func mixOwnWords(c *learn.Corpus, o *learn.CorpusOptions, share float64, report 
 	}
 	isFunction := words.FunctionWords()
 	if w.known = c.Share(w.Has, isFunction); w.known < leastKnown {
-		report.Tell("built-in words are left out: they are English, and only %.0f %% of the words of the documents are among them, under %.0f %%; a model of their language serves as well (--embeddings)", 100*w.known, 100*leastKnown)
+		report.Tell("built-in words are left out: they are English, and only %.0f %% of the words of the documents are among them, under %.0f %%; "+
+			"a model of their language serves as well (--embeddings)", 100*w.known, 100*leastKnown)
 		return nil
 	}
 	c.OnlyContexts(isFunction)

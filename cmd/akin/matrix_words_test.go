@@ -106,7 +106,9 @@ func TestBuiltInWordsGoByTheWordsThatAnAnalyzerReads(t *testing.T) {
 		"keeps case":     func(word string) []string { return []string{word} },
 		"stems wildly":   func(word string) []string { return []string{"x" + word[:1]} },
 		"splits letters": func(word string) []string { return strings.Split(word, "") },
-		"drops all but":  func(word string) []string { return slices.DeleteFunc([]string{word}, func(w string) bool { return w != "Sofa" }) },
+		"drops all but": func(word string) []string {
+			return slices.DeleteFunc([]string{word}, func(w string) bool { return w != "Sofa" })
+		},
 	} {
 		var told bytes.Buffer
 		report, c, o := cli.NewProgress(&told), corpusBy(analyze, text), learn.DefaultCorpusOptions()
