@@ -55,6 +55,14 @@ func TestWordsThatCrowdGetMoreDimensions(t *testing.T) {
 	dimensions := check.Got(strconv.Atoi(all.Params[simmatrix.DimensionsParam]))(t)
 	check.That(t, dimensions > fewestDimensions && crowding < before, "%d dimensions, crowding %v, before %v", dimensions, crowding, before)
 	check.Equal(t, "", all.Params[simmatrix.WantedDimensionsParam])
+
+	v, rare, _, err := c.prepare(&o)
+	check.OK(t, err)
+	for o.MaxMemory = 1 << 20; check.ErrOf(memoryRoom(c, v, len(rare.terms), dimensions-1, &o)) != nil; o.MaxMemory += 1 << 10 {
+	}
+	bounded := mustLearn(t, c, o).Meta()
+	check.That(t, strings.HasSuffix(bounded.Vectors(), bounded.Params[simmatrix.CrowdingParam]) &&
+		strings.Contains(bounded.Vectors(), fmt.Sprintf(" dimensions in place of %d, ", dimensions)), "%s", bounded.Vectors())
 }
 
 func TestDimensionsFallToWhatMemorySufficesFor(t *testing.T) {

@@ -30,13 +30,13 @@ import (
 //	s_ij = max(0, cos(i,j))^Power
 //
 // for the Neighbors nearest terms j of each term i, without those that round to
-// zero. More than 30,000 learned terms are searched as by a Recall of
-// [FromVectors], 0.95, which the same Params tell. Without Dimensions they are chosen by crowding, see [dimensionsFor].
-// Where these do not suffice, similarities are lowered, see [temper]. A Mix
-// mixes in a language model, see [panels.mix]. Documents in any order,
-// with the same options and kind of processor, give the same bytes. Errors are
-// [simmatrix.ErrNoVocabulary], [simmatrix.ErrMemory], one for all options out
-// of range, and that of ctx.
+// zero. Of more than 30,000 learned terms they are searched as [FromVectors]
+// does with a Recall of 0.95, and Params say so likewise. Without Dimensions
+// they are chosen by crowding, see [dimensionsFor]. Where these do not suffice,
+// similarities are lowered, see [temper]. A Mix mixes in a language model, see
+// [panels.mix]. Documents in any order, with the same options and kind of
+// processor, give the same bytes. Errors are [simmatrix.ErrNoVocabulary],
+// [simmatrix.ErrMemory], one for all options out of range, and that of ctx.
 func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	l, err := Learn(ctx, c, opts, progress)
 	if err != nil {
