@@ -25,7 +25,11 @@ func (m *Meta) Vectors() string {
 	if m.Params[CrowdingParam] == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s dimensions, crowding %s", m.Params[DimensionsParam], m.Params[CrowdingParam])
+	dimensions := m.Params[DimensionsParam] + " dimensions"
+	if wanted := m.Params[WantedDimensionsParam]; wanted != "" {
+		dimensions += " in place of " + wanted
+	}
+	return dimensions + ", crowding " + m.Params[CrowdingParam]
 }
 
 // CrowdingWarning returns what to tell people about a matrix whose words crowd,

@@ -28,5 +28,7 @@ func TestCrowdingWarningSaysWhatToDo(t *testing.T) {
 	}
 	learned := Meta{Params: map[string]string{"dimensions": "480", "crowding": "0.049"}}
 	check.Equal(t, "480 dimensions, crowding 0.049", learned.Vectors())
+	learned.Params["dimensions_wanted"] = "500" // memory did not suffice
+	check.Equal(t, "480 dimensions in place of 500, crowding 0.049", learned.Vectors())
 	check.Equal(t, "", (&Meta{}).Vectors())
 }

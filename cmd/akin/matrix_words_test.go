@@ -139,3 +139,13 @@ func TestBuildsThatHaveNoRoomForBuiltInWordsDoWithout(t *testing.T) {
 	check.OK(t, mixOwnWords(c, &o, 0, report))
 	check.That(t, o.Mix == nil && strings.Contains(told.String(), "left out, for lack of memory"), "saying %s", told.String())
 }
+
+func TestBuildSaysThatItLearnsTheMostFrequentTerms(t *testing.T) {
+	c, o := corpusOf("the cat sleeps on the sofa"), learn.DefaultCorpusOptions()
+	for most, told := range map[int]bool{3: true, 10: false} {
+		var out bytes.Buffer
+		o.MaxTerms = most
+		check.OK(t, tellPlan(c, &o, cli.NewProgress(&out)))
+		check.Equal(t, told, strings.Contains(out.String(), "the most frequent terms: at most 3 are learned"), most)
+	}
+}

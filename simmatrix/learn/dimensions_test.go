@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
@@ -46,7 +47,7 @@ func TestWordsThatCrowdGetMoreDimensions(t *testing.T) {
 	o := DefaultCorpusOptions()
 	o.Dimensions = fewestDimensions
 	few := mustLearn(t, c, o).Meta()
-	check.That(t, few.CrowdingWarning() != "" && few.Vectors() == "100 dimensions, crowding "+few.Params[simmatrix.CrowdingParam], "%v", few.Params)
+	check.That(t, few.CrowdingWarning() != "" && strings.HasPrefix(few.Vectors(), "100 dimensions in place of "), "%v", few.Params)
 	o.Dimensions = 0
 	all := mustLearn(t, c, o).Meta()
 	before := check.Got(strconv.ParseFloat(few.Params[simmatrix.CrowdingParam], 64))(t)
@@ -54,6 +55,14 @@ func TestWordsThatCrowdGetMoreDimensions(t *testing.T) {
 	dimensions := check.Got(strconv.Atoi(all.Params[simmatrix.DimensionsParam]))(t)
 	check.That(t, dimensions > fewestDimensions && crowding < before, "%d dimensions, crowding %v, before %v", dimensions, crowding, before)
 	check.Equal(t, "", all.Params[simmatrix.WantedDimensionsParam])
+
+	v, rare, _, err := c.prepare(&o)
+	check.OK(t, err)
+	for o.MaxMemory = 1 << 20; check.ErrOf(memoryRoom(c, v, len(rare.terms), dimensions-1, &o)) != nil; o.MaxMemory += 1 << 10 {
+	}
+	bounded := mustLearn(t, c, o).Meta()
+	check.That(t, strings.HasSuffix(bounded.Vectors(), bounded.Params[simmatrix.CrowdingParam]) &&
+		strings.Contains(bounded.Vectors(), fmt.Sprintf(" dimensions in place of %d, ", dimensions)), "%s", bounded.Vectors())
 }
 
 func TestDimensionsFallToWhatMemorySufficesFor(t *testing.T) {
@@ -93,6 +102,17 @@ func TestOddIndexesLearnOrSayWhyNot(t *testing.T) {
 		}
 		return docs
 	}())
+	spelled := func(docs [][]string, letters ...string) [][]string {
+		for _, d := range docs {
+			for k, word := range d {
+				d[k] = ""
+				for _, digit := range word[1:] {
+					d[k] += letters[digit-'0']
+				}
+			}
+		}
+		return docs
+	}
 	for _, tt := range []struct {
 		name  string
 		docs  [][]string
@@ -104,6 +124,9 @@ func TestOddIndexesLearnOrSayWhyNot(t *testing.T) {
 		{"product numbers", numbers("%d"), 0},
 		{"product numbers with letters", numbers("ab%d"), 0},
 		{"two languages in one field", languages, 600},
+		{"German", spelled(zipfDocuments(200, 20, 300), "ä", "bö", "cü", "ß", "Ü", "f", "größe", "h", "i", "straßen"), 300},
+		{"Chinese", spelled(zipfDocuments(200, 20, 300), "猫", "在", "沙", "发", "上", "睡", "觉", "狗", "花", "园"), 300},
+		{"source code", spelled(zipfDocuments(200, 20, 300), "ptr_", "x", "(ctx)", "->", "::", "i++", "{", "}", "//", "\t"), 300},
 	} {
 		m, err := FromCorpus(t.Context(), corpusOf(tt.docs...), DefaultCorpusOptions(), nil)
 		if tt.terms == 0 {
@@ -131,4 +154,13 @@ func TestOnlyTheMostFrequentTermsAreLearned(t *testing.T) {
 			check.That(t, n.DocFreq >= frequent[99], "%s is a neighbor, in %d documents", n.Term, n.DocFreq)
 		}
 	}
+}
+
+// Titles are short, so that there are many of them before there are too many
+// words: each takes some bytes of its own.
+func TestManyShortDocumentsTakeBoundedMemory(t *testing.T) {
+	c := corpusOf(zipfDocuments(100, 4, 50)...)
+	c.docs = 5_000_000
+	check.OK(t, c.checkMemory(200<<20))
+	check.Message(t, "5000000 documents take about 114 MB of 64 MB", c.checkMemory(64<<20))
 }

@@ -30,13 +30,13 @@ import (
 //	s_ij = max(0, cos(i,j))^Power
 //
 // for the Neighbors nearest terms j of each term i, without those that round to
-// zero. More than 30,000 learned terms are searched as by a Recall of
-// [FromVectors], 0.95, which the same Params tell. Without Dimensions they are chosen by crowding, see [dimensionsFor].
-// Where these do not suffice, similarities are lowered, see [temper]. A Mix
-// mixes in a language model, see [panels.mix]. Documents in any order,
-// with the same options and kind of processor, give the same bytes. Errors are
-// [simmatrix.ErrNoVocabulary], [simmatrix.ErrMemory], one for all options out
-// of range, and that of ctx.
+// zero. Of more than 30,000 learned terms they are searched as [FromVectors]
+// does with a Recall of 0.95, and Params say so likewise. Without Dimensions
+// they are chosen by crowding, see [dimensionsFor]. Where these do not suffice,
+// similarities are lowered, see [temper]. A Mix mixes in a language model, see
+// [panels.mix]. Documents in any order, with the same options and kind of
+// processor, give the same bytes. Errors are [simmatrix.ErrNoVocabulary],
+// [simmatrix.ErrMemory], one for all options out of range, and that of ctx.
 func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	l, err := Learn(ctx, c, opts, progress)
 	if err != nil {
@@ -275,10 +275,12 @@ func memoryRoom(c *Corpus, v *vocabulary, rareTerms, dimensions int, o *CorpusOp
 	// The space and what is projected onto it in float64, and the vectors.
 	folding := terms*(2*8*dim+4*parts*dim) + rare*(8*dim+4*(2*parts-1)*dim)
 	decomposition = max(decomposition, folding)
-	// Vectors in rows and in panels, then panels of all and of the learned ones,
-	// with those of the model once more, and entries with and without gaps.
-	model := int64(o.modelDim())
-	search := max(rows*4*(2*parts*dim+model), (rows+terms)*4*(parts*dim+model)+rows*(4*model+2*7*int64(o.Neighbors)))
+	// Vectors in rows and in panels; or panels with those of the model, these once
+	// more, entries with origins, and beside them either the panels of the learned
+	// terms or the columns without gaps.
+	model, neighbors := int64(o.modelDim()), int64(o.Neighbors)
+	both := 4 * (parts*dim + model) // of a term
+	search := max(rows*(4*parts*dim+both), rows*(both+4*model+7*neighbors)+max(terms*both, rows*4*neighbors))
 	// The entries of the fewest dimensions were made before.
 	if need := corpus + max(decomposition+v.entries, search); need > o.MaxMemory {
 		return 0, fmt.Errorf("%w: documents and vectors of %d terms take about %s of %s: "+
