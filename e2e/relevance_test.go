@@ -242,7 +242,7 @@ func TestRelevance(t *testing.T) {
 				r.name = "fake-" + r.name
 			}
 			of, by := collections, judged
-			if r.with != "" && (model.fake || r.with == withThesaurus) { // nothing to learn of a large index
+			if r.with == withModel && model.fake || r.with == withThesaurus { // nothing to learn of a large index
 				of, by = slices.DeleteFunc(slices.Clone(of), isMixed), slices.DeleteFunc(slices.Clone(by), isMixed)
 			}
 			a, reason := setup(t, e, relevanceConfig(t, e, redis, of, r, model)), ""
