@@ -78,7 +78,7 @@ func TestLimitsAreLearnedFromTheClusterItself(t *testing.T) {
 		}
 		makeNarrow(t, e, 99)
 		e.makeIndex(t, narrower, strings.Replace(relatedDefinition, `"number_of_shards":1`, `"index.max_rescore_window":90,"number_of_shards":1`, 1))
-		a := setup(t, e, nil)
+		a := setup(t, e, section{"expansion": section{"effort": "high"}})
 		learned := func(kind string, want float64, r rawRequest) {
 			t.Helper()
 			refused := a.counted(t, func() {

@@ -122,9 +122,9 @@ func (a *expansion) findUnknown(ctx context.Context, t *target) (unknown []strin
 	return unknown, nil
 }
 
-// isName reports whether a word is written as names and abbreviations are, which
-// other words only resemble: all in capitals or, where the field keeps them, with
-// a capital in a text that has no other.
+// isName reports whether a word is written as names and abbreviations are,
+// which other words only resemble: all in capitals or, where the field keeps
+// them, with a capital in a text that has no other.
 func isName(t *target, o *terms.Origin) bool {
 	typed := o.Term
 	if written := t.field.Analysis.Written; written != nil {

@@ -81,8 +81,8 @@ func learnMatrix(ctx context.Context, c *learn.Corpus, o learn.CorpusOptions, re
 	return mixture(ctx, learned, o.Neighbors, o.Power, o.Mix, report)
 }
 
-// mixture is [learn.Learned.Matrix]. If too few words of the corpus are built-in
-// ones to mix these in, it says so and makes the matrix without them.
+// mixture is [learn.Learned.Matrix]. If too few words of the corpus are
+// built-in ones to mix these in, it says so and makes the matrix without them.
 func mixture(ctx context.Context, learned *learn.Learned, neighbors int, power float64, mix *learn.Mix, report *cli.Progress) (*simmatrix.Matrix, error) {
 	m, err := learned.Matrix(ctx, neighbors, power, mix, report.Step)
 	if errors.Is(err, learn.ErrFewWords) && mix.Origin != "" {

@@ -16,11 +16,11 @@ import (
 
 // The randomized method of Halko, Martinsson and Tropp (2011), algorithm 4.4,
 // whose last products are the factors of a Chebyshev polynomial (Zhou and Saad,
-// A Chebyshev-Davidson algorithm for large symmetric eigenproblems, 2007): it is
-// small on the eigenvalues that are not wanted and grows fastest above them.
+// A Chebyshev-Davidson algorithm for large symmetric eigenproblems, 2007): it
+// is small on the eigenvalues that are not wanted and grows fastest above them.
 // Three plain products give the leading 100 singular values of text matrices to
-// three digits, but then a third of a term's 200 neighbors change with the seed,
-// and so does the gain in nDCG (deviation 0.39 points, not 0.13).
+// three digits, but then a third of a term's 200 neighbors change with the
+// seed, and so does the gain in nDCG (deviation 0.39 points, not 0.13).
 const (
 	oversampling  = 20   // extra directions
 	plainProducts = 2    // before there are estimates of eigenvalues
@@ -85,10 +85,10 @@ func Leading(ctx context.Context, a Symmetric, k int, random *rand.Rand, stage *
 	return project(ctx, q, next, k)
 }
 
-// ritz rotates an orthonormal basis q and aq = a·q so that qᵀaq is diagonal, and
-// returns its smallest entry, which is at most the eigenvalue of that number.
-// Then a polynomial of a stretches the columns, but hardly bends them to each
-// other.
+// ritz rotates an orthonormal basis q and aq = a·q so that qᵀaq is diagonal,
+// and returns its smallest entry, which is at most the eigenvalue of that
+// number. Then a polynomial of a stretches the columns, but hardly bends them
+// to each other.
 func ritz(ctx context.Context, q, aq blas64.General) (float64, error) {
 	cross, err := crossProduct(ctx, q, aq)
 	if err != nil {

@@ -2,16 +2,16 @@ package learn
 
 import "math/bits"
 
-// What many documents share word for word, such as a license, a signature or the
-// terms of a shop, says no more about its words than one document does.
+// What many documents share word for word, such as a license, a signature or
+// the terms of a shop, says no more about its words than one document does.
 const (
 	passageTerms = 8  // a shared passage has at least as many terms
 	manyTimes    = 10 // and occurs more often
 )
 
-// withoutCopies returns a sequence, in its memory, without the copies of passages
-// that occur more than manyTimes: the first of each stays, and a gap is left of
-// the others.
+// withoutCopies returns a sequence, in its memory, without the copies of
+// passages that occur more than manyTimes: the first of each stays, and a gap
+// is left of the others.
 func withoutCopies(sequence []int32) []int32 {
 	// Only passages that share their place in a table with many are counted by
 	// themselves.

@@ -35,7 +35,7 @@ func (p *panels) search(ctx context.Context, order []uint32, room int, floor flo
 	if order == nil {
 		for place, id := range p.ids {
 			if id != noVector {
-				order = append(order, uint32(place)) //nolint:gosec // about MaxTerms at most
+				order = append(order, uint32(place))
 			}
 		}
 	}

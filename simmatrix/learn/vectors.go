@@ -151,9 +151,9 @@ func (p *panels) power(ctx context.Context, candidates []uint32) (float64, error
 // sample returns some ids of vectors whose ids are their places, spread evenly.
 func (p *panels) sample() []uint32 { return someOf(p.ids[:p.next], crowdSample) }
 
-// someOf returns at most most of ids, spread evenly.
-func someOf(ids []uint32, most int) []uint32 {
-	some := make([]uint32, min(most, len(ids)))
+// someOf returns count of the ids, or all, spread evenly.
+func someOf(ids []uint32, count int) []uint32 {
+	some := make([]uint32, min(count, len(ids)))
 	for k := range some {
 		some[k] = ids[k*len(ids)/len(some)]
 	}
