@@ -197,8 +197,7 @@ type vocabulary struct {
 	rows     int // number of terms with rows
 	docFreqs []uint32
 	// sequence is like that of [Corpus], with indices into terms and only the
-	// documents that have any, sorted, so that their order does not matter, without
-	// the copies of passages.
+	// documents that have any, sorted, so that their order does not matter.
 	sequence []int32
 	docs     uint64  // in the whole corpus
 	indices  []int32 // into terms, or absent, by corpus id
@@ -307,5 +306,4 @@ func (v *vocabulary) order(sequence []int32) {
 	for _, d := range documents {
 		v.sequence = append(append(v.sequence, d...), endOfDocument)
 	}
-	v.sequence = withoutCopies(v.sequence)
 }

@@ -69,6 +69,9 @@ func Learn(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatri
 		return nil, err
 	}
 	v.order(c.sequence)
+	if !opts.Copies {
+		v.sequence = withoutCopies(v.sequence)
+	}
 	chosen := opts.Dimensions == 0
 	opts.Dimensions = cmp.Or(opts.Dimensions, fewestDimensions)
 	vectors, crowding, err := learnVectors(ctx, v, rare, room, progress)

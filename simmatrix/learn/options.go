@@ -30,9 +30,11 @@ type CorpusOptions struct {
 	Dimensions   int     // of each part of the term vectors, 1 to 1000; 0 chooses them, see [dimensionsFor]
 	Window       int     // largest distance at which two terms co-occur, 1 to 6
 	ContextPower float64 // α, to which context frequencies are raised, in (0, 1]
-	Neighbors    int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
-	Power        float64 // p in s = max(0, cos)^p, above 0
-	Seed         uint64  // of the random projection of the singular value decomposition
+	// Copies has passages count as often as they occur, see [withoutCopies].
+	Copies    bool
+	Neighbors int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
+	Power     float64 // p in s = max(0, cos)^p, above 0
+	Seed      uint64  // of the random projection of the singular value decomposition
 	// MaxMemory limits, roughly and in bytes, the memory of the corpus and all
 	// learned from it; 0 means no limit. It does not change the result.
 	MaxMemory int64
