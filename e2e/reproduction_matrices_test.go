@@ -54,7 +54,7 @@ func newForumMatrices(f *forum) *forumMatrices {
 func (m *forumMatrices) learned(t *testing.T, set func(*learn.CorpusOptions)) *simmatrix.Matrix {
 	t.Helper()
 	options := learn.DefaultCorpusOptions()
-	options.Copies = true // as the papers do
+	options.Copies = true                                        // as the papers do
 	options.RareTerms, options.Neighbors = false, reproNeighbors // the paper has no rare terms
 	set(&options)
 	matrix, err := learn.FromCorpus(t.Context(), m.corpus, options, nil)
