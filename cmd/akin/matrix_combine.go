@@ -85,10 +85,12 @@ func (c *combineFlags) check(all *matrixFlags) error {
 		if argument == "" {
 			errs = append(errs, errors.New("--combine regression:FILE: name a synonym file or a matrix file"))
 		}
-	case c.options.Validate() != nil:
-		errs = append(errs, c.options.Validate())
-	case given:
-		errs = append(errs, fmt.Errorf("--combine: %s takes nothing after it", rule))
+	default:
+		err := c.options.Validate()
+		if err == nil && given {
+			err = fmt.Errorf("--combine: %s takes nothing after it", rule)
+		}
+		errs = append(errs, err)
 	}
 	if len(c.paths) > simmatrix.MaxOrigins {
 		errs = append(errs, fmt.Errorf("--from-matrices: %d, at most %d", len(c.paths), simmatrix.MaxOrigins))

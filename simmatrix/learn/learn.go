@@ -30,10 +30,10 @@ import (
 //	s_ij = max(0, cos(i,j))^Power
 //
 // for the Neighbors nearest terms j of each term i, without those that round to
-// zero. Of more than 30,000 learned terms they are searched as [FromVectors]
-// does with a Recall of 0.95, and Params say so likewise. Without Dimensions
-// they are chosen by crowding, see [dimensionsFor]. Where these do not suffice,
-// similarities are lowered, see [temper]. A Mix mixes in a language model, see
+// zero. Above 30,000 learned terms the search is approximate, as in
+// [FromVectors] with a Recall of 0.95, and adds the same Params. Without
+// Dimensions they are chosen by crowding, see [dimensionsFor]. Where these do
+// not suffice, similarities are lowered, see [temper]. A Mix mixes in a language model, see
 // [panels.mix]. Documents in any order, with the same options and kind of
 // processor, give the same bytes. Errors are [simmatrix.ErrNoVocabulary],
 // [simmatrix.ErrMemory], one for all options out of range, and that of ctx.
@@ -52,8 +52,6 @@ type Learned struct {
 	table  simmatrix.Table // without entries
 	panels *panels         // the vectors, by term of the table, with place for those of a model
 	own    int             // dimension of the vectors without a model
-	// learned is the number of terms that are not rare.
-	learned int
 	// crowding is that of the vectors, see [vectorTable.crowding].
 	crowding float64
 	// candidates are the terms that may be neighbors, nil for all.
@@ -99,7 +97,7 @@ func Learn(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatri
 	}
 	m.Terms = slices.Concat(v.terms[:v.rows], rare.terms)
 	slices.Sort(m.Terms)
-	l.own, l.learned = vectors.dim, v.rows
+	l.own = vectors.dim
 	l.panels = newPanels(l.own+opts.modelDim(), len(m.Terms))
 	for i, t := range m.Terms {
 		id := c.ids[t]
@@ -141,7 +139,7 @@ func (l *Learned) Matrix(ctx context.Context, neighbors int, power float64, mix 
 			return nil, err
 		}
 	}
-	if l.learned <= exactTerms {
+	if cmp.Or(len(l.candidates), len(m.Terms)) <= exactTerms {
 		m.Entries, err = vectors.nearest(ctx, search, simmatrix.NewStage(progress, "neighbors", len(m.Terms)))
 	} else {
 		var how approximation

@@ -1,6 +1,9 @@
 package learn
 
-import "math/bits"
+import (
+	"hash/maphash"
+	"math/bits"
+)
 
 // What many documents share word for word, such as a license, a signature or
 // the terms of a shop, says no more about its words than one document does.
@@ -9,35 +12,37 @@ const (
 	manyTimes    = 10 // and occurs more often
 )
 
+type passage [passageTerms]int32
+
 // withoutCopies returns a sequence, in its memory, without the copies of
 // passages that occur more than manyTimes: the first of each stays, and a gap
 // is left of the others.
 func withoutCopies(sequence []int32) []int32 {
-	// Only passages that share their place in a table with many are counted by
-	// themselves.
-	table := make([]uint8, 1<<bits.Len(uint(len(sequence))))
-	eachPassage(sequence, func(_ int, hash uint64) {
-		if count := &table[hash%uint64(len(table))]; *count <= manyTimes {
-			*count++
+	// Passages are counted by hash first, so that only few need a count of their
+	// own.
+	seed, byHash := maphash.MakeSeed(), make([]uint8, 1<<bits.Len(uint(len(sequence))))
+	count := func(p passage) *uint8 { return &byHash[maphash.Comparable(seed, p)%uint64(len(byHash))] }
+	eachPassage(sequence, func(_ int, p passage) {
+		if n := count(p); *n <= manyTimes {
+			*n++
 		}
 	})
-	times := map[uint64]int{}
-	eachPassage(sequence, func(_ int, hash uint64) {
-		if table[hash%uint64(len(table))] > manyTimes {
-			times[hash]++
+	times := map[passage]int{}
+	eachPassage(sequence, func(_ int, p passage) {
+		if *count(p) > manyTimes {
+			times[p]++
 		}
 	})
-	const seen = -1
+	seen := map[passage]bool{}
 	copies := make([]bool, len(sequence))
-	eachPassage(sequence, func(from int, hash uint64) {
-		switch n := times[hash]; {
-		case n == seen:
-			for k := range passageTerms {
-				copies[from+k] = true
-			}
-		case n > manyTimes:
-			times[hash] = seen
+	eachPassage(sequence, func(from int, p passage) {
+		if times[p] <= manyTimes {
+			return
 		}
+		for k := range passageTerms {
+			copies[from+k] = copies[from+k] || seen[p]
+		}
+		seen[p] = true
 	})
 	kept := sequence[:0]
 	for p, id := range sequence {
@@ -51,21 +56,16 @@ func withoutCopies(sequence []int32) []int32 {
 	return kept
 }
 
-// eachPassage calls f for each passage of passageTerms terms.
-func eachPassage(sequence []int32, f func(from int, hash uint64)) {
+// eachPassage calls f for each passage, with its place in the sequence.
+func eachPassage(sequence []int32, f func(from int, p passage)) {
 	terms := 0
-	for p, id := range sequence {
+	for end, id := range sequence {
 		if terms++; id < 0 {
 			terms = 0
 		}
 		if terms >= passageTerms {
-			from := p + 1 - passageTerms
-			hash := uint64(0)
-			for _, term := range sequence[from : p+1] {
-				hash = (hash ^ uint64(term)) * 0x9E3779B97F4A7C15 //nolint:gosec // not negative
-				hash ^= hash >> 32
-			}
-			f(from, hash)
+			from := end + 1 - passageTerms
+			f(from, passage(sequence[from:]))
 		}
 	}
 }
