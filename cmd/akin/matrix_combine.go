@@ -64,8 +64,8 @@ func (c *combineFlags) check(all *matrixFlags) error {
 		}
 		c.names = append(c.names, name)
 	}
-	switch {
-	case c.options.Rule == combine.RuleWeighted:
+	switch c.options.Rule {
+	case combine.RuleWeighted:
 		for text := range strings.SplitSeq(argument, ",") {
 			w, err := strconv.ParseFloat(text, 64)
 			if err != nil || !(w > 0) || math.IsInf(w, 1) {
@@ -76,12 +76,12 @@ func (c *combineFlags) check(all *matrixFlags) error {
 		if len(c.weights) != len(c.paths) {
 			errs = append(errs, fmt.Errorf("--combine weighted: %d numbers for %d matrices", len(c.weights), len(c.paths)))
 		}
-	case c.options.Rule == combine.RulePercentile:
+	case combine.RulePercentile:
 		p, err := strconv.ParseFloat(argument, 64)
 		if c.options.Percentile = p; err != nil || c.options.Validate() != nil {
 			errs = append(errs, fmt.Errorf("--combine percentile:P: %q is not a number from 0 to 100: write percentile:90, or median for percentile:50", argument))
 		}
-	case c.options.Rule == combine.RuleRegression: // validated once it is fitted
+	case combine.RuleRegression: // validated once it is fitted
 		if argument == "" {
 			errs = append(errs, errors.New("--combine regression:FILE: name a synonym file or a matrix file"))
 		}
