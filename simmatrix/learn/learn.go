@@ -34,8 +34,8 @@ import (
 // [FromVectors] with a Recall of 0.95, and adds the same Params. Without
 // Dimensions they are chosen by crowding, see [dimensionsFor]. Where these do
 // not suffice, similarities are lowered, see [temper]. A Mix mixes in a
-// language model, see [panels.mix]. Documents in any order, with the same options
-// and kind of processor, give the same bytes. Errors are
+// language model, see [panels.mix]. Documents in any order, with the same
+// options and kind of processor, give the same bytes. Errors are
 // [simmatrix.ErrNoVocabulary], [simmatrix.ErrMemory], one for all options out
 // of range, and that of ctx.
 func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
