@@ -188,7 +188,9 @@ func (d *indexFlags) corpus(ctx context.Context, field *fieldFlags, client *escl
 	d.options.Source = d.describe(field)
 	switch {
 	case d.embeddings.url != "":
-		err = d.embeddings.mix(ctx, corpus, &d.options, client, report)
+		if _, _, err = readOwnWords(corpus); err == nil { // its function words are left out
+			err = d.embeddings.mix(ctx, corpus, &d.options, client, report)
+		}
 	case d.embeddings.builtin == builtinModel:
 		err = mixOwnWords(corpus, &d.options, d.embeddings.share, report)
 	}
@@ -213,7 +215,7 @@ func tellPlan(corpus *learn.Corpus, o *learn.CorpusOptions, report *cli.Progress
 	if err != nil {
 		return err
 	}
-	report.Tell("%d distinct terms: learning %d, with %d numbers as contexts, and giving rows to %d rare ones", plan.Distinct, plan.Learned, plan.Contexts, plan.Rare)
+	report.Tell("%d distinct terms: learning %d, with %d numbers and function words as contexts, and giving rows to %d rare ones", plan.Distinct, plan.Learned, plan.Contexts, plan.Rare)
 	if plan.Learned+plan.Contexts == o.MaxTerms {
 		report.Tell("these are the most frequent terms: at most %d are learned, so that an index of any size takes bounded time and memory", o.MaxTerms)
 	}

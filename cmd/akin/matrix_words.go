@@ -28,23 +28,36 @@ type ownWords struct {
 	known float64 // the share of a corpus's words that are among them, without function words
 }
 
-// mixOwnWords adds the built-in words to o, at a share of similarities or, if
-// that is 0, at the usual one, and makes function words contexts of others
-// only. It adds nothing, and says why, if the corpus is not English or if
-// memory does not suffice.
-func mixOwnWords(c *learn.Corpus, o *learn.CorpusOptions, share float64, report *cli.Progress) error {
-	w := &ownWords{}
-	var err error
+// readOwnWords returns the built-in words. If a corpus is English enough for
+// them, its function words become only contexts of others.
+func readOwnWords(c *learn.Corpus) (w *ownWords, english bool, err error) {
+	w = &ownWords{}
 	if w.Words, err = words.Builtin(); err != nil {
-		return err
+		return nil, false, err
 	}
 	isFunction := words.FunctionWords()
-	if w.known = c.Share(w.Has, isFunction); w.known < leastKnown {
+	w.known = c.Share(w.Has, isFunction)
+	if w.known < leastKnown {
+		return w, false, nil
+	}
+	c.OnlyContexts(isFunction)
+	return w, true, nil
+}
+
+// mixOwnWords adds the built-in words to o, at a share of similarities or, if
+// that is 0, at the usual one, and makes function words only contexts of
+// others. It adds nothing, and says why, if the corpus is not English or if
+// memory does not suffice.
+func mixOwnWords(c *learn.Corpus, o *learn.CorpusOptions, share float64, report *cli.Progress) error {
+	w, english, err := readOwnWords(c)
+	if err != nil {
+		return err
+	}
+	if !english {
 		report.Tell("built-in words are left out: they are English, and only %.0f %% of the words of the documents are among them, under %.0f %%; "+
 			"a model of their language serves as well (--embeddings)", 100*w.known, 100*leastKnown)
 		return nil
 	}
-	c.OnlyContexts(isFunction)
 	mixed := *o
 	mixed.Mix = &learn.Mix{Model: w.String(), Origin: w.String(), Share: share, Dim: w.Dim()}
 	if share == 0 {

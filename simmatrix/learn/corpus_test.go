@@ -72,7 +72,7 @@ func TestCorpusCountsDocumentsAndVocabulary(t *testing.T) {
 	)
 	check.Equal(t, 3, c.docs)
 	v := vocabularyOf(t, c, 2)
-	// é is rare; the last two start with a digit and get no row.
+	// é is rare; the last two start with a digit and are contexts.
 	diff := cmp.Diff([]string{"a", "b", "2nd", "١st"}, v.terms)
 	check.That(t, diff == "" && v.rows == 2, "%d rows, terms\n%s", v.rows, diff)
 	check.Equal(t, []uint32{3, 2, 2, 2}, v.docFreqs)
@@ -173,6 +173,22 @@ func TestFromCorpusOfSmallCorpora(t *testing.T) {
 			check.Equal(t, tt.want, got)
 		})
 	}
+}
+
+// The mode soft weighs terms by the document frequencies of a matrix.
+func TestContextsHaveRowsWithoutNeighbors(t *testing.T) {
+	c := corpusOf([]string{"a", "the", "b", "2"}, []string{"b", "the", "2", "a"}, []string{"x", "y"})
+	c.OnlyContexts(func(word string) bool { return word == "the" })
+	o := DefaultCorpusOptions()
+	o.MinDocFreq = 1
+	got := map[string]string{}
+	for term, row := range mustLearn(t, c, o).Rows() {
+		got[term] = fmt.Sprint("in ", row.DocFreq())
+		for n := range row.All() {
+			got[term] += " " + n.Term
+		}
+	}
+	check.Equal(t, map[string]string{"2": "in 2", "a": "in 2 b", "b": "in 2 a", "the": "in 2", "x": "in 1 y", "y": "in 1 x"}, got)
 }
 
 // TestFromCorpusAgainstAnIndependentImplementation holds the whole recipe

@@ -23,9 +23,10 @@ import (
 // pointwise mutual information of co-occurrence in a window, and from the
 // weighted term-document matrix (latent semantic analysis), both reduced by a
 // truncated singular value decomposition. Terms that begin with a digit, and
-// those of [Corpus.OnlyContexts], are only contexts of others. Rarer terms are
-// folded into the same spaces: they get rows with learned neighbors, but are
-// nobody's neighbors. With cos the mean of the two cosines,
+// those of [Corpus.OnlyContexts], are only contexts of others: their rows have
+// a document frequency and no neighbors. Rarer terms are folded into the same
+// spaces: they get rows with learned neighbors, but are nobody's neighbors. With
+// cos the mean of the two cosines,
 //
 //	s_ij = max(0, cos(i,j))^Power
 //
@@ -57,6 +58,8 @@ type Learned struct {
 	crowding float64
 	// candidates are the terms that may be neighbors, nil for all.
 	candidates []uint32
+	// contexts are the terms that are only contexts, with no place in table.
+	contexts simmatrix.Table
 }
 
 // Learn does the part of [FromCorpus] that does not depend on Neighbors, Power
@@ -115,7 +118,10 @@ func Learn(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatri
 	if len(rare.terms) == 0 {
 		l.candidates = nil
 	}
-	m.TakeForms(func(i int) string { return c.Forms(m.Terms[i])[0].Text })
+	l.contexts.Terms, l.contexts.DocFreqs = v.terms[v.rows:], v.docFreqs[v.rows:]
+	for _, t := range []*simmatrix.Table{m, &l.contexts} {
+		t.TakeForms(func(i int) string { return c.Forms(t.Terms[i])[0].Text })
+	}
 	return l, nil
 }
 
@@ -153,7 +159,37 @@ func (l *Learned) Matrix(ctx context.Context, neighbors int, power float64, mix 
 	if l.crowding > simmatrix.LargestCrowding {
 		m.Meta.Params["tempered_rows"] = strconv.Itoa(temper(&m.Entries, power))
 	}
-	return m.Matrix()
+	whole := withEmptyRows(&m, &l.contexts)
+	return whole.Matrix()
+}
+
+// withEmptyRows returns m with the terms of others, of which it has none, as
+// terms without neighbors. It changes the entries of m.
+func withEmptyRows(m, others *simmatrix.Table) simmatrix.Table {
+	all := simmatrix.Table{Meta: m.Meta, Entries: m.Entries}
+	all.Offsets = make([]int, 1, len(m.Terms)+len(others.Terms)+1)
+	columns := make([]uint32, len(m.Terms)) // the new ones
+	var forms []string
+	i, k := 0, 0 // in the terms of both
+	for i < len(m.Terms) || k < len(others.Terms) {
+		from, at := others, k
+		if k == len(others.Terms) || i < len(m.Terms) && m.Terms[i] < others.Terms[k] {
+			from, at = m, i
+			columns[i] = uint32(len(all.Terms)) //nolint:gosec // under MaxTerms
+			i++
+		} else {
+			k++
+		}
+		term := from.Terms[at]
+		all.Terms, all.DocFreqs = append(all.Terms, term), append(all.DocFreqs, from.DocFreqs[at])
+		all.Offsets = append(all.Offsets, m.Offsets[i])
+		forms = append(forms, cmp.Or(from.Form(term), term))
+	}
+	all.TakeForms(func(i int) string { return forms[i] })
+	for n, col := range all.Cols {
+		all.Cols[n] = columns[col]
+	}
+	return all
 }
 
 // Vocabulary returns the terms that [FromCorpus] gives rows, in ascending byte
@@ -173,7 +209,7 @@ func (c *Corpus) Vocabulary(o *CorpusOptions) ([]string, error) {
 type Plan struct {
 	Distinct int // terms in the documents
 	Learned  int // with rows
-	Contexts int // that begin with a digit, and are only contexts
+	Contexts int // numbers and others that are only contexts
 	Rare     int // with rows, but nobody's neighbors
 }
 
