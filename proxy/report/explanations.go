@@ -309,15 +309,18 @@ type Forms func(ctx context.Context, matrix string, terms []string) (words, note
 // patience limits the look-up of all words that are shown at once.
 const patience = 2 * time.Second
 
-// Show returns clauses with the words of all their terms, and the sources of
-// alternatives. Forms may be nil.
+// Show returns clauses with the words of all their terms in place of Written,
+// and the sources of alternatives in place of their keys. Forms may be nil.
 func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []expand.Explanation {
 	shown := make([]expand.Explanation, len(clauses))
 	terms := map[string]map[string]bool{} // by matrix, as words and notes are
 	words, notes := map[string]map[string]string{}, map[string]map[string]string{}
 	for i, c := range clauses {
-		c.Added, c.LeftOut, c.Feedback = slices.Clone(c.Added), slices.Clone(c.LeftOut), slices.Clone(c.Feedback)
-		c.Nearest, c.Alternatives = slices.Clone(c.Nearest), slices.Clone(c.Alternatives)
+		c.Added = slices.Clone(c.Added)
+		c.LeftOut = slices.Clone(c.LeftOut)
+		c.Feedback = slices.Clone(c.Feedback)
+		c.Nearest = slices.Clone(c.Nearest)
+		c.Alternatives = slices.Clone(c.Alternatives)
 		shown[i] = c
 		of := terms[c.Matrix]
 		if of == nil {

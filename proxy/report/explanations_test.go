@@ -43,7 +43,7 @@ func textsOf(c *expand.Explanation) []string {
 // Whatever the clauses, those that are kept are a part of them that fits into
 // its bound.
 func TestKeptClausesAreBounded(t *testing.T) {
-	check := func(clauses []expand.Explanation, longer uint16) bool {
+	bounded := func(clauses []expand.Explanation, longer uint16) bool {
 		for i := range clauses {
 			clauses[i].Path += strings.Repeat("ä", int(longer)%600)
 		}
@@ -64,7 +64,7 @@ func TestKeptClausesAreBounded(t *testing.T) {
 		}
 		return size <= maxClauseBytes && whole+cut >= len(clauses) && fmt.Sprint(clauses) == before
 	}
-	if err := quick.Check(check, &quick.Config{MaxCount: 300}); err != nil {
+	if err := quick.Check(bounded, &quick.Config{MaxCount: 300}); err != nil {
 		t.Error(err)
 	}
 }
