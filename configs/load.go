@@ -46,9 +46,9 @@ func read(name string, data []byte, outside func(*decoder, *Config)) (*Config, e
 	d := newDecoder(name)
 	if d.document(data, c) {
 		d.cloud(&c.Cluster)
-		d.check(c)
+		d.redisURL(c.Redis.URL.Reveal()) // that of the environment may hold credentials
 		outside(d, c)
-		d.crossCheck(c)
+		d.check(c)
 	}
 	if err := d.err(); err != nil {
 		return nil, err
