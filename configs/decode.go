@@ -84,37 +84,6 @@ func (d *decoder) syntax(err error) {
 	d.addAt(line, "", "not valid YAML: %s", msg)
 }
 
-// moved says what replaced an old key, by path. A key of expansion has its path
-// below expansion, as in a profile.
-var moved = map[string]string{
-	"caches.rows":        "is caches.size now, for all caches together",
-	"caches.analysis":    "is caches.size now, for all caches together",
-	"caches.statistics":  "is caches.size now, for all caches together",
-	"caches.vectors":     "is caches.size now, for all caches together",
-	"strength.linear":    "is strength now, a factor for all forms: 1 is what was 0.2",
-	"strength.grouped":   "is strength now, a factor for all forms: 1 is what was 0.5",
-	"strength.saturated": "is strength now, a factor for all forms: 1 is what was 0.25",
-	"rerank_budget":      "is budget now, which reranking may take once more",
-	"vector_candidates":  "is rerank_window now",
-	"rank_eval":          "is no key any more: the searches of _rank_eval are expanded, unless the request says akin=off",
-	"redis.timeout":      "is expansion.budget now, of which a call to Redis may take three fifths",
-	"shutdown.timeout":   "is no key any more: requests in progress have 20s after shutdown.delay",
-	"log.format":         "is no key any more: the log is JSON",
-	"tracing":            "is OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS and OTEL_TRACES_SAMPLER_ARG in the environment now",
-}
-
-// wasMoved reports an old key and returns whether key is one.
-func (d *decoder) wasMoved(line int, key string) bool {
-	for old, now := range moved {
-		inProfile := strings.HasPrefix(key, "expansion.") || strings.HasPrefix(key, "profiles.")
-		if key == old || inProfile && strings.HasSuffix(key, "."+old) {
-			d.addAt(line, key, "%s", now)
-			return true
-		}
-	}
-	return false
-}
-
 // value decodes node n, found at key, into f.
 func (d *decoder) value(n *yaml.Node, key string, f field) {
 	switch {
@@ -130,10 +99,6 @@ func (d *decoder) value(n *yaml.Node, key string, f field) {
 		d.list(n, key, f)
 	case f.isSection():
 		d.section(n, key, f.Value)
-	case n.Kind == yaml.MappingNode && len(n.Content) > 0 && d.wasMoved(n.Content[0].Line, join(key, n.Content[0].Value)):
-		for i := 2; i < len(n.Content); i += 2 {
-			d.wasMoved(n.Content[i].Line, join(key, n.Content[i].Value))
-		}
 	default:
 		if err := f.decode(n); err != nil {
 			d.addAt(n.Line, key, "%w", err)
@@ -198,7 +163,6 @@ func (d *decoder) members(n *yaml.Node, key string, wrong func(name string) stri
 		name, path := k.Value, join(key, k.Value)
 		problem := wrong(name)
 		switch {
-		case problem != "" && d.wasMoved(k.Line, path):
 		case k.Kind != yaml.ScalarNode || problem != "":
 			d.addAt(k.Line, join(key, keyText(k)), "%s", cmp.Or(problem, wrong("?")))
 		case seen[name] > 0:

@@ -46,9 +46,9 @@ func read(name string, data []byte, outside func(*decoder, *Config)) (*Config, e
 	d := newDecoder(name)
 	if d.document(data, c) {
 		d.cloud(&c.Cluster)
-		d.check(c)
+		d.redisURL(c.Redis.URL.Reveal()) // that of the environment may hold credentials
 		outside(d, c)
-		d.crossCheck(c)
+		d.check(c)
 	}
 	if err := d.err(); err != nil {
 		return nil, err
@@ -81,9 +81,6 @@ func environment(d *decoder, c *Config) {
 	c.Cluster.Auth.Password = NewSecret(os.Getenv(EnvClusterPassword))
 	c.Cluster.Auth.APIKey = NewSecret(os.Getenv(EnvClusterAPIKey))
 	c.Admin.Token = NewSecret(os.Getenv(EnvAdminToken))
-	if os.Getenv("AKIN_TRACING_HEADERS") != "" {
-		d.addAt(0, "AKIN_TRACING_HEADERS", "is OTEL_EXPORTER_OTLP_HEADERS now")
-	}
 	if url := os.Getenv(EnvRedisURL); url != "" {
 		c.Redis.URL = NewSecret(url)
 		if _, err := redisurl.Parse(url); err != nil {

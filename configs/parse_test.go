@@ -220,7 +220,6 @@ func TestSettingsAreChangedByTheirKeys(t *testing.T) {
 		"max_doc_share=0":     "max_doc_share: 0 is out of range; allowed: above 0, up to 1",
 		"max_doc_share=2":     "max_doc_share: 2 is out of range; allowed: above 0, up to 1",
 		"strength=6":          "strength: 6 is out of range; allowed: 0 to 5",
-		"strength.linear=2":   "strength.linear: is strength now, a factor for all forms: 1 is what was 0.2",
 		"strength.flat=1":     "strength: must be a number",
 		"feedback.flat=1":     "feedback.flat: unknown key; allowed: documents, terms, weight",
 		"feedback=1":          "feedback: must be a section with the keys documents, terms, weight",

@@ -12,6 +12,10 @@ import (
 	"github.com/akin-search/akin/internal/redisurl"
 )
 
+// minToken is the length in bytes of the shortest admin token. Only its length
+// prevents guessing.
+const minToken = 16
+
 // check reports values of c that conflict with others.
 func (d *decoder) check(c *Config) {
 	if len(c.Cluster.URLs) == 0 {
@@ -23,7 +27,29 @@ func (d *decoder) check(c *Config) {
 	d.checkProfiles(c)
 	checkModes(d, c)
 	d.trials(c)
-	d.redisURL(c.Redis.URL.Reveal())
+	d.together("listen.tls.cert_file", c.Listen.TLS.CertFile, "listen.tls.key_file", c.Listen.TLS.KeyFile)
+	if c.Listen.Address == c.Admin.Address && !strings.HasSuffix(c.Admin.Address, ":0") {
+		d.add("admin.address", "is the same as listen.address; the two need an address each")
+	}
+	for i, s := range c.Cluster.URLs {
+		if u, err := url.Parse(s); err == nil && u.Host == c.Listen.Address {
+			d.add(fmt.Sprintf("cluster.urls[%d]", i), "is akin's own listen.address; name a node of the cluster")
+		}
+	}
+	d.together("cluster.tls.certificate", c.Cluster.TLS.Certificate, "cluster.tls.key", c.Cluster.TLS.Key)
+	if c.Cluster.TLS.CAFile != "" && c.Cluster.TLS.InsecureSkipVerify {
+		d.add("cluster.tls.insecure_skip_verify", "must be false where ca_file is set: it would leave that unused")
+	}
+	if n := len(c.Admin.Token.Reveal()); n > 0 && n < minToken {
+		d.add("admin.token_file", "has a token of %d bytes, or %s has; the least is %d: it could be guessed", n, EnvAdminToken, minToken)
+	}
+	d.auth(&c.Cluster.Auth)
+	d.redisTLS(&c.Redis)
+	d.sources("matrices", c.Matrices, &c.Redis)
+	d.sources("weights", c.Weights, &c.Redis)
+	if most := c.Expansion.MaxBody; most > c.Memory.InFlight/2 && !d.has("memory.in_flight") {
+		d.add("expansion.max_body", "%v is more than half of memory.in_flight, which is all that one client gets", most)
+	}
 }
 
 // rewriting reports problems of the keys that expansion and profiles share,
@@ -116,37 +142,6 @@ const noPattern = `must have at least one pattern of what it applies to; "*" is 
 func (d *decoder) some(key string, patterns []string) {
 	if !slices.ContainsFunc(patterns, func(s string) bool { return !strings.HasPrefix(s, "-") }) {
 		d.add(key, noPattern)
-	}
-}
-
-// minToken is the length in bytes of the shortest admin token. Only its length
-// prevents guessing.
-const minToken = 16
-
-// crossCheck reports conflicting settings, after the credentials are read.
-func (d *decoder) crossCheck(c *Config) {
-	d.together("listen.tls.cert_file", c.Listen.TLS.CertFile, "listen.tls.key_file", c.Listen.TLS.KeyFile)
-	if c.Listen.Address == c.Admin.Address && !strings.HasSuffix(c.Admin.Address, ":0") {
-		d.add("admin.address", "is the same as listen.address; the two need an address each")
-	}
-	for i, s := range c.Cluster.URLs {
-		if u, err := url.Parse(s); err == nil && u.Host == c.Listen.Address {
-			d.add(fmt.Sprintf("cluster.urls[%d]", i), "is akin's own listen.address; name a node of the cluster")
-		}
-	}
-	d.together("cluster.tls.certificate", c.Cluster.TLS.Certificate, "cluster.tls.key", c.Cluster.TLS.Key)
-	if c.Cluster.TLS.CAFile != "" && c.Cluster.TLS.InsecureSkipVerify {
-		d.add("cluster.tls.insecure_skip_verify", "must be false where ca_file is set: it would leave that unused")
-	}
-	if n := len(c.Admin.Token.Reveal()); n > 0 && n < minToken {
-		d.add("admin.token_file", "has a token of %d bytes, or %s has; the least is %d: it could be guessed", n, EnvAdminToken, minToken)
-	}
-	d.auth(&c.Cluster.Auth)
-	d.redisTLS(&c.Redis)
-	d.sources("matrices", c.Matrices, &c.Redis)
-	d.sources("weights", c.Weights, &c.Redis)
-	if most := c.Expansion.MaxBody; most > c.Memory.InFlight/2 && !d.has("memory.in_flight") {
-		d.add("expansion.max_body", "%v is more than half of memory.in_flight, which is all that one client gets", most)
 	}
 }
 

@@ -309,8 +309,8 @@ type Explanation struct {
 	// Added are the added terms, in the order of the body.
 	Added []Added `json:"added,omitempty"`
 	// Written are the parts of the text that give the Terms, see
-	// [esclient.Analysis]; it may be missing.
-	Written []string `json:"-"`
+	// [esclient.Analysis]; it may be missing. Words replaces it.
+	Written []string `json:"written,omitempty"`
 	// NoRow are the terms of the text without a row: no document contains them, or
 	// none that the matrix was built from.
 	NoRow []string `json:"no_row,omitempty"`
@@ -376,9 +376,10 @@ type Alternative struct {
 	// Source is where the matrix has it from, such as "synonyms.txt:12" or "acronym
 	// of 12 documents", "" if unknown.
 	Source string `json:"source,omitempty"`
-	// Key and ForKey are Term and For as the matrix has them.
-	Key    string `json:"-"`
-	ForKey string `json:"-"`
+	// Key and ForKey are Term and For as the matrix has them, until Word and Source
+	// are set.
+	Key    string `json:"key,omitempty"`
+	ForKey string `json:"for_key,omitempty"`
 }
 
 // Why a neighbor was left out. Those from LeftOutPositions on are of

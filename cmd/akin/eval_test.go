@@ -203,7 +203,6 @@ func TestEvalReportsWhatIsWrongWithItsInput(t *testing.T) {
 		"--arm akin: give --akin and --akin-admin":                       arm("akin"),
 		"profiles.x.power":                                               arm("x=matrix:" + s.matrix + ",power=1"),
 		"profiles.x.strength: 6 is out of range":                         arm("x=matrix:" + s.matrix + ",strength=6"),
-		"profiles.x.strength.linear: is strength now":                    arm("x=matrix:" + s.matrix + ",strength.linear=0.3"),
 		"strength: want KEY=VALUE":                                       arm("x=matrix:" + s.matrix + ",strength"),
 		"nowhere.akin":                                                   arm("x=matrix:nowhere.akin"),
 		"index_not_found":                                                {"--index", "nowhere"},

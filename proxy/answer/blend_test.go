@@ -104,7 +104,8 @@ func TestBlendedScoresFall(t *testing.T) {
 		for i := range scores {
 			soft[i] = float64(rng.IntN(3)) * rng.Float64()
 			scores[i].Sum, scores[i].Soft = float64(rng.IntN(3))*rng.Float64(), soft[i]
-			if sums[i] = scores[i].Sum; r.Sums == nil {
+			sums[i] = scores[i].Sum
+			if r.Sums == nil {
 				sums[i], _ = strconv.ParseFloat(scoreText(engine[i]), 64)
 			}
 		}

@@ -105,7 +105,9 @@ func TestFailuresOfShardsAreRead(t *testing.T) {
 
 func TestFailuresOfSeveralSearchesAreRead(t *testing.T) {
 	const (
-		multi, rank, validate = expand.EndpointMultiSearch, expand.EndpointRankEval, expand.EndpointValidate
+		multi    = expand.EndpointMultiSearch
+		rank     = expand.EndpointRankEval
+		validate = expand.EndpointValidate
 
 		clauses    = "; too_many_clauses: maxClauseCount is set to 1024"
 		busyItem   = `{"error":{"root_cause":[],"type":"rejected_execution_exception","reason":"x"},"status":429}`

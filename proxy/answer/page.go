@@ -66,7 +66,8 @@ func ReadFrames(answer []byte, endpoint expand.Endpoint, reranks []*expand.Reran
 			if string(name) != "responses" {
 				return r.Skip()
 			}
-			if lists++; lists > 1 {
+			lists++
+			if lists > 1 {
 				return ErrShape
 			}
 			return r.List(func(int) error { return next() })
@@ -210,7 +211,8 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 		}
 		f.Hits[i].ID = cmp.Or(f.Hits[i].ID, s.ID)
 		bestSum, bestSoft = max(bestSum, scores[i].Sum), max(bestSoft, s.Soft)
-		if highest = max(highest, f.engine[i]); i == 0 || f.engine[i] < lowest {
+		highest = max(highest, f.engine[i])
+		if i == 0 || f.engine[i] < lowest {
 			lowest = f.engine[i]
 		}
 	}
@@ -230,8 +232,10 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 		if bestSoft > 0 {
 			blended[i] += w * scores[i].Soft / bestSoft
 		}
-		if written[i] = float32(scores[i].Soft); w < 1 {
+		if w < 1 {
 			written[i] = float32(max(lowest, min(highest, highest*blended[i])))
+		} else {
+			written[i] = float32(scores[i].Soft)
 		}
 	}
 	if slices.ContainsFunc(written, func(s float32) bool { return math.IsInf(float64(s), 0) }) {
@@ -287,7 +291,8 @@ func (f *Frame) SetPage(page []expand.Hit, answer []byte) bool {
 func (f *Frame) SetInOrder(answer []byte) bool {
 	list, _, ok := readPage(answer)
 	if ok {
-		f.text, f.page, f.ordered = answer, list, nil
+		f.text, f.page = answer, list
+		f.ordered = nil
 	}
 	return ok
 }

@@ -281,7 +281,9 @@ func TestHitsOfSeveralSearchesAreOrderedEachForItself(t *testing.T) {
 	check.Must(t, frames[2].SetInOrder([]byte(pageWith(two("1.25"), three("1.0")))), "refused")
 	single := func(r *expand.Rerank, of *Frame) string {
 		f := frameOf(t, threeHits, r)
-		f.scores, f.best, f.text, f.page, f.ordered = of.scores, of.best, of.text, of.page, of.ordered
+		f.scores, f.best = of.scores, of.best
+		f.text, f.page = of.text, of.page
+		f.ordered = of.ordered
 		return written(threeHits, f)
 	}
 	want := strings.Replace(threeSearches, threeHits, single(first, frames[0]), 1)

@@ -26,7 +26,8 @@ func ReadSearch(beginning io.Reader) (refused *Failure, scroll string, err error
 		switch {
 		case name == "_shards":
 			var err error
-			if refused, err = shardFailures(d); err != nil {
+			refused, err = shardFailures(d)
+			if err != nil {
 				return err
 			}
 			return errSeen
@@ -47,7 +48,8 @@ func ReadSearch(beginning io.Reader) (refused *Failure, scroll string, err error
 		}
 	}
 	// If the answer breaks off behind a failure, that does not matter.
-	if err = jsonspan.EachMember(d, member); errors.Is(err, errSeen) || refused != nil {
+	err = jsonspan.EachMember(d, member)
+	if errors.Is(err, errSeen) || refused != nil {
 		err = nil
 	}
 	return refused, scroll, err
@@ -138,7 +140,8 @@ func failedItem(d *jsontext.Decoder, rewrote func(k int) bool) (first *Failure, 
 		}
 		r, err := itemFailure(d)
 		if r != nil && (first == nil || !r.Busy) {
-			if first = r; rewrote != nil {
+			first = r
+			if rewrote != nil {
 				first.Search = k
 			}
 		}
@@ -153,7 +156,8 @@ func failedItem(d *jsontext.Decoder, rewrote func(k int) bool) (first *Failure, 
 // itemFailure returns the error of one search, whose answer is at d, or of its
 // shards. It returns nil for none, or if the client may not search.
 func itemFailure(d *jsontext.Decoder) (shards *Failure, err error) {
-	causes, failed, status := causeReader{d: d}, false, 0
+	causes := causeReader{d: d}
+	failed, status := false, 0
 	err = jsonspan.EachMember(d, func(name string) (err error) {
 		switch kind := d.PeekKind(); {
 		case name == "error":
@@ -161,7 +165,8 @@ func itemFailure(d *jsontext.Decoder) (shards *Failure, err error) {
 			_, err = causes.read(0)
 		case name == "status" && kind == '0':
 			var t jsontext.Token
-			if t, err = d.ReadToken(); err == nil {
+			t, err = d.ReadToken()
+			if err == nil {
 				status, _ = strconv.Atoi(t.String())
 			}
 		case name == "_shards" && kind == '{' && !failed && shards == nil:

@@ -139,7 +139,8 @@ func FuzzAskForFailures(f *testing.F) {
 			t.Errorf("%q, %q: it is not strict", query, accept)
 		}
 		once := slices.Clone(out.Header["Accept-Encoding"])
-		if AskForGzip(out.Header); !slices.Equal(once, out.Header["Accept-Encoding"]) {
+		AskForGzip(out.Header)
+		if !slices.Equal(once, out.Header["Accept-Encoding"]) {
 			t.Errorf("%q becomes %q, then %q", encoding, once, out.Header["Accept-Encoding"])
 		}
 	})
@@ -199,7 +200,8 @@ func TestAskForGzip(t *testing.T) {
 		if tt.sent != nil {
 			h["Accept-Encoding"] = tt.sent
 		}
-		if AskForGzip(h); !slices.Equal(h["Accept-Encoding"], tt.want) || h.Get("X") != "y" {
+		AskForGzip(h)
+		if !slices.Equal(h["Accept-Encoding"], tt.want) || h.Get("X") != "y" {
 			t.Errorf("%q becomes %q, want %q", tt.sent, h["Accept-Encoding"], tt.want)
 		}
 	}

@@ -56,13 +56,14 @@ func (x *Exchange) Name(method, shape string) {
 // answer began or failed. [FailedOpen] is never replaced.
 func (x *Exchange) Note(outcome, reason string, upstream time.Duration) {
 	if x != nil && x.outcome != FailedOpen {
-		x.outcome, x.reason, x.upstream = outcome, reason, upstream
+		x.outcome, x.reason = outcome, reason
+		x.upstream = upstream
 	}
 }
 
 // End ends the exchange of r, whose answer has the status (0 if it did not
 // begin) and size given. An answer that is not complete was cut off.
-func (x *Exchange) End(r *http.Request, status int, bytes int64, complete bool) {
+func (x *Exchange) End(r *http.Request, status int, size int64, complete bool) {
 	if x == nil {
 		return
 	}
@@ -76,20 +77,20 @@ func (x *Exchange) End(r *http.Request, status int, bytes int64, complete bool) 
 		x.span.SetStatus(codes.Error, "")
 	}
 	if x.access != nil {
-		x.access.LogAttrs(r.Context(), slog.LevelInfo, "request", x.record(r, status, bytes, complete)...)
+		x.access.LogAttrs(r.Context(), slog.LevelInfo, "request", x.record(r, status, size, complete)...)
 	}
 }
 
 // record returns the access log's record of a request. It omits the query
 // string, which can be a search.
-func (x *Exchange) record(r *http.Request, status int, bytes int64, complete bool) []slog.Attr {
+func (x *Exchange) record(r *http.Request, status int, size int64, complete bool) []slog.Attr {
 	client, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		client = r.RemoteAddr
 	}
 	record := []slog.Attr{
 		slog.String("client", client), slog.String("method", bounded(r.Method)), slog.String("path", bounded(r.URL.EscapedPath())),
-		slog.String("protocol", r.Proto), slog.Int("status", status), slog.Int64("bytes", bytes),
+		slog.String("protocol", r.Proto), slog.Int("status", status), slog.Int64("bytes", size),
 		slog.Float64("duration_ms", milliseconds(time.Since(x.began))),
 	}
 	if x.upstream > 0 {
@@ -163,10 +164,11 @@ func NewWriter(to io.Writer, guard *recovery.Guard, count func(result string)) *
 			var torn []byte
 			for line := range lines {
 				_, err := to.Write(append(torn, line...))
-				if torn = nil; err != nil {
+				if err != nil {
 					torn = []byte{'\n'}
 					count(Failed)
 				} else {
+					torn = nil
 					count(Written)
 				}
 			}

@@ -1,10 +1,12 @@
 package report
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,8 +14,10 @@ import (
 	"sync"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/expand/reason"
 )
 
 // Outcomes of a search.
@@ -32,10 +36,14 @@ const (
 	// maxBody is the largest body that is kept: a larger one would drive out
 	// hundreds of others.
 	maxBody = 64 << 10
-	// entryBytes is the memory of an entry, its id and its rewritten message;
-	// textBytes that of a string in a list. What they point to comes on top.
-	entryBytes = 512
-	textBytes  = 16
+	// maxClauseBytes is for all clauses of a search; one with 30 added terms takes
+	// about 4 KiB. A client can search in thousands of fields.
+	maxClauseBytes = 68 << 10
+	// maxText is longer than words and field names are. A client can search for a
+	// word of a megabyte.
+	maxText = 256
+	// cutMark replaces the rest of a text.
+	cutMark = "…"
 )
 
 // A Record is the content of a search's explanation.
@@ -70,57 +78,127 @@ type Message struct {
 	Body     []byte
 }
 
-// An entry is what is kept of one search, bodies as they were sent. It is
-// constant.
+// An entry is what is kept of one search. It is constant.
 type entry struct {
-	Explanation
-
-	packed bool // the original is gzip
-	size   int  // its memory, approximately
+	id string
+	// details is the JSON of the [Explanation] without bodies and clauses, clauses
+	// that of the clauses.
+	details, clauses []byte
+	// original and rewritten are bodies as they were sent, nil if they are too
+	// large. packed says that the original is gzip.
+	original, rewritten []byte
+	packed              bool
 }
 
-func keepMessage(m Message) ShownMessage {
-	kept := ShownMessage{RawQuery: strings.Clone(m.RawQuery), Size: len(m.Body)} // a copy: it is a part of the request line
-	if cap(m.Body) <= maxBody {                                                  // the bytes behind the length are kept alive, too
-		kept.Body = m.Body
+// size returns the bytes that an entry keeps alive.
+func (e *entry) size() int {
+	return len(e.details) + len(e.clauses) + cap(e.original) + cap(e.rewritten)
+}
+
+// keepMessage returns a message without its body, and the body if it is kept.
+func keepMessage(m Message) (ShownMessage, []byte) {
+	kept := ShownMessage{RawQuery: m.RawQuery, Size: len(m.Body)}
+	if cap(m.Body) > maxBody { // the bytes behind the length are kept alive, too
+		return kept, nil
 	}
-	return kept
+	return kept, m.Body
 }
 
 // keep returns the entry of a search.
 func keep(s *Record) *entry {
-	e := &entry{packed: s.Packed, size: entryBytes}
-	e.Original = keepMessage(s.Original)
-	e.Summary = Summary{
-		ID: rand.Text(), Time: time.Now().UTC(), Endpoint: endpoints[s.Endpoint], Index: strings.Clone(s.Index), Profile: strings.Clone(s.Profile), Trial: s.Trial, Arm: s.Arm,
-		Outcome: FailedOpen, Cause: s.Cause, TookMillis: float64(s.Took.Microseconds()) / 1000, Sent: sentOriginal, Refused: s.Refused, Reranked: rerankedOf(s),
-	}
-	texts := []string{e.Index, e.Profile, e.Cause, e.Reranked, e.Original.RawQuery}
+	e := &entry{id: rand.Text(), packed: s.Packed}
+	all := Explanation{Summary: Summary{
+		ID: e.id, Time: time.Now().UTC(), Endpoint: endpoints[s.Endpoint], Index: s.Index, Profile: s.Profile, Trial: s.Trial, Arm: s.Arm,
+		Outcome: FailedOpen, Cause: s.Cause, TookMillis: milliseconds(s.Took), Sent: sentOriginal, Refused: s.Refused, Reranked: rerankedOf(s),
+	}}
+	all.Original, e.original = keepMessage(s.Original)
 	if res := s.Result; res != nil {
-		e.AddedTerms = res.AddedTerms()
+		all.AddedTerms = res.AddedTerms()
 		for _, failure := range res.Failures() { // at most one for each search of the request
-			e.Failures = append(e.Failures, strings.Clone(clipped(failure.Error())))
+			all.Failures = append(all.Failures, clipped(failure.Error()))
 		}
-		var size int
-		e.Clauses, size, e.Cut = keepClauses(res.Clauses)
-		e.size += size
-		if e.Outcome = Unchanged; res.Rewritten {
-			rewritten := keepMessage(Message{res.RawQuery, res.Body})
-			e.Outcome, e.Rewritten = Rewritten, &rewritten
-			e.size += cap(rewritten.Body)
-			texts = append(texts, rewritten.RawQuery)
+		e.clauses, all.Cut = keepClauses(res.Clauses)
+		if res.Rewritten {
+			all.Outcome = Rewritten
+			all.Rewritten = new(ShownMessage)
+			*all.Rewritten, e.rewritten = keepMessage(Message{res.RawQuery, res.Body})
 			if !s.AsItCame && !s.Refused && !s.Uncut {
-				e.Sent = sentRewritten
+				all.Sent = sentRewritten
 			}
 		} else {
-			e.Reason = strings.Clone(clipped(s.Reason))
+			all.Outcome, all.Reason = Unchanged, clipped(s.Reason)
 		}
 	}
-	for _, text := range append(append(texts, e.Reason), e.Failures...) {
-		e.size += textBytes + len(text)
-	}
-	e.size += cap(e.Original.Body)
+	e.details, _ = jsonv2.Marshal(&all, jsontext.AllowInvalidUTF8(true)) // texts and numbers always encode
 	return e
+}
+
+// keepClauses returns the JSON of clauses, at most maxClauseBytes, and how many
+// are missing or without terms.
+func keepClauses(clauses []expand.Explanation) (kept []byte, cut int) {
+	var all clauseBuffer
+	all.WriteByte('[')
+	for i := range clauses {
+		c := &clauses[i]
+		if all.add(c) {
+			continue
+		}
+		cut++
+		if !all.add(&expand.Explanation{
+			Path: c.Path, Field: c.Field, Indices: c.Indices, Matrix: c.Matrix, Model: c.Model, Form: c.Form, Phase: c.Phase, Effort: c.Effort, Reason: c.Reason,
+		}) {
+			cut += len(clauses) - i - 1
+			break
+		}
+	}
+	return bytes.Clone(append(bytes.TrimSuffix(all.Bytes(), []byte(",")), ']')), cut
+}
+
+// A clauseBuffer takes the JSON of clauses, up to maxClauseBytes.
+type clauseBuffer struct{ bytes.Buffer }
+
+// add adds a clause with short texts. It returns false if there is no room, and
+// then does not encode the rest.
+func (b *clauseBuffer) add(c *expand.Explanation) bool {
+	before := b.Len()
+	if err := jsonv2.MarshalWrite(b, c, shortTexts, jsontext.AllowInvalidUTF8(true)); err != nil {
+		b.Truncate(before)
+		return false
+	}
+	b.WriteByte(',')
+	return true
+}
+
+var errFull = errors.New("no room for the clause")
+
+// Write implements [io.Writer].
+func (b *clauseBuffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) >= maxClauseBytes { // a comma or bracket follows
+		return 0, errFull
+	}
+	return b.Buffer.Write(p)
+}
+
+var shortTexts = jsonv2.WithMarshalers(jsonv2.MarshalToFunc(func(to *jsontext.Encoder, s string) error {
+	if len(s) <= maxText {
+		return errors.ErrUnsupported // as usual
+	}
+	return to.WriteToken(jsontext.String(clipped(s)))
+}))
+
+// clipped returns the part of s that is kept.
+func clipped(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxText-len(cutMark)], "") + cutMark
+}
+
+// explanation returns the explanation of e without bodies.
+func (e *entry) explanation() (all Explanation) {
+	_ = jsonv2.Unmarshal(e.details, &all) // keep has encoded it
+	_ = jsonv2.Unmarshal(e.clauses, &all.Clauses)
+	return all
 }
 
 // A Ring keeps the last searches. The zero Ring is ready for concurrent use.
@@ -133,19 +211,20 @@ type Ring struct {
 // Add keeps a search in place of old ones. It returns "" if it is too large.
 func (x *Ring) Add(s *Record) (id string) {
 	e := keep(s)
-	if e.size > maxBytes {
+	size := e.size()
+	if size > maxBytes {
 		return ""
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for len(x.kept) == MaxKept || len(x.kept) > 0 && x.size+e.size > maxBytes {
-		x.size -= x.kept[0].size
+	for len(x.kept) == MaxKept || len(x.kept) > 0 && x.size+size > maxBytes {
+		x.size -= x.kept[0].size()
 		x.kept[0] = nil
 		x.kept = x.kept[1:]
 	}
 	x.kept = append(x.kept, e)
-	x.size += e.size
-	return e.ID
+	x.size += size
+	return e.id
 }
 
 // find returns the entry with an id, or nil.
@@ -153,7 +232,7 @@ func (x *Ring) find(id string) *entry {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, e := range x.kept {
-		if e.ID == id {
+		if e.id == id {
 			return e
 		}
 	}
@@ -163,12 +242,13 @@ func (x *Ring) find(id string) *entry {
 // Last returns summaries of the last searches, at most n, newest first.
 func (x *Ring) Last(n int) []Summary {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	all := make([]Summary, min(n, len(x.kept)))
-	for age := range all {
-		e := x.kept[len(x.kept)-1-age]
-		all[age] = e.Summary
-		all[age].Text = textOf(e.Clauses)
+	kept := slices.Clone(x.kept[len(x.kept)-min(n, len(x.kept)):])
+	x.mu.Unlock()
+	all := make([]Summary, 0, len(kept))
+	for _, e := range slices.Backward(kept) {
+		found := e.explanation()
+		found.Text = textOf(found.Clauses)
+		all = append(all, found.Summary)
 	}
 	return all
 }
@@ -195,16 +275,15 @@ func (x *Ring) Find(id string, unpack func([]byte) []byte) (all Explanation, ok 
 	if e == nil {
 		return all, false
 	}
-	all = e.Explanation
-	if body := all.Original.Body; e.packed && body != nil {
-		all.Original.Body = unpack(body)
+	all = e.explanation()
+	original := e.original
+	if e.packed && original != nil {
+		original = unpack(original)
 	}
-	all.Original = all.Original.shown()
+	all.Original.show(original)
 	if all.Rewritten != nil {
-		rewritten := all.Rewritten.shown()
-		all.Rewritten = &rewritten
+		all.Rewritten.show(e.rewritten)
 	}
-	all.Clauses = append([]expand.Explanation{}, all.Clauses...)
 	return all, true
 }
 
@@ -222,119 +301,6 @@ func rerankedOf(s *Record) string {
 	return strings.Join(all, ", ")
 }
 
-// Limits of what is kept of clauses: a client can search for a word of a
-// megabyte, or in thousands of fields.
-const (
-	// maxText is longer than words and field names are.
-	maxText = 256
-	// maxClauseBytes is for all; a clause with 30 added terms takes about 4 KiB.
-	maxClauseBytes = 68 << 10
-	// Memory of a clause, of a term of its text and of an added term, without
-	// their texts: the sizes of the structs, for a clause twice, because lists
-	// grow by up to that.
-	clauseBytes = 704
-	termBytes   = 16
-	addedBytes  = 88
-
-	alternativeBytes, feedbackBytes = 128, 72
-	// cutMark replaces the rest of a text.
-	cutMark = "…"
-)
-
-// clipped returns the part of s that is kept.
-func clipped(s string) string {
-	if len(s) <= maxText {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxText-len(cutMark)], "") + cutMark
-}
-
-// eachText replaces each text of a clause by f's result.
-func eachText(c *expand.Explanation, f func(s string) string) {
-	c.Path, c.Field, c.Matrix, c.Model = f(c.Path), f(c.Field), f(c.Matrix), f(c.Model)
-	c.Form, c.Phase = f(c.Form), f(c.Phase)
-	c.Reason = reason.Reason(f(string(c.Reason)))
-	for _, list := range [][]string{c.Terms, c.Written, c.NoRow, c.Indices} {
-		for k := range list {
-			list[k] = f(list[k])
-		}
-	}
-	eachListed(c, func(term, other, _ *string) {
-		if *term = f(*term); other != nil {
-			*other = f(*other)
-		}
-	})
-	for k := range c.Alternatives {
-		a := &c.Alternatives[k]
-		a.Term, a.ForKey, a.Found = f(a.Term), f(a.ForKey), f(a.Found)
-	}
-	for k := range c.Feedback {
-		for i, document := range c.Feedback[k].Documents {
-			c.Feedback[k].Documents[i] = f(document)
-		}
-	}
-}
-
-// ownLists gives a clause copies of its lists of terms.
-func ownLists(c *expand.Explanation) {
-	c.Added, c.LeftOut, c.Feedback, c.Nearest = slices.Clone(c.Added), slices.Clone(c.LeftOut), slices.Clone(c.Feedback), slices.Clone(c.Nearest)
-	c.Alternatives = slices.Clone(c.Alternatives)
-}
-
-// keepClause returns a copy of a clause, its size and that of its texts. It
-// does not copy lists that are larger than all clauses may be.
-func keepClause(c expand.Explanation) (kept expand.Explanation, size, texts int) {
-	size = clauseBytes + termBytes*(len(c.Terms)+len(c.Written)+len(c.NoRow)+len(c.Indices)) + addedBytes*(len(c.Added)+len(c.LeftOut)+len(c.Nearest)) +
-		alternativeBytes*len(c.Alternatives)
-	for k := range c.Feedback {
-		size += feedbackBytes + textBytes*len(c.Feedback[k].Documents)
-	}
-	if size > maxClauseBytes {
-		return c, size, 0
-	}
-	ownLists(&c)
-	c.Terms, c.Indices, c.Written, c.NoRow = slices.Clone(c.Terms), slices.Clone(c.Indices), slices.Clone(c.Written), slices.Clone(c.NoRow)
-	for k := range c.Feedback {
-		c.Feedback[k].Documents = slices.Clone(c.Feedback[k].Documents)
-	}
-	eachText(&c, func(s string) string {
-		texts += min(len(s), maxText)
-		return s
-	})
-	return c, size + texts, texts
-}
-
-// keepClauses returns copies of clauses that keep nothing else alive, their
-// size, at most maxClauseBytes, and how many are missing or without terms.
-func keepClauses(clauses []expand.Explanation) (kept []expand.Explanation, size, cut int) {
-	texts := 0
-	for i := range clauses {
-		c, n, t := keepClause(clauses[i])
-		if size+n > maxClauseBytes {
-			cut++
-			c.Terms, c.Written, c.NoRow, c.Nearest, c.Added, c.LeftOut, c.Feedback, c.Alternatives = nil, nil, nil, nil, nil, nil, nil, nil
-			c, n, t = keepClause(c)
-		}
-		if size+n > maxClauseBytes {
-			cut += len(clauses) - i - 1
-			break
-		}
-		size += n
-		texts += t
-		kept = append(kept, c)
-	}
-	var all strings.Builder // one allocation for all texts
-	all.Grow(texts)
-	for i := range kept {
-		eachText(&kept[i], func(s string) string {
-			at := all.Len()
-			all.WriteString(clipped(s))
-			return all.String()[at:]
-		})
-	}
-	return kept, size, cut
-}
-
 // Forms returns the words that people write for terms of a matrix, and notes on
 // where expressions come from, by term. It omits terms that are written as they
 // are.
@@ -343,14 +309,18 @@ type Forms func(ctx context.Context, matrix string, terms []string) (words, note
 // patience limits the look-up of all words that are shown at once.
 const patience = 2 * time.Second
 
-// Show returns clauses with the words of all their terms, and the sources of
-// alternatives. Forms may be nil.
+// Show returns clauses with the words of all their terms in place of Written,
+// and the sources of alternatives in place of their keys. Forms may be nil.
 func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []expand.Explanation {
 	shown := make([]expand.Explanation, len(clauses))
 	terms := map[string]map[string]bool{} // by matrix, as words and notes are
 	words, notes := map[string]map[string]string{}, map[string]map[string]string{}
 	for i, c := range clauses {
-		ownLists(&c)
+		c.Added = slices.Clone(c.Added)
+		c.LeftOut = slices.Clone(c.LeftOut)
+		c.Feedback = slices.Clone(c.Feedback)
+		c.Nearest = slices.Clone(c.Nearest)
+		c.Alternatives = slices.Clone(c.Alternatives)
 		shown[i] = c
 		of := terms[c.Matrix]
 		if of == nil {
@@ -360,9 +330,9 @@ func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []expa
 		for _, term := range c.Terms {
 			of[term] = true
 		}
-		eachListed(&c, func(term, _, _ *string) { of[*term] = true })
+		eachListed(&c, func(term string, _ *string) { of[term] = true })
 		for _, a := range c.Alternatives {
-			of[a.ForKey] = true
+			of[a.Key], of[a.ForKey] = true, true
 		}
 	}
 	delete(terms, "") // clauses without a matrix
@@ -376,34 +346,33 @@ func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []expa
 	for i := range shown {
 		c := &shown[i]
 		of := words[c.Matrix]
-		for k := range c.Alternatives { // either side may be the expression
-			a := &c.Alternatives[k]
-			a.Source = cmp.Or(notes[c.Matrix][a.Key], notes[c.Matrix][a.ForKey])
-		}
 		c.Words = wordsOfText(c, of)
-		eachListed(c, func(term, _, word *string) { *word = of[*term] })
+		c.Written = nil
+		eachListed(c, func(term string, word *string) { *word = of[term] })
+		for k := range c.Alternatives {
+			a := &c.Alternatives[k]
+			a.Word = of[a.Key]
+			a.Source = cmp.Or(notes[c.Matrix][a.Key], notes[c.Matrix][a.ForKey]) // either side may be the expression
+			a.Key, a.ForKey = "", ""
+		}
 	}
 	return shown
 }
 
 // eachListed calls f with each term that was added, left out, taken from hits
-// or is the nearest known one; with the term of the text it stands for, nil for
-// terms from hits; and with its word to set.
-func eachListed(c *expand.Explanation, f func(term, other, word *string)) {
+// or is the nearest known one, and with its word to set.
+func eachListed(c *expand.Explanation, f func(term string, word *string)) {
 	for k := range c.Added {
-		f(&c.Added[k].Term, &c.Added[k].From, &c.Added[k].Word)
+		f(c.Added[k].Term, &c.Added[k].Word)
 	}
 	for k := range c.LeftOut {
-		f(&c.LeftOut[k].Term, &c.LeftOut[k].From, &c.LeftOut[k].Word)
-	}
-	for k := range c.Alternatives {
-		f(&c.Alternatives[k].Key, &c.Alternatives[k].For, &c.Alternatives[k].Word)
+		f(c.LeftOut[k].Term, &c.LeftOut[k].Word)
 	}
 	for k := range c.Nearest {
-		f(&c.Nearest[k].Known, &c.Nearest[k].Term, &c.Nearest[k].Word)
+		f(c.Nearest[k].Known, &c.Nearest[k].Word)
 	}
 	for k := range c.Feedback {
-		f(&c.Feedback[k].Term, nil, &c.Feedback[k].Word)
+		f(c.Feedback[k].Term, &c.Feedback[k].Word)
 	}
 }
 
@@ -494,12 +463,11 @@ type Explanation struct {
 	Cut int `json:"clauses_cut,omitempty"`
 }
 
-func (m ShownMessage) shown() ShownMessage {
-	if m.Body != nil {
-		m.Size = 0
+// show puts the body in, if there is one.
+func (m *ShownMessage) show(body []byte) {
+	if body != nil {
+		m.Body, m.Size = Body(body), 0
 	}
-	m.Body = Body(m.Body)
-	return m
 }
 
 // Body returns a body for an answer, as a string if it is not JSON.

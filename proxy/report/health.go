@@ -130,7 +130,9 @@ func (h *Health) FailedOpen(ctx context.Context, what, cause, index string) {
 // due returns how many failures are to be logged now.
 func (f *failing) due(now time.Time) (count int) {
 	if now.Sub(f.logged) >= failWindow {
-		f.logged, count, f.unlogged = now, f.unlogged, 0
+		count = f.unlogged
+		f.unlogged = 0
+		f.logged = now
 	}
 	return count
 }
