@@ -14,7 +14,7 @@ import (
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/source"
+	"github.com/akin-search/akin/simmatrix/spelling"
 )
 
 // A Binding says where a matrix is used. Patterns have one wildcard, '*'.
@@ -397,7 +397,7 @@ func pollFile(name string, load Loader, c *rowCache, words bool) func(ctx contex
 				return rows, nil
 			}
 			if words {
-				known := source.NewWords(m.Table().Terms, m.Table().DocFreqs)
+				known := spelling.NewWords(m.Table().Terms, m.Table().DocFreqs)
 				if v.words.Store(known); known == nil {
 					v.noWords.Store(new(noDocFreqs))
 				}

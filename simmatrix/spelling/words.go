@@ -1,4 +1,4 @@
-package source
+package spelling
 
 import (
 	"cmp"
@@ -31,7 +31,7 @@ const (
 type Words struct {
 	tree     *termTree
 	docFreqs []uint32
-	within   [3]SpellingOptions // by number of edits
+	within   [3]Options // by number of edits
 }
 
 // IsWord reports whether a term of a vocabulary is a known word.
@@ -45,7 +45,7 @@ func IsWord(term string, docFreq uint32) bool {
 func NewWords(terms []string, docFreqs []uint32) *Words {
 	w := new(Words)
 	for edits := range w.within {
-		w.within[edits] = DefaultSpellingOptions()
+		w.within[edits] = DefaultOptions()
 		w.within[edits].Neighbors, w.within[edits].MaxDistance = nearWords, edits
 	}
 	var known []string
@@ -63,11 +63,11 @@ func NewWords(terms []string, docFreqs []uint32) *Words {
 
 // Nearest returns the known word spelled most like an unknown one or, if none
 // is near, the two words that it consists of, with the similarity by the
-// formula of [DefaultSpellingOptions]; ties by larger document frequency, then
-// in byte order. Swapping two adjacent letters is one edit. Words of 5 letters
-// may be one edit away, longer ones two, without a change of the first letter.
-// Nothing is near words with digits, apostrophes or points, under 5 letters, or
-// over 64.
+// formula of [DefaultOptions]; ties by larger document frequency, then in byte
+// order. Swapping two adjacent letters is one edit. Words of 5 letters may be
+// one edit away, longer ones two, without a change of the first letter. Nothing
+// is near words with digits, apostrophes or points, under 5 letters, or over
+// 64.
 func (w *Words) Nearest(word string) (known []string, similarity float32) {
 	length := utf8.RuneCountInString(word)
 	if length < shortestWord || length > longestWord || !letters(word) || strings.ContainsAny(word, "'’.") {
