@@ -14,8 +14,10 @@ import (
 const (
 	// shortestWord and shortestTwo are the lengths in runes from which a known
 	// word may be one edit and two edits away: shorter words are near to many.
-	// shortestPart is that of the words of a compound.
-	shortestWord, shortestTwo, shortestPart = 5, 6, 3
+	shortestWord = 5
+	shortestTwo  = 6
+	// shortestPart is the length of the shortest word of a compound.
+	shortestPart = 3
 	// longestWord limits the time per word.
 	longestWord = 64
 	// MaxWordBytes is the length of the longest known word.
@@ -131,7 +133,9 @@ func (w *Words) compound(word string) (first, second int) {
 			continue
 		}
 		if k, ok := slices.BinarySearch(w.tree.terms, b); ok && min(w.docFreqs[i], w.docFreqs[k]) > rarer {
-			first, second, rarer = i, k, min(w.docFreqs[i], w.docFreqs[k])
+			first = i
+			second = k
+			rarer = min(w.docFreqs[i], w.docFreqs[k])
 		}
 	}
 	return first, second

@@ -169,7 +169,8 @@ func (r *Rows) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) e
 	var missed []string
 	for k, term := range terms {
 		row, ok, _ := cache.Peek[simmatrix.Row](r.cache.kept, question{r.version.number, term})
-		if r.cache.kept.Tally(ok); !ok {
+		r.cache.kept.Tally(ok)
+		if !ok {
 			missing, missed = append(missing, k), append(missed, term)
 			continue
 		}

@@ -143,7 +143,9 @@ func (w *wordReader) open(field, sealed string) error {
 		if !ok || !inOrder || len(word) > spelling.MaxWordBytes || simmatrix.CheckTerm(word) != nil {
 			return errWords
 		}
-		w.terms, w.docFreqs, before = append(w.terms, word), append(w.docFreqs, uint32(docFreq)), word //nolint:gosec // number has checked that it is at most MaxUint32
+		w.terms = append(w.terms, word)
+		w.docFreqs = append(w.docFreqs, uint32(docFreq)) //nolint:gosec // number has checked that it is at most MaxUint32
+		before = word
 	}
 	w.next++
 	return nil
