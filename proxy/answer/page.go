@@ -210,7 +210,8 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 		}
 		f.Hits[i].ID = cmp.Or(f.Hits[i].ID, s.ID)
 		bestSum, bestSoft = max(bestSum, scores[i].Sum), max(bestSoft, s.Soft)
-		if highest = max(highest, f.engine[i]); i == 0 || f.engine[i] < lowest {
+		highest = max(highest, f.engine[i])
+		if i == 0 || f.engine[i] < lowest {
 			lowest = f.engine[i]
 		}
 	}
@@ -230,7 +231,8 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 		if bestSoft > 0 {
 			blended[i] += w * scores[i].Soft / bestSoft
 		}
-		if written[i] = float32(scores[i].Soft); w < 1 {
+		written[i] = float32(scores[i].Soft)
+		if w < 1 {
 			written[i] = float32(max(lowest, min(highest, highest*blended[i])))
 		}
 	}
@@ -287,7 +289,9 @@ func (f *Frame) SetPage(page []expand.Hit, answer []byte) bool {
 func (f *Frame) SetInOrder(answer []byte) bool {
 	list, _, ok := readPage(answer)
 	if ok {
-		f.text, f.page, f.ordered = answer, list, nil
+		f.text = answer
+		f.page = list
+		f.ordered = nil
 	}
 	return ok
 }

@@ -138,7 +138,8 @@ func failedItem(d *jsontext.Decoder, rewrote func(k int) bool) (first *Failure, 
 		}
 		r, err := itemFailure(d)
 		if r != nil && (first == nil || !r.Busy) {
-			if first = r; rewrote != nil {
+			first = r
+			if rewrote != nil {
 				first.Search = k
 			}
 		}
@@ -153,7 +154,9 @@ func failedItem(d *jsontext.Decoder, rewrote func(k int) bool) (first *Failure, 
 // itemFailure returns the error of one search, whose answer is at d, or of its
 // shards. It returns nil for none, or if the client may not search.
 func itemFailure(d *jsontext.Decoder) (shards *Failure, err error) {
-	causes, failed, status := causeReader{d: d}, false, 0
+	causes := causeReader{d: d}
+	failed := false
+	status := 0
 	err = jsonspan.EachMember(d, func(name string) (err error) {
 		switch kind := d.PeekKind(); {
 		case name == "error":
