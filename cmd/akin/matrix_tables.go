@@ -284,7 +284,8 @@ func findNeighbors(name string, m *simmatrix.Matrix, words []string, top int) *w
 		row := m.Row(term)
 		shown := shownRow{shownTerm: newShownTerm(m, term, row.DocFreq()), Nearest: nearest, all: row.Len()}
 		if term != word {
-			if shown.Asked = word; !m.Row(word).IsZero() {
+			shown.Asked = word
+			if !m.Row(word).IsZero() {
 				written, _ := simmatrix.SplitForm(m.Form(word))
 				shown.too = readable(word, written)
 			}
