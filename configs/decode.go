@@ -223,7 +223,8 @@ func (d *decoder) list(n *yaml.Node, key string, list field) {
 // hideFrom decodes the word auto, or a list of the other words.
 func (d *decoder) hideFrom(n *yaml.Node, key string, h *expand.Disclosure) {
 	if n.Kind == yaml.ScalarNode {
-		if *h = expand.DiscloseSecured; n.Value != "auto" {
+		*h = expand.DiscloseSecured
+		if n.Value != "auto" {
 			d.addAt(n.Line, key, "must be auto or a list of profile, explain, validate")
 		}
 		return

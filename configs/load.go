@@ -92,7 +92,9 @@ func environment(d *decoder, c *Config) {
 // files reads credentials from files, unless the environment has them, and
 // makes file names relative to dir.
 func files(ctx context.Context, d *decoder, c *Config, dir string) {
-	auth, listen, redis := &c.Cluster.Auth, &c.Listen.TLS, &c.Redis.TLS
+	auth := &c.Cluster.Auth
+	listen := &c.Listen.TLS
+	redis := &c.Redis.TLS
 	content := map[string][]byte{}
 	for _, f := range []struct {
 		key    string

@@ -10,7 +10,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/softcosine"
-	"github.com/akin-search/akin/simmatrix/source"
+	"github.com/akin-search/akin/simmatrix/spelling"
 )
 
 // The matrices of the thesis, section 4.5.
@@ -68,7 +68,7 @@ func (m *forumMatrices) learned(t *testing.T, set func(*learn.CorpusOptions)) *s
 func (m *forumMatrices) ofTheThesis(t *testing.T) map[string]*simmatrix.Matrix {
 	t.Helper()
 	rel := m.learned(t, func(*learn.CorpusOptions) {})
-	lev := m.spelled(t, source.Thesis, reproNeighbors)
+	lev := m.spelled(t, spelling.Thesis, reproNeighbors)
 	average := combine.Options{Rule: combine.RuleAverage, Neighbors: reproNeighbors}
 	avg, err := combine.Combine(t.Context(), []combine.Input{{Name: relMatrix, Matrix: rel}, {Name: levMatrix, Matrix: lev}}, average, nil)
 	if err != nil {
@@ -111,11 +111,11 @@ func (m *forumMatrices) measures(t *testing.T) map[string]forumMeasure {
 
 // spelled returns S_lev by a formula, with θ1 = 1.8, θ2 = 5 and θ4 = 1.5 as in
 // the thesis.
-func (m *forumMatrices) spelled(t *testing.T, formula source.SpellingFormula, neighbors int) *simmatrix.Matrix {
+func (m *forumMatrices) spelled(t *testing.T, formula spelling.Formula, neighbors int) *simmatrix.Matrix {
 	t.Helper()
-	options := source.DefaultSpellingOptions()
-	options.Formula, options.MaxDistance, options.Neighbors = formula, source.MaxDistance, neighbors
-	matrix, err := source.FromSpelling(t.Context(), m.terms, options, nil)
+	options := spelling.DefaultOptions()
+	options.Formula, options.MaxDistance, options.Neighbors = formula, spelling.MaxDistance, neighbors
+	matrix, err := spelling.FromTerms(t.Context(), m.terms, options, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,12 +125,12 @@ func (m *forumMatrices) spelled(t *testing.T, formula source.SpellingFormula, ne
 // spellings returns the measures of S_lev by Sidorov's formulas, by [levBy].
 func (m *forumMatrices) spellings(t *testing.T) map[string]forumMeasure {
 	t.Helper()
-	linear, all := m.spelled(t, source.Linear, reproNeighbors), map[string]forumMeasure{}
-	for formula, matrix := range map[source.SpellingFormula]*simmatrix.Matrix{
-		source.Inverse: m.spelled(t, source.Inverse, reproNeighbors), source.Linear: linear,
+	linear, all := m.spelled(t, spelling.Linear, reproNeighbors), map[string]forumMeasure{}
+	for formula, matrix := range map[spelling.Formula]*simmatrix.Matrix{
+		spelling.Inverse: m.spelled(t, spelling.Inverse, reproNeighbors), spelling.Linear: linear,
 		// A search takes ten seconds, and would find the neighbors of the linear one.
-		source.Root:   transformed(t, linear, math.Sqrt),
-		source.Square: transformed(t, linear, func(s float64) float64 { return s * s }),
+		spelling.Root:   transformed(t, linear, math.Sqrt),
+		spelling.Square: transformed(t, linear, func(s float64) float64 { return s * s }),
 	} {
 		w := m.words(t, matrix)
 		all[levBy(formula)+" "+hardMeasure] = w.measure(t, func(x, y softcosine.Vector) (float64, error) { return w.asBuilt.Hard(x, y), nil })
@@ -140,8 +140,8 @@ func (m *forumMatrices) spellings(t *testing.T) map[string]forumMeasure {
 }
 
 // levBy is the name of S_lev by a formula: without it for that of the thesis.
-func levBy(formula source.SpellingFormula) string {
-	if formula == source.Thesis {
+func levBy(formula spelling.Formula) string {
+	if formula == spelling.Thesis {
 		return levMatrix
 	}
 	return levMatrix + " " + string(formula)

@@ -15,7 +15,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/softcosine"
-	"github.com/akin-search/akin/simmatrix/source"
+	"github.com/akin-search/akin/simmatrix/spelling"
 	"github.com/akin-search/akin/tools/chart"
 )
 
@@ -65,7 +65,7 @@ func TestReproductionSweep(t *testing.T) {
 	}
 	f := loadForum(t)
 	m := newForumMatrices(f)
-	spelled := m.spelled(t, source.Thesis, 1000)
+	spelled := m.spelled(t, spelling.Thesis, 1000)
 	learned := m.learned(t, func(o *learn.CorpusOptions) { o.Neighbors = 1000 })
 	points := sweptPoints{Cosine: map[string]float64{}, Figures: map[string][]sweptPoint{}}
 	for _, s := range sweeps {

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
-	"github.com/akin-search/akin/simmatrix/source"
+	"github.com/akin-search/akin/simmatrix/spelling"
 )
 
 // The page that shows the figures, and the file with those of the last run that
@@ -69,10 +69,10 @@ var contrasts = [][][2]string{{
 
 // spellingRows are the formulas of S_lev as the page shows them.
 var spellingRows = []struct {
-	formula source.SpellingFormula
+	formula spelling.Formula
 	text    string
 }{
-	{source.Thesis, "min(1, 1.8·(1 − d/m)⁵)"}, {source.Inverse, "1/(1 + d)"}, {source.Linear, "1 − d/m"}, {source.Root, "√(1 − d/m)"}, {source.Square, "(1 − d/m)²"},
+	{spelling.Thesis, "min(1, 1.8·(1 − d/m)⁵)"}, {spelling.Inverse, "1/(1 + d)"}, {spelling.Linear, "1 − d/m"}, {spelling.Root, "√(1 − d/m)"}, {spelling.Square, "(1 − d/m)²"},
 }
 
 // forumFigures are the means on both parts by what is ranked by, and the

@@ -66,7 +66,8 @@ func SplitTokens(words []string, tokens []Token) ([][]Token, bool) {
 		of[0] = tokens
 		return of, true
 	}
-	word, start, end, last := 0, 0, utf16Len(words[0]), 0
+	var word, start, last int
+	end := utf16Len(words[0])
 	for _, t := range tokens {
 		if t.Position < last {
 			return nil, false
@@ -171,7 +172,12 @@ type Analysis struct {
 func (a Analysis) in(s *mapping.Schema, named string) *Analysis {
 	a.Analyzer, a.NotWords = cmp.Or(named, s.SearchAnalyzers), s.NotWords
 	a.Phrases = s.Phrases
-	a.Similarity, a.Shards, a.Routed, a.Filtered, a.Pipelines, a.Nested = s.Similarity, s.Shards, s.Routed, s.Filtered, s.Pipelines, s.Nested
+	a.Similarity = s.Similarity
+	a.Shards = s.Shards
+	a.Routed = s.Routed
+	a.Filtered = s.Filtered
+	a.Pipelines = s.Pipelines
+	a.Nested = s.Nested
 	return &a
 }
 

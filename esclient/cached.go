@@ -203,7 +203,9 @@ func (c *Cached) Fields(ctx context.Context, indices Indices, pattern string) ([
 // field cannot be asked for. It takes three round trips, one more for an alias.
 func (c *Cached) Linear(ctx context.Context, indices Indices, field, norm, weights, id string) (Linear, error) {
 	k := c.key(indices, field).as(linearOfField)
-	k.norm, k.stamp, k.id = norm, weights, id
+	k.norm = norm
+	k.stamp = weights
+	k.id = id
 	return recall(ctx, c, c.statistics, k, k, func(c *Cached, ctx context.Context, k key) (Linear, error) {
 		return c.about(k).linear(ctx, k.norm, k.stamp, k.id, c.info)
 	})
@@ -316,8 +318,12 @@ type termList struct {
 // clone returns a key that does not hold the request's memory.
 func (k key) clone() key {
 	k.Expression, k.Options = strings.Clone(k.Expression), strings.Clone(k.Options)
-	k.field, k.analyzer, k.text = strings.Clone(k.field), strings.Clone(k.analyzer), strings.Clone(k.text)
-	k.norm, k.stamp, k.id = strings.Clone(k.norm), strings.Clone(k.stamp), strings.Clone(k.id)
+	k.field = strings.Clone(k.field)
+	k.analyzer = strings.Clone(k.analyzer)
+	k.text = strings.Clone(k.text)
+	k.norm = strings.Clone(k.norm)
+	k.stamp = strings.Clone(k.stamp)
+	k.id = strings.Clone(k.id)
 	return k
 }
 
@@ -338,7 +344,9 @@ func (k key) ofField() key {
 
 // ofText returns the key of the terms of a text in a field of s.
 func (k key) ofText(s *mapping.Schema, analyzer string) key {
-	k.kind, k.field, k.analyzer = termsOfText, s.Targets[0].Index, analyzer
+	k.kind = termsOfText
+	k.field = s.Targets[0].Index
+	k.analyzer = analyzer
 	return k
 }
 

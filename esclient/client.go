@@ -356,7 +356,8 @@ func newTransport(ca []byte, outside bool) (http.RoundTripper, error) {
 		}
 	}
 	if len(ca) > 0 {
-		if t.TLSClientConfig.RootCAs = pool; !pool.AppendCertsFromPEM(ca) {
+		t.TLSClientConfig.RootCAs = pool
+		if !pool.AppendCertsFromPEM(ca) {
 			return nil, errors.New("the CA file holds no PEM certificate")
 		}
 	}

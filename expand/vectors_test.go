@@ -38,15 +38,12 @@ func vectorModel(tb testing.TB, store vectors.Store) *vectors.Model {
 	s, err := simmatrix.New(simmatrix.Meta{Docs: 10, Symmetric: true, Dominant: true}, rows)
 	check.OK(tb, err)
 	meta := vectors.Meta{Store: store, Normalization: vectors.Soft, Strength: 1}
-	var m *vectors.Model
-	if store.Dense() {
-		meta.Dims = 2
-		m, err = vectors.Learn(tb.Context(), meta, s, s, [][]vectors.Coordinate{{{Term: "car", Value: 1}}}, nil)
-	} else {
-		m, err = vectors.New(meta, s, s)
+	if !store.Dense() {
+		return check.Got(vectors.New(meta, s, s))(tb)
 	}
-	check.OK(tb, err)
-	return m
+	meta.Store = vectors.SparseVector
+	sparse := check.Got(vectors.New(meta, s, s))(tb)
+	return check.Got(sparse.Dense(store, []float32{1, 0}))(tb) // as learned from a document about cars
 }
 
 // vectorRental returns an expander of rental in ModeVectors, by vectors only.

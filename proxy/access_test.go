@@ -335,8 +335,8 @@ func askAs(ctx context.Context, s *Server, address, who string) error {
 	x := searchFor(expand.EndpointSearch, "", "", "")
 	x.client.Name = address
 	ctx = context.WithValue(ctx, clientKey{}, address)
-	check := s.access.checker(caller{http.Header{"Authorization": {who}}, x.rawQuery}, x.client.Name, x.asked)
-	return check(ctx, esclient.Indices{Expression: "docs", Options: "ignore_unavailable=true"})
+	may := s.access.checker(caller{http.Header{"Authorization": {who}}, x.rawQuery}, x.client.Name, x.asked)
+	return may(ctx, esclient.Indices{Expression: "docs", Options: "ignore_unavailable=true"})
 }
 
 func TestManyClientsAtOnceWaitForTheirQuestions(t *testing.T) {

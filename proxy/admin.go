@@ -80,15 +80,15 @@ func (s *Server) ready(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), readyTimeout)
 	defer cancel()
 	state := s.condition(ctx)
-	answer, code := status{Status: "ok", Reasons: state.NotReady}, http.StatusOK
+	said, code := status{Status: "ok", Reasons: state.NotReady}, http.StatusOK
 	for _, d := range state.Degraded {
-		answer.Status = "degraded"
-		answer.Reasons = append(answer.Reasons, d.Reason+": "+d.Detail)
+		said.Status = "degraded"
+		said.Reasons = append(said.Reasons, d.Reason+": "+d.Detail)
 	}
 	if len(state.NotReady) > 0 {
-		answer.Status, code = "not ready", http.StatusServiceUnavailable
+		said.Status, code = "not ready", http.StatusServiceUnavailable
 	}
-	c.JSON(code, answer)
+	c.JSON(code, said)
 }
 
 // condition returns and reports the state; not ready if ctx ends first.
@@ -134,25 +134,27 @@ func (s *Server) show(c *gin.Context) {
 		res, err = e.Expand(ctx, in)
 		return err
 	})
-	answer := expansion{RawQuery: in.RawQuery, Clauses: []expand.Explanation{}}
+	shown := expansion{RawQuery: in.RawQuery, Clauses: []expand.Explanation{}}
 	switch {
 	case err != nil:
-		answer.Cause, answer.Error = s.cause(err), err.Error()
-		writeJSON(c.Writer, answer)
+		shown.Cause, shown.Error = s.cause(err), err.Error()
+		writeJSON(c.Writer, shown)
 		return
 	case !res.Rewritten:
-		answer.Reason = reasonOf(res)
+		shown.Reason = reasonOf(res)
 	default:
-		answer.Rewritten, answer.RawQuery, answer.Body = true, res.RawQuery, res.Body
+		shown.Rewritten = true
+		shown.RawQuery = res.RawQuery
+		shown.Body = res.Body
 		if in.Endpoint == expand.EndpointMultiSearch {
-			answer.Body = report.Body(res.Body) // lines of JSON are not JSON
+			shown.Body = report.Body(res.Body) // lines of JSON are not JSON
 		}
 	}
 	for _, failure := range res.Failures() {
-		answer.Failures = append(answer.Failures, failure.Error())
+		shown.Failures = append(shown.Failures, failure.Error())
 	}
-	answer.Clauses = report.Show(ctx, res.Clauses, s.opts.Forms)
-	writeJSON(c.Writer, answer)
+	shown.Clauses = report.Show(ctx, res.Clauses, s.opts.Forms)
+	writeJSON(c.Writer, shown)
 }
 
 // shownRequest returns the search to show and its expander, or the status and
@@ -251,11 +253,11 @@ func (s *Server) explanation(ctx context.Context, id string) (found report.Expla
 }
 
 // writeJSON encodes without HTML escapes, which would change bodies inside.
-func writeJSON(w http.ResponseWriter, answer any) {
+func writeJSON(w http.ResponseWriter, v any) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(answer); err != nil { // the rewritten body is not JSON
+	if err := enc.Encode(v); err != nil { // the rewritten body is not JSON
 		writeError(w, http.StatusInternalServerError, "akin_expand_exception", err.Error())
 		return
 	}

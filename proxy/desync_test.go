@@ -149,7 +149,7 @@ func sendRaw(tb testing.TB, addr string, request ...string) (statuses []int) {
 // earlyRequests returns requests that the cluster answers before their bodies
 // have come, all of which consist of other requests.
 func earlyRequests(outcome string) map[string]string {
-	const json = "Content-Type: application/json\r\n"
+	const isJSON = "Content-Type: application/json\r\n"
 	body := func(size int) string { return strings.Repeat(hidden, size/len(hidden)+1) }
 	sized := func(target, header string, size int) string {
 		return fmt.Sprintf("POST /early/%s/%s HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s", outcome, target, header, len(body(size)), body(size))
@@ -158,18 +158,18 @@ func earlyRequests(outcome string) map[string]string {
 		return fmt.Sprintf("POST /early/%s/%s HTTP/1.1\r\nHost: x\r\n%sTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", outcome, target, header, len(body(size)), body(size))
 	}
 	return map[string]string{
-		"a small document":            sized("_doc", json, 1<<10),
-		"a document":                  sized("_doc", json, 300<<10),
-		"a large document":            sized("_doc", json, 8<<20),
-		"a large document in chunks":  chunked("_doc", json, 8<<20),
+		"a small document":            sized("_doc", isJSON, 1<<10),
+		"a document":                  sized("_doc", isJSON, 300<<10),
+		"a large document":            sized("_doc", isJSON, 8<<20),
+		"a large document in chunks":  chunked("_doc", isJSON, 8<<20),
 		"a document in broken chunks": fmt.Sprintf("POST /early/%s/_doc HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n%s", outcome, body(1<<10)),
-		"a document, if wanted":       sized("_doc", json+"Expect: 100-continue\r\n", 8<<20),
-		"a search":                    sized("_search", json, 1<<10),
+		"a document, if wanted":       sized("_doc", isJSON+"Expect: 100-continue\r\n", 8<<20),
+		"a search":                    sized("_search", isJSON, 1<<10),
 		"a search of another type":    sized("_search", "Content-Type: application/yaml\r\n", 8<<20),
-		"a large search":              sized("_search", json, 8<<20),
-		"a large search in chunks":    chunked("_search", json, 8<<20),
-		"a search in broken chunks":   fmt.Sprintf("POST /early/%s/_search HTTP/1.1\r\nHost: x\r\n%sTransfer-Encoding: chunked\r\n\r\nno length\r\n%s", outcome, json, body(1<<10)),
-		"a large search, if wanted":   sized("_search", json+"Expect: 100-continue\r\n", 8<<20),
+		"a large search":              sized("_search", isJSON, 8<<20),
+		"a large search in chunks":    chunked("_search", isJSON, 8<<20),
+		"a search in broken chunks":   fmt.Sprintf("POST /early/%s/_search HTTP/1.1\r\nHost: x\r\n%sTransfer-Encoding: chunked\r\n\r\nno length\r\n%s", outcome, isJSON, body(1<<10)),
+		"a large search, if wanted":   sized("_search", isJSON+"Expect: 100-continue\r\n", 8<<20),
 	}
 }
 

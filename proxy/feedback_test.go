@@ -58,7 +58,7 @@ func asksForHits(_ context.Context, r *expand.Request) (*expand.Result, error) {
 }
 
 // startFeedback starts a proxy whose expander wants a first pass.
-func startFeedback(t *testing.T, o Options, terms hitTermsFunc, answer func(n int, r rawRequest) string) *rig {
+func startFeedback(t *testing.T, o Options, terms hitTermsFunc, reply func(n int, r rawRequest) string) *rig {
 	t.Helper()
 	o.HitTerms, o.Budget = terms, cmp.Or(o.Budget, patience)
 	if o.Expander == nil {
@@ -75,7 +75,7 @@ func startFeedback(t *testing.T, o Options, terms hitTermsFunc, answer func(n in
 			return "other"
 		}
 	}
-	return start(t, o, answer)
+	return start(t, o, reply)
 }
 
 // The first pass goes out as the client, and its hits change the search.

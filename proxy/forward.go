@@ -199,7 +199,8 @@ func (s *Server) outgoing(ctx context.Context, r *http.Request) *http.Request {
 	if s.opts.ForwardedHeaders {
 		(&httputil.ProxyRequest{In: r, Out: out}).SetXForwarded()
 	}
-	if out.Close = false; out.ContentLength == 0 {
+	out.Close = false
+	if out.ContentLength == 0 {
 		out.Body = nil
 	}
 	out.Host = "" // the node's own name, as a client that talks to it would send

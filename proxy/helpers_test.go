@@ -120,11 +120,11 @@ type rig struct {
 
 // start serves o, before a node that answers by a function unless o has nodes.
 // What change does to the server comes before that.
-func start(t *testing.T, o Options, answer func(n int, r rawRequest) string, change ...func(*Server)) *rig {
+func start(t *testing.T, o Options, reply func(n int, r rawRequest) string, change ...func(*Server)) *rig {
 	t.Helper()
 	p := &rig{}
 	if o.Nodes == nil {
-		p.rawNode = startRawNode(t, answer)
+		p.rawNode = startRawNode(t, reply)
 		o.Nodes = nodesAt(p.URL)
 	}
 	p.server = newServer(t, o)
@@ -178,9 +178,9 @@ func (p *rig) became(t *testing.T, outcome, reason string) {
 
 // explained returns what the admin port shows of the search whose answer is
 // given, nil where that names no record.
-func (p *rig) explained(t *testing.T, answer string) (shown map[string]any) {
+func (p *rig) explained(t *testing.T, text string) (shown map[string]any) {
 	t.Helper()
-	_, id, named := strings.Cut(answer, explanationHeader+": ")
+	_, id, named := strings.Cut(text, explanationHeader+": ")
 	if !named {
 		return nil
 	}
@@ -191,8 +191,8 @@ func (p *rig) explained(t *testing.T, answer string) (shown map[string]any) {
 }
 
 // bodyOf returns what is behind the head of an answer.
-func bodyOf(answer string) string {
-	_, body, _ := strings.Cut(answer, "\r\n\r\n")
+func bodyOf(text string) string {
+	_, body, _ := strings.Cut(text, "\r\n\r\n")
 	return body
 }
 
@@ -245,7 +245,7 @@ const (
 	hangUp = "\x00hang up"
 )
 
-func startRawNode(t *testing.T, answer func(n int, r rawRequest) string) *rawNode {
+func startRawNode(t *testing.T, reply func(n int, r rawRequest) string) *rawNode {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check.OK(t, err)
@@ -257,14 +257,14 @@ func startRawNode(t *testing.T, answer func(n int, r rawRequest) string) *rawNod
 			if err != nil {
 				return
 			}
-			conns.Go(func() { node.serve(c, answer) })
+			conns.Go(func() { node.serve(c, reply) })
 		}
 	})
 	t.Cleanup(func() { l.Close(); conns.Wait() })
 	return node
 }
 
-func (n *rawNode) serve(c net.Conn, answer func(int, rawRequest) string) {
+func (n *rawNode) serve(c net.Conn, reply func(int, rawRequest) string) {
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(patience))
 	for br := bufio.NewReader(c); ; {
@@ -277,8 +277,8 @@ func (n *rawNode) serve(c net.Conn, answer func(int, rawRequest) string) {
 		count := len(n.requests)
 		n.mu.Unlock()
 		text := emptyAnswer
-		if answer != nil {
-			text = answer(count, r)
+		if reply != nil {
+			text = reply(count, r)
 		}
 		text, hangsUp := strings.CutSuffix(text, hangUp)
 		io.WriteString(c, text)
@@ -347,9 +347,9 @@ func exchangeRaw(t *testing.T, addr, request string) string {
 	c := dial(t, addr)
 	head, body, _ := strings.Cut(request, "\n\n")
 	check.OK(t, check.ErrOf(io.WriteString(c, strings.ReplaceAll(head, "\n", "\r\n")+"\r\n\r\n"+body)))
-	answer, err := io.ReadAll(c)
-	check.Must(t, err == nil, "reading the answer: %v, so far %q", err, answer)
-	return string(answer)
+	text, err := io.ReadAll(c)
+	check.Must(t, err == nil, "reading the answer: %v, so far %q", err, text)
+	return string(text)
 }
 
 // counter returns the sum of the samples of a metric whose labels include
@@ -597,11 +597,11 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // startSlowNode starts a node that answers by a function of ours, and returns
 // its URL.
-func startSlowNode(t *testing.T, answer func(w http.ResponseWriter)) string {
+func startSlowNode(t *testing.T, reply func(w http.ResponseWriter)) string {
 	t.Helper()
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		answer(w)
+		reply(w)
 	}))
 	t.Cleanup(node.Close)
 	return node.URL
@@ -693,7 +693,7 @@ func adminRequest(method, target, body string) *http.Request {
 }
 
 // askServer sends a request to the admin handler of a server.
-func askServer(s *Server, method, target, body string) (status int, answer string) {
+func askServer(s *Server, method, target, body string) (status int, text string) {
 	w := answerAdmin(s, adminRequest(method, target, body))
 	return w.Code, w.Body.String()
 }
@@ -712,7 +712,7 @@ func answerAdmin(s *Server, r *http.Request, header ...string) *httptest.Respons
 }
 
 // askAdmin sends a request to the admin handler of a server for o.
-func askAdmin(t *testing.T, o Options, method, target, body string) (status int, answer string) {
+func askAdmin(t *testing.T, o Options, method, target, body string) (status int, text string) {
 	t.Helper()
 	return askServer(newServer(t, o), method, target, body)
 }
@@ -729,9 +729,9 @@ func inChunks(body string) string {
 }
 
 // hitIDs returns the ids in an answer in their order.
-func hitIDs(answer string) string {
+func hitIDs(text string) string {
 	var ids []string
-	for _, part := range strings.Split(answer, `"_id":"`)[1:] {
+	for _, part := range strings.Split(text, `"_id":"`)[1:] {
 		id, _, _ := strings.Cut(part, `"`)
 		ids = append(ids, id)
 	}

@@ -139,9 +139,13 @@ func (p *pause) refused(ctx context.Context, log *slog.Logger, ticket uint64, r 
 	case !p.enough(now, original == originalNotSent, again):
 		return
 	case again: // the last pause was too short
-		p.span, p.began, p.unchanged = min(2*p.span, maxPause), now, 0
+		p.span = min(2*p.span, maxPause)
+		p.began = now
+		p.unchanged = 0
 	default:
-		p.span, p.began, p.unchanged = minPause, now, 0
+		p.span = minPause
+		p.began = now
+		p.unchanged = 0
 	}
 	p.until = now.Add(p.span)
 	if p.on.Swap(true) {

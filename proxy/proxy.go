@@ -33,12 +33,18 @@ func New(o Options) *Server {
 	s.tokens.log = o.Logger
 	s.opts.Previous = nil // else no old server would ever be freed
 	if p := o.Previous; p != nil {
-		s.registry, s.metrics, s.explanations, s.health, s.pause = p.registry, p.metrics, p.explanations, p.health, p.pause
+		s.registry = p.registry
+		s.metrics = p.metrics
+		s.explanations = p.explanations
+		s.health = p.health
+		s.pause = p.pause
 	} else {
 		hints := maps.Clone(ownHints)
 		maps.Copy(hints, o.Causes)
 		s.registry, s.explanations = o.Registry, &report.Ring{}
-		s.metrics, s.health, s.pause = report.NewMetrics(o.Registry, knownValues(o.Causes)), report.NewHealth(o.Registry, o.Logger, hints), newPause(o.Registry)
+		s.metrics = report.NewMetrics(o.Registry, knownValues(o.Causes))
+		s.health = report.NewHealth(o.Registry, o.Logger, hints)
+		s.pause = newPause(o.Registry)
 	}
 	for i := range o.Trials {
 		for _, arm := range o.Trials[i].Arms { // so that the series exists before the first search

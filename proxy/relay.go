@@ -123,7 +123,8 @@ func (w *relay) flushSoon() {
 			_ = w.guard.Do("sending an answer", func() error {
 				w.mu.Lock()
 				defer w.mu.Unlock()
-				if w.pending = false; w.ended {
+				w.pending = false
+				if w.ended {
 					return nil
 				}
 				return http.NewResponseController(w.ResponseWriter).Flush() // if it fails, so does the next write

@@ -124,7 +124,9 @@ func (s *Server) search(w *relay, r *http.Request, m match) {
 	switch {
 	case why != "":
 		x.made(&expand.Result{Reason: reason.Reason(why)})
-		x.report.Outcome, x.report.Why, x.report.Explain = report.Unchanged, why, x.control.asks()
+		x.report.Outcome = report.Unchanged
+		x.report.Why = why
+		x.report.Explain = x.control.asks()
 		if why == reasonMemory { // this is a failure
 			x.report.Outcome = report.FailedOpen
 			x.report.Fail(r.Context(), report.Failure{What: failedSearch, Cause: why})
@@ -135,7 +137,9 @@ func (s *Server) search(w *relay, r *http.Request, m match) {
 	default:
 		if x.below = x.waits(expander); x.below != nil {
 			x.wait = expander
-			x.report.Outcome, x.report.Why, x.report.Explain = report.Unchanged, reasonEnoughHits, x.control.asks() // until the original is known to find few
+			x.report.Outcome = report.Unchanged
+			x.report.Why = reasonEnoughHits // until the original is known to find few
+			x.report.Explain = x.control.asks()
 		} else {
 			x.rewritten = s.rewrite(r.Context(), x, expander)
 		}
@@ -172,7 +176,7 @@ func (s *Server) arrive(w *relay, r *http.Request, m match) *search {
 }
 
 // choose returns the expander for a search, or why the original is forwarded.
-func (s *Server) choose(x *search) (e Expander, reason string) {
+func (s *Server) choose(x *search) (e Expander, why string) {
 	switch {
 	case x.control.off:
 		return nil, reasonOff
@@ -181,14 +185,14 @@ func (s *Server) choose(x *search) (e Expander, reason string) {
 	case s.opts.Shadow > 0 && !x.control.asks() && !sampled(s.opts.Shadow, x.match, x.rawQuery):
 		return nil, reasonShadow
 	}
-	if e, reason = s.expanderFor(x.control.profile); reason == "" {
-		reason = answer.Hidden(x.endpoint, x.isAsync(), x.rawQuery, x.header)
+	if e, why = s.expanderFor(x.control.profile); why == "" {
+		why = answer.Hidden(x.endpoint, x.isAsync(), x.rawQuery, x.header)
 	}
-	return e, reason
+	return e, why
 }
 
 // expanderFor returns the expander of a profile, or why there is none.
-func (s *Server) expanderFor(profile string) (e Expander, reason string) {
+func (s *Server) expanderFor(profile string) (e Expander, why string) {
 	e, known := s.opts.Expander, true
 	if profile != "" {
 		e, known = s.opts.Profiles[profile]
@@ -204,7 +208,7 @@ func (s *Server) expanderFor(profile string) (e Expander, reason string) {
 
 // readBody reads and decompresses the body of a search, or returns why the
 // original is forwarded. An error means that the body broke off.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request, x *search) (reason string, err error) {
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, x *search) (why string, err error) {
 	if r.ContentLength == 0 {
 		return "", nil
 	}
@@ -220,8 +224,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, x *search) (re
 		return reasonTooLarge, nil
 	}
 	b := &x.body
-	if reason, err = s.takeBody(w, r, x, s.opts.MaxBody); reason != "" || err != nil || len(b.raw) == 0 {
-		return reason, err
+	if why, err = s.takeBody(w, r, x, s.opts.MaxBody); why != "" || err != nil || len(b.raw) == 0 {
+		return why, err
 	}
 	switch {
 	case len(types) == 0:
@@ -230,15 +234,15 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, x *search) (re
 		b.plain = b.raw
 	default:
 		if b.plain, err = s.gunzip.Read(b.raw, x.hold, s.opts.MaxBody); err != nil {
-			reason, _ = reasonOfBody(err)
-			return cmp.Or(reason, reasonEncoding), nil
+			why, _ = reasonOfBody(err)
+			return cmp.Or(why, reasonEncoding), nil
 		}
 	}
 	return "", nil
 }
 
 // takeBody reads a body of at most limit bytes, or returns why it does not.
-func (s *Server) takeBody(w http.ResponseWriter, r *http.Request, x *search, limit int64) (reason string, err error) {
+func (s *Server) takeBody(w http.ResponseWriter, r *http.Request, x *search, limit int64) (why string, err error) {
 	buffer := s.opts.Memory.Hold(limits.SearchBody, x.client.Name)
 	x.body.arriving = limits.NewArriving(w, r, s.bodyGrace, s.opts.BodyTimeout, s.guard, buffer)
 	x.body.raw, err = x.body.arriving.Take(r, x.hold, limit)
@@ -247,7 +251,7 @@ func (s *Server) takeBody(w http.ResponseWriter, r *http.Request, x *search, lim
 }
 
 // reasonOfBody returns why a body is not read, or the error of a broken body.
-func reasonOfBody(err error) (reason string, broken error) {
+func reasonOfBody(err error) (why string, broken error) {
 	switch {
 	case errors.Is(err, limits.ErrNoRoom):
 		return reasonMemory, nil
@@ -278,7 +282,9 @@ func (s *Server) backsOff(x *search) (why string) {
 // lookedAt tells the report which search this is.
 func (s *Server) lookedAt(x *search) {
 	coding, _ := answer.ContentEncoding(x.header)
-	x.report.Endpoint, x.report.Index, x.report.Profile = x.endpoint, x.index, x.control.profile
+	x.report.Endpoint = x.endpoint
+	x.report.Index = x.index
+	x.report.Profile = x.control.profile
 	x.report.Original, x.report.Packed = report.Message{RawQuery: answer.Known(x.rawQuery), Body: x.body.raw}, coding != ""
 	x.report.AsItCame = x.control.dryRun || s.opts.Shadow > 0
 }
@@ -318,7 +324,9 @@ func (s *Server) expand(ctx context.Context, x *search, e Expander) (made *rewri
 		return err
 	})
 	told := &x.report
-	told.Took, told.Expanded, told.Explain = time.Since(start), true, true
+	told.Took = time.Since(start)
+	told.Expanded = true
+	told.Explain = true
 	if errors.Is(err, errUndecided) {
 		made, err = &rewrittenSearch{Result: &expand.Result{Reason: reasonUndecided}}, nil
 	}
@@ -425,7 +433,8 @@ func (s *Server) withFeedback(ctx context.Context, x *search, e Expander, in *ex
 	second.Pins = first.Pins
 	second.FirstHits, results = s.feedback.firstHits(ctx, first.Parts, x.client.Name, x.hold, s.calls.as(x.from, x.hold))
 	result := feedbackUsed
-	if out = first; slices.Contains(results, feedbackUsed) {
+	out = first
+	if slices.Contains(results, feedbackUsed) {
 		err := s.guard.Do("expanding", func() (err error) {
 			out, err = e.Expand(ctx, &second)
 			return err
@@ -476,8 +485,8 @@ func reasonOf(res *expand.Result) string {
 		return string(res.Reason)
 	}
 	for i := range res.Clauses {
-		if reason := res.Clauses[i].Reason; reason != "" {
-			return string(reason)
+		if why := res.Clauses[i].Reason; why != "" {
+			return string(why)
 		}
 	}
 	return reasonNothing
@@ -716,7 +725,9 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	if out == nil && ctx.Err() != nil { // as above
 		return false
 	}
-	x.report.RerankTook, x.report.Reranked, x.report.Uncut = time.Since(start), results, out == nil
+	x.report.RerankTook = time.Since(start)
+	x.report.Reranked = results
+	x.report.Uncut = out == nil
 	for k, result := range results {
 		if result != "" && reranks[k].Feedback.Documents > 0 {
 			x.report.Feedback = append(x.report.Feedback, strings.Replace(result, rerankedHits, feedbackUsed, 1))
@@ -816,7 +827,9 @@ func (s *Server) sendShadowed(out *http.Request, x *search) (*http.Response, err
 		return res, err
 	}
 	own := *x // the client's search may still be in use
-	own.hold, own.report, own.body.arriving = hold, report.Search{Record: x.report.Record}, nil
+	own.hold = hold
+	own.report = report.Search{Record: x.report.Record}
+	own.body.arriving = nil
 	x.ticket = 0
 	leave := func() {
 		own.report.Parts = nil // the client's search counts as unchanged
@@ -939,7 +952,8 @@ func (s *Server) shapeOf(x *search) uint64 {
 func (x *search) sent() *sentSearch {
 	to := &sentSearch{client: &x.client, endpoint: x.endpoint}
 	if w := x.rewritten; w != nil {
-		if to.strict = w.strict; !w.filtered {
+		to.strict = w.strict
+		if !w.filtered {
 			to.rewrote = w.rewrote
 		}
 	}

@@ -115,8 +115,8 @@ func TestSearchIsForwardedAsItCameWhen(t *testing.T) {
 				tt.target = "/help/_search?pretty&q=a;b"
 			}
 			p := start(t, tt.o, nil)
-			answer := p.post(t, tt.target, tt.header, tt.body)
-			check.That(t, strings.HasSuffix(answer, "\r\n\r\n{}"), "the client got %q", answer)
+			toClient := p.post(t, tt.target, tt.header, tt.body)
+			check.That(t, strings.HasSuffix(toClient, "\r\n\r\n{}"), "the client got %q", toClient)
 			got := p.only(t)
 			check.That(t, got.line == "POST "+tt.target+" HTTP/1.1" && got.body == tt.body, "the node got %q with body %q, want %q", got.line, got.body, tt.body)
 			want := []string{"Host: " + p.rawNode.addr, fmt.Sprintf("Content-Length: %d", len(tt.body))}

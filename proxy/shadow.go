@@ -62,7 +62,8 @@ func (k *keeper) Read(p []byte) (int, error) {
 		k.kept.Write(p[:n])
 	}
 	if errors.Is(err, io.EOF) {
-		switch k.outcome = ""; {
+		k.outcome = ""
+		switch {
 		case k.length > maxShadowed:
 			k.outcome = report.ShadowUnreadable
 		case k.full:

@@ -53,7 +53,7 @@ type templateRendering struct {
 // render has the cluster render the templates in the body of in for a client,
 // or returns why not, e.g. because the client may search none of the indices.
 // An error means that the cluster did not answer.
-func render(ctx context.Context, in *expand.Request, guard *recovery.Guard, ask sender) (t *templateRendering, reason string, err error) {
+func render(ctx context.Context, in *expand.Request, guard *recovery.Guard, ask sender) (t *templateRendering, why string, err error) {
 	known := true
 	answer.EachParameter(answer.Known(in.RawQuery), func(name, _ string) { // the rest may be the client's credentials
 		known = known && (name == "" || slices.Contains(parameters, name))
@@ -73,12 +73,12 @@ func render(ctx context.Context, in *expand.Request, guard *recovery.Guard, ask 
 	case len(t.templates) > maxTemplates:
 		return nil, reasonTooMany, nil
 	}
-	if reason, err := mayRender(ctx, in, indices); reason != "" || err != nil {
-		return nil, reason, err
+	if why, err := mayRender(ctx, in, indices); why != "" || err != nil {
+		return nil, why, err
 	}
-	searches, reason, err := renderAll(ctx, t.templates, guard, ask)
-	if reason != "" || err != nil {
-		return nil, reason, err
+	searches, why, err := renderAll(ctx, t.templates, guard, ask)
+	if why != "" || err != nil {
+		return nil, why, err
 	}
 	if t.headers == nil {
 		t.rendered = searches[0]
@@ -137,7 +137,7 @@ func indicesOf(headers [][]byte, path string) (indices []string) {
 }
 
 // renderAll renders all templates, or stops at one that fails and returns why.
-func renderAll(ctx context.Context, templates [][]byte, guard *recovery.Guard, ask sender) (searches [][]byte, reason string, err error) {
+func renderAll(ctx context.Context, templates [][]byte, guard *recovery.Guard, ask sender) (searches [][]byte, why string, err error) {
 	searches = make([][]byte, len(templates))
 	reasons := make([]string, len(templates))
 	var ended atomic.Bool
@@ -158,18 +158,18 @@ func renderAll(ctx context.Context, templates [][]byte, guard *recovery.Guard, a
 }
 
 // renderOne has one template rendered.
-func renderOne(ctx context.Context, template []byte, ask sender) (search []byte, reason string, err error) {
+func renderOne(ctx context.Context, template []byte, ask sender) (search []byte, why string, err error) {
 	if _, ok := templateOptions(template); !ok {
 		return nil, reasonBody, nil
 	}
-	status, answer, err := ask(ctx, esapi.RenderSearchTemplateRequest{Body: bytes.NewReader(template)})
+	status, body, err := ask(ctx, esapi.RenderSearchTemplateRequest{Body: bytes.NewReader(template)})
 	if err != nil {
 		return nil, "", err
 	}
 	var page struct {
 		Output json.RawMessage `json:"template_output"`
 	}
-	if status == http.StatusOK && json.Unmarshal(answer, &page) == nil && len(page.Output) > 0 {
+	if status == http.StatusOK && json.Unmarshal(body, &page) == nil && len(page.Output) > 0 {
 		return page.Output, "", nil
 	}
 	return nil, reasonNotRendered, nil

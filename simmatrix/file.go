@@ -149,7 +149,9 @@ func Decode(r io.Reader) (*Matrix, error) {
 	}
 	if counted := m.table.describe(); !reflect.DeepEqual(counted, claimed) {
 		for _, same := range []*Meta{&claimed, &counted} { // these may be long
-			same.Source, same.Params, same.Origins = "", nil, nil
+			same.Source = ""
+			same.Params = nil
+			same.Origins = nil
 		}
 		return nil, fmt.Errorf("%w: the header does not describe the matrix: it says %+v, not %+v", ErrFormat, claimed, counted)
 	}

@@ -215,7 +215,9 @@ func readHeader(packed string) (h header, ok bool) {
 	if at < 0 || count/2 > MaxNeighbors || int(size) > len(packed)-at {
 		return header{}, false
 	}
-	h.docFreq, h.neighbors, h.withOrigins = docFreq, int(count/2), count&1 == 1
+	h.docFreq = docFreq
+	h.neighbors = int(count / 2)
+	h.withOrigins = count&1 == 1
 	h.numbers, h.terms = at, at+int(size)
 	return h, true
 }

@@ -274,9 +274,13 @@ func (t *Table) describe() Meta {
 	var meta Meta
 	header, _ := json.Marshal(t.Meta) // replaces what is not UTF-8
 	_ = json.Unmarshal(header, &meta)
-	meta.Terms, meta.NonZeros, meta.Forms = uint64(len(t.Terms)), uint64(len(t.Cols)), t.countForms()
+	meta.Terms = uint64(len(t.Terms))
+	meta.NonZeros = uint64(len(t.Cols))
+	meta.Forms = t.countForms()
 	meta.Expressions = t.countExpressions()
-	meta.MaxNeighbors, meta.Symmetric, meta.Dominant = 0, t.symmetric(), true
+	meta.MaxNeighbors = 0
+	meta.Symmetric = t.symmetric()
+	meta.Dominant = true
 	for i := range t.Terms {
 		_, sims := t.Row(i)
 		meta.MaxNeighbors = max(meta.MaxNeighbors, uint32(min(len(sims), MaxNeighbors)))
@@ -344,14 +348,17 @@ func (e *Entries) ByColumn() Columns {
 	for j := range n {
 		c.offsets[j+1] += c.offsets[j]
 	}
-	c.rows, c.places, c.sims = make([]uint32, total), make([]uint16, total), make([]uint16, total)
+	c.rows = make([]uint32, total)
+	c.places = make([]uint16, total)
+	c.sims = make([]uint16, total)
 	next := slices.Clone(c.offsets[:n])
 	for i := range n {
 		first := e.Offsets[i]
 		for at := first; at < e.Offsets[i+1]; at++ {
 			to := next[e.Cols[at]]
 			next[e.Cols[at]]++
-			c.rows[to], c.places[to], c.sims[to] = uint32(i), uint16(at-first), e.Sims[at] //nolint:gosec // a matrix has fewer rows, a row fewer entries
+			c.rows[to], c.places[to] = uint32(i), uint16(at-first) //nolint:gosec // a matrix has fewer rows, a row fewer entries
+			c.sims[to] = e.Sims[at]
 		}
 	}
 	return c

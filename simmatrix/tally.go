@@ -21,7 +21,8 @@ func (t *Tally) Count(kept bool, example string) {
 	if kept {
 		n, examples = &t.Kept, &t.Some
 	}
-	if *n++; len(*examples) < most {
+	*n++
+	if len(*examples) < most {
 		*examples = append(*examples, example)
 	}
 }

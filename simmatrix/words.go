@@ -3,6 +3,7 @@ package simmatrix
 import (
 	"cmp"
 	"iter"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/agnivade/levenshtein"
@@ -37,6 +38,18 @@ func TermsOf(words []string, forms iter.Seq2[string, string], has func(term stri
 		}
 	}
 	return written
+}
+
+// LookUp returns the term for a word, as it is or in lower case, from terms by
+// word, see [TermsOf]. If there is none it returns the word, and the nearest
+// spelling.
+func LookUp(word string, terms map[string]string, near func(word string) string) (term, nearest string) {
+	lower := strings.ToLower(word)
+	term = cmp.Or(terms[word], terms[lower])
+	if term == "" {
+		return word, near(lower)
+	}
+	return term, ""
 }
 
 // Nearest returns the form or term of m spelled most like word, see

@@ -43,14 +43,14 @@ func verdictOf(r *checkReport, about string) string {
 
 // refusing stands before the demo's engine and refuses the calls whose path has
 // a part.
-func refusing(t *testing.T, part string, status int, reason string) string {
+func refusing(t *testing.T, part string, status int, why string) string {
 	t.Helper()
 	return relayTo(t, demoEngine(t), func(w http.ResponseWriter, r *http.Request) bool {
 		refused := strings.Contains(r.URL.Path, part)
 		if refused {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(status)
-			fmt.Fprintf(w, `{"error":{"type":"security_exception","reason":%q,"root_cause":[{"type":"security_exception","reason":%q}]},"status":%d}`, reason, reason, status)
+			fmt.Fprintf(w, `{"error":{"type":"security_exception","reason":%q,"root_cause":[{"type":"security_exception","reason":%q}]},"status":%d}`, why, why, status)
 		}
 		return refused
 	})

@@ -122,9 +122,9 @@ func (l *lockedBuffer) String() string {
 // All tests share it, so none of them writes into it.
 func demoEngine(t *testing.T) string {
 	t.Helper()
-	url, err := sharedEngine()
+	address, err := sharedEngine()
 	check.OK(t, err)
-	return url
+	return address
 }
 
 // sharedEngine serves until the tests have ended.
@@ -290,9 +290,9 @@ func (s *served) metrics(t *testing.T) string {
 	return body
 }
 
-func get(t *testing.T, url string) (status int, body string) {
+func get(t *testing.T, address string) (status int, body string) {
 	t.Helper()
-	res, err := http.Get(url)
+	res, err := http.Get(address)
 	if err != nil {
 		t.Error(err)
 		return 0, ""
@@ -305,14 +305,14 @@ func get(t *testing.T, url string) (status int, body string) {
 	return res.StatusCode, string(data)
 }
 
-func post(t *testing.T, url, body string, answer any) {
+func post(t *testing.T, address, body string, answer any) {
 	t.Helper()
-	resp, err := http.Post(url, "application/json", strings.NewReader(body))
+	resp, err := http.Post(address, "application/json", strings.NewReader(body))
 	check.OK(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		data, _ := io.ReadAll(resp.Body)
-		t.Fatalf("%s: status %d: %s", url, resp.StatusCode, data)
+		t.Fatalf("%s: status %d: %s", address, resp.StatusCode, data)
 	}
 	check.OK(t, json.NewDecoder(resp.Body).Decode(answer))
 }
@@ -331,15 +331,15 @@ type searched struct {
 	}
 }
 
-func find(t *testing.T, url, body string) (answer searched) {
+func find(t *testing.T, address, body string) (answer searched) {
 	t.Helper()
-	post(t, url, body, &answer)
+	post(t, address, body, &answer)
 	return answer
 }
 
-func total(t *testing.T, url, body string) int {
+func total(t *testing.T, address, body string) int {
 	t.Helper()
-	return find(t, url, body).Hits.Total.Value
+	return find(t, address, body).Hits.Total.Value
 }
 
 // matrixOf makes a matrix of rows.

@@ -118,7 +118,7 @@ That takes up to ` + strconv.Itoa(definiteGiB) + ` GiB and some ten minutes; wha
 				}
 			}
 			err = cli.Print(cmd.OutOrStdout(), asJSON, r, func(out io.Writer) error {
-				if err := cli.Report(out, args[0], r.Inspection); err != nil || !definite {
+				if err := printInspection(out, args[0], r.Inspection); err != nil || !definite {
 					return err
 				}
 				return r.Definite.report(out, r.Meta.Terms)
@@ -183,7 +183,7 @@ A and B: ` + cli.MatrixHelp,
 			d := combine.Diff(a, b, shown)
 			return cli.Print(cmd.OutOrStdout(), asJSON, d, func(out io.Writer) error {
 				fmt.Fprintf(out, "%s -> %s\n\n", args[0], args[1])
-				return cli.Difference(out, a.Meta(), b.Meta(), d)
+				return printDifference(out, a.Meta(), b.Meta(), d)
 			})
 		},
 	}

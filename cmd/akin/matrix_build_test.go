@@ -319,7 +319,7 @@ func TestUnknownDocumentsAreNamedOnce(t *testing.T) {
 
 func TestShowSaysWhatNeighborsWereLearnedFrom(t *testing.T) {
 	const topics = 12
-	documents := reweigh.NewCollection()
+	collection := reweigh.NewCollection()
 	var searches []reweigh.Search
 	rows := []simmatrix.TermRow{{Term: "wrong", DocFreq: 10 * topics}}
 	for k := range topics {
@@ -330,7 +330,7 @@ func TestShowSaysWhatNeighborsWereLearnedFrom(t *testing.T) {
 		for d := range 10 {
 			for _, word := range []string{"wrong", right} {
 				id := fmt.Sprint(topic, word, d)
-				check.OK(t, documents.Add(id, [][]string{{topic, word}}))
+				check.OK(t, collection.Add(id, [][]string{{topic, word}}))
 				if d < 5 && word == right {
 					opinions[id] = reweigh.Opinion{Gain: 1}
 				}
@@ -343,7 +343,7 @@ func TestShowSaysWhatNeighborsWereLearnedFrom(t *testing.T) {
 		}
 	}
 	m := matrixOf(t, simmatrix.Meta{Source: "by hand", Docs: 20 * topics}, rows...)
-	r, err := reweigh.Learn(t.Context(), m, documents, searches,
+	r, err := reweigh.Learn(t.Context(), m, collection, searches,
 		reweigh.Options{Strength: 0.25, Added: 30, MaxShare: 0.5, Unit: "click"}, nil)
 	check.OK(t, err)
 	name := encodedFile(t, "learned.akin", r.Matrix)

@@ -78,7 +78,8 @@ func (c *combineFlags) check(all *matrixFlags) error {
 		}
 	case combine.RulePercentile:
 		p, err := strconv.ParseFloat(argument, 64)
-		if c.options.Percentile = p; err != nil || c.options.Validate() != nil {
+		c.options.Percentile = p
+		if err != nil || c.options.Validate() != nil {
 			errs = append(errs, fmt.Errorf("--combine percentile:P: %q is not a number from 0 to 100: write percentile:90, or median for percentile:50", argument))
 		}
 	case combine.RuleRegression: // validated once it is fitted

@@ -182,7 +182,9 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 	// make them neighbors of each other. A few words may rightly share one, such
 	// as two spellings of a word.
 	const fewAlike = 30
-	seed, hashes, alike := maphash.MakeSeed(), make([]uint64, len(vectors)), map[uint64]int{}
+	seed := maphash.MakeSeed()
+	hashes := make([]uint64, len(vectors))
+	alike := map[uint64]int{}
 	for k, v := range vectors {
 		var h maphash.Hash
 		h.SetSeed(seed)
@@ -194,7 +196,8 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 	}
 	lengths, known := make([]float64, len(words)), 0 // lengths of the used vectors, and their number
 	for k, v := range vectors {
-		if mix.Dim = max(mix.Dim, len(v)); alike[hashes[k]] > fewAlike {
+		mix.Dim = max(mix.Dim, len(v))
+		if alike[hashes[k]] > fewAlike {
 			continue
 		}
 		for _, x := range v {
@@ -283,7 +286,8 @@ func (f *embeddingFlags) ask(ctx context.Context, words []string, c *learn.Corpu
 		words = words[:maxEmbedded]
 	}
 	m.Fits = func(dim int) error {
-		if o.Mix.Dim = dim; len(words)*dim > maxNumbers {
+		o.Mix.Dim = dim
+		if len(words)*dim > maxNumbers {
 			return fmt.Errorf("%d words of %d numbers each are more than %d: raise --min-df", len(words), dim, maxNumbers)
 		}
 		_, err := c.Vocabulary(o)

@@ -102,7 +102,8 @@ func (d *indexFlags) check(f *matrixFlags) error {
 	}
 	var err error
 	if d.maxMemory == "" && d.sample == auto {
-		if d.maxMemory = usualMemory; d.embeddings.url != "" {
+		d.maxMemory = usualMemory
+		if d.embeddings.url != "" {
 			d.maxMemory = embeddingsMemory
 		}
 	}

@@ -86,7 +86,9 @@ func (f *learnFlags) run(cmd *cobra.Command, args []string) error {
 	defer client.Close()
 	report := cli.NewProgress(cmd.ErrOrStderr())
 	defer report.End()
-	f.source.Client, f.source.Index, f.source.Report = client, f.cluster.Index, report
+	f.source.Client = client
+	f.source.Index = f.cluster.Index
+	f.source.Report = report
 	searches, unit, err := f.source.Searches(ctx)
 	if err != nil {
 		return err

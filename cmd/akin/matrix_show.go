@@ -39,8 +39,8 @@ such as the matrices of an ensemble, overrides or learning, each line ends with 
 			if err != nil {
 				return err
 			}
-			found := cli.FindNeighbors(args[0], m, args[1:], top)
-			return cli.Print(cmd.OutOrStdout(), asJSON, found, found.Print)
+			found := findNeighbors(args[0], m, args[1:], top)
+			return cli.Print(cmd.OutOrStdout(), asJSON, found, found.print)
 		},
 	}
 	redis.RegisterServer(cmd)

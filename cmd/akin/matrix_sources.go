@@ -16,6 +16,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/source"
+	"github.com/akin-search/akin/simmatrix/spelling"
 )
 
 type vectorFlags struct {
@@ -81,12 +82,12 @@ func (v *vectorFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pro
 
 type spellingFlags struct {
 	path    string
-	options source.SpellingOptions
+	options spelling.Options
 	flags   *pflag.FlagSet
 }
 
 func (s *spellingFlags) register(flags *pflag.FlagSet) {
-	s.options = source.DefaultSpellingOptions()
+	s.options = spelling.DefaultOptions()
 	flags.StringVar(&s.path, "from-edit-distance", "", "terms from this file, one per line, or from this matrix file, by their spelling")
 	s.flags = flags
 	flags.StringVar((*string)(&s.options.Formula), "formula", string(s.options.Formula),
@@ -99,7 +100,7 @@ func (s *spellingFlags) register(flags *pflag.FlagSet) {
 func (s *spellingFlags) check(f *matrixFlags) error {
 	s.options.Neighbors = f.rows.searched()
 	err := s.options.Validate()
-	if s.options.Formula != source.Thesis && (s.flags.Changed("theta1") || s.flags.Changed("theta2")) {
+	if s.options.Formula != spelling.Thesis && (s.flags.Changed("theta1") || s.flags.Changed("theta2")) {
 		err = errors.Join(err, errors.New("--theta1 and --theta2 go with --formula thesis only"))
 	}
 	return err
@@ -125,7 +126,7 @@ func (s *spellingFlags) build(ctx context.Context, f *matrixFlags, report *cli.P
 	}
 	terms = slices.DeleteFunc(terms, func(t simmatrix.Term) bool { return !keep(t) })
 	s.options.Source = "edit distance of " + filepath.Base(s.path)
-	return source.FromSpelling(ctx, terms, s.options, report.Step)
+	return spelling.FromTerms(ctx, terms, s.options, report.Step)
 }
 
 func readTerms(ctx context.Context, path string) ([]simmatrix.Term, error) {

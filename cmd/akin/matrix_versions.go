@@ -100,7 +100,7 @@ func newMatrixList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return cli.Versions(cmd.OutOrStdout(), asJSON, versions)
+		return printVersions(cmd.OutOrStdout(), asJSON, versions)
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

@@ -247,7 +247,9 @@ func (l *vectorLosses) add(loss *vectors.Loss) {
 		l.cut++
 	}
 	share := loss.Cut.Share + loss.Dense // one of them is 0
-	l.sum, l.most, l.largest = l.sum+share, max(l.most, share), max(l.largest, loss.Cut.Largest)
+	l.sum += share
+	l.most = max(l.most, share)
+	l.largest = max(l.largest, loss.Cut.Largest)
 }
 
 // Describe describes the losses, or returns "" if there are no vectors.

@@ -13,6 +13,7 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
+	"github.com/akin-search/akin/tools/enrich"
 )
 
 func newVectors() *cobra.Command {
@@ -149,8 +150,8 @@ func (f *vectorModelFlags) learn(
 		return nil, err
 	}
 	for {
-		m, err = vectors.Learn(ctx, f.meta, s, weights, docs, report.Step)
-		no, ok := errors.AsType[*vectors.NotPositiveError](err)
+		m, err = enrich.LearnVectors(ctx, f.meta, s, weights, docs, report.Step)
+		no, ok := errors.AsType[*enrich.NotPositiveError](err)
 		switch {
 		case ok && f.strength == 0:
 			report.Tell("%s is not positive definite at strength %v; continuing with %v", f.matrix, f.meta.Strength, no.Enough)

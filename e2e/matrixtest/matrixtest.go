@@ -65,3 +65,12 @@ func Random(tb testing.TB, random *rand.Rand, terms int) *simmatrix.Matrix {
 
 // Of returns the neighbors of a row.
 func Of(r simmatrix.Row) []simmatrix.Neighbor { return slices.Collect(r.All()) }
+
+// ByTerm returns the neighbors of all rows by term.
+func ByTerm(m *simmatrix.Matrix) map[string][]simmatrix.Neighbor {
+	rows := map[string][]simmatrix.Neighbor{}
+	for term, row := range m.Rows() {
+		rows[term] = Of(row)
+	}
+	return rows
+}

@@ -121,7 +121,8 @@ func (r *Recorder) noteField(q *question) {
 	case aboutCounts:
 		nested := nestedPath(q.json["aggs"])
 		count(q.json["aggs"].(section), func(field string, term *string) int64 {
-			if note(askedField{field: field, nested: nested}); term != nil {
+			note(askedField{field: field, nested: nested})
+			if term != nil {
 				r.facts.Terms = append(r.facts.Terms, *term)
 			}
 			return 0

@@ -21,8 +21,11 @@ import (
 const (
 	// textPage is the number of documents in a page, vectorPage if their terms are
 	// read or written next, longPage if their texts, which may be long, are.
+	textPage   = 500
+	vectorPage = 100
+	longPage   = 20
 	// maxPage limits a page in bytes.
-	textPage, vectorPage, longPage, maxPage = 500, 100, 20, 512 << 20
+	maxPage = 512 << 20
 	// scrollTime is how long the cluster keeps a scroll: longer than pageTimeout.
 	scrollTime = 10 * time.Minute
 	// maxSlices is the engines' default limit.

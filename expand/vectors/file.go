@@ -178,7 +178,7 @@ func (m *Model) readVectors(r io.Reader) error {
 	if !m.meta.Store.Dense() {
 		return nil
 	}
-	n := m.matrix.Len() * m.meta.rank()
+	n := m.matrix.Len() * m.meta.Rank()
 	raw := make([]byte, 4*chunkFloats)
 	for len(m.vectors) < n {
 		more := min(n-len(m.vectors), chunkFloats)

@@ -11,7 +11,7 @@
 //   - Sparse vectors have a coordinate per term: the query has Wx and the
 //     document SWy, cut to its largest coordinates. [Cut] states the error.
 //   - Dense vectors are the latent semantic analysis of the documents in an
-//     orthonormal basis, see [Learn].
+//     orthonormal basis, which package enrich learns.
 //
 // Sources: Novotný 2017, Vector Space Representations in Information Retrieval
 // (the thesis), sections 4.4.2 and 4.6.2; Novotný 2018, Implementation Notes
@@ -24,6 +24,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -39,12 +40,81 @@ type Model struct {
 	id      string
 }
 
+// New returns a model for sparse vectors with the rows of s, similarities
+// scaled by the strength, and the document frequencies of weights, a matrix as
+// from "norms snapshot". A term that weights lacks counts as in one document.
+// The error wraps [ErrModel].
+func New(meta Meta, s, weights *simmatrix.Matrix) (*Model, error) {
+	meta.Matrix, meta.Weights = s.Checksum(), weights.Checksum()
+	if err := meta.Check(); err != nil {
+		return nil, err
+	}
+	if meta.Store.Dense() {
+		return nil, fmt.Errorf("%w: a %s has to be learned", ErrModel, meta.Store)
+	}
+	if weights.Meta().Docs == 0 {
+		return nil, fmt.Errorf("%w: the weights do not know the number of documents", ErrModel)
+	}
+	var rows []simmatrix.TermRow
+	for term, row := range s.Rows() {
+		t := simmatrix.TermRow{Term: term, DocFreq: weights.Row(term).DocFreq()}
+		for n := range row.All() {
+			n.Similarity = float32(float64(n.Similarity) * meta.Strength)
+			n.Origins = 0
+			t.Neighbors = append(t.Neighbors, n)
+		}
+		rows = append(rows, t)
+	}
+	known := s.Table().Terms
+	for term, row := range weights.Rows() {
+		if _, ok := slices.BinarySearch(known, term); !ok {
+			rows = append(rows, simmatrix.TermRow{Term: term, DocFreq: row.DocFreq()})
+		}
+	}
+	m, err := simmatrix.New(simmatrix.Meta{Source: "model of vectors", Docs: weights.Meta().Docs}, rows)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrModel, err)
+	}
+	return newModel(meta, m, nil)
+}
+
+// Dense returns a model for dense vectors with the S and W of m, whose terms
+// have these coordinates: term after term in the order of [Model.Matrix], the
+// same number of each. The error wraps [ErrModel].
+func (m *Model) Dense(store Store, coordinates []float32) (*Model, error) {
+	meta := m.meta
+	meta.Store = store
+	meta.Dims = len(coordinates) / max(m.Len(), 1)
+	if meta.Normalization == Soft {
+		meta.Dims++
+	}
+	if !store.Dense() || len(coordinates) != m.Len()*meta.Rank() {
+		return nil, fmt.Errorf("%w: %d coordinates of %d terms for a %s", ErrModel, len(coordinates), m.Len(), store)
+	}
+	if err := meta.Check(); err != nil {
+		return nil, err
+	}
+	return newModel(meta, m.matrix, coordinates)
+}
+
+// newModel computes the id.
+func newModel(meta Meta, m *simmatrix.Matrix, vectors []float32) (*Model, error) {
+	model := &Model{meta: meta, matrix: m, table: m.Table(), vectors: vectors}
+	sum, err := model.write(io.Discard)
+	model.id = idOf(sum)
+	return model, err
+}
+
 // Meta returns the description of the vectors.
 func (m *Model) Meta() Meta { return m.meta }
 
 // ID returns the first 16 hexadecimal digits of the model's checksum: documents
 // with another id have vectors of another S, W or setting.
 func (m *Model) ID() string { return m.id }
+
+// Matrix returns S, its similarities scaled by the strength, with the document
+// frequencies that W is made of.
+func (m *Model) Matrix() *simmatrix.Matrix { return m.matrix }
 
 // Len returns the number of terms in the model.
 func (m *Model) Len() int { return m.matrix.Len() }
@@ -137,7 +207,7 @@ func (m *Model) SparseQuery(x []Coordinate) []Coordinate {
 
 // project returns Σ w_i·x_i·T_i, the coordinates of a text.
 func (m *Model) project(wx []place) []float64 {
-	z := make([]float64, m.meta.rank(), m.meta.Dims)
+	z := make([]float64, m.meta.Rank(), m.meta.Dims)
 	for _, p := range wx {
 		if p.row < 0 {
 			continue
@@ -249,7 +319,7 @@ func (m *Meta) Check() error {
 	if m.Terms < 0 || m.Terms > MaxTerms {
 		errs = append(errs, fmt.Errorf("%w: %d terms of a document not in 0 to %d", ErrModel, m.Terms, MaxTerms))
 	}
-	if dense := m.Store.Dense(); dense && (m.rank() < 1 || m.Dims > MaxDims) || !dense && m.Dims != 0 {
+	if dense := m.Store.Dense(); dense && (m.Rank() < 1 || m.Dims > MaxDims) || !dense && m.Dims != 0 {
 		errs = append(errs, fmt.Errorf("%w: %d dimensions of a %s, not in 2 to %d (1 without the normalization soft), and 0 for sparse vectors", ErrModel, m.Dims, m.Store, MaxDims))
 	}
 	if !(m.Strength > 0 && m.Strength <= 1) {
@@ -258,9 +328,9 @@ func (m *Meta) Check() error {
 	return errors.Join(errs...)
 }
 
-// rank is the number of coordinates of a term: a soft dense vector has one more
+// Rank is the number of coordinates of a term: a soft dense vector has one more
 // dimension.
-func (m *Meta) rank() int {
+func (m *Meta) Rank() int {
 	if m.Dims > 0 && m.Normalization == Soft {
 		return m.Dims - 1
 	}

@@ -321,7 +321,8 @@ func GetAll[V any, Q comparable](
 			continue
 		}
 		v, errOther := Wait[V](ctx, f)
-		if err = cmp.Or(err, errOther); f.answer != nil && errOther == nil {
+		err = cmp.Or(err, errOther)
+		if f.answer != nil && errOther == nil {
 			answers[q] = v
 		}
 	}

@@ -162,7 +162,8 @@ func Follow(path string) store.Loader {
 		}
 		seen, size = info.ModTime(), info.Size()
 		var m *simmatrix.Matrix
-		if m, failed = ReadMatrix(ctx, path); ctx.Err() != nil {
+		m, failed = ReadMatrix(ctx, path)
+		if ctx.Err() != nil {
 			seen = time.Time{} // nothing about the file
 		}
 		if failed != nil {

@@ -75,7 +75,8 @@ func Visible(text string) string {
 func CommandLine(args ...string) string {
 	quoted := make([]string, len(args))
 	for k, arg := range args {
-		if quoted[k] = arg; arg == "" || strings.ContainsAny(arg, " *?[]<>|&;()$`\"\\'{}~#!\t\n") {
+		quoted[k] = arg
+		if arg == "" || strings.ContainsAny(arg, " *?[]<>|&;()$`\"\\'{}~#!\t\n") {
 			quoted[k] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 		}
 	}

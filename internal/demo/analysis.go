@@ -41,7 +41,9 @@ func (a analyzer) all(texts []string) []Token {
 	for _, text := range texts {
 		tokens, positions := a(text)
 		for _, t := range tokens {
-			t.Position, t.Start, t.End = t.Position+position, t.Start+offset, t.End+offset
+			t.Position += position
+			t.Start += offset
+			t.End += offset
 			out = append(out, t)
 		}
 		position += positions + positionGap

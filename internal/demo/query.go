@@ -167,7 +167,10 @@ func scriptScore(inner query, v any) query {
 	params := newArgs("script params", a.object("params"))
 	a.done()
 	param := func(name string) float64 { return params.number(name, math.NaN()) }
-	m, c, b, factor := param("m"), param("c"), param("b"), param("a")
+	m := param("m")
+	c := param("c")
+	b := param("b")
+	factor := param("a")
 	run := map[string]func(score float64) float64{
 		ScriptInvert:   func(score float64) float64 { r := math.Min(score/m, c); return b * r / (1 - r) },
 		ScriptSaturate: func(score float64) float64 { return m * score / (1 + score) },

@@ -211,7 +211,9 @@ func (r *searchRequest) render(res result) map[string]any {
 		h["_score"], h["sort"] = nil, []any{res.doc}
 	}
 	if r.states {
-		h["_version"], h["_seq_no"], h["_primary_term"] = 1, res.doc, 1
+		h["_version"] = 1
+		h["_seq_no"] = res.doc
+		h["_primary_term"] = 1
 	}
 	if r.numbers {
 		h["fields"] = map[string]any{"_seq_no": []int{res.doc}}

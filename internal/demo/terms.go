@@ -8,7 +8,9 @@ import (
 // analyze answers with the terms that an analyzer, or a field's, makes.
 func (e *Engine) analyze(c *call) any {
 	a := newArgs("analyze", c.decoded())
-	name, field, texts := a.str("analyzer", ""), a.str("field", ""), fieldValues("text", a.list("text"))
+	name := a.str("analyzer", "")
+	field := a.str("field", "")
+	texts := fieldValues("text", a.list("text"))
 	a.done()
 	if len(texts) == 0 {
 		panic(illegal("text is missing"))
@@ -38,7 +40,9 @@ type vectorTerm struct {
 // request, and of its fields. Values are taken as terms.
 func (e *Engine) termVectors(c *call) any {
 	a := newArgs("termvectors", c.decoded())
-	doc, fields, analyzers := a.object("doc"), a.strings("fields"), a.object("per_field_analyzer")
+	doc := a.object("doc")
+	fields := a.strings("fields")
+	analyzers := a.object("per_field_analyzer")
 	if !a.boolean("term_statistics", false) || !a.boolean("field_statistics", true) || a.boolean("positions", true) || a.boolean("offsets", true) {
 		panic(unsupported("term vectors without statistics, or with positions and offsets"))
 	}
@@ -113,7 +117,9 @@ func (e *Engine) manyTermVectors(c *call) any {
 	docs := make([]any, len(list))
 	for i, v := range list {
 		a := newArgs("docs", v)
-		ix, id, fields := e.single(a.str("_index", "")), a.str("_id", ""), a.strings("fields")
+		ix := e.single(a.str("_index", ""))
+		id := a.str("_id", "")
+		fields := a.strings("fields")
 		a.ignore("routing") // there is one shard
 		a.done()
 		number, found := ix.known[id]

@@ -53,7 +53,8 @@ func (c *Recipient) Whole(memory *Budget, res *http.Response) ([]byte, error) {
 	}
 	a := c.newAnswer(memory, res.Body, res.Body)
 	read, err := Read(res.Body, a.hold, res.ContentLength, MaxAnswer)
-	switch a.first, a.failure = read, err; {
+	a.first, a.failure = read, err
+	switch {
 	case err == nil:
 		a.whole = read
 		a.rest = broken{io.EOF}

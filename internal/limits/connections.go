@@ -255,7 +255,8 @@ func (c *connection) move(to *list.List) {
 	if c.list != nil {
 		c.list.Remove(c.place)
 	}
-	if c.list = to; c.closed {
+	c.list = to
+	if c.closed {
 		c.list = nil
 	}
 	if c.list != nil {
@@ -374,7 +375,8 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 // WriteHeader closes the connection after an answer that begins early.
 func (a *answer) WriteHeader(status int) {
 	if status >= http.StatusOK && !a.begun {
-		if a.begun = true; !a.body.ended.Load() {
+		a.begun = true
+		if !a.body.ended.Load() {
 			a.Header().Set("Connection", "close")
 		}
 	}

@@ -180,7 +180,9 @@ func (a *Arriving) wait() bool {
 	}
 	select {
 	case got := <-a.reading:
-		a.reading, a.unread, a.err = nil, got.read, got.err
+		a.reading = nil
+		a.unread = got.read
+		a.err = got.err
 		a.note(len(got.read), got.err)
 		return true
 	case <-enough:

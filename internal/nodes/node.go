@@ -109,7 +109,11 @@ func (n *node) works() {
 	if n.state != up {
 		n.log.Info("node is up again", "node", n.name)
 	}
-	n.state, n.failed, n.broken, n.backoff, n.pingAt = up, 0, false, 0, time.Time{}
+	n.state = up
+	n.failed = 0
+	n.broken = false
+	n.backoff = 0
+	n.pingAt = time.Time{}
 }
 
 // fail records a failure, which says nothing new if the node is down.
@@ -190,7 +194,10 @@ func (n *node) pinged(before *node, began, now time.Time, answered bool, err err
 		case err != nil:
 			n.goDown(now, "", err)
 		default:
-			n.state, n.failed, n.broken, n.pingAt = recovering, 0, false, time.Time{}
+			n.state = recovering
+			n.failed = 0
+			n.broken = false
+			n.pingAt = time.Time{}
 		}
 		return !answered
 	case n.state == down || failing && n.failed == 0: // requests have decided meanwhile

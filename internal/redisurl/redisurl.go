@@ -84,7 +84,10 @@ func Parse(s string) (*redis.UniversalOptions, error) {
 			}
 		}
 		u.Addrs = append(u.Addrs, o.Addr)
-		u.DB, u.Username, u.Password, u.TLSConfig = o.DB, o.Username, o.Password, o.TLSConfig
+		u.DB = o.DB
+		u.Username = o.Username
+		u.Password = o.Password
+		u.TLSConfig = o.TLSConfig
 	}
 	switch {
 	case u.IsClusterMode && u.DB != 0:

@@ -174,7 +174,8 @@ func (s *vectorSource) Model(ctx context.Context, indices esclient.Indices, fiel
 		if err == nil {
 			return m, mixed, nil
 		}
-		if none = err; !errors.Is(err, esclient.ErrNoVectors) {
+		none = err
+		if !errors.Is(err, esclient.ErrNoVectors) {
 			return nil, false, err
 		}
 		last, now := s.logged.Load(), time.Now().Unix()

@@ -74,11 +74,11 @@ func TestExpressionsThatTheClusterDoesNotResolve(t *testing.T) {
 		}
 		_, _ = w.Write([]byte(`{"docs1":{"mappings":{"properties":{"body":{"type":"text"}}}}}`))
 	})))
-	store := check.Got(store.Open(t.Context(), store.Options{
+	rows := check.Got(store.Open(t.Context(), store.Options{
 		Bindings: []store.Binding{{Name: "m", Indices: []string{"docs*"}, Fields: []string{"body"}}},
 		Files:    map[string]store.Loader{"m": store.InMemory(matrixOf(t, simmatrix.TermRow{Term: "car"}))}, CacheBytes: 1 << 20,
 	}))(t)
-	t.Cleanup(func() { _ = store.Close() })
+	t.Cleanup(func() { _ = rows.Close() })
 	for _, tt := range []struct {
 		index               string
 		bound, named, fails bool
@@ -94,11 +94,11 @@ func TestExpressionsThatTheClusterDoesNotResolve(t *testing.T) {
 	} {
 		t.Run(tt.index, func(t *testing.T) {
 			indices := esclient.Indices{Expression: tt.index}
-			got, err := matrices{store, cached, nil}.Pin().For(t.Context(), indices, "body")
+			got, err := matrices{rows, cached, nil}.Pin().For(t.Context(), indices, "body")
 			if (got.Rows != nil) != tt.bound || got.Named != tt.named || !slices.Equal(got.Resolved, tt.resolved) || (err != nil) != tt.fails {
 				t.Errorf("%+v, %v", got, err)
 			}
-			w, err := weightSource{store, cached}.Pin().Weights(t.Context(), indices, "body")
+			w, err := weightSource{rows, cached}.Pin().Weights(t.Context(), indices, "body")
 			check.That(t, (w != nil) == tt.bound && (err != nil) == tt.fails, "weights %v, %v", w, err)
 		})
 	}

@@ -67,8 +67,8 @@ func TestLimitsOfTheListenersReachTheServer(t *testing.T) {
 
 func TestWordsAreReadForModesThatAskForThem(t *testing.T) {
 	near, off := expand.Profile{NearestWords: true}, expand.Profile{}
-	hard, vectors, soft := near, near, near
-	hard.Mode, vectors.Mode, soft.Mode = expand.ModeHard, expand.ModeVectors, expand.ModeSoft
+	hard, byVectors, soft := near, near, near
+	hard.Mode, byVectors.Mode, soft.Mode = expand.ModeHard, expand.ModeVectors, expand.ModeSoft
 	for _, tt := range []struct {
 		about             string
 		all, some         expand.Profile
@@ -77,7 +77,7 @@ func TestWordsAreReadForModesThatAskForThem(t *testing.T) {
 		{"all searches", near, off, false, true},
 		{"a profile", off, soft, true, true},
 		{"a profile that is switched off", off, near, false, false},
-		{"hard and vectors", hard, vectors, true, false},
+		{"hard and vectors", hard, byVectors, true, false},
 		{"a profile of another mode", hard, near, true, true},
 	} {
 		cfg := &configs.Config{}

@@ -112,7 +112,7 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 		err = playground.ErrUnknown
 	case state.Source == store.SourceFile:
 		in := served.Matrix()
-		term, nearest = cli.LookUp(word, in.TermsOf(word, strings.ToLower(word)), in.Nearest)
+		term, nearest = simmatrix.LookUp(word, in.TermsOf(word, strings.ToLower(word)), in.Nearest)
 		rows = []simmatrix.Row{in.Row(term)}
 	default:
 		term, nearest = m.lookUp(ctx, matrix, version, word)
@@ -141,9 +141,9 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 	return out, nil
 }
 
-// lookUp is [cli.LookUp] in a version in Redis. It reads all forms only if the
-// word is not a term that is written as it is. If that fails, the word stands
-// for itself.
+// lookUp is [simmatrix.LookUp] in a version in Redis. It reads all forms only
+// if the word is not a term that is written as it is. If that fails, the word
+// stands for itself.
 func (m playgroundMatrices) lookUp(ctx context.Context, matrix, version, word string) (term, nearest string) {
 	lower := strings.ToLower(word)
 	words := []string{word, lower}
@@ -158,5 +158,5 @@ func (m playgroundMatrices) lookUp(ctx context.Context, matrix, version, word st
 	}
 	has := func(term string) bool { return !rows[slices.Index(words, term)].IsZero() }
 	near := func(word string) string { return simmatrix.NearestOf(word, maps.Values(forms)) }
-	return cli.LookUp(word, simmatrix.TermsOf(words, maps.All(forms), has), near)
+	return simmatrix.LookUp(word, simmatrix.TermsOf(words, maps.All(forms), has), near)
 }

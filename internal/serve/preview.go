@@ -51,9 +51,11 @@ type FieldReport struct {
 // ByVectors reports whether searches are scored by vectors of documents.
 func (s *FieldReport) ByVectors() bool { return s.Form == form.Vectors.String() }
 
-// previewTexts and previewWords limit the texts that are read, and the words of
-// each. previewSearches limits how many are expanded until terms are added.
-const previewTexts, previewWords, previewSearches = 20, 30, 3
+const (
+	previewTexts    = 20 // that are read
+	previewWords    = 30 // of each text
+	previewSearches = 3  // that are expanded until terms are added
+)
 
 // Preview expands searches for texts of documents in the field, as if clients
 // had sent them. It does not send the expanded searches.
@@ -77,7 +79,12 @@ func (a *App) Preview(ctx context.Context, index, field string) (FieldReport, er
 		if err != nil {
 			return s, err
 		}
-		s.Matrix, s.Effort, s.Form, s.Phase, s.Reason, s.Added = found.Matrix, found.Effort, found.Form, found.Phase, found.Reason, len(found.Added)+len(found.Alternatives)
+		s.Matrix = found.Matrix
+		s.Effort = found.Effort
+		s.Form = found.Form
+		s.Phase = found.Phase
+		s.Reason = found.Reason
+		s.Added = len(found.Added) + len(found.Alternatives)
 		s.LeftOut = found.LeftOut
 		s.Segments = segments
 		if s.Added > 0 || s.ByVectors() {

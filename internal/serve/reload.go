@@ -271,7 +271,11 @@ func newCertificate(paths configs.ServerTLS, log *slog.Logger) (*certificate, er
 func (c *certificate) replace(next *certificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.log, c.files, c.pair, c.seen, c.checked = next.log, next.files, next.pair, next.seen, next.checked
+	c.log = next.log
+	c.files = next.files
+	c.pair = next.pair
+	c.seen = next.seen
+	c.checked = next.checked
 }
 
 func (c *certificate) config() *tls.Config {

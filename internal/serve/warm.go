@@ -67,7 +67,9 @@ type binding struct {
 
 // announce logs the start, once, and what is missing for akin to do its work.
 func (a *App) announce(ctx context.Context, info esclient.Info, err error) {
-	cluster, level, missing := describe(info), slog.LevelInfo, []string{}
+	cluster := describe(info)
+	level := slog.LevelInfo
+	missing := []string{}
 	if a.store == nil {
 		missing = append(missing, "no matrices: searches are forwarded unexpanded")
 	}
@@ -97,13 +99,15 @@ func (a *App) announce(ctx context.Context, info esclient.Info, err error) {
 		"matrices", bindings(a.cfg.Matrices, a.store), "weights", bindings(a.cfg.Weights, a.weights), "missing", missing)
 }
 
-func bindings(entries []configs.Matrix, store *store.Store) []binding {
+func bindings(entries []configs.Matrix, of *store.Store) []binding {
 	all := make([]binding, 0, len(entries))
 	for _, m := range entries {
 		b := binding{Name: m.Name, Indices: m.Indices, Fields: m.Fields}
-		for _, s := range store.State() {
+		for _, s := range of.State() {
 			if s.Name == m.Name {
-				b.Source, b.Version, b.Terms = s.Source, s.Version, s.Terms
+				b.Source = s.Source
+				b.Version = s.Version
+				b.Terms = s.Terms
 			}
 		}
 		all = append(all, b)
@@ -252,7 +256,8 @@ func (a *App) keepHitsWarm(ctx context.Context, hits *soft.Reranker) {
 			read, err = a.warmHits(ctx, hits)
 			return err
 		})
-		switch wait = warmHitsEvery; {
+		wait = warmHitsEvery
+		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !errors.Is(err, errWarmEnough):

@@ -278,11 +278,11 @@ func (a *App) openStore(
 			options.Files[m.Name] = cli.Follow(m.File)
 		}
 	}
-	store, err := store.Open(ctx, options)
+	rows, err := store.Open(ctx, options)
 	if err == nil {
-		a.onClose(func() { a.closing("row store", store.Close()) })
+		a.onClose(func() { a.closing("row store", rows.Close()) })
 	}
-	return store, err
+	return rows, err
 }
 
 // connections returns how many clients may connect: as configured or, for 0, as

@@ -141,7 +141,8 @@ func (o *Options) combiner(inputs []Input) (combiner, error) {
 	case RuleWeighted:
 		var errs []error
 		for k, in := range inputs {
-			if weights[k] = in.Weight; !(in.Weight > 0) || math.IsInf(in.Weight, 1) { // so written that NaN fails
+			weights[k] = in.Weight
+			if !(in.Weight > 0) || math.IsInf(in.Weight, 1) { // so written that NaN fails
 				errs = append(errs, fmt.Errorf("input %q: weight %v is not above 0 and finite", in.Name, in.Weight))
 			}
 		}

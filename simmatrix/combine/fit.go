@@ -198,9 +198,13 @@ func (r *Regression) measure(s *sample) Evaluation {
 	for p := range s.pairs() {
 		z := r.logOdds(s.row(p))
 		estimates[p] = logit.Logistic(z)
-		y, loss, constant := 0.0, logit.Softplus(z), -math.Log1p(-share)
+		y := 0.0
+		loss := logit.Softplus(z)
+		constant := -math.Log1p(-share)
 		if s.related[p] {
-			y, loss, constant = 1, logit.Softplus(-z), -math.Log(share)
+			y = 1
+			loss = logit.Softplus(-z)
+			constant = -math.Log(share)
 		}
 		e.LogLoss += loss
 		e.ConstantLogLoss += constant
@@ -208,7 +212,10 @@ func (r *Regression) measure(s *sample) Evaluation {
 		e.ConstantBrier += (share - y) * (share - y)
 	}
 	n := float64(s.pairs())
-	e.LogLoss, e.ConstantLogLoss, e.Brier, e.ConstantBrier = e.LogLoss/n, e.ConstantLogLoss/n, e.Brier/n, e.ConstantBrier/n
+	e.LogLoss /= n
+	e.ConstantLogLoss /= n
+	e.Brier /= n
+	e.ConstantBrier /= n
 	related := slices.Clone(s.related)
 	stat.SortWeightedLabeled(estimates, related, nil)
 	found, mistaken, _ := stat.ROC(nil, estimates, related, nil)
@@ -277,7 +284,9 @@ func (r *Regression) logOdds(units []uint16) float64 {
 }
 
 func (r *Regression) addParams(params map[string]string) {
-	params["seed"], params["pairs"], params["related"] = strconv.Itoa(regressionSeed), strconv.Itoa(r.Pairs), strconv.Itoa(r.Related)
+	params["seed"] = strconv.Itoa(regressionSeed)
+	params["pairs"] = strconv.Itoa(r.Pairs)
+	params["related"] = strconv.Itoa(r.Related)
 	for name, value := range map[string]float64{
 		"held_out": heldOutShare, "ridge": ridge, simmatrix.PowerParam: regressionPower, "intercept": r.Intercept.Value,
 		"held_out_log_loss": r.HeldOut.LogLoss, "held_out_constant_log_loss": r.HeldOut.ConstantLogLoss,

@@ -66,7 +66,9 @@ func (o *Overrides) addTo(params map[string]string) map[string]string {
 	entries := make([]string, 0, len(o.ruled))
 	for d, l := range o.ruled {
 		r := *l.rule
-		r.Term, r.Neighbor, r.OneWay = d.term, d.neighbor, true
+		r.Term = d.term
+		r.Neighbor = d.neighbor
+		r.OneWay = true
 		entries = append(entries, r.String())
 	}
 	slices.Sort(entries) // order and comments of the file do not matter

@@ -55,7 +55,8 @@ func Weigh(thesaurus, docs *simmatrix.Matrix) (*simmatrix.Matrix, WeighCounts, e
 				counts.Kept++
 				e.Units = simmatrix.ToUnits(s)
 			} else {
-				if counts.Dropped++; len(counts.Lost) < lostExamples {
+				counts.Dropped++
+				if len(counts.Lost) < lostExamples {
 					counts.Lost = append(counts.Lost, simmatrix.Spelled(term)+" – "+simmatrix.Spelled(t.Terms[col]))
 				}
 				continue

@@ -72,7 +72,9 @@ func (c *Corpus) termIDs(dst []int32, terms []string) []int32 {
 			t = strings.Clone(t)
 			id = int32(min(len(c.terms), math.MaxInt32)) // FromCorpus refuses a corpus that large
 			c.ids[t] = id
-			c.terms, c.docFreqs, c.lastDoc = append(c.terms, t), append(c.docFreqs, 0), append(c.lastDoc, 0)
+			c.terms = append(c.terms, t)
+			c.docFreqs = append(c.docFreqs, 0)
+			c.lastDoc = append(c.lastDoc, 0)
 			c.bytes += stringBytes(t) + 12
 		}
 		dst = append(dst, id)

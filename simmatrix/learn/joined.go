@@ -79,10 +79,13 @@ func (t *Texts) Joined(terms [][]string, corpus *Corpus) []Joined {
 		}
 		j := found[e]
 		form := lower[p.first] + " " + lower[p.second]
-		if j.Count += count; count > most[e] || count == most[e] && form < j.Form {
+		j.Count += count
+		if count > most[e] || count == most[e] && form < j.Form {
 			most[e], j.Form = count, form
 		}
-		j.Term, j.First, j.Second = e.term, e.first, e.second
+		j.Term = e.term
+		j.First = e.first
+		j.Second = e.second
 		found[e] = j
 	}
 	all := make([]Joined, 0, len(found))

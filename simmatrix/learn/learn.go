@@ -129,7 +129,9 @@ func Learn(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatri
 // [Learn] and these. mix may be nil. It is not for concurrent use.
 func (l *Learned) Matrix(ctx context.Context, neighbors int, power float64, mix *Mix, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	o := l.opts
-	o.Neighbors, o.Power, o.Mix = neighbors, power, mix
+	o.Neighbors = neighbors
+	o.Power = power
+	o.Mix = mix
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -302,7 +304,9 @@ func memoryRoom(c *Corpus, v *vocabulary, rareTerms, dimensions int, o *CorpusOp
 		return math.MaxInt64, nil
 	}
 	const parts = 2 // of a vector
-	terms, rare, dim := int64(len(v.terms)), int64(rareTerms), int64(dimensions)
+	terms := int64(len(v.terms))
+	rare := int64(rareTerms)
+	dim := int64(dimensions)
 	rows := int64(v.rows) + rare
 	corpus := c.Bytes() + 2*4*int64(len(c.sequence)) + 24*terms + 64*rare // with the places of terms
 	// Two bases in float64, panels of each processor, sums of cross products, and

@@ -155,7 +155,8 @@ func (p *panels) usualCosine(ctx context.Context, ids, candidates []uint32) (flo
 	cosines, err := p.cosines(ctx, ids, candidates)
 	sum, rows := 0.0, 0
 	for _, cos := range cosines {
-		if sum += cos; cos > 0 {
+		sum += cos
+		if cos > 0 {
 			rows++
 		}
 	}

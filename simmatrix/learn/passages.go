@@ -60,7 +60,8 @@ func withoutCopies(sequence []int32) []int32 {
 func eachPassage(sequence []int32, f func(from int, p passage)) {
 	terms := 0
 	for end, id := range sequence {
-		if terms++; id < 0 {
+		terms++
+		if id < 0 {
 			terms = 0
 		}
 		if terms >= passageTerms {

@@ -76,7 +76,9 @@ func newSearcher(dim, room int, floor float32) *searcher {
 
 // begin takes the vectors at some places of p, at most blockRows.
 func (s *searcher) begin(p *panels, places []uint32) {
-	s.ids, s.vectors, s.all = s.ids[:0], s.vectors[:0], s.all[:0]
+	s.ids = s.ids[:0]
+	s.vectors = s.vectors[:0]
+	s.all = s.all[:0]
 	for k, place := range places {
 		s.best[k].reset()
 		s.all = append(s.all, k)
@@ -87,7 +89,9 @@ func (s *searcher) begin(p *panels, places []uint32) {
 
 // follow takes the vectors of other.
 func (s *searcher) follow(other *searcher) {
-	s.ids, s.vectors, s.all = other.ids, other.vectors, other.all
+	s.ids = other.ids
+	s.vectors = other.vectors
+	s.all = other.all
 	for k := range s.ids {
 		s.best[k].reset()
 	}
@@ -209,7 +213,9 @@ func (c *candidates) ranked() []candidate {
 func selectLargest(all []candidate, k int) {
 	lo, hi := 0, len(all)-1
 	for lo < hi {
-		a, b, c := all[lo], all[lo+(hi-lo)/2], all[hi]
+		a := all[lo]
+		b := all[lo+(hi-lo)/2]
+		c := all[hi]
 		pivot := max(min(a, b), min(max(a, b), c))
 		i, j := lo, hi
 		for i <= j {

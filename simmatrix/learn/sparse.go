@@ -199,10 +199,10 @@ func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st 
 	}, st)
 }
 
-// associate adds the association of a term and a context that co-occurred in
-// units to a column of b, if it is positive.
-func associate(b *sparseBlock, column int32, units, sum int, context float64) {
-	if pmi := math.Log(float64(units) / (float64(sum) * context)); pmi > 0 {
+// associate adds the association of a term and a context, with its share, that
+// co-occurred in units to a column of b, if it is positive.
+func associate(b *sparseBlock, column int32, units, sum int, share float64) {
+	if pmi := math.Log(float64(units) / (float64(sum) * share)); pmi > 0 {
 		b.add(column, float32(pmi))
 	}
 }

@@ -75,7 +75,8 @@ func (t *Texts) add(texts int, appendWords func(k int)) {
 			t.sequence = append(t.sequence[:end], endOfText)
 		}
 		before := len(t.sequence)
-		if appendWords(k); len(t.sequence) > before {
+		appendWords(k)
+		if len(t.sequence) > before {
 			end = len(t.sequence)
 		}
 	}
@@ -137,7 +138,7 @@ func (t *Texts) Limit(docs int) {
 	first := sorted[docs] // the lowest hash that is dropped
 	below, _ := slices.BinarySearch(sorted, first)
 	equal := docs - below // documents with one hash are the same: the first of them stay
-	kept, start, doc := 0, 0, 0
+	var kept, start, doc int
 	for p, id := range t.sequence {
 		if id != endOfDocument {
 			continue

@@ -70,9 +70,17 @@ type Aggregate struct {
 
 // Score returns S'(u, v), 0 if a document has no nuggets.
 func (a Aggregate) Score(m Matrix) float64 {
-	rows, last, first, lastLengths, firstLengths := m.Scores, a.Query, a.Result, m.query, m.result
+	rows := m.Scores
+	last := a.Query
+	first := a.Result
+	lastLengths := m.query
+	firstLengths := m.result
 	if a.QueryFirst {
-		rows, last, first, lastLengths, firstLengths = transposed(rows), a.Result, a.Query, m.result, m.query
+		rows = transposed(rows)
+		last = a.Result
+		first = a.Query
+		lastLengths = m.result
+		firstLengths = m.query
 	}
 	scores := make([]float64, 0, len(rows))
 	for _, row := range rows {

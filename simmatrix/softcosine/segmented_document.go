@@ -34,7 +34,7 @@ type Statistics struct {
 // not count nuggets without terms.
 func Count(n int, nuggets []Nugget) *Statistics {
 	st := &Statistics{DocFreqs: make([]int64, n)}
-	terms, bytes, tokens := 0.0, 0.0, 0.0
+	var terms, bytes, tokens float64
 	for _, nugget := range nuggets {
 		if len(nugget.Terms) == 0 {
 			continue
@@ -44,10 +44,14 @@ func Count(n int, nuggets []Nugget) *Statistics {
 			st.DocFreqs[t]++
 		}
 		st.Docs++
-		terms, bytes, tokens = terms+float64(len(different)), bytes+float64(nugget.Bytes), tokens+float64(len(nugget.Terms))
+		terms += float64(len(different))
+		bytes += float64(nugget.Bytes)
+		tokens += float64(len(nugget.Terms))
 	}
 	docs := float64(max(1, st.Docs))
-	st.MeanTerms, st.MeanBytes, st.MeanTokens = terms/docs, bytes/docs, tokens/docs
+	st.MeanTerms = terms / docs
+	st.MeanBytes = bytes / docs
+	st.MeanTokens = tokens / docs
 	return st
 }
 

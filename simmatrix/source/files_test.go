@@ -3,7 +3,6 @@ package source
 import (
 	"errors"
 	"io"
-	"math"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -68,15 +67,11 @@ func TestEveryReaderSaysWhereAFileIsBroken(t *testing.T) {
 func TestOptionsReportEveryBadSetting(t *testing.T) {
 	_, vectors := ReadVectors(strings.NewReader("a 1\n"), ReadVectorsOptions{MaxWords: -1})
 	_, _, thesaurus := ReadThesaurus(strings.NewReader("a, b\n"), ThesaurusOptions{Similarity: 1.1, Neighbors: -1})
-	_, spelling := FromSpelling(t.Context(), textTerms("a"), SpellingOptions{Formula: Thesis, Theta1: math.NaN(), LengthRatio: 0.5, MaxDistance: 5}, nil)
-	_, formula := FromSpelling(t.Context(), textTerms("a"), SpellingOptions{Formula: "cubic"}, nil)
 	for want, err := range map[string]error{
 		"max words: -1": vectors, "similarity: 1.1": thesaurus, "neighbors: -1": thesaurus,
-		`formula: "cubic" is not thesis, inverse, linear, root or square`: formula,
-		"theta1: NaN": spelling, "theta2: 0": spelling, "length ratio: 0.5": spelling, "max distance: 5": spelling, "neighbors: 0": spelling,
 	} {
 		check.Message(t, want, err)
 	}
-	thesauri, spellings := DefaultThesaurusOptions(), DefaultSpellingOptions()
-	check.OK(t, errors.Join(thesauri.Validate(), spellings.Validate()))
+	defaults := DefaultThesaurusOptions()
+	check.OK(t, defaults.Validate())
 }

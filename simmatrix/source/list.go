@@ -88,7 +88,8 @@ func (p *pairs) addLine(line []byte) error {
 	var ids [2]uint32
 	for k, t := range [][]byte{term, neighbor} {
 		id, known := p.ids[string(t)]
-		if ids[k] = id; known {
+		ids[k] = id
+		if known {
 			continue
 		}
 		err := checkPlain(string(t))

@@ -1,7 +1,6 @@
 // Package source reads matrices and terms of other programs: lists of terms and
 // similarities, thesauri in Solr's and WordNet's formats, and word vectors. It
-// also writes lists, and makes matrices of spellings: terms a few edits apart
-// (spelling.go).
+// also writes lists.
 package source
 
 import (

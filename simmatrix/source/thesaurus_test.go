@@ -348,13 +348,13 @@ func FuzzReadThesaurus(f *testing.F) {
 		}
 		again, _, err := ReadThesaurus(strings.NewReader(solrRules(m)), o)
 		check.OK(t, err)
-		want := neighborRows(m)
+		want := matrixtest.ByTerm(m)
 		for term, row := range want {
 			if row == nil && again.Row(term).IsZero() {
 				delete(want, term) // all its pairs were cut
 			}
 		}
-		check.Equal(t, want, neighborRows(again))
+		check.Equal(t, want, matrixtest.ByTerm(again))
 	})
 }
 

@@ -55,8 +55,13 @@ func newClient(r Redis, timeout time.Duration) (redis.UniversalClient, error) {
 		return nil, fmt.Errorf("%w: %w", ErrURL, err)
 	}
 	o := options(r.dialer(u.TLSConfig), timeout)
-	o.Addrs, o.DB, o.Username, o.Password = u.Addrs, u.DB, u.Username, u.Password
-	o.MasterName, o.SentinelUsername, o.SentinelPassword = u.MasterName, u.SentinelUsername, u.SentinelPassword
+	o.Addrs = u.Addrs
+	o.DB = u.DB
+	o.Username = u.Username
+	o.Password = u.Password
+	o.MasterName = u.MasterName
+	o.SentinelUsername = u.SentinelUsername
+	o.SentinelPassword = u.SentinelPassword
 	switch {
 	case u.MasterName != "":
 		f := o.Failover()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/akin-search/akin/e2e/check"
 )
@@ -59,7 +58,7 @@ func (s *server) meet(tb testing.TB, other *server) {
 // awaitCluster waits until s knows so many nodes and all slots.
 func (s *server) awaitCluster(tb testing.TB, nodes int) {
 	tb.Helper()
-	waitFor(tb, 30*time.Second, "the nodes to know each other", func() bool {
+	waitFor(tb, "the nodes to know each other", func() bool {
 		info := s.client(tb).ClusterInfo(tb.Context()).Val()
 		return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r", nodes)) &&
 			strings.Contains(info, fmt.Sprintf("cluster_slots_ok:%d\r", slots))
@@ -134,7 +133,7 @@ func TestEveryCallWorksInACluster(t *testing.T) {
 	}
 	s := open(t, Options{Redis: c.at(t), Bindings: bindings})
 	for name, id := range active {
-		waitFor(t, 10*time.Second, "the version of "+name, func() bool {
+		waitFor(t, "the version of "+name, func() bool {
 			rows := s.Pin().For("i", name)
 			return rows != nil && rows.Version() == name+"@"+id
 		})

@@ -155,7 +155,7 @@ func TestADamagedVersionIsLeftForTheLastGoodOne(t *testing.T) {
 			var log logbook
 			s := open(t, Options{Redis: r.at(), OnState: log.add})
 			searches := search(t, s, damagedTerms, map[string]string{one: "one", two: "two"}, ErrGone, ErrMissingRows, ErrBadRow)
-			waitFor(t, 10*time.Second, "some searches", func() bool { return s.Stats().Cache.Hits > 100 })
+			waitFor(t, "some searches", func() bool { return s.Stats().Cache.Hits > 100 })
 
 			damages(t.Context(), c, key)[name]()
 			if strings.Contains(name, "row") || strings.Contains(name, "bit") { // cached rows show nothing
@@ -194,7 +194,7 @@ func TestWithoutALastGoodVersionNothingIsServed(t *testing.T) {
 		s := open(t, Options{Redis: r.at(), OnState: log.add})
 		wantMark(t, s, "one", term(9))
 		damages(t.Context(), c, key)[name]()
-		waitFor(t, 10*time.Second, "the damage to be reported", func() bool {
+		waitFor(t, "the damage to be reported", func() bool {
 			rowsOf(t, s, term(1))
 			return s.State()[0].Problem != ""
 		})

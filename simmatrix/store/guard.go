@@ -131,7 +131,8 @@ func (s *replyScanner) check(p []byte) (err error) {
 				text := p[:min(n, max(0, n+s.skip-len("\r\n")))]
 				s.elements[last] += string(text[:min(len(text), max(0, maxElementText-len(s.elements[last])))])
 			}
-			if p = p[n:]; s.skip == 0 {
+			p = p[n:]
+			if s.skip == 0 {
 				err = s.end()
 			}
 			continue
@@ -143,7 +144,8 @@ func (s *replyScanner) check(p []byte) (err error) {
 		if len(s.line)+len(part) > maxLine {
 			return fmt.Errorf("%w: a line of more than %d bytes", errReply, maxLine)
 		}
-		if s.line, p = append(s.line, part...), rest; ended {
+		s.line, p = append(s.line, part...), rest
+		if ended {
 			err = s.take(s.line[0], string(bytes.TrimSuffix(s.line[1:], []byte{'\r'})))
 			s.line = s.line[:0]
 		}

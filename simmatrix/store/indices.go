@@ -86,7 +86,8 @@ func partsOf(expression string) iter.Seq[string] {
 			if strings.HasPrefix(part, "-") {
 				continue
 			}
-			if none = false; part == "" || part == "_all" {
+			none = false
+			if part == "" || part == "_all" {
 				part = "*"
 			}
 			if !yield(part) {

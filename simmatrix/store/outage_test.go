@@ -10,7 +10,7 @@ import (
 )
 
 // shortTimeout is the Redis timeout where Redis is not to answer.
-const shortTimeout = 100 * time.Millisecond
+const shortTimeout = 500 * time.Millisecond
 
 // An outage is a way for Redis to be away.
 type outage struct {
@@ -92,7 +92,7 @@ func TestRedisAwayAtStartAndLater(t *testing.T) {
 			wantStates("none " + lineAway)
 			o.end(t, r)
 			awaitServed(t, s, id)
-			waitFor(t, 20*time.Second, "its rows", func() bool { // Look-ups have little time.
+			waitFor(t, "its rows", func() bool { // Look-ups have little time.
 				rows, err := rowsOf(t, s, term(1))
 				return err == nil && markOf(rows[0]) == "one"
 			})
@@ -108,12 +108,12 @@ func TestRedisAwayAtStartAndLater(t *testing.T) {
 					t.Errorf("look-up %d: %v", i, err)
 				}
 			}
-			waitFor(t, 10*time.Second, "the outage to be reported", func() bool { return s.State()[0].Problem != "" })
+			waitFor(t, "the outage to be reported", func() bool { return s.State()[0].Problem != "" })
 			got := s.Stats()
 			check.That(t, got.Failures != 0 && served(s) == id, "stats %+v, version %q", got, served(s))
 			wantMark(t, s, "one", term(1)) // from the cache
 			o.end(t, r)
-			waitFor(t, 20*time.Second, "recovery", func() bool {
+			waitFor(t, "recovery", func() bool {
 				rows, err := rowsOf(t, s, term(2))
 				return err == nil && markOf(rows[0]) == "one"
 			})
@@ -130,12 +130,12 @@ func TestOpenBreakerFailsAtOnceAndClosesByItself(t *testing.T) {
 	publish(t, a, "one", 10)
 	s := open(t, Options{Redis: r.at(), RedisTimeout: shortTimeout})
 	r.hang()
-	waitFor(t, 10*time.Second, "the breaker to open", func() bool {
+	waitFor(t, "the breaker to open", func() bool {
 		rowsOf(t, s, term(1))
 		return s.Stats().Breaker == "open"
 	})
 	var err error
-	waitFor(t, 10*time.Second, "a look-up that is not made", func() bool {
+	waitFor(t, "a look-up that is not made", func() bool {
 		start := time.Now()
 		_, err = rowsOf(t, s, term(1))
 		return strings.Contains(err.Error(), "not asked again yet") && time.Since(start) < shortTimeout
@@ -143,5 +143,5 @@ func TestOpenBreakerFailsAtOnceAndClosesByItself(t *testing.T) {
 	check.Error(t, ErrUnavailable, err)
 	r.resume()
 	// No search asks: the poll of the active version finds Redis well.
-	waitFor(t, 20*time.Second, "the breaker to close", func() bool { return s.Stats().Breaker == "closed" })
+	waitFor(t, "the breaker to close", func() bool { return s.Stats().Breaker == "closed" })
 }

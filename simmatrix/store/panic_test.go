@@ -53,9 +53,9 @@ func TestPanicWhileVersionsAreFollowedIsSurvived(t *testing.T) {
 			if name == SourceRedis {
 				publish(t, a, "two", 3)
 			}
-			waitFor(t, 10*time.Second, "a panic to be counted", func() bool { return panicsCounted(t, registry) == 1 })
+			waitFor(t, "a panic to be counted", func() bool { return panicsCounted(t, registry) == 1 })
 			check.OK(t, a.Activate(t.Context(), "main", one))
-			waitFor(t, 10*time.Second, "the source to be followed again", func() bool { return calls.Load() > 2 })
+			waitFor(t, "the source to be followed again", func() bool { return calls.Load() > 2 })
 			wantMark(t, s, "one", term(1))
 			s.stop()
 			s.done.Wait()

@@ -31,7 +31,9 @@ func (a *Admin) Pull(ctx context.Context, name, version string, progress simmatr
 	}
 	defer func() {
 		if err != nil {
-			m, v, err = nil, Version{}, fmt.Errorf("pull %s of matrix %s: %w", id, name, err)
+			m = nil
+			v = Version{}
+			err = fmt.Errorf("pull %s of matrix %s: %w", id, name, err)
 		}
 	}()
 	v, _, err = a.read(ctx, name, id, nil)
@@ -148,7 +150,8 @@ func (a *Admin) scanForms(ctx context.Context, name string, v *Version) (map[str
 // scan calls each, page by page, with the fields and values of a hash of about
 // so many fields, and adapts the page length. A field may be repeated.
 func (a *Admin) scan(ctx context.Context, key string, fields int, each func(page []string) error) error {
-	count, bytes, seen := int64(firstPage), 0, 0
+	count := int64(firstPage)
+	bytes, seen := 0, 0
 	var cursor uint64
 	for range fields + 1000 { // every page has a field, except some while the hash is resized
 		var page []string

@@ -12,7 +12,7 @@ import (
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/source"
+	"github.com/akin-search/akin/simmatrix/spelling"
 )
 
 // A version is a version of a matrix, wherever its rows are.
@@ -27,7 +27,7 @@ type version struct {
 	// inMemory is the matrix of a file; nil for one in Redis.
 	inMemory *simmatrix.Matrix
 	// words are the words that documents have; nil if unknown or not yet read.
-	words   atomic.Pointer[source.Words]
+	words   atomic.Pointer[spelling.Words]
 	noWords atomic.Pointer[string] // why there will be none, see [State.NoWords]
 	// damage is nil while nothing is known to be wrong. With damage not even
 	// cached rows are returned: another version replaces it, or it is loaded again
@@ -126,7 +126,7 @@ func (r *Rows) Model() string { return r.version.Params[simmatrix.ModelParam] }
 // it is the same from a file and from Redis. It is not empty.
 func (r *Rows) Checksum() string { return r.version.Checksum }
 
-// Nearest is [source.Words.Nearest] among the matrix's terms that documents
+// Nearest is [spelling.Words.Nearest] among the matrix's terms that documents
 // have. It returns nothing if these are unknown.
 func (r *Rows) Nearest(word string) (known []string, similarity float32) {
 	words := r.version.words.Load()
@@ -169,7 +169,8 @@ func (r *Rows) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) e
 	var missed []string
 	for k, term := range terms {
 		row, ok, _ := cache.Peek[simmatrix.Row](r.cache.kept, question{r.version.number, term})
-		if r.cache.kept.Tally(ok); !ok {
+		r.cache.kept.Tally(ok)
+		if !ok {
 			missing, missed = append(missing, k), append(missed, term)
 			continue
 		}

@@ -25,7 +25,7 @@ func startPair(tb testing.TB) *failoverPair {
 	p.replica = startOnPort(tb, append(quick, "--replicaof", "127.0.0.1 "+p.master.port)...)
 	p.sentinel = startSentinel(tb, p.master.port)
 	p.replica.awaitMaster(tb)
-	waitFor(tb, 20*time.Second, "the Sentinel to know the replica", func() bool {
+	waitFor(tb, "the Sentinel to know the replica", func() bool {
 		replicas, _ := p.sentinel.client(tb).Do(tb.Context(), "sentinel", "replicas", "main").Slice()
 		return len(replicas) == 1
 	})
@@ -35,7 +35,7 @@ func startPair(tb testing.TB) *failoverPair {
 // awaitMaster waits until a replica follows its master.
 func (s *server) awaitMaster(tb testing.TB) {
 	tb.Helper()
-	waitFor(tb, 20*time.Second, "the replica to be in step", func() bool {
+	waitFor(tb, "the replica to be in step", func() bool {
 		return strings.Contains(s.client(tb).Info(tb.Context(), "replication").Val(), "master_link_status:up")
 	})
 }
@@ -75,7 +75,7 @@ func checkFailover(t *testing.T, at Redis, master *server, fail func()) {
 	conn := master.client(t).Conn()
 	defer conn.Close()
 	check.OK(t, conn.Set(t.Context(), "probe:{main}", "", time.Minute).Err())
-	if n, err := conn.Wait(t.Context(), 1, 10*time.Second).Result(); n != 1 {
+	if n, err := conn.Wait(t.Context(), 1, longest).Result(); n != 1 {
 		t.Fatalf("%d replicas have the first version, %v", n, err)
 	}
 	s := open(t, Options{Redis: at, RedisTimeout: shortTimeout})
@@ -85,13 +85,13 @@ func checkFailover(t *testing.T, at Redis, master *server, fail func()) {
 	v, err := a.Push(t.Context(), "main", two, "", during(fail))
 	check.OK(t, err)
 	searches.knows(v.ID, "two")
-	waitFor(t, 20*time.Second, "rows after the failover", func() bool {
+	waitFor(t, "rows after the failover", func() bool {
 		_, err := rowsOf(t, s, term(rand.IntN(many)))
 		return err == nil
 	})
 	check.OK(t, a.Activate(t.Context(), "main", v.ID))
 	awaitServed(t, s, v.ID)
-	waitFor(t, 20*time.Second, "rows of both versions", func() bool { return searches.count(one) > 0 && searches.count(v.ID) > 0 })
+	waitFor(t, "rows of both versions", func() bool { return searches.count(one) > 0 && searches.count(v.ID) > 0 })
 	searches.stop()
 	check.That(t, searches.longest <= 20*shortTimeout, "a look-up took %v", searches.longest)
 	got, _, err := a.Pull(t.Context(), "main", "", nil) // every row
@@ -113,7 +113,7 @@ func TestFailoverInTheMiddleOfAPushAndOfSearches(t *testing.T) {
 		checkFailover(t, p.at(t), p.master, func() {
 			check.OK(t, p.sentinel.client(t).Do(t.Context(), "sentinel", "failover", "main").Err())
 			// Until then the old master takes writes that it is going to lose.
-			waitFor(t, 20*time.Second, "the master to be a replica", func() bool {
+			waitFor(t, "the master to be a replica", func() bool {
 				return strings.Contains(p.master.client(t).Info(t.Context(), "replication").Val(), "role:slave")
 			})
 		})

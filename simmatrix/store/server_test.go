@@ -102,7 +102,7 @@ func (s *server) start(tb testing.TB) {
 	s.cmd = exec.CommandContext(context.WithoutCancel(tb.Context()), s.args[0], s.args[1:]...)
 	check.OK(tb, s.cmd.Start())
 	c := s.client(tb)
-	waitFor(tb, 10*time.Second, "redis-server to answer", func() bool {
+	waitFor(tb, "redis-server to answer", func() bool {
 		ctx, cancel := context.WithTimeout(tb.Context(), time.Second)
 		defer cancel()
 		err := c.Ping(ctx).Err()
@@ -140,12 +140,13 @@ func (s *server) client(tb testing.TB) *redis.Client {
 
 func (s *server) admin(tb testing.TB) *Admin { tb.Helper(); return adminAt(tb, s.at()) }
 
-// adminAt returns an Admin that is closed with the test.
+// adminAt returns an Admin that is closed with the test. It waits longer than
+// one of [OpenAdmin].
 func adminAt(tb testing.TB, r Redis) *Admin {
 	tb.Helper()
-	a := check.Got(OpenAdmin(r))(tb)
+	client := check.Got(newClient(r, longest))(tb)
+	a := &Admin{client: client, patience: patience} // frequent 0: what is looked up is not in the cache yet
 	tb.Cleanup(func() { a.Close() })
-	a.frequent = 0 // so that what is looked up is not in the cache yet
 	return a
 }
 
@@ -215,11 +216,15 @@ func (f *frontend) serve(conn net.Conn) {
 	io.Copy(conn, behind)
 }
 
-// waitFor fails the test when ok does not become true in time.
-func waitFor(tb testing.TB, limit time.Duration, what string, ok func() bool) {
+// longest is how long anything may take that does not wait for a timeout: far
+// longer than on a machine that is very busy.
+const longest = 2 * time.Minute
+
+// waitFor fails the test when ok does not become true.
+func waitFor(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) { // What is polled has no event.
-		check.Must(tb, !time.Now().After(end), "waited %v for %s", limit, what)
+	for end := time.Now().Add(longest); !ok(); time.Sleep(5 * time.Millisecond) { // What is polled has no event.
+		check.Must(tb, !time.Now().After(end), "waited %v for %s", longest, what)
 	}
 }
 
@@ -291,7 +296,7 @@ func open(tb testing.TB, o Options) *Store {
 		o.CacheBytes = minCacheBytes
 	}
 	if o.RedisTimeout == 0 {
-		o.RedisTimeout = 2 * time.Second // the machine may be busy
+		o.RedisTimeout = longest
 	}
 	s := check.Got(Open(tb.Context(), o))(tb)
 	tb.Cleanup(func() {
@@ -312,14 +317,14 @@ func served(s *Store) string {
 // awaitServed waits until s serves a version of main, "" for none.
 func awaitServed(tb testing.TB, s *Store, id string) {
 	tb.Helper()
-	waitFor(tb, 20*time.Second, "version "+id, func() bool { return served(s) == id })
+	waitFor(tb, "version "+id, func() bool { return served(s) == id })
 }
 
 // awaitProblem waits until s reports a problem of its first matrix that begins
 // so, nil for none.
 func awaitProblem(tb testing.TB, s *Store, want error) {
 	tb.Helper()
-	waitFor(tb, 20*time.Second, fmt.Sprintf("problem %q", want), func() bool {
+	waitFor(tb, fmt.Sprintf("problem %q", want), func() bool {
 		problem := s.State()[0].Problem
 		return want == nil && problem == "" || want != nil && strings.HasPrefix(problem, want.Error())
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/source"
+	"github.com/akin-search/akin/simmatrix/spelling"
 )
 
 // A Binding says where a matrix is used. Patterns have one wildcard, '*'.
@@ -233,8 +233,13 @@ func (s *Store) note(m *matrix, v *version, err error) (state State, changed boo
 	defer s.mu.Unlock()
 	state = m.state
 	serve := func(v Version) {
-		state.Version, state.Checksum, state.Written = v.ID, v.Checksum, v.Pushed
-		state.Terms, state.NonZeros, state.Docs, state.Model = v.Terms, v.NonZeros, v.Docs, v.Params[simmatrix.ModelParam]
+		state.Version = v.ID
+		state.Checksum = v.Checksum
+		state.Written = v.Pushed
+		state.Terms = v.Terms
+		state.NonZeros = v.NonZeros
+		state.Docs = v.Docs
+		state.Model = v.Params[simmatrix.ModelParam]
 		state.Crowded = v.CrowdingWarning()
 		state.Tallies = strings.Join(simmatrix.Tallies(v.Params), "\n")
 	}
@@ -254,7 +259,9 @@ func (s *Store) note(m *matrix, v *version, err error) (state State, changed boo
 	}
 	changed = state.Version != m.state.Version
 	if !errors.Is(problem, m.problem) {
-		m.problem, state.Problem, changed = problem, "", true
+		m.problem = problem
+		state.Problem = ""
+		changed = true
 		if err != nil {
 			state.Problem = err.Error()
 		}
@@ -397,8 +404,9 @@ func pollFile(name string, load Loader, c *rowCache, words bool) func(ctx contex
 				return rows, nil
 			}
 			if words {
-				known := source.NewWords(m.Table().Terms, m.Table().DocFreqs)
-				if v.words.Store(known); known == nil {
+				known := spelling.NewWords(m.Table().Terms, m.Table().DocFreqs)
+				v.words.Store(known)
+				if known == nil {
 					v.noWords.Store(new(noDocFreqs))
 				}
 			}

@@ -239,7 +239,7 @@ func TestChangedFileIsServedWithoutARestart(t *testing.T) {
 	}}})
 	pinned := s.Pin()
 	matrices <- newMatrix(t, "two", 10)
-	waitFor(t, 10*time.Second, "the new file", func() bool {
+	waitFor(t, "the new file", func() bool {
 		rows, err := rowsOf(t, s, term(1))
 		return err == nil && markOf(rows[0]) == "two"
 	})
@@ -264,5 +264,5 @@ func TestCloseEndsEveryGoroutine(t *testing.T) {
 	for range 5 {
 		openAndClose()
 	}
-	waitFor(t, 5*time.Second, "the goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
+	waitFor(t, "the goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
 }

@@ -14,14 +14,14 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/source"
+	"github.com/akin-search/akin/simmatrix/spelling"
 )
 
 const (
 	// chunkWords is the words per chunk: some 20 KiB, inflated at most
 	// maxWordChunk.
 	chunkWords   = 4096
-	maxWordChunk = chunkWords * (source.MaxWordBytes + 3*binary.MaxVarintLen32)
+	maxWordChunk = chunkWords * (spelling.MaxWordBytes + 3*binary.MaxVarintLen32)
 	// pollWords is the chunks read per poll, which also has to notice switches.
 	pollWords = 32
 )
@@ -39,7 +39,7 @@ type Words struct {
 
 // size is about what they take in memory.
 func (w *Words) size() uint64 {
-	return min(w.Count, simmatrix.MaxTerms) * (source.WordBytes + min(w.Bytes/max(w.Count, 1), source.MaxWordBytes) + 1)
+	return min(w.Count, simmatrix.MaxTerms) * (spelling.WordBytes + min(w.Bytes/max(w.Count, 1), spelling.MaxWordBytes) + 1)
 }
 
 func (w *Words) chunks() int {
@@ -49,7 +49,7 @@ func (w *Words) chunks() int {
 func wordsOf(m *simmatrix.Matrix) *Words {
 	w, t := new(Words), m.Table()
 	for i, term := range t.Terms {
-		if source.IsWord(term, t.DocFreqs[i]) {
+		if spelling.IsWord(term, t.DocFreqs[i]) {
 			w.Count++
 			w.Bytes += uint64(len(term))
 		}
@@ -71,7 +71,7 @@ func chunksOfWords(id string, m *simmatrix.Matrix) iter.Seq2[string, string] {
 			return yield(field, seal(wordsOwner(id, field), chunk))
 		}
 		for i, term := range t.Terms {
-			if !source.IsWord(term, t.DocFreqs[i]) {
+			if !spelling.IsWord(term, t.DocFreqs[i]) {
 				continue
 			}
 			shared := 0
@@ -132,7 +132,7 @@ func (w *wordReader) open(field, sealed string) error {
 	before := ""
 	for count := 0; len(plain) > 0; count++ {
 		shared, ok := number(uint64(len(before)))
-		own, alsoOK := number(source.MaxWordBytes)
+		own, alsoOK := number(spelling.MaxWordBytes)
 		if !ok || !alsoOK || own > uint64(len(plain)) || count == chunkWords || uint64(len(w.terms)) == w.version.Words.Count {
 			return errWords
 		}
@@ -140,10 +140,12 @@ func (w *wordReader) open(field, sealed string) error {
 		plain = plain[own:]
 		docFreq, ok := number(math.MaxUint32)
 		inOrder := len(w.terms) == 0 || word > w.terms[len(w.terms)-1]
-		if !ok || !inOrder || len(word) > source.MaxWordBytes || simmatrix.CheckTerm(word) != nil {
+		if !ok || !inOrder || len(word) > spelling.MaxWordBytes || simmatrix.CheckTerm(word) != nil {
 			return errWords
 		}
-		w.terms, w.docFreqs, before = append(w.terms, word), append(w.docFreqs, uint32(docFreq)), word //nolint:gosec // number has checked that it is at most MaxUint32
+		w.terms = append(w.terms, word)
+		w.docFreqs = append(w.docFreqs, uint32(docFreq)) //nolint:gosec // number has checked that it is at most MaxUint32
+		before = word
 	}
 	w.next++
 	return nil
@@ -160,7 +162,7 @@ func (r *remote) readWords(ctx context.Context, f *followed) {
 	}
 	for range pollWords {
 		if uint64(len(w.terms)) == v.Words.Count {
-			v.words.Store(source.NewWords(w.terms, w.docFreqs))
+			v.words.Store(spelling.NewWords(w.terms, w.docFreqs))
 			*w = wordReader{}
 			r.boundRows()
 			return

@@ -45,7 +45,7 @@ func TestKnownWordsComeFromRedisAndFromFiles(t *testing.T) {
 		"file":  {Files: map[string]Loader{"main": InMemory(m)}, Words: true},
 	} {
 		store := open(t, o)
-		waitFor(t, 5*time.Second, name, func() bool { return nearest(store, "craem") == "[cream]" })
+		waitFor(t, name, func() bool { return nearest(store, "craem") == "[cream]" })
 		long := strings.Repeat("cream", 200)
 		wantMark(t, store, "", long)
 		if nearest(store, long) != "[]" || nearest(store, "nonee") != "[]" || store.State()[0].NoWords != "" {
@@ -96,7 +96,7 @@ func TestDamagedWordsLeaveTheRowsServed(t *testing.T) {
 	} {
 		check.OK(t, damage.Err())
 		store := open(t, Options{Redis: s.at(), CacheBytes: 1 << 20, Words: true})
-		waitFor(t, 5*time.Second, "the damaged chunk", func() bool { return store.State()[0].NoWords != "" })
+		waitFor(t, "the damaged chunk", func() bool { return store.State()[0].NoWords != "" })
 		rows := make([]simmatrix.Row, 1)
 		if err := store.Pin().Of("main").Rows(t.Context(), []string{"cream"}, rows); err != nil || rows[0].DocFreq() != 7 || nearest(store, "craem") != "[]" {
 			t.Errorf("row %v, error %v, nearest %s", rows[0], err, nearest(store, "craem"))
@@ -104,7 +104,7 @@ func TestDamagedWordsLeaveTheRowsServed(t *testing.T) {
 		check.Equal(t, 1, store.Stats().BadRows)
 		const all = 1 << 20
 		fill(t, store.cache, store.Pin().Of("main").version)
-		waitFor(t, 5*time.Second, "rows that take the place of the words", func() bool { return store.cache.kept.Stats().Bytes > all*3/4 })
+		waitFor(t, "rows that take the place of the words", func() bool { return store.cache.kept.Stats().Bytes > all*3/4 })
 	}
 }
 
@@ -139,7 +139,7 @@ func TestRowsLeaveRoomForWordsThatAreBeingRead(t *testing.T) {
 		}
 		r.boundRows()
 		fill(t, c, v)
-		waitFor(t, 5*time.Second, fmt.Sprintf("rows that fill %d bytes, reading words: %v", tt.most, tt.reading), func() bool {
+		waitFor(t, fmt.Sprintf("rows that fill %d bytes, reading words: %v", tt.most, tt.reading), func() bool {
 			kept := c.kept.Stats().Bytes
 			return kept <= tt.most && kept > tt.most*3/4
 		})

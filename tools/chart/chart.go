@@ -53,7 +53,9 @@ type Level struct {
 var ErrPoints = errors.New("a chart needs points with finite numbers, and above 0 on the logarithmic axis")
 
 var (
-	ink, gray, pale = color.RGBA{0x22, 0x26, 0x2b, 0xff}, color.RGBA{0x5d, 0x66, 0x70, 0xff}, color.RGBA{0xdf, 0xe3, 0xe8, 0xff}
+	ink  = color.RGBA{0x22, 0x26, 0x2b, 0xff}
+	gray = color.RGBA{0x5d, 0x66, 0x70, 0xff}
+	pale = color.RGBA{0xdf, 0xe3, 0xe8, 0xff}
 	// Colors that people with weak color vision tell apart.
 	palette = []color.RGBA{{0x2b, 0x6c, 0xb0, 0xff}, {0xc0, 0x56, 0x21, 0xff}, {0x2f, 0x85, 0x5a, 0xff}, {0x80, 0x5a, 0xd5, 0xff}, gray}
 )
@@ -131,13 +133,20 @@ func (c *Chart) dress(p *plot.Plot) {
 }
 
 func render(p *plot.Plot, names plot.Legend) ([]byte, error) {
-	const width, height, right = 22 * vg.Centimeter, 9.5 * vg.Centimeter, 5.2 * vg.Centimeter
+	const (
+		width  = 22 * vg.Centimeter
+		height = 9.5 * vg.Centimeter
+		right  = 5.2 * vg.Centimeter
+	)
 	canvas := vgsvg.New(width, height)
 	area := draw.New(canvas)
 	area.SetColor(color.White)
 	area.Fill(area.Path())
 	p.Draw(draw.Crop(area, vg.Points(8), -right, vg.Points(8), -vg.Points(10)))
-	names.TextStyle, names.Padding, names.Top, names.Left = style(9.5, ink), vg.Points(4), true, true
+	names.TextStyle = style(9.5, ink)
+	names.Padding = vg.Points(4)
+	names.Top = true
+	names.Left = true
 	names.Draw(draw.Crop(area, width-right+vg.Points(8), -vg.Points(4), 0, -vg.Points(12)))
 	var b bytes.Buffer
 	if _, err := canvas.WriteTo(&b); err != nil {
@@ -158,7 +167,10 @@ func logTicks(low, high float64) []plot.Tick {
 	if decades := math.Log10(high / low); decades < 3 {
 		named[2], named[5] = true, true
 		if decades < 0.7 {
-			named[3], named[4], named[6], named[8] = true, true, true, true
+			named[3] = true
+			named[4] = true
+			named[6] = true
+			named[8] = true
 		}
 	}
 	var ticks []plot.Tick

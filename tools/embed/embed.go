@@ -91,14 +91,9 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 		return nil, err
 	}
 	defer func() { err = errors.Join(m.explain(err), kept.close()) }()
-	vectors, dim, err := kept.get(words)
+	vectors, dim, err := m.known(kept, words)
 	if err != nil {
 		return nil, err
-	}
-	if dim > 0 {
-		if err := m.Fits(dim); err != nil {
-			return nil, err
-		}
 	}
 	missing, tokens, differ := m.lacking(words, vectors)
 	if err := m.Start(len(missing), (len(missing)+batchWords-1)/batchWords, tokens); err != nil || len(missing) == 0 {
@@ -123,7 +118,8 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 		mu.Lock()
 		defer mu.Unlock()
 		alike, err := check(got, len(batch), dim)
-		switch differ = differ || !alike; {
+		differ = differ || !alike
+		switch {
 		case err != nil:
 			return err
 		case !differ && len(batch) >= firstWords: // do not cache them; a model may give a few words the same vector
@@ -139,7 +135,9 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 		for i, k := range batch {
 			vectors[k], texts[i] = got[i], words[k]
 		}
-		done, largest, inARow = done+len(batch), max(largest, len(batch)), 0
+		done += len(batch)
+		largest = max(largest, len(batch))
+		inARow = 0
 		progress.Report("vectors of words", done, len(missing))
 		return kept.put(texts, got, dim)
 	}
@@ -158,7 +156,9 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 		case len(batch) == 1:
 			mu.Lock()
 			defer mu.Unlock()
-			done, inARow, refusal = done+1, inARow+1, err
+			done++
+			inARow++
+			refusal = err
 			if r, ok := errors.AsType[*esclient.Error](err); !ok || r.Status != http.StatusRequestTimeout { // a timeout is not the word's fault
 				refused = append(refused, words[batch[0]])
 			}
@@ -198,6 +198,16 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	// Store them only now: the model accepted others, so it rejects these for
 	// their content.
 	return vectors, kept.put(refused, make([][]float32, len(refused)), dim)
+}
+
+// known returns the vectors in the cache, nil for other words, and their
+// dimension, 0 without any.
+func (m *Model) known(kept *cache, words []string) (vectors [][]float32, dim int, err error) {
+	vectors, dim, err = kept.get(words)
+	if err == nil && dim > 0 {
+		err = m.Fits(dim)
+	}
+	return vectors, dim, err
 }
 
 // lacking returns the words without a vector, an estimate of their tokens, and

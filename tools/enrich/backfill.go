@@ -14,6 +14,8 @@
 // the id of its weights next to its norm. A soft norm is √((Wy)ᵀS(Wy)), for the
 // soft cosine; it is another for another S, whose id is stored with it.
 //
+// Vectors are made by a model. [LearnVectors] makes that for dense ones.
+//
 // Segments are nested documents in addition to the text, each with its position
 // and its share of the text.
 package enrich

@@ -27,7 +27,9 @@ func CheckNorms(i *mapping.Inspection, field string, soft bool) (lacking []byte,
 	if soft {
 		types[esclient.SoftNormObject], types[esclient.SoftNormMatrixObject] = "float", "keyword"
 	}
-	name, fit, properties := esclient.NormName(field), true, object{}
+	name := esclient.NormName(field)
+	fit := true
+	properties := object{}
 	for of, want := range types {
 		p, err := mapping.Find(i.Properties, of+"."+name)
 		if err != nil {
@@ -93,7 +95,9 @@ func Snapshot(ctx context.Context, r *Reading, o SnapshotOptions) (*simmatrix.Ma
 		return nil
 	}
 	err := Retry(ctx, func() error { // an interrupted scan starts again, and so do the counts
-		docs, docFreqs, bytes = 0, map[string]uint32{}, 0
+		docs = 0
+		docFreqs = map[string]uint32{}
+		bytes = 0
 		return r.Each(ctx, "counting terms", nil, count)
 	})
 	if err != nil {

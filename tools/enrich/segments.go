@@ -83,7 +83,9 @@ func (f *Filling) fill(_ context.Context, docs []documents.DocRef) ([]Part, erro
 			parts[i].Result = documents.UpdateResult{Status: documents.Refused, Err: err}
 			continue
 		}
-		total, harmonic, stamp := 0, 0.0, f.Stamp()
+		total := 0
+		harmonic := 0.0
+		stamp := f.Stamp()
 		for k, s := range all {
 			total += s.Words
 			harmonic += 1 / float64(k+1)
@@ -127,7 +129,9 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 		err = errors.Join(err, findErr)
 		return p
 	}
-	own, at, stamp := find(f.Field), find(f.Path), find(f.StampPath())
+	own := find(f.Field)
+	at := find(f.Path)
+	stamp := find(f.StampPath())
 	members := object{} // missing in the mapping
 	// Of the allowed types of a member, a new mapping gets the first.
 	fractions := []string{"float", "double", "half_float"}
@@ -317,8 +321,10 @@ func (c Cut) each(text string, fn func(Segment)) {
 // pieces calls fn with the windows of a text, which have size words and begin
 // every step words. With size 0 it calls fn with the paragraphs.
 func pieces(text string, size, step int, fn func(Segment)) {
-	var starts []int            // of the open segments
-	words, done, end := 0, 0, 0 // words since the first open segment, words up to the last end, and the offset of the last word's end
+	var starts []int // of the open segments
+	words := 0       // since the first open segment
+	done := 0        // words up to the last end
+	end := 0         // offset of the last word's end
 	for w := range wordsOf(text) {
 		if size == 0 && w.breaks > 1 && words > 0 {
 			fn(Segment{text[starts[0]:end], words})
@@ -355,7 +361,8 @@ func wordsOf(text string) iter.Seq[word] {
 			if n := strings.IndexFunc(rest, unicode.IsSpace); n >= 0 {
 				w.end = w.start + n
 			}
-			if at = w.end; !yield(w) {
+			at = w.end
+			if !yield(w) {
 				return
 			}
 		}

@@ -64,7 +64,9 @@ func Bootstrap(differences []float64, confidence float64) (low, high float64) {
 // n+1−k, at least the corrected value of each smaller one, and at most 1 (Holm
 // 1979).
 func Holm(probabilities []float64) []float64 {
-	sorted, order, corrected := slices.Clone(probabilities), make([]int, len(probabilities)), make([]float64, len(probabilities))
+	sorted := slices.Clone(probabilities)
+	order := make([]int, len(probabilities))
+	corrected := make([]float64, len(probabilities))
 	floats.ArgsortStable(sorted, order)
 	least := 0.0
 	for k, p := range sorted {

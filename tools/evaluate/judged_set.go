@@ -109,7 +109,8 @@ func (r *reader) lines(text []byte, f func(n int, line string)) {
 	n := 0
 	for line := range bytes.Lines(text) {
 		n++
-		switch line = bytes.TrimSpace(line); {
+		line = bytes.TrimSpace(line)
+		switch {
 		case len(line) > maxLine:
 			r.fail(n, "the line is longer than %d bytes", maxLine)
 		case len(line) > 0:

@@ -117,7 +117,8 @@ func (g *Grid) Variants(usual MatrixSetting) []Variant {
 	} {
 		for _, value := range slices.Compact(slices.Sorted(slices.Values(f.values))) {
 			v := Variant{usual, f.name, value}
-			if f.set(&v.MatrixSetting, value); v.MatrixSetting != usual {
+			f.set(&v.MatrixSetting, value)
+			if v.MatrixSetting != usual {
 				variants = append(variants, v)
 			}
 		}

@@ -57,7 +57,7 @@ func TestGridsRefuseValuesOutOfRange(t *testing.T) {
 // swept returns a sweep over 40 queries. The matrices gain the given amounts of
 // nDCG@10 for each query, which differ by noise between queries, and have the
 // given sizes.
-func swept(gains, noise []float64, bytes []int64) *SweepResult {
+func swept(gains, noise []float64, sizes []int64) *SweepResult {
 	const queries = 40
 	r := &Result{Measures: []string{SweptMeasure}}
 	matrices := make([]SweptMatrix, len(gains))
@@ -80,7 +80,7 @@ func swept(gains, noise []float64, bytes []int64) *SweepResult {
 	}
 	compare(r, SweptMeasure)
 	for k := range matrices {
-		matrices[k] = SweptMatrix{Variant: variants[k], Bytes: bytes[k], EngineMillis: 2 + float64(k), DirectMillis: 2}
+		matrices[k] = SweptMatrix{Variant: variants[k], Bytes: sizes[k], EngineMillis: 2 + float64(k), DirectMillis: 2}
 	}
 	return Sweep(r, matrices)
 }

@@ -24,9 +24,11 @@ type TuneOptions struct {
 	Progress simmatrix.Progress
 }
 
-// tuneFolds is the number of folds of the queries. leastPerFold is the smallest
-// useful number of queries in a fold. tuneSeed seeds all random choices.
-const tuneFolds, leastPerFold, tuneSeed = 5, 4, 1
+const (
+	tuneFolds    = 5 // of the queries
+	leastPerFold = 4 // is the smallest useful number of queries in a fold
+	tuneSeed     = 1 // of all random choices
+)
 
 // Validate reports every option out of range, and too few queries for the
 // folds.
@@ -192,7 +194,9 @@ func (s *study) result(best []trial) *TuneResult {
 		}
 	}
 	r.Tuned = s.gain(chosen.scores, s.direct)
-	r.Defaults, r.HeldOut, r.HeldOutOverDefaults = s.gain(usual, s.direct), s.gain(heldOut, s.direct), s.gain(heldOut, usual)
+	r.Defaults = s.gain(usual, s.direct)
+	r.HeldOut = s.gain(heldOut, s.direct)
+	r.HeldOutOverDefaults = s.gain(heldOut, usual)
 	three := []*TuneGain{&r.Defaults, &r.HeldOut, &r.HeldOutOverDefaults}
 	corrected := Holm([]float64{three[0].P, three[1].P, three[2].P})
 	for k, g := range three {

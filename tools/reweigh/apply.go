@@ -100,7 +100,8 @@ func (l *learner) scale(n *simmatrix.Neighbor, m *model, bits func(count int) ui
 	}
 	before := n.Similarity
 	s := min(m.factor(j)*float64(before), 1)
-	if n.Similarity = simmatrix.QuantizeSimilarity(s); s < 1.0/simmatrix.UnitsOfOne {
+	n.Similarity = simmatrix.QuantizeSimilarity(s)
+	if s < 1.0/simmatrix.UnitsOfOne {
 		n.Similarity = 0
 	}
 	if n.Similarity != before {

@@ -160,7 +160,8 @@ func (l *learner) prepare(s Search, scorer *scorer) *search {
 		d := &p.pool[k]
 		d.share = d.gain/useful - d.useless()/max(others, 1)
 	}
-	if p.ranked = p.pool; l.options.OnlyKnown {
+	p.ranked = p.pool
+	if l.options.OnlyKnown {
 		p.ranked = p.pool[:known]
 	}
 	slices.SortFunc(p.ranked, func(a, b graded) int { return int(a.doc - b.doc) }) // the order of documents with equal scores

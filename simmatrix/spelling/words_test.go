@@ -1,4 +1,4 @@
-package source
+package spelling
 
 import (
 	"maps"
@@ -85,7 +85,7 @@ func TestNearestAmongWordsThatAreAllNear(t *testing.T) {
 // near is the definition: the distance to each word, one less where two letters
 // of the word that is asked for are swapped.
 func near(words []string, docFreqs []uint32, asked string) string {
-	o := DefaultSpellingOptions()
+	o := DefaultOptions()
 	runes := []rune(asked)
 	texts, swaps := []string{asked}, []int{0}
 	for i := range len(runes) - 1 {

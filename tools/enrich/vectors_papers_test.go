@@ -1,6 +1,7 @@
-package vectors
+package enrich
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -18,6 +20,13 @@ import (
 func TestDenseVectorsAreTheAnalysisInAnOrthonormalBasis(t *testing.T) {
 	const terms, docs, total = 18, 40, 50
 	random := rand.New(rand.NewPCG(17, 17))
+	dot := func(x, y []float32) (sum float64) {
+		for i, v := range x {
+			sum += float64(v) * float64(y[i])
+		}
+		return sum
+	}
+	termOf := func(i int) string { return fmt.Sprintf("term%02d", i) }
 	rows := make([]simmatrix.TermRow, terms)
 	s, w := mat.NewSymDense(terms, nil), mat.NewDiagDense(terms, nil)
 	for i := range rows {
@@ -41,7 +50,7 @@ func TestDenseVectorsAreTheAnalysisInAnOrthonormalBasis(t *testing.T) {
 	cholesky.LTo(&e)
 	// A text is WY in the space, and EᵀWY in the orthonormal basis.
 	type text struct {
-		y            []Coordinate
+		y            []vectors.Coordinate
 		inSpace, inE mat.VecDense
 	}
 	newText := func() *text {
@@ -52,7 +61,7 @@ func TestDenseVectorsAreTheAnalysisInAnOrthonormalBasis(t *testing.T) {
 		}
 		for i := range terms {
 			if n := counts.AtVec(i); n > 0 {
-				x.y = append(x.y, Coordinate{termOf(i), n})
+				x.y = append(x.y, vectors.Coordinate{Term: termOf(i), Value: n})
 			}
 		}
 		x.inSpace.MulVec(w, counts)
@@ -60,7 +69,7 @@ func TestDenseVectorsAreTheAnalysisInAnOrthonormalBasis(t *testing.T) {
 		return x
 	}
 	var sample []*text
-	var frequencies [][]Coordinate
+	var frequencies [][]vectors.Coordinate
 	for i := range docs {
 		y := newText()
 		if i%5 == 4 {
@@ -68,9 +77,9 @@ func TestDenseVectorsAreTheAnalysisInAnOrthonormalBasis(t *testing.T) {
 		}
 		sample, frequencies = append(sample, y), append(frequencies, y.y)
 	}
-	for _, n := range normalizations {
+	for _, n := range []vectors.Normalization{vectors.None, vectors.Hard, vectors.Soft} {
 		length := func(x *text) float64 {
-			return map[Normalization]float64{None: 1, Hard: mat.Norm(&x.inSpace, 2), Soft: mat.Norm(&x.inE, 2)}[n]
+			return map[vectors.Normalization]float64{vectors.None: 1, vectors.Hard: mat.Norm(&x.inSpace, 2), vectors.Soft: mat.Norm(&x.inE, 2)}[n]
 		}
 		b := mat.NewDense(terms, docs, nil)
 		for d, y := range sample {
@@ -83,11 +92,12 @@ func TestDenseVectorsAreTheAnalysisInAnOrthonormalBasis(t *testing.T) {
 		svd.Factorize(b, mat.SVDThin)
 		svd.UTo(&v)
 		for rank, dims := range map[int]int{1: 1, 5: 5, terms - 2: 100} {
-			if n == Soft {
+			if n == vectors.Soft {
 				dims++ // for the last coordinate
 			}
-			m, err := Learn(t.Context(), Meta{Store: DenseVector, Normalization: n, Strength: 1, Dims: dims}, matrix, matrix, frequencies, nil)
-			check.Must(t, err == nil && m.meta.rank() == rank, "%s: %v, or not of rank %d", n, err, rank)
+			m := check.Got(LearnVectors(t.Context(), vectors.Meta{Store: vectors.DenseVector, Normalization: n, Strength: 1, Dims: dims}, matrix, matrix, frequencies, nil))(t)
+			meta := m.Meta()
+			check.Must(t, meta.Rank() == rank, "%s: rank %d, want %d", n, meta.Rank(), rank)
 			reduce := func(x *text) *mat.VecDense {
 				var z mat.VecDense
 				z.MulVec(v.Slice(0, terms, 0, rank).T(), &x.inE)
@@ -95,18 +105,18 @@ func TestDenseVectorsAreTheAnalysisInAnOrthonormalBasis(t *testing.T) {
 			}
 			for range 10 {
 				x := newText()
-				zx, q := reduce(x), toFloat(m.DenseQuery(x.y))
+				zx, q := reduce(x), m.DenseQuery(x.y)
 				for _, y := range sample {
 					zy := reduce(y)
 					want, by := mat.Dot(zx, zy)/length(y), length(x)
-					if n == Soft {
+					if n == vectors.Soft {
 						by = mat.Norm(zx, 2)
 					}
 					vector, share := m.Documents().Dense(y.y)
-					got := dot(q, toFloat(vector))
+					got := dot(q, vector)
 					check.Must(t, math.Abs(got-want/by) <= 2e-6*max(1, math.Abs(want/by)), "%s, rank %d: the score is %v, want %v", n, rank, got, want/by)
-					if n == Soft { // a store by cosine has the same score
-						cosine := got / math.Sqrt(dot(q, q)*dot(toFloat(vector), toFloat(vector)))
+					if n == vectors.Soft { // a store by cosine has the same score
+						cosine := got / math.Sqrt(dot(q, q)*dot(vector, vector))
 						check.Must(t, math.Abs(cosine-got) <= 1e-6, "rank %d: the cosine is %v, the product %v", rank, cosine, got)
 					}
 					of := math.Pow(mat.Norm(zy, 2)/mat.Norm(&y.inE, 2), 2)

@@ -1,4 +1,7 @@
-package source
+// Package spelling finds terms that are spelled alike: the matrix of all terms
+// a few edits apart ([FromTerms]), and the known word nearest to another one
+// ([Words]).
+package spelling
 
 import (
 	"cmp"
@@ -10,11 +13,11 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
-// FromSpelling returns the matrix of the terms by the Levenshtein distance of
-// their spellings: s_ij by the [SpellingFormula], and 0 if the distance is
-// above MaxDistance or the lengths differ by more than LengthRatio. Each row
-// has the Neighbors largest among the candidates, ties in ascending byte order
-// of the term.
+// FromTerms returns the matrix of the terms by the Levenshtein distance of
+// their spellings: s_ij by the [Formula], and 0 if the distance is above
+// MaxDistance or the lengths differ by more than LengthRatio. Each row has the
+// Neighbors largest among the candidates, ties in ascending byte order of the
+// term.
 //
 // It misses no pair: for each term it walks a radix tree of the terms, as far
 // as a prefix is within MaxDistance of one of the term's, and terms below can
@@ -24,7 +27,7 @@ import (
 // Errors are [simmatrix.ErrNoVocabulary] if there is no term, one that wraps
 // [simmatrix.ErrInvalid] for a term that cannot have a row or is repeated, one
 // for all options out of range, and that of ctx.
-func FromSpelling(ctx context.Context, terms []simmatrix.Term, opts SpellingOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
+func FromTerms(ctx context.Context, terms []simmatrix.Term, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
@@ -84,7 +87,7 @@ const (
 // An editSearcher finds the neighbors of one term, the query, at a time.
 type editSearcher struct {
 	tree *termTree
-	opts *SpellingOptions
+	opts *Options
 	k    int // MaxDistance
 
 	// The query. Lengths are in letters.
@@ -106,7 +109,7 @@ type editSearcher struct {
 	lanes [MaxDistance + 1]band
 }
 
-func newEditSearcher(t *termTree, opts *SpellingOptions) *editSearcher {
+func newEditSearcher(t *termTree, opts *Options) *editSearcher {
 	return &editSearcher{tree: t, opts: opts, k: opts.MaxDistance}
 }
 

@@ -1,4 +1,4 @@
-package source
+package spelling
 
 import (
 	"errors"
@@ -10,37 +10,37 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// MaxDistance is the largest [SpellingOptions.MaxDistance].
+// MaxDistance is the largest [Options.MaxDistance].
 const MaxDistance = 4
 
-// A SpellingFormula makes a similarity of a Levenshtein distance.
-type SpellingFormula string
+// A Formula makes a similarity of a Levenshtein distance.
+type Formula string
 
 // The formulas: of Novotný 2017, equation 4.5, after Charlet and Damnati, and
 // of Sidorov et al. 2014, equations 27 to 30. d is the distance of two terms,
 // m the length of the longer one in runes.
 const (
-	Thesis  SpellingFormula = "thesis"  // min(1, θ1·(1−d/m)^θ2)
-	Inverse SpellingFormula = "inverse" // 1/(1+d)
-	Linear  SpellingFormula = "linear"  // 1−d/m
-	Root    SpellingFormula = "root"    // √(1−d/m)
-	Square  SpellingFormula = "square"  // (1−d/m)²
+	Thesis  Formula = "thesis"  // min(1, θ1·(1−d/m)^θ2)
+	Inverse Formula = "inverse" // 1/(1+d)
+	Linear  Formula = "linear"  // 1−d/m
+	Root    Formula = "root"    // √(1−d/m)
+	Square  Formula = "square"  // (1−d/m)²
 )
 
-// spellingFormulas return the similarity for d and 1−d/m, which is in [0, 1).
+// formulas return the similarity for d and 1−d/m, which is in [0, 1).
 // The search for neighbors needs that none rises in d or falls in m.
-var spellingFormulas = map[SpellingFormula]func(o *SpellingOptions, d, rest float64) float64{
-	Thesis:  func(o *SpellingOptions, _, rest float64) float64 { return min(1, o.Theta1*math.Pow(rest, o.Theta2)) },
-	Inverse: func(_ *SpellingOptions, d, _ float64) float64 { return 1 / (1 + d) },
-	Linear:  func(_ *SpellingOptions, _, rest float64) float64 { return rest },
-	Root:    func(_ *SpellingOptions, _, rest float64) float64 { return math.Sqrt(rest) },
-	Square:  func(_ *SpellingOptions, _, rest float64) float64 { return rest * rest },
+var formulas = map[Formula]func(o *Options, d, rest float64) float64{
+	Thesis:  func(o *Options, _, rest float64) float64 { return min(1, o.Theta1*math.Pow(rest, o.Theta2)) },
+	Inverse: func(_ *Options, d, _ float64) float64 { return 1 / (1 + d) },
+	Linear:  func(_ *Options, _, rest float64) float64 { return rest },
+	Root:    func(_ *Options, _, rest float64) float64 { return math.Sqrt(rest) },
+	Square:  func(_ *Options, _, rest float64) float64 { return rest * rest },
 }
 
-// SpellingOptions are the settings of [FromSpelling].
-type SpellingOptions struct {
+// Options are the settings of [FromTerms].
+type Options struct {
 	Source         string // becomes Meta.Source: in words, the origin of the terms
-	Formula        SpellingFormula
+	Formula        Formula
 	Theta1, Theta2 float64 // θ1 and θ2 of [Thesis], above 0
 	LengthRatio    float64 // θ4, at least 1: if one term is longer by more, the similarity is 0
 	MaxDistance    int     // of two neighbors, 1 to [MaxDistance]; time grows steeply with it
@@ -50,10 +50,10 @@ type SpellingOptions struct {
 	Candidate func(term string) bool
 }
 
-// DefaultSpellingOptions returns the parameters of Novotný 2017, section 4.5.1,
-// with its formula, up to a distance of 2.
-func DefaultSpellingOptions() SpellingOptions {
-	return SpellingOptions{
+// DefaultOptions returns the parameters of Novotný 2017, section 4.5.1, with
+// its formula, up to a distance of 2.
+func DefaultOptions() Options {
+	return Options{
 		Source: "edit distance", Formula: Thesis,
 		Theta1: 1.8, Theta2: 5, LengthRatio: 1.5,
 		MaxDistance: 2, Neighbors: 100,
@@ -61,9 +61,9 @@ func DefaultSpellingOptions() SpellingOptions {
 }
 
 // Validate returns all errors in the settings.
-func (o *SpellingOptions) Validate() error {
+func (o *Options) Validate() error {
 	var errs []error
-	if spellingFormulas[o.Formula] == nil {
+	if formulas[o.Formula] == nil {
 		errs = append(errs, fmt.Errorf("formula: %q is not thesis, inverse, linear, root or square", o.Formula))
 	}
 	if o.Formula == Thesis {
@@ -76,7 +76,7 @@ func (o *SpellingOptions) Validate() error {
 		settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors))...)
 }
 
-func (o *SpellingOptions) params() map[string]string {
+func (o *Options) params() map[string]string {
 	p := map[string]string{
 		"formula":      string(o.Formula),
 		"length_ratio": settings.FormatFloat(o.LengthRatio),
@@ -91,13 +91,13 @@ func (o *SpellingOptions) params() map[string]string {
 	return p
 }
 
-func (o *SpellingOptions) near(longer, shorter int) bool {
+func (o *Options) near(longer, shorter int) bool {
 	return float64(longer)/float64(shorter) <= o.LengthRatio
 }
 
 // units returns the similarity of two different terms at distance d, the longer
 // of length m, in units of 1/65535; it may round to 0.
-func (o *SpellingOptions) units(d, m int) uint16 {
+func (o *Options) units(d, m int) uint16 {
 	rest := max(0, 1-float64(d)/float64(m)) // the distance is at most m
-	return uint16(math.Round(spellingFormulas[o.Formula](o, float64(d), rest) * simmatrix.UnitsOfOne))
+	return uint16(math.Round(formulas[o.Formula](o, float64(d), rest) * simmatrix.UnitsOfOne))
 }

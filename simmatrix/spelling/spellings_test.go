@@ -1,4 +1,4 @@
-package source
+package spelling
 
 import (
 	"math/rand/v2"

@@ -1,4 +1,4 @@
-package source
+package spelling
 
 import (
 	"cmp"
@@ -14,8 +14,10 @@ import (
 const (
 	// shortestWord and shortestTwo are the lengths in runes from which a known
 	// word may be one edit and two edits away: shorter words are near to many.
-	// shortestPart is that of the words of a compound.
-	shortestWord, shortestTwo, shortestPart = 5, 6, 3
+	shortestWord = 5
+	shortestTwo  = 6
+	// shortestPart is the length of the shortest word of a compound.
+	shortestPart = 3
 	// longestWord limits the time per word.
 	longestWord = 64
 	// MaxWordBytes is the length of the longest known word.
@@ -31,7 +33,7 @@ const (
 type Words struct {
 	tree     *termTree
 	docFreqs []uint32
-	within   [3]SpellingOptions // by number of edits
+	within   [3]Options // by number of edits
 }
 
 // IsWord reports whether a term of a vocabulary is a known word.
@@ -45,7 +47,7 @@ func IsWord(term string, docFreq uint32) bool {
 func NewWords(terms []string, docFreqs []uint32) *Words {
 	w := new(Words)
 	for edits := range w.within {
-		w.within[edits] = DefaultSpellingOptions()
+		w.within[edits] = DefaultOptions()
 		w.within[edits].Neighbors, w.within[edits].MaxDistance = nearWords, edits
 	}
 	var known []string
@@ -63,11 +65,11 @@ func NewWords(terms []string, docFreqs []uint32) *Words {
 
 // Nearest returns the known word spelled most like an unknown one or, if none
 // is near, the two words that it consists of, with the similarity by the
-// formula of [DefaultSpellingOptions]; ties by larger document frequency, then
-// in byte order. Swapping two adjacent letters is one edit. Words of 5 letters
-// may be one edit away, longer ones two, without a change of the first letter.
-// Nothing is near words with digits, apostrophes or points, under 5 letters, or
-// over 64.
+// formula of [DefaultOptions]; ties by larger document frequency, then in byte
+// order. Swapping two adjacent letters is one edit. Words of 5 letters may be
+// one edit away, longer ones two, without a change of the first letter. Nothing
+// is near words with digits, apostrophes or points, under 5 letters, or over
+// 64.
 func (w *Words) Nearest(word string) (known []string, similarity float32) {
 	length := utf8.RuneCountInString(word)
 	if length < shortestWord || length > longestWord || !letters(word) || strings.ContainsAny(word, "'’.") {
@@ -131,7 +133,9 @@ func (w *Words) compound(word string) (first, second int) {
 			continue
 		}
 		if k, ok := slices.BinarySearch(w.tree.terms, b); ok && min(w.docFreqs[i], w.docFreqs[k]) > rarer {
-			first, second, rarer = i, k, min(w.docFreqs[i], w.docFreqs[k])
+			first = i
+			second = k
+			rarer = min(w.docFreqs[i], w.docFreqs[k])
 		}
 	}
 	return first, second

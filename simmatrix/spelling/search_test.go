@@ -1,4 +1,4 @@
-package source
+package spelling
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -37,7 +38,7 @@ func levenshtein[T comparable](a, b []T) int {
 }
 
 // allEditRows is what FromTerms computes, by comparing all pairs.
-func allEditRows(o SpellingOptions, words []string) map[string][]simmatrix.Neighbor {
+func allEditRows(o Options, words []string) map[string][]simmatrix.Neighbor {
 	rows := map[string][]simmatrix.Neighbor{}
 	for _, a := range words {
 		rows[a] = nil
@@ -83,17 +84,17 @@ func randomSpellings(random *rand.Rand, n, length int, letters []rune) []string 
 func TestEditMatrixIsThatOfAllPairs(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	alphabets := [][]rune{[]rune("ab"), []rune("abcdef"), []rune("aéè"), []rune("x語言訁𝒳"), {0, 'a', 0x10FFFF}}
-	for formula := range spellingFormulas {
+	for formula := range formulas {
 		for k := range MaxDistance {
 			for range 15 {
-				o := SpellingOptions{
+				o := Options{
 					Formula: formula, MaxDistance: k + 1,
 					Theta1: 0.5 + random.Float64()*2, Theta2: 0.5 + random.Float64()*6,
 					LengthRatio: []float64{1, 1.1, 1.5, 100}[random.IntN(4)],
 					Neighbors:   []int{1, 2, 5, 20, 1000}[random.IntN(5)],
 				}
 				words := randomSpellings(random, 1+random.IntN(80), 1+random.IntN(9), alphabets[random.IntN(len(alphabets))])
-				diff := gocmp.Diff(allEditRows(o, words), neighborRows(mustEdit(t, o, words...)))
+				diff := gocmp.Diff(allEditRows(o, words), matrixtest.ByTerm(mustEdit(t, o, words...)))
 				check.Must(t, diff == "", "%+v, %q:\n%s", o, words, diff)
 			}
 		}
@@ -113,7 +114,7 @@ func TestEditMatrixIsThatOfAllPairsAmongManyChildren(t *testing.T) {
 	for _, neighbors := range []int{3, 40, 2000} {
 		o := wideEdit(2)
 		o.Neighbors = neighbors
-		check.Equal(t, allEditRows(o, words), neighborRows(mustEdit(t, o, words...)))
+		check.Equal(t, allEditRows(o, words), matrixtest.ByTerm(mustEdit(t, o, words...)))
 	}
 }
 
@@ -149,7 +150,7 @@ func TestEditOfTermsThatAllLookAlike(t *testing.T) {
 		for i := range words {
 			words[i] = fmt.Sprintf(format, rune(0x10000+i))
 		}
-		o := DefaultSpellingOptions()
+		o := DefaultOptions()
 		o.Neighbors = 3
 		m := mustEdit(t, o, words...)
 		got := slices.Collect(m.Row(words[n-1]).All())

@@ -1,4 +1,4 @@
-package source
+package spelling
 
 import (
 	"context"
@@ -23,24 +23,15 @@ func textTerms(texts ...string) []simmatrix.Term {
 	return terms
 }
 
-func mustEdit(tb testing.TB, opts SpellingOptions, texts ...string) *simmatrix.Matrix {
+func mustEdit(tb testing.TB, opts Options, texts ...string) *simmatrix.Matrix {
 	tb.Helper()
-	return check.Got(FromSpelling(tb.Context(), textTerms(texts...), opts, nil))(tb)
-}
-
-// neighborRows returns the neighbors by term.
-func neighborRows(m *simmatrix.Matrix) map[string][]simmatrix.Neighbor {
-	rows := map[string][]simmatrix.Neighbor{}
-	for term, row := range m.Rows() {
-		rows[term] = matrixtest.Of(row)
-	}
-	return rows
+	return check.Got(FromTerms(tb.Context(), textTerms(texts...), opts, nil))(tb)
 }
 
 // wideEdit returns options that take every pair within distance k, unless all
 // of its letters differ, with the similarity 1−d/m.
-func wideEdit(k int) SpellingOptions {
-	o := DefaultSpellingOptions()
+func wideEdit(k int) Options {
+	o := DefaultOptions()
 	o.Theta1, o.Theta2, o.MaxDistance, o.LengthRatio, o.Neighbors = 1, 1, k, math.Inf(1), simmatrix.MaxNeighbors
 	return o
 }
@@ -56,21 +47,21 @@ func similarityOf(m *simmatrix.Matrix, i, j string) float32 {
 }
 
 func TestEditFormulaIsThePublishedOne(t *testing.T) {
-	wide, by := wideEdit(2), func(formula SpellingFormula) SpellingOptions {
-		o := DefaultSpellingOptions()
+	wide, by := wideEdit(2), func(formula Formula) Options {
+		o := DefaultOptions()
 		o.Formula = formula
 		return o
 	}
 	for _, tt := range []struct {
-		options SpellingOptions
+		options Options
 		i, j    string
 		want    float64
 	}{
 		// Novotný 2017, equation 4.5: 1.8·(1−1/6)^5 and 1.8·(1−2/9)^5; a
 		// letter of ten leaves 1.06, which is cut to 1.
-		{DefaultSpellingOptions(), "color", "colour", 0.7233796296},
-		{DefaultSpellingOptions(), "catalog", "catalogue", 0.5123304374},
-		{DefaultSpellingOptions(), "abcdefghij", "abcdefghix", 1},
+		{DefaultOptions(), "color", "colour", 0.7233796296},
+		{DefaultOptions(), "catalog", "catalogue", 0.5123304374},
+		{DefaultOptions(), "abcdefghij", "abcdefghix", 1},
 		// Sidorov et al. 2014, equations 27 to 30 at d = 2, m = 9.
 		{by(Inverse), "catalog", "catalogue", 1.0 / 3},
 		{by(Linear), "catalog", "catalogue", 7.0 / 9},
@@ -90,8 +81,8 @@ func TestEditFormulaIsThePublishedOne(t *testing.T) {
 }
 
 func TestEditMatrixOfSpellings(t *testing.T) {
-	o := DefaultSpellingOptions()
-	m := check.Got(FromSpelling(t.Context(), []simmatrix.Term{
+	o := DefaultOptions()
+	m := check.Got(FromTerms(t.Context(), []simmatrix.Term{
 		{Text: "catalogue", DocFreq: 90}, {Text: "catalog", DocFreq: 7}, {Text: "analogue", DocFreq: 20}, {Text: "catalogs", DocFreq: 40}, {Text: "zebra", DocFreq: 3},
 	}, o, nil))(t)
 	power := func(d, length float64) float32 { return simmatrix.QuantizeSimilarity(1.8 * math.Pow(1-d/length, 5)) }
@@ -122,8 +113,21 @@ func TestEditMatrixOfSpellings(t *testing.T) {
 	check.Equal(t, wantParams, mustEdit(t, o, "a").Meta().Params, "θ1 and θ2 are none of its parameters")
 }
 
-func TestFromEditDistanceRefusesBadTerms(t *testing.T) {
-	o := DefaultSpellingOptions()
+func TestOptionsReportEveryBadSetting(t *testing.T) {
+	_, numbers := FromTerms(t.Context(), textTerms("a"), Options{Formula: Thesis, Theta1: math.NaN(), LengthRatio: 0.5, MaxDistance: 5}, nil)
+	_, formula := FromTerms(t.Context(), textTerms("a"), Options{Formula: "cubic"}, nil)
+	for want, err := range map[string]error{
+		`formula: "cubic" is not thesis, inverse, linear, root or square`: formula,
+		"theta1: NaN": numbers, "theta2: 0": numbers, "length ratio: 0.5": numbers, "max distance: 5": numbers, "neighbors: 0": numbers,
+	} {
+		check.Message(t, want, err)
+	}
+	defaults := DefaultOptions()
+	check.OK(t, defaults.Validate())
+}
+
+func TestFromTermsRefusesBadTerms(t *testing.T) {
+	o := DefaultOptions()
 	for _, tt := range []struct {
 		name    string
 		terms   []simmatrix.Term
@@ -137,7 +141,7 @@ func TestFromEditDistanceRefusesBadTerms(t *testing.T) {
 		{"twice", textTerms("b", "a", "b"), simmatrix.ErrInvalid, `"b" occurs twice`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m, err := FromSpelling(t.Context(), tt.terms, o, nil)
+			m, err := FromTerms(t.Context(), tt.terms, o, nil)
 			check.That(t, m == nil && errors.Is(err, tt.err) && strings.Contains(err.Error(), tt.message), "%v", err)
 		})
 	}
@@ -145,7 +149,7 @@ func TestFromEditDistanceRefusesBadTerms(t *testing.T) {
 
 func TestEditMatrixDoesNotDependOnTheProcessors(t *testing.T) {
 	words := spellings(3000)
-	o := DefaultSpellingOptions()
+	o := DefaultOptions()
 	o.Neighbors = 5
 	sums := map[string]bool{}
 	for _, processors := range []int{1, 2, 7} {
@@ -157,21 +161,21 @@ func TestEditMatrixDoesNotDependOnTheProcessors(t *testing.T) {
 	check.Equal(t, 1, len(sums))
 }
 
-func TestFromEditDistanceStopsAndReportsProgress(t *testing.T) {
+func TestFromTermsStopsAndReportsProgress(t *testing.T) {
 	words := textTerms(spellings(200)...)
 	var seen []string
-	check.OK(t, check.ErrOf(FromSpelling(t.Context(), words, DefaultSpellingOptions(), func(stage string, done, total int) {
+	check.OK(t, check.ErrOf(FromTerms(t.Context(), words, DefaultOptions(), func(stage string, done, total int) {
 		seen = append(seen, fmt.Sprintf("%s %d/%d", stage, done, total))
 	})))
 	check.That(t, seen[0] == "neighbors 0/200" && seen[len(seen)-1] == "neighbors 200/200", "%v", seen)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	m, err := FromSpelling(ctx, words, DefaultSpellingOptions(), nil)
+	m, err := FromTerms(ctx, words, DefaultOptions(), nil)
 	check.That(t, m == nil && errors.Is(err, context.Canceled), "error %v", err)
 }
 
 func TestTermsThatNobodyCanFindTakeNoPlaces(t *testing.T) {
-	opts := DefaultSpellingOptions()
+	opts := DefaultOptions()
 	opts.Neighbors = 1
 	opts.Candidate = func(term string) bool { return term[0] != 'x' }
 	m := mustEdit(t, opts, "xabcdefgh", "abcdefgh", "abcdefghij")

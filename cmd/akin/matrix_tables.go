@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/store"
@@ -19,12 +20,12 @@ import (
 
 const sampleNeighbors = 10
 
-// Report prints a report on a matrix.
-func Report(out io.Writer, name string, r *combine.Inspection) error {
+// printInspection prints a report on a matrix.
+func printInspection(out io.Writer, name string, r *combine.Inspection) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s\n\nsource\t%s\n", name, Visible(r.Meta.Source))
+	fmt.Fprintf(w, "%s\n\nsource\t%s\n", name, cli.Visible(r.Meta.Source))
 	for _, key := range slices.Sorted(maps.Keys(r.Meta.Params)) {
-		fmt.Fprintf(w, "  %s\t%s\n", Visible(key), Visible(r.Meta.Params[key]))
+		fmt.Fprintf(w, "  %s\t%s\n", cli.Visible(key), cli.Visible(r.Meta.Params[key]))
 	}
 	fmt.Fprintf(w, "documents\t%s\n", known(r.Meta.Docs))
 	fmt.Fprintf(w, "terms\t%d, of which %d without document frequency\n", r.Meta.Terms, r.Rows.NoDocFreq)
@@ -33,13 +34,13 @@ func Report(out io.Writer, name string, r *combine.Inspection) error {
 	}
 	fmt.Fprintf(w, "neighbors\t%d, %d rows without any\n", r.Meta.NonZeros, r.Rows.Empty)
 	for _, o := range r.Entries.Origins {
-		fmt.Fprintf(w, "  from %s\t%d\n", Visible(o.Name), o.Entries)
+		fmt.Fprintf(w, "  from %s\t%d\n", cli.Visible(o.Name), o.Entries)
 	}
 	percent := func(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
 	fmt.Fprintf(w, "density\t%s, the diagonal counted\n", percent(r.Density))
 	oneWay, largest := percent(float64(r.Pairs.OneWay)/float64(max(r.Pairs.All, 1))), ""
 	if r.Rows.LargestSumTerm != "" {
-		largest = " of " + Visible(r.Rows.LargestSumTerm)
+		largest = " of " + cli.Visible(r.Rows.LargestSumTerm)
 	}
 	fmt.Fprintf(w, "pairs\t%d, %s one way only, %d unequal\n", r.Pairs.All, oneWay, r.Pairs.Unequal)
 	fmt.Fprintf(w, "row sums\tat most %.5f%s, %d rows at 1 or above\n", r.Rows.LargestSum, largest, r.Rows.NotDominant)
@@ -58,12 +59,12 @@ func Report(out io.Writer, name string, r *combine.Inspection) error {
 	distribution("rows with a term", r.Hubs.NeighborOf, whole)
 	fmt.Fprint(w, "\nHUBS\tDF\tROWS\t\n")
 	for _, h := range r.Hubs.Top {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s of all\n", Visible(h.Term), h.DocFreq, h.Rows, percent(float64(h.Rows)/float64(r.Meta.Terms)))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s of all\n", cli.Visible(h.Term), h.DocFreq, h.Rows, percent(float64(h.Rows)/float64(r.Meta.Terms)))
 	}
 	for _, row := range r.Samples {
-		fmt.Fprintf(w, "\n%s\t%d neighbors\tdf %d\n", Visible(row.Term), len(row.Neighbors), row.DocFreq)
+		fmt.Fprintf(w, "\n%s\t%d neighbors\tdf %d\n", cli.Visible(row.Term), len(row.Neighbors), row.DocFreq)
 		for _, n := range row.Neighbors[:min(len(row.Neighbors), sampleNeighbors)] {
-			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", Visible(n.Term), decimals(float64(n.Similarity)), n.DocFreq, originColumn(originNames(r.Meta.Origins, n)))
+			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", cli.Visible(n.Term), decimals(float64(n.Similarity)), n.DocFreq, originColumn(originNames(r.Meta.Origins, n)))
 		}
 		if more := len(row.Neighbors) - sampleNeighbors; more > 0 {
 			fmt.Fprintf(w, "  and %d more\n", more)
@@ -83,12 +84,12 @@ func known(n uint64) string {
 // How many terms and neighbors of one kind diff prints.
 const diffTerms, diffNeighbors = 20, 10
 
-// Difference prints what changed between two matrices with these headers.
-func Difference(out io.Writer, a, b simmatrix.Meta, d *combine.Difference) error {
+// printDifference prints what changed between two matrices with these headers.
+func printDifference(out io.Writer, a, b simmatrix.Meta, d *combine.Difference) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	setting := func(name, from, to string) {
 		if from != to {
-			fmt.Fprintf(w, "%s\t%s -> %s\n", name, Visible(cmp.Or(from, "none")), Visible(cmp.Or(to, "none")))
+			fmt.Fprintf(w, "%s\t%s -> %s\n", name, cli.Visible(cmp.Or(from, "none")), cli.Visible(cmp.Or(to, "none")))
 		}
 	}
 	setting("source", a.Source, b.Source)
@@ -96,7 +97,7 @@ func Difference(out io.Writer, a, b simmatrix.Meta, d *combine.Difference) error
 	maps.Copy(names, a.Params)
 	maps.Copy(names, b.Params)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		setting("  "+Visible(name), a.Params[name], b.Params[name])
+		setting("  "+cli.Visible(name), a.Params[name], b.Params[name])
 	}
 	setting("origins", strings.Join(a.Origins, ", "), strings.Join(b.Origins, ", "))
 	setting("documents", known(a.Docs), known(b.Docs))
@@ -134,7 +135,7 @@ func printChange(w io.Writer, c combine.RowChange) {
 	if c.From != c.To {
 		df = fmt.Sprintf("df %d -> %d", c.From, c.To)
 	}
-	fmt.Fprintf(w, "\n%s\tdistance %.4f\t%s\n", Visible(c.Term), c.Distance, df)
+	fmt.Fprintf(w, "\n%s\tdistance %.4f\t%s\n", cli.Visible(c.Term), c.Distance, df)
 	some := func(mark string, total int, line func(k int)) {
 		for k := range min(total, diffNeighbors) {
 			line(k)
@@ -144,13 +145,13 @@ func printChange(w io.Writer, c combine.RowChange) {
 		}
 	}
 	neighbor := func(mark string, n simmatrix.Neighbor) {
-		fmt.Fprintf(w, "  %s %s\t%s\t\n", mark, Visible(n.Term), decimals(float64(n.Similarity)))
+		fmt.Fprintf(w, "  %s %s\t%s\t\n", mark, cli.Visible(n.Term), decimals(float64(n.Similarity)))
 	}
 	some("+", len(c.Gained), func(k int) { neighbor("+", c.Gained[k]) })
 	some("-", len(c.Lost), func(k int) { neighbor("-", c.Lost[k]) })
 	some("~", len(c.Changed), func(k int) {
 		n := c.Changed[k]
-		fmt.Fprintf(w, "  ~ %s\t%s -> %s\t\n", Visible(n.Term), decimals(float64(n.From)), decimals(float64(n.To)))
+		fmt.Fprintf(w, "  ~ %s\t%s -> %s\t\n", cli.Visible(n.Term), decimals(float64(n.From)), decimals(float64(n.To)))
 	})
 }
 
@@ -166,9 +167,9 @@ func decimals(v float64) string {
 // readable returns a term behind the word for it; "" if that is the same.
 func readable(term, word string) string {
 	if word == "" {
-		return Visible(term)
+		return cli.Visible(term)
 	}
-	return Visible(word) + " (" + Visible(term) + ")"
+	return cli.Visible(word) + " (" + cli.Visible(term) + ")"
 }
 
 // noteColumn returns a note behind a separator, "" without any.
@@ -176,7 +177,7 @@ func noteColumn(separator, note string) string {
 	if note == "" {
 		return ""
 	}
-	return separator + Visible(note)
+	return separator + cli.Visible(note)
 }
 
 // originColumn returns the origins of an entry as a column, "" without any.
@@ -190,7 +191,7 @@ func originColumn(names []string) string {
 func visibles(texts []string) string {
 	shown := make([]string, len(texts))
 	for k, text := range texts {
-		shown[k] = Visible(text)
+		shown[k] = cli.Visible(text)
 	}
 	return strings.Join(shown, ", ")
 }
@@ -205,8 +206,8 @@ func originNames(origins []string, n simmatrix.Neighbor) []string {
 	return simmatrix.DescribeOrigins(names)
 }
 
-// Versions prints versions of a matrix in Redis, newest first.
-func Versions(out io.Writer, asJSON bool, versions []store.Version) error {
+// printVersions prints versions of a matrix in Redis, newest first.
+func printVersions(out io.Writer, asJSON bool, versions []store.Version) error {
 	type listed struct {
 		store.Version
 
@@ -219,7 +220,7 @@ func Versions(out io.Writer, asJSON bool, versions []store.Version) error {
 		v.Frequent = nil // only for proxies
 		all = append(all, listed{v, id, active})
 	}
-	return Print(out, asJSON, all, func(out io.Writer) error {
+	return cli.Print(out, asJSON, all, func(out io.Writer) error {
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "\tVERSION\tPUSHED\tBY\tTERMS\tNEIGHBORS\tDOCS\tCHECKSUM\tSOURCE")
 		for i := range all {
@@ -234,18 +235,8 @@ func Versions(out io.Writer, asJSON bool, versions []store.Version) error {
 	})
 }
 
-// LookUp returns the term for a word, as it is or in lower case, from terms by
-// word. If there is none it returns the word, and the nearest spelling.
-func LookUp(word string, terms map[string]string, near func(word string) string) (term, nearest string) {
-	lower := strings.ToLower(word)
-	if term = cmp.Or(terms[word], terms[lower]); term == "" {
-		return word, near(lower)
-	}
-	return term, ""
-}
-
-// Neighbors are the rows of a matrix for some words.
-type Neighbors struct {
+// wordNeighbors are the rows of a matrix for some words.
+type wordNeighbors struct {
 	Matrix  string     `json:"matrix"`            // name of the matrix
 	Vectors string     `json:"vectors,omitempty"` // see [simmatrix.Meta.Vectors]
 	Rows    []shownRow `json:"terms"`
@@ -283,17 +274,18 @@ type shownRow struct {
 	too string // Asked as a term of its own, "" if it is none
 }
 
-// FindNeighbors returns the first top neighbors of words in the matrix called
-// name, see [LookUp].
-func FindNeighbors(name string, m *simmatrix.Matrix, words []string, top int) *Neighbors {
+// findNeighbors returns the first top neighbors of words in the matrix called
+// name, see [simmatrix.LookUp].
+func findNeighbors(name string, m *simmatrix.Matrix, words []string, top int) *wordNeighbors {
 	meta := m.Meta()
-	found := &Neighbors{Matrix: name, Vectors: meta.Vectors()}
+	found := &wordNeighbors{Matrix: name, Vectors: meta.Vectors()}
 	for _, word := range words {
-		term, nearest := LookUp(word, m.TermsOf(word, strings.ToLower(word)), m.Nearest)
+		term, nearest := simmatrix.LookUp(word, m.TermsOf(word, strings.ToLower(word)), m.Nearest)
 		row := m.Row(term)
 		shown := shownRow{shownTerm: newShownTerm(m, term, row.DocFreq()), Nearest: nearest, all: row.Len()}
 		if term != word {
-			if shown.Asked = word; !m.Row(word).IsZero() {
+			shown.Asked = word
+			if !m.Row(word).IsZero() {
 				written, _ := simmatrix.SplitForm(m.Form(word))
 				shown.too = readable(word, written)
 			}
@@ -314,19 +306,19 @@ func FindNeighbors(name string, m *simmatrix.Matrix, words []string, top int) *N
 	return found
 }
 
-// Print prints a table.
-func (f *Neighbors) Print(out io.Writer) error {
+// print prints a table.
+func (f *wordNeighbors) print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if f.Vectors != "" {
 		fmt.Fprintf(w, "%s  %s\n", f.Matrix, f.Vectors)
 	}
 	for i := range f.Rows {
 		r := &f.Rows[i]
-		word := Visible(cmp.Or(r.Asked, r.Term))
+		word := cli.Visible(cmp.Or(r.Asked, r.Term))
 		if r.Neighbors == nil {
 			hint := ""
 			if r.Nearest != "" {
-				hint = "; did you mean " + Visible(r.Nearest) + "?"
+				hint = "; did you mean " + cli.Visible(r.Nearest) + "?"
 			}
 			fmt.Fprintf(w, "%s  not in %s%s\n", word, f.Matrix, hint)
 			continue

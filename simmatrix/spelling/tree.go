@@ -1,4 +1,4 @@
-package source
+package spelling
 
 import (
 	"cmp"
@@ -48,10 +48,13 @@ func (t *termTree) grow(at, lo, hi, from int) {
 	to := from + sharedBytes(t.terms[lo][from:], t.terms[hi-1][from:])
 	if from < to {
 		first, size := firstLetter(t.terms[lo][from:])
-		n.first, n.from, n.to = first, uint16(from+size), uint16(to) //nolint:gosec // at most MaxTermBytes
+		n.first = first
+		n.from, n.to = uint16(from+size), uint16(to) //nolint:gosec // at most MaxTermBytes
 	}
 	if len(t.terms[lo]) == to {
-		n.ends, n.shortest, n.longest = true, t.lengths[lo], t.lengths[lo]
+		n.ends = true
+		n.shortest = t.lengths[lo]
+		n.longest = t.lengths[lo]
 		lo++
 	}
 	first := len(t.nodes)
