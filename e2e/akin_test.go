@@ -338,7 +338,7 @@ func runAkin(tb testing.TB, args ...string) commandResult {
 func runAkinAs(tb testing.TB, user string, args ...string) commandResult {
 	tb.Helper()
 	binary := akinPath(tb) // built first, which is not part of the command's time
-	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Env = cleanEnvironment()
