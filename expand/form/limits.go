@@ -142,9 +142,10 @@ func CutExact(clauses []Clause, n int) ([]Clause, bool) {
 }
 
 // maxLevels is how deep queries may be nested, including the innermost.
-// Elasticsearch 8 and 9 reject more than 30, or what
-// indices.query.bool.max_nested_depth says. Elasticsearch 7 and OpenSearch 2
-// accept any depth.
+// Elasticsearch 7.12 to 8.0 reject more than 20, later ones more than 30, or
+// what indices.query.bool.max_nested_depth says. OpenSearch 3 rejects more than
+// 20 queries of the kind nested (index.query.max_nested_depth). Earlier
+// versions of both accept any depth.
 const maxLevels = 20
 
 // Flat returns the given form, or the first simpler one in which the clause is
@@ -179,7 +180,7 @@ func (c *Clause) levels(s Scoring) int {
 func (c *Clause) ownLevels(s Scoring) int {
 	outside := 0
 	if c.hasFeedback() {
-		if c.Added() == 0 {
+		if !c.Writes() {
 			return 2 // bool, term
 		}
 		outside = 1 // bool
@@ -207,7 +208,7 @@ func (c *Clause) ownLevels(s Scoring) int {
 			n++ // bool, with either the groups or the function_score in it
 		}
 	case s == Linear && counted:
-		n = outside + 5 // four bool, term
+		n += 3 // two bool, one of them around the filter
 	case several:
 		n += 2 // dis_max and bool
 	case counted:
