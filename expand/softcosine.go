@@ -81,7 +81,7 @@ func (a *softCosine) choose(ctx context.Context, targets []*target) (chosen, err
 	nothing := []reason.Reason{reason.NoNeighbors, reason.NeighborsTooFrequent, reason.TermLimit}
 	for i := range c.clauses {
 		clause := &c.clauses[i]
-		if clause.HasBeside() && clause.TooDeep(form.Linear) {
+		if clause.HasBeside() && a.newPlan().TooDeep(&a.m.queries, &form.ClausePlan{Clause: *clause, Scoring: form.Linear}) {
 			*clause = clause.WithoutBeside()
 			a.reasons[i] = reason.TooDeep
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/query"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
@@ -121,6 +122,8 @@ type memory struct {
 	targets    []target
 	choices    []choice
 	plan       []form.ClausePlan
+	queries    query.Tree
+	body       []byte
 	selections []*terms.Selection
 	used       int // of the selections
 	weighing
@@ -155,6 +158,10 @@ func (m *memory) release() {
 	clear(m.targets)
 	clear(m.choices[:cap(m.choices)])
 	clear(m.plan)
+	m.queries.Reset()
+	if cap(m.body) > 1<<16 {
+		m.body = nil
+	}
 	clear(m.terms[:cap(m.terms)])
 	clear(m.rows[:cap(m.rows)])
 	m.parser.Release()

@@ -11,15 +11,15 @@ import (
 // fuzzyExpansions is how many terms engines expand a fuzzy term to by default.
 const fuzzyExpansions = 50
 
-// count returns an upper estimate of the original's clauses as the engine
+// leaves returns an upper estimate of the original's clauses as the engine
 // counts them.
-func (c *Clause) count() int {
+func (c *Clause) leaves() int {
 	if c.Note {
 		return 0 // counted when the body was read
 	}
 	n := 0
 	for i := range c.Fields {
-		n += c.countField(i)
+		n += c.leavesOf(i)
 	}
 	if c.Fuzzy {
 		n *= fuzzyExpansions
@@ -27,8 +27,8 @@ func (c *Clause) count() int {
 	return n
 }
 
-// countField estimates the clauses of field i, without fuzziness.
-func (c *Clause) countField(i int) (n int) {
+// leavesOf estimates the clauses of field i, without fuzziness.
+func (c *Clause) leavesOf(i int) (n int) {
 	if a := c.Fields[i].Analysis; a != nil {
 		n = len(a.Terms)
 	} else { // one per word, or per character if there are no blanks
@@ -147,72 +147,3 @@ func CutExact(clauses []Clause, n int) ([]Clause, bool) {
 // 20 queries of the kind nested (index.query.max_nested_depth). Earlier
 // versions of both accept any depth.
 const maxLevels = 20
-
-// Flat returns the given form, or the first simpler one in which the clause is
-// not nested too deep. It returns Auto if there is none.
-func (c *Clause) Flat(s Scoring) Scoring {
-	for s != Auto && c.TooDeep(s) {
-		s--
-	}
-	return s
-}
-
-// TooDeep reports whether the clause would be nested too deep in a form.
-func (c *Clause) TooDeep(s Scoring) bool { return c.Parsed.Depth+c.levels(s) > maxLevels }
-
-// levels returns the depth of a form, including the innermost query.
-func (c *Clause) levels(s Scoring) int {
-	own := c.ownLevels(s)
-	if !c.HasBeside() {
-		return own
-	}
-	measure := 4 // bool, function_score, bool, term
-	if len(c.Fields) > 1 {
-		measure++ // dis_max
-	}
-	if c.hasFeedback() {
-		measure++ // bool
-	}
-	return max(own+1, measure)
-}
-
-// ownLevels are those without the soft cosine beside the clause.
-func (c *Clause) ownLevels(s Scoring) int {
-	outside := 0
-	if c.hasFeedback() {
-		if !c.Writes() {
-			return 2 // bool, term
-		}
-		outside = 1 // bool
-	}
-	n := outside + [...]int{
-		Linear:    2, // bool, term
-		Grouped:   4, // bool, two dis_max, term
-		Saturated: 5, // bool, script_score, bool, script_score, term
-		Hard:      4, // bool, function_score, bool, term
-		Vectors:   4, // bool, dis_max, bool, term
-	}[s]
-	if c.HasAlternatives() && s != Hard && s != Vectors {
-		if n++; s == Linear { // bool, dis_max, bool, dis_max, term
-			n += 2
-		}
-	}
-	several, counted := len(c.Fields) > 1, c.Counted() && !c.SameMatches
-	switch {
-	case s == Vectors:
-	case s == Hard:
-		if several {
-			n++ // dis_max
-		}
-		if counted || several && c.Counted() {
-			n++ // bool, with either the groups or the function_score in it
-		}
-	case s == Linear && counted:
-		n += 3 // two bool, one of them around the filter
-	case several:
-		n += 2 // dis_max and bool
-	case counted:
-		n++ // bool
-	}
-	return n
-}

@@ -1,6 +1,7 @@
 // Package form writes searches: it turns a plan into the bytes of a rewritten
 // body. A plan says for each clause what is added and how it is scored. It is
-// immutable, so explanations describe what is written.
+// immutable, so explanations describe what is written. Each form has a file,
+// which makes a tree of package query from a clause and its chosen terms.
 package form
 
 import (
@@ -52,7 +53,7 @@ type Lambda struct{ Linear, Grouped, Saturated float64 }
 // LambdaOf returns times the λ that ranked judged collections best, each
 // limited to 1.
 func LambdaOf(times float64) Lambda {
-	return Lambda{Linear: min(0.2*times, 1), Grouped: min(0.5*times, 1), Saturated: min(0.25*times, 1)}
+	return Lambda{Linear: min(linearLambda*times, 1), Grouped: min(groupedLambda*times, 1), Saturated: min(saturatedLambda*times, 1)}
 }
 
 // A Plan says how a search is written. It is immutable.
@@ -321,6 +322,40 @@ func (p *Plan) Changes() bool {
 // HasAlternatives reports whether something stands for words of any clause.
 func (p *Plan) HasAlternatives() bool {
 	return slices.ContainsFunc(p.Clauses, func(c ClausePlan) bool { return c.HasAlternatives() })
+}
+
+// Boost returns the factor of an added term before the boosts of clause and
+// field, with v and w as in package terms:
+//
+//	linear, grouped  λ v_j / w_j²
+//	saturated        β_ij = λ v_j / (x'_i idf_i), with x' of [Plan.times]
+//	hard             v_j / (‖Wx‖·c·idf_j), without c·idf_j if a script scores
+//
+// For a term of the text that gets v_j from others, it is λ v_j / w_j² in all
+// forms but hard.
+func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
+	switch s {
+	case Hard:
+		return f.Exact.boost(a.V, f.idf(a.DocFreq))
+	case Saturated:
+		return p.saturatedBoost(f, a)
+	case Grouped:
+		return p.groupedBoost(f, a)
+	case Auto, Linear, Vectors:
+	}
+	return p.linearBoost(f, a, f.idf(a.DocFreq), p.FindOnly)
+}
+
+// times returns x'_i, how often a term of the text counts in the forms grouped
+// and saturated: x_i, and without the fit also λ v_i / w_i².
+func (p *Plan) times(s Scoring, f *Field, o *terms.Origin) float64 {
+	x := o.X
+	for k := range f.Added {
+		if a := &f.Added[k]; a.Word && a.Term == o.Term {
+			x += p.Boost(s, f, a)
+		}
+	}
+	return x
 }
 
 // Exact reports whether the measure of the mode hard scores the clauses: all or
