@@ -91,17 +91,7 @@ func dropTerms(plan *form.Plan, over, count int) []form.Clause {
 	}
 	if slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.HasBeside() }) {
 		for i := range clauses {
-			had := clauses[i].Fields
-			clauses[i] = clauses[i].WithoutBeside()
-			for k := range had {
-				f := &clauses[i].Fields[k]
-				if had[k].Beside == nil {
-					continue
-				}
-				if f.Truncated = true; f.Reason == "" && len(f.Added)+len(f.Alternatives)+len(f.Feedback) == 0 {
-					f.Reason = reason.TermLimit
-				}
-			}
+			clauses[i] = clauses[i].WithoutBeside(reason.TermLimit)
 		}
 		return clauses
 	}

@@ -82,7 +82,9 @@ func (a *softCosine) choose(ctx context.Context, targets []*target) (chosen, err
 	for i := range c.clauses {
 		clause := &c.clauses[i]
 		if clause.HasBeside() && a.newPlan().TooDeep(&a.m.queries, &form.ClausePlan{Clause: *clause, Scoring: form.Linear}) {
-			*clause = clause.WithoutBeside()
+			for k := range clause.Fields {
+				clause.Fields[k].Beside = nil
+			}
 			a.reasons[i] = reason.TooDeep
 		}
 		for k := range clause.Fields {

@@ -1,8 +1,6 @@
 package form
 
 import (
-	"slices"
-
 	"github.com/akin-search/akin/expand/query"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/simmatrix"
@@ -50,29 +48,21 @@ func (w *builder) clause() *query.Query {
 // scored returns the clause in its form.
 func (w *builder) scored() *query.Query {
 	c := w.c
+	var q *query.Query
 	switch {
 	case len(c.Vectors) > 0:
 		return w.vectors()
 	case !c.Writes() && !c.Exact, w.role == finding && c.SameMatches, w.scoring == Linear && c.SameMatches && c.Added() == 0:
 		return w.original()
 	case w.plan.MatchOnly, c.Filters:
-		return w.matching()
+		q = w.matching()
 	case w.scoring == Linear:
-		return w.linear()
-	}
-	q := w.Bool()
-	switch {
-	case c.SameMatches:
-		q.Filter(w.original())
-	case w.role == ordering && !c.Counted():
-		// The hits are already found, and whatever the original matches contains one
-		// of its terms.
+		q = w.linear()
+	case w.scoring == Hard:
+		q = w.hard()
 	default:
-		// In its own filter the original finds what it finds and adds nothing to the
-		// score.
-		q.Should(w.Bool().Filter(w.original()))
+		q = w.groups()
 	}
-	w.fields(q)
 	return q.Times(w.norm())
 }
 
@@ -80,8 +70,7 @@ func (w *builder) scored() *query.Query {
 func (w *builder) matching() *query.Query {
 	c, q := w.c, w.Bool().Should(w.original())
 	if c.Counted() {
-		w.countedWords(q)
-		return q.Times(w.norm())
+		return w.countedWords(q)
 	}
 	for i := range c.Fields {
 		if added := c.Fields[c.lead(i)].Added; len(added) > 0 {
@@ -91,8 +80,26 @@ func (w *builder) matching() *query.Query {
 	if !c.Phrase { // whose readings are beside the original
 		c.eachAlternative(func(i int, a *terms.Alternative, _ float64) { q.Should(w.alternative(i, a, 1, "")) })
 	}
-	return q.Times(w.norm())
+	return q
 }
+
+// found returns a bool that finds what the original finds, without its scores.
+func (w *builder) found() *query.Query {
+	switch {
+	case w.c.SameMatches:
+		return w.Bool().Filter(w.original())
+	case w.role == ordering && !w.c.Counted():
+		// The hits are already found, and whatever the original matches contains one
+		// of its terms.
+		return w.Bool()
+	}
+	return w.Bool().Should(w.Bool().Filter(w.original()))
+}
+
+// counts reports whether each of n scoring fields counts the words itself. If
+// the original decides which documents match, a single field needs no count of
+// its own. Of several fields, one may match while another must not score.
+func (w *builder) counts(n int) bool { return w.c.Counted() && (n > 1 || !w.c.SameMatches) }
 
 // feedback adds the terms of the first hits to the clause. They score documents
 // that the clause finds, and find none themselves. share is the ratio of their
@@ -110,95 +117,6 @@ func (w *builder) feedback(clause *query.Query) *query.Query {
 		q.Times(1 / (1 + share))
 	}
 	return q
-}
-
-// fields adds the scoring part of a clause to a bool.
-func (w *builder) fields(to *query.Query) {
-	c := w.c
-	n := 0
-	for i := range c.Fields {
-		if w.written(&c.Fields[i]) {
-			n++
-		}
-	}
-	// If the original decides which documents match, a single field needs no count
-	// of its own. Of several fields, one may match while another must not score.
-	count := w.scoring != Linear && c.Counted() && (n > 1 || !c.SameMatches)
-	several := w.several()
-	for i := range c.Fields {
-		f := &c.Fields[i]
-		switch {
-		case !w.written(f):
-		case w.scoring == Hard:
-			several.Should(w.exact(i, count))
-		case w.scoring != Linear && f.Analysis == nil:
-			several.Should(w.originalFor(i))
-		case n == 1 && !count:
-			w.field(to, i, false)
-		default:
-			one := w.Bool()
-			w.field(one, i, count)
-			if count {
-				one.Minimum(w.minimum(f))
-			}
-			several.Should(one)
-		}
-	}
-	to.Should(several.Simple())
-}
-
-// written reports whether the field takes part in scoring. In the linear form
-// only fields with something added do, because the original scores its own
-// terms.
-func (w *builder) written(f *Field) bool {
-	switch w.scoring {
-	case Linear:
-		return len(f.Added)+len(f.Alternatives) > 0
-	case Hard:
-		return f.Exact != nil
-	case Auto, Grouped, Saturated, Vectors:
-	}
-	return true
-}
-
-// field adds the queries of field i to a bool. repeat says that a repeated term
-// is written several times, so that the engine counts it as often.
-func (w *builder) field(to *query.Query, i int, repeat bool) {
-	f := &w.c.Fields[i]
-	boost := w.c.Parsed.Boost * f.Boost
-	if w.scoring == Linear {
-		w.linearField(to, i, boost)
-	} else {
-		for k := range f.Terms.Origins {
-			o := &f.Terms.Origins[k]
-			times, x := 1, w.plan.times(w.scoring, f, o)
-			if repeat {
-				times = int(o.X)
-				x /= o.X
-			}
-			for range times {
-				to.Should(w.group(i, k, x*boost))
-			}
-		}
-	}
-	to.Should(w.set(i))
-}
-
-// group returns origin k of field i with its neighbors, with its score
-// multiplied by boost.
-func (w *builder) group(i, k int, boost float64) *query.Query {
-	f, added := &w.c.Fields[i], w.divided[i].scored
-	if w.role == ordering {
-		added = w.divided[i].rescored
-	}
-	related := slices.ContainsFunc(added, func(a terms.Candidate) bool { return a.CountsAs(k) })
-	switch {
-	case !related && !f.isHost(k):
-		return w.Term(f.Name, f.Terms.Origins[k].Term, boost, "")
-	case w.scoring == Saturated:
-		return w.saturated(i, k, added, boost)
-	}
-	return w.grouped(i, k, added, boost)
 }
 
 // set returns a query for the terms that only find documents in field i, or

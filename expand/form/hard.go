@@ -30,15 +30,25 @@ func (c *Clause) HardTooDeep() bool {
 	return c.Parsed.Depth+levels > maxLevels
 }
 
-// exact returns the measure of field i, with a count of its words if count is
-// set.
-func (w *builder) exact(i int, count bool) *query.Query {
-	f := &w.c.Fields[i]
-	measure := w.measure(f.Exact, f.Terms.Origins, f.Added, f.Stats.DocCount, w.c.Parsed.Boost*f.Boost, f.Name)
-	if !count {
-		return measure
+func (w *builder) hard() *query.Query {
+	c, q, several, fields := w.c, w.found(), w.several(), 0
+	for i := range c.Fields {
+		if c.Fields[i].Exact != nil {
+			fields++
+		}
 	}
-	return w.Bool().Filter(w.words(i, i+1)).Should(measure)
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		if f.Exact == nil {
+			continue
+		}
+		one := w.measure(f.Exact, f.Terms.Origins, f.Added, f.Stats.DocCount, c.Parsed.Boost*f.Boost, f.Name)
+		if w.counts(fields) {
+			one = w.Bool().Filter(w.words(i, i+1)).Should(one)
+		}
+		several.Should(one)
+	}
+	return q.Should(several.Simple())
 }
 
 // measure returns a measure over the terms of a text and added ones, in a linear

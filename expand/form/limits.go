@@ -46,40 +46,53 @@ func (c *Clause) leavesOf(i int) (n int) {
 // term of the field that has the most; of equal fields the last one.
 // Alternatives go only where there are no other terms.
 func Cut(clauses []Clause, over, count int) []Clause {
-	n, terms := (over+1)/2, 0 // a term may be written twice, so half as many may do
+	n, added := (over+1)/2, 0 // a term may be written twice, so half as many may do
 	for _, f := range Fields(clauses) {
-		terms += len(f.Feedback)
+		added += len(f.Feedback)
 	}
 	for i := range clauses {
-		terms += clauses[i].Added()
+		added += clauses[i].Added()
 	}
-	if terms == 0 {
+	if added == 0 {
 		return CutAlternatives(clauses, over, count)
 	}
 	clauses = Copied(clauses)
 	for _, f := range Fields(clauses) {
 		cut := min(n, len(f.Feedback))
 		f.Feedback = f.Feedback[:len(f.Feedback)-cut]
-		if n -= cut; cut > 0 && f.Reason == "" && len(f.Feedback)+len(f.Added)+len(f.Alternatives) == 0 {
-			f.Reason = reason.TermLimit
+		n -= cut
+		if cut > 0 {
+			f.leaveEmpty(reason.TermLimit)
 		}
 	}
 	for range n {
-		var fullest *Field
-		most := 1
-		for c, f := range Fields(clauses) {
-			if c.Reason == "" && f.Reason == "" && len(f.Added) >= most {
-				fullest, most = f, len(f.Added)
-			}
-		}
-		if fullest == nil {
+		f := fullest(clauses, func(f *Field) int { return len(f.Added) })
+		if f == nil {
 			break
 		}
-		if fullest.Added = fullest.Added[:most-1]; most == 1 && len(fullest.Alternatives) == 0 {
-			fullest.Reason = reason.TermLimit
-		}
+		f.Added = f.Added[:len(f.Added)-1]
+		f.leaveEmpty(reason.TermLimit)
 	}
 	return clauses
+}
+
+// fullest returns the field that has the most of something, the last one of
+// equals, or nil.
+func fullest(clauses []Clause, count func(f *Field) int) (out *Field) {
+	most := 1
+	for c, f := range Fields(clauses) {
+		if n := count(f); c.Reason == "" && f.Reason == "" && n >= most {
+			out, most = f, n
+		}
+	}
+	return out
+}
+
+// leaveEmpty sets the reason of a field to which nothing is added any longer.
+func (f *Field) leaveEmpty(why reason.Reason) {
+	if f.Reason == "" && len(f.Added)+len(f.Alternatives)+len(f.Feedback) == 0 {
+		f.Reason = why
+	}
 }
 
 // CutAlternatives returns clauses with fewer alternatives, where over of count
@@ -92,28 +105,17 @@ func CutAlternatives(clauses []Clause, over, count int) []Clause {
 		all += len(f.Alternatives)
 	}
 	for range all*over/count + 1 {
-		cutAlternative(clauses)
+		f := fullest(clauses, func(f *Field) int { return len(f.Alternatives) })
+		if f == nil {
+			break
+		}
+		last := len(f.Alternatives) - 1
+		f.Truncated = true
+		f.Cut = append(slices.Clip(f.Cut), f.Alternatives[last])
+		f.Alternatives = f.Alternatives[:last]
+		f.leaveEmpty(reason.TermLimit)
 	}
 	return clauses
-}
-
-// cutAlternative removes the last alternative of the field that has the most.
-func cutAlternative(clauses []Clause) {
-	var fullest *Field
-	most := 1
-	for c, f := range Fields(clauses) {
-		if c.Reason == "" && f.Reason == "" && len(f.Alternatives) >= most {
-			fullest, most = f, len(f.Alternatives)
-		}
-	}
-	if fullest == nil {
-		return
-	}
-	fullest.Truncated = true
-	fullest.Cut = append(slices.Clip(fullest.Cut), fullest.Alternatives[most-1])
-	if fullest.Alternatives = fullest.Alternatives[:most-1]; most == 1 && len(fullest.Added)+len(fullest.Feedback) == 0 {
-		fullest.Reason = reason.TermLimit
-	}
 }
 
 // CutExact returns clauses without the n added terms of the form hard that

@@ -26,33 +26,45 @@ func (w *builder) linear() *query.Query {
 	case c.SameMatches:
 		q.Must(w.original())
 	case c.Counted():
-		found := w.Bool().Should(w.original())
-		w.countedWords(found)
-		q.Filter(found).Should(w.original())
+		q.Filter(w.countedWords(w.Bool().Should(w.original()))).Should(w.original())
 	default:
 		q.Should(w.original())
 	}
 	if c.TermCentric {
-		w.termCentric(q)
-	} else {
-		w.fields(q)
+		return w.termCentric(q)
 	}
-	return q.Times(w.norm())
+	several, fields := w.several(), 0
+	more := func(f *Field) bool { return len(f.Added)+len(f.Alternatives) > 0 }
+	for i := range c.Fields {
+		if more(&c.Fields[i]) {
+			fields++
+		}
+	}
+	for i := range c.Fields {
+		switch {
+		case !more(&c.Fields[i]):
+		case fields == 1:
+			w.addedTo(q, i)
+		default:
+			several.Should(w.addedTo(w.Bool(), i))
+		}
+	}
+	return q.Should(several.Simple())
 }
 
-// linearField adds what is added to field i.
-func (w *builder) linearField(to *query.Query, i int, boost float64) {
-	f := &w.c.Fields[i]
+// addedTo adds what is added to field i to a bool.
+func (w *builder) addedTo(to *query.Query, i int) *query.Query {
+	f, scored := &w.c.Fields[i], w.divided[i].scored
 	w.alternatives(to, i)
-	scored := w.divided[i].scored
 	for k := range scored {
 		a := &scored[k]
-		to.Should(w.added(f.Name, a.Term, boost*w.plan.linearBoost(f, a, f.idf(a.DocFreq), w.role == finding)))
+		to.Should(w.added(f.Name, a.Term, w.c.Parsed.Boost*f.Boost*w.plan.linearBoost(f, a, f.idf(a.DocFreq), w.role == finding)))
 	}
+	return to.Should(w.set(i))
 }
 
 // termCentric adds each added term once, scored by its best field.
-func (w *builder) termCentric(to *query.Query) {
+func (w *builder) termCentric(to *query.Query) *query.Query {
 	c := w.c
 	lead := &w.divided[0]
 	w.alternatives(to, 0)
@@ -69,7 +81,7 @@ func (w *builder) termCentric(to *query.Query) {
 	for i := range c.Fields {
 		sets.Should(w.set(i))
 	}
-	to.Should(sets.Simple())
+	return to.Should(sets.Simple())
 }
 
 // alternatives adds those of field i where scores are sums: for the same words

@@ -8,17 +8,17 @@ import (
 // countedWords adds a query for documents with as many words of the text as the
 // clause requires. A neighbor counts as its word. The words must be in one of
 // the fields, or for a term-centric clause in any of them.
-func (w *builder) countedWords(to *query.Query) {
+func (w *builder) countedWords(to *query.Query) *query.Query {
 	c := w.c
 	if c.TermCentric {
-		to.Should(w.words(0, len(c.Fields)))
-		return
+		return to.Should(w.words(0, len(c.Fields)))
 	}
 	for i := range c.Fields {
 		if c.Fields[i].Analysis != nil {
 			to.Should(w.words(i, i+1))
 		}
 	}
+	return to
 }
 
 // words returns a group for each word, in the fields from first to before end.

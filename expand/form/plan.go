@@ -203,12 +203,16 @@ func (c *Clause) HasBeside() bool {
 	return slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Beside != nil })
 }
 
-// WithoutBeside returns a copy of the clause without the soft cosine.
-func (c *Clause) WithoutBeside() Clause {
+// WithoutBeside returns a copy of the clause without the soft cosine. why is the
+// reason of fields that have nothing else.
+func (c *Clause) WithoutBeside(why reason.Reason) Clause {
 	out := *c
 	out.Fields = slices.Clone(c.Fields)
 	for i := range out.Fields {
-		out.Fields[i].Beside = nil
+		if f := &out.Fields[i]; f.Beside != nil {
+			f.Beside, f.Truncated = nil, true
+			f.leaveEmpty(why)
+		}
 	}
 	return out
 }
@@ -242,7 +246,8 @@ func (c *Clause) Ordered() Clause {
 	left.Fields = slices.Clone(c.Fields)
 	for i := range left.Fields {
 		f := &left.Fields[i]
-		if f.Cut, f.Alternatives = f.Alternatives, nil; len(f.Cut) > 0 && len(f.Added)+len(f.Feedback) == 0 && f.Reason == "" {
+		f.Cut, f.Alternatives = f.Alternatives, nil
+		if len(f.Cut) > 0 && len(f.Added)+len(f.Feedback) == 0 && f.Reason == "" {
 			left.LeaveField(f, reason.NoNeighbors)
 		}
 	}
@@ -264,7 +269,8 @@ func (c *Clause) Left(why reason.Reason) Clause {
 	left.Exact, left.Vectors, left.Fields = false, nil, slices.Clone(c.Fields)
 	for i := range left.Fields {
 		f := &left.Fields[i]
-		if f.Beside = nil; f.Reason == "" {
+		f.Beside = nil
+		if f.Reason == "" {
 			f.Reason = why
 		}
 	}
@@ -344,18 +350,6 @@ func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
 	case Auto, Linear, Vectors:
 	}
 	return p.linearBoost(f, a, f.idf(a.DocFreq), p.FindOnly)
-}
-
-// times returns x'_i, how often a term of the text counts in the forms grouped
-// and saturated: x_i, and without the fit also λ v_i / w_i².
-func (p *Plan) times(s Scoring, f *Field, o *terms.Origin) float64 {
-	x := o.X
-	for k := range f.Added {
-		if a := &f.Added[k]; a.Word && a.Term == o.Term {
-			x += p.Boost(s, f, a)
-		}
-	}
-	return x
 }
 
 // Exact reports whether the measure of the mode hard scores the clauses: all or

@@ -53,7 +53,8 @@ func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
 	switch {
 	case p.FindOnly, c.Rescored:
 		d := f.split(r.Find, all, r.Share*p.lambda(true))
-		switch d.rescored = f.Added; {
+		d.rescored = f.Added
+		switch {
 		case r.Order > 0:
 			d.rescored = f.split(r.Order, all, 0).scored
 		case !c.Counted(): // a counted clause needs all terms to count words

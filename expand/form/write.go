@@ -7,19 +7,21 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A Rewriting is a rewritten search: its body with other queries in some places.
+// A Rewriting is a rewritten search: its body with other queries for some
+// clauses.
 type Rewriting struct {
 	plan *Plan
-	// first are the queries that replace the clauses, nil for those that stay; last
-	// are those of the rescore and of all that follows the query. highlights are
-	// the queries of the highlights.
-	first, last, highlights []*query.Query
+	tree *query.Tree
+	// first are the queries of the clauses, nil for those that stay; last are those
+	// of the rescore and of all that follows the query.
+	first, last []*query.Query
 }
 
 // Rewrite makes the queries of a plan.
 func (p *Plan) Rewrite(t *query.Tree) Rewriting {
-	all := make([]*query.Query, 2*len(p.Clauses)+len(p.Search.Highlights))
-	r := Rewriting{plan: p, first: all[:len(p.Clauses)], last: all[len(p.Clauses) : 2*len(p.Clauses)], highlights: all[2*len(p.Clauses):]}
+	n := len(p.Clauses)
+	queries := make([]*query.Query, 2*n)
+	r := Rewriting{plan: p, tree: t, first: queries[:n], last: queries[n:]}
 	added := 0
 	for i := range p.Clauses {
 		added += p.Clauses[i].Added()
@@ -36,11 +38,6 @@ func (p *Plan) Rewrite(t *query.Tree) Rewriting {
 		}
 		if p.Rescore && c.Parsed.At.Start >= p.Search.Query.Start {
 			r.last[i] = p.query(t, c, divided, false)
-		}
-	}
-	for i := range p.Search.Highlights {
-		if h := &p.Search.Highlights[i]; p.marks(h) {
-			r.highlights[i] = p.highlighted(t, h)
 		}
 	}
 	return r
@@ -128,14 +125,14 @@ func (r Rewriting) copy(b []byte, start, end int, queries []*query.Query) []byte
 // copyMarked copies bytes without clauses, and adds the highlight_query
 // members.
 func (r Rewriting) copyMarked(b []byte, start, end int) []byte {
-	body := r.plan.Search.Body
-	for i := range r.plan.Search.Highlights {
-		h := &r.plan.Search.Highlights[i]
-		if start >= h.At || h.At > end || r.highlights[i] == nil {
+	p, body := r.plan, r.plan.Search.Body
+	for i := range p.Search.Highlights {
+		h := &p.Search.Highlights[i]
+		if start >= h.At || h.At > end || !p.marks(h) {
 			continue
 		}
 		b = append(append(b, body[start:h.At]...), `"highlight_query":`...)
-		b = r.highlights[i].Append(b)
+		b = p.highlighted(r.tree, h).Append(b)
 		if !h.Empty {
 			b = append(b, ',')
 		}

@@ -14,21 +14,32 @@ import (
 // A Query is a query with those inside it, which a method adds, unless they are
 // nil.
 type Query struct {
-	// The JSON is before, the queries with commas between them, and after. That of
-	// a bool is its members.
-	before, after []byte
-	boolean       bool
-	// bare says that a bool has one query that must match or filter, without an
-	// array. minimum is its minimum_should_match as JSON, factor its boost.
-	bare    bool
-	minimum []byte
-	factor  float64
-	// occur is how the query counts in the bool around it.
-	occur string
-	// leaves is how many clauses it is without those inside.
-	leaves            int
+	// The JSON is before, the queries with commas between them, and after. For a
+	// bool, after is its minimum_should_match and factor its boost.
+	before, after     []byte
+	factor            float64
 	first, last, next *Query
+	// leaves is how many clauses it is without those inside.
+	leaves int32
+	// occur is how the query counts in the bool around it.
+	occur   occur
+	boolean bool
+	// bare says that a bool has one query that must match or filter, without an
+	// array.
+	bare bool
 }
+
+type occur uint8
+
+const (
+	only occur = iota // in a query that is no bool
+	must
+	filter
+	mustNot
+	should
+)
+
+var occurs = [...]string{must: `"must":`, filter: `"filter":`, mustNot: `"must_not":`, should: `"should":`}
 
 // A Tree makes queries, in memory that Reset makes free for others. The zero
 // value is ready for use.
@@ -65,7 +76,7 @@ func (t *Tree) query() *Query {
 // end writes what is after the queries inside it.
 func (t *Tree) open(leaves int, parts ...any) *Query {
 	q := t.query()
-	q.leaves, q.before = leaves, t.write(parts...)
+	q.leaves, q.before = int32(leaves), t.write(parts...)
 	return q
 }
 
@@ -83,7 +94,7 @@ func (t *Tree) write(parts ...any) []byte {
 // Raw returns a query of the client, which has so many leaves.
 func (t *Tree) Raw(json []byte, leaves int) *Query {
 	q := t.query()
-	q.before, q.leaves = json, leaves
+	q.before, q.leaves = json, int32(leaves)
 	return q
 }
 
@@ -122,9 +133,9 @@ func (t *Tree) Span(field string, values []string, slop, factor float64, called 
 			continue
 		}
 		if gap > 0 {
-			q.add("", t.open(0, `{"span_gap":{`, text(field), `:`, gap, `}}`))
+			q.add(only, t.open(0, `{"span_gap":{`, text(field), `:`, gap, `}}`))
 		}
-		q.add("", t.open(0, `{"span_term":{`, text(field), `:`, text(v), `}}`))
+		q.add(only, t.open(0, `{"span_term":{`, text(field), `:`, text(v), `}}`))
 		gap = 0
 	}
 	return t.end(q, `],"slop":`, slop, `,"in_order":true`, boost(factor), name(called), `}}`)
@@ -135,20 +146,20 @@ func (t *Tree) Feature(field string, factor float64) *Query {
 	return t.open(1, `{"rank_feature":{"field":`, text(field), `,"linear":{},"boost":`, factor, `}}`)
 }
 
-// Near returns a query for the k nearest vectors of the documents that match a
-// filter, or of all if it is nil. plugin says that it is that of OpenSearch's
+// Near returns a query for the k nearest vectors of the documents that the query
+// of finds, or of all if it is nil. plugin says that it is that of OpenSearch's
 // plugin.
-func (t *Tree) Near(plugin bool, field string, vector []float32, k int, factor float64, filter *Query) *Query {
+func (t *Tree) Near(plugin bool, field string, vector []float32, k int, factor float64, of *Query) *Query {
 	filtered := ""
-	if filter != nil {
+	if of != nil {
 		filtered = `,"filter":`
 	}
 	if plugin {
 		q := t.open(1, `{"knn":{`, text(field), `:{"vector":`, vector, `,"k":`, k, filtered)
-		return t.end(q.add("", filter), `,"boost":`, factor, `}}}`)
+		return t.end(q.add(only, of), `,"boost":`, factor, `}}}`)
 	}
 	q := t.open(1, `{"knn":{"field":`, text(field), `,"query_vector":`, vector, `,"k":`, k, `,"num_candidates":`, k, filtered)
-	return t.end(q.add("", filter), `,"boost":`, factor, `}}`)
+	return t.end(q.add(only, of), `,"boost":`, factor, `}}`)
 }
 
 // Bool returns a bool without queries.
@@ -168,7 +179,7 @@ func (t *Tree) Best() *Query { return t.end(t.open(0, `{"dis_max":{"queries":[`)
 
 // Constant returns a query that scores the factor if of matches.
 func (t *Tree) Constant(of *Query, factor float64) *Query {
-	return t.end(t.open(0, `{"constant_score":{"filter":`).add("", of), boost(factor), `}}`)
+	return t.end(t.open(0, `{"constant_score":{"filter":`).add(only, of), boost(factor), `}}`)
 }
 
 // A Script computes a score from that of the query inside it. Bound is its
@@ -181,7 +192,7 @@ type Script struct {
 // Script returns a query that makes a score of that of the query of. m and b are
 // params; without a bound there is no b.
 func (t *Tree) Script(s *Script, of *Query, m, b float64) *Query {
-	q := t.open(0, `{"script_score":{"query":`).add("", of)
+	q := t.open(0, `{"script_score":{"query":`).add(only, of)
 	if s.Bound > 0 {
 		return t.end(q, `,"script":{"source":"`, s.Source, `","params":{"m":`, m, `,"c":`, s.Bound, `,"b":`, b, `}}}}`)
 	}
@@ -191,7 +202,7 @@ func (t *Tree) Script(s *Script, of *Query, m, b float64) *Query {
 // Over returns a query that divides the score of the query of by the number in
 // a field, or the one for documents without.
 func (t *Tree) Over(field string, missing float64, of *Query) *Query {
-	return t.end(t.open(0, `{"function_score":{"query":`).add("", of),
+	return t.end(t.open(0, `{"function_score":{"query":`).add(only, of),
 		`,"field_value_factor":{"field":`, text(field), `,"modifier":"reciprocal","missing":`, missing, `},"boost_mode":"multiply"}}`)
 }
 
@@ -202,20 +213,20 @@ func (t *Tree) In(field, within string, reciprocal bool, of *Query) *Query {
 	if reciprocal {
 		modifier = `,"modifier":"reciprocal"`
 	}
-	return t.end(t.open(0, `{"function_score":{"query":`).add("", of),
+	return t.end(t.open(0, `{"function_score":{"query":`).add(only, of),
 		`,"functions":[{"filter":{"range":{`, text(field), `:{`, within, `}}},"field_value_factor":{"field":`, text(field), modifier, `,"missing":1}}]}}`)
 }
 
 // Nested returns a query for nested documents, of which so many come back.
 func (t *Tree) Nested(path, scoreMode string, innerHits int, of *Query) *Query {
-	q := t.open(0, `{"nested":{"path":`, text(path), `,"ignore_unmapped":true,"score_mode":"`, scoreMode, `","query":`).add("", of)
+	q := t.open(0, `{"nested":{"path":`, text(path), `,"ignore_unmapped":true,"score_mode":"`, scoreMode, `","query":`).add(only, of)
 	if innerHits > 0 {
 		return t.end(q, `,"inner_hits":{"size":`, innerHits, `}}}`)
 	}
 	return t.end(q, `}}`)
 }
 
-func (q *Query) add(occur string, child *Query) *Query {
+func (q *Query) add(how occur, child *Query) *Query {
 	switch {
 	case child == nil:
 		return q
@@ -224,25 +235,25 @@ func (q *Query) add(occur string, child *Query) *Query {
 	default:
 		q.last.next = child
 	}
-	q.last, child.occur = child, occur
+	q.last, child.occur = child, how
 	return q
 }
 
 // Must adds a query to a bool.
-func (q *Query) Must(c *Query) *Query { return q.add("must", c) }
+func (q *Query) Must(c *Query) *Query { return q.add(must, c) }
 
 // Filter adds a query to a bool.
-func (q *Query) Filter(c *Query) *Query { return q.add("filter", c) }
+func (q *Query) Filter(c *Query) *Query { return q.add(filter, c) }
 
 // MustNot adds a query to a bool.
-func (q *Query) MustNot(c *Query) *Query { return q.add("must_not", c) }
+func (q *Query) MustNot(c *Query) *Query { return q.add(mustNot, c) }
 
 // Should adds a query to a bool or a dis_max.
-func (q *Query) Should(c *Query) *Query { return q.add("should", c) }
+func (q *Query) Should(c *Query) *Query { return q.add(should, c) }
 
 // Minimum sets minimum_should_match of a bool, as JSON.
 func (q *Query) Minimum(json []byte) *Query {
-	q.minimum = json
+	q.after = json
 	return q
 }
 
@@ -280,7 +291,7 @@ func (q *Query) Depth() int {
 // them. Since Lucene 9 these are the leaf queries, including those in
 // script_score; before, the direct clauses of each bool, which are not more.
 func (q *Query) Leaves() int {
-	n := q.leaves
+	n := int(q.leaves)
 	for c := q.first; c != nil; c = c.next {
 		n += c.Leaves()
 	}
@@ -301,14 +312,14 @@ func (q *Query) Append(to []byte) []byte {
 		if c != q.first {
 			b = append(b, ',')
 		}
-		b.put(`"`, c.occur, `":`)
-		if q.bare && c.occur != "should" {
+		b = append(b, occurs[c.occur]...)
+		if q.bare && c.occur != should {
 			b = appendList(b, c, end)
 		} else {
 			b = append(appendList(append(b, '['), c, end), ']')
 		}
-		if c.occur == "should" && q.minimum != nil {
-			b.put(`,"minimum_should_match":`, q.minimum)
+		if c.occur == should && q.after != nil {
+			b.put(`,"minimum_should_match":`, q.after)
 		}
 		c = end
 	}
