@@ -10,13 +10,15 @@ import (
 //
 //	in    {"match":{"f":"a b"}}, c and d for a
 //	out   {"bool":{"should":[{"bool":{"filter":[the original]}},
-//	      {"dis_max":{"tie_breaker":0.1,"queries":[a,{"dis_max":{"tie_breaker":0.35,"queries":[c,d]}}]}},b]}}
+//	      {"dis_max":{"queries":[a,{"dis_max":{"queries":[c,d]}}]}},b]}}
 //	in    with the operator "and" or minimum_should_match
 //	out   the groups in a bool of their own, with the same option
 //	in    several fields
 //	out   such a bool for each, in a dis_max
 //
 // The boosts are x'_i for terms of the text, and λ v_j / w_j² for neighbors.
+
+// groupedLambda is the λ of the grouped form with the strength 1.
 const groupedLambda = 0.5
 
 // The tie breakers of the grouped form, measured on judged collections.
@@ -53,8 +55,8 @@ func (p *Plan) groupedBoost(f *Field, a *terms.Candidate) float64 {
 	return a.Score(p.Strength.Grouped) / (wj * wj)
 }
 
-// groupedBound returns Σ_i D₁(x'_i w_i², D₂(λ v_j of i)), where D is the largest
-// value plus the tie breaker times the others.
+// groupedBound returns Σ_i D₁(x'_i w_i², D₂(λ v_j of i)), where D is the
+// largest value plus the tie breaker times the others.
 func (w *builder) groupedBound(i int) float64 {
 	f, scored, sum := &w.c.Fields[i], w.divided[i].scored, 0.0
 	for n := range f.Terms.Origins {

@@ -28,8 +28,8 @@ func (w *builder) groups() *query.Query {
 	return q.Should(several.Simple())
 }
 
-// groupsOf adds the terms of field i to a bool. repeat says that a repeated term
-// is written several times, so that the engine counts it as often.
+// groupsOf adds the terms of field i to a bool. repeat says that a repeated
+// term is written several times, so that the engine counts it as often.
 func (w *builder) groupsOf(to *query.Query, i int, repeat bool) *query.Query {
 	f := &w.c.Fields[i]
 	for k := range f.Terms.Origins {

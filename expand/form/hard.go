@@ -11,11 +11,11 @@ import (
 //
 //	in    {"match":{"f":"a b"}}, c for a
 //	out   {"bool":{"should":[{"bool":{"filter":[the original]}},
-//	      {"function_score":{"query":{"bool":{"should":[a,b,c]}},"field_value_factor":…}}]}}
+//	      {"function_score":{"query":{"bool":{"should":[a,b,c]}},…}}]}}
 //
 // The boosts are v_j / (‖Wx‖·c·idf_j), without c·idf_j if a script scores. They
 // have no λ and no bound: the scores are not those of the original.
-//
+
 // HardTooDeep reports whether the form nests a clause too deep, whatever its
 // terms.
 func (c *Clause) HardTooDeep() bool {
@@ -51,8 +51,9 @@ func (w *builder) hard() *query.Query {
 	return q.Should(several.Simple())
 }
 
-// measure returns a measure over the terms of a text and added ones, in a linear
-// field of docs documents. Names of terms, if any, are of the field named.
+// measure returns a measure over the terms of a text and added ones, in a
+// linear field of docs documents. Names of terms, if any, are of the field
+// named.
 func (w *builder) measure(x *Exact, origins terms.Text, added []terms.Candidate, docs int64, boost float64, named string) *query.Query {
 	sum := w.Bool()
 	for k := range origins {

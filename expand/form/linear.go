@@ -11,13 +11,16 @@ import (
 // for each alternative:
 //
 //	in    {"match":{"f":"a b"}}, c for a
-//	out   {"bool":{"should":[{"match":{"f":"a b"}},{"term":{"f":{"value":"c","boost":…}}}]}}
+//	out   {"bool":{"should":[the original,{"term":{"f":{"value":"c",…}}}]}}
 //	in    with the operator "and" or minimum_should_match
-//	out   {"bool":{"filter":[the original, or enough words, each by a or c],"should":[the original,c]}}
+//	out   {"bool":{"filter":[the original or enough words],
+//	      "should":[the original,c]}}
 //	in    only what the original matches may match
 //	out   {"bool":{"must":[the original],"should":[c]}}
 //
 // The boosts are λ v_j / w_j².
+
+// linearLambda is the λ of the linear form with the strength 1.
 const linearLambda = 0.2
 
 func (w *builder) linear() *query.Query {

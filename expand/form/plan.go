@@ -203,8 +203,8 @@ func (c *Clause) HasBeside() bool {
 	return slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Beside != nil })
 }
 
-// WithoutBeside returns a copy of the clause without the soft cosine. why is the
-// reason of fields that have nothing else.
+// WithoutBeside returns a copy of the clause without the soft cosine. why is
+// the reason of fields that have nothing else.
 func (c *Clause) WithoutBeside(why reason.Reason) Clause {
 	out := *c
 	out.Fields = slices.Clone(c.Fields)

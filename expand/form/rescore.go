@@ -38,9 +38,10 @@ type division struct {
 	rescored, left []terms.Candidate
 }
 
-// divisions returns the divisions of the fields of a clause, in the given memory
-// if there is room. all is the number of added terms in the whole search. All
-// forms and phases find the same documents, unless the text itself finds many.
+// divisions returns the divisions of the fields of a clause, in the given
+// memory if there is room. all is the number of added terms in the whole
+// search. All forms and phases find the same documents, unless the text itself
+// finds many.
 func (p *Plan) divisions(memory []division, c *ClausePlan, all int) []division {
 	for k := range c.Fields {
 		memory = append(memory, p.divide(c, &c.Fields[k], all))

@@ -9,11 +9,15 @@ import (
 // the term inside one BM25 saturation:
 //
 //	in    {"match":{"f":"a b"}}, c for a
-//	out   {"bool":{"should":[{"bool":{"filter":[the original]}},saturate({"bool":{"should":[invert(a),invert(c)]}}),b]}}
+//	out   {"bool":{"should":[{"bool":{"filter":[the original]}},
+//	      saturate({"bool":{"should":[invert(a),invert(c)]}}),b]}}
 //
 // where both functions are script_score, and words are counted and fields
 // combined as in the grouped form. If the engine rescores, this is the rescore,
-// and the query is the linear form with few terms.
+// and the query is the linear form with few terms. The params b are those of
+// [Plan.Boost].
+
+// saturatedLambda is the λ of the saturated form with the strength 1.
 const saturatedLambda = 0.25
 
 // The two scripts of the saturated form. They never change and take params, so

@@ -9,18 +9,19 @@ import (
 // queries:
 //
 //	in    {"match":{"f":"a b"}}, a sparse vector
-//	out   {"bool":{"should":[the original,{"rank_feature":…},{"rank_feature":…}]}}
+//	out   {"bool":{"should":[the original,{"rank_feature":…},…]}}
 //	in    a dense vector
-//	out   {"bool":{"should":[the original,{"bool":{"must":{"knn":…},"filter":{"term":the model}}}]}}
+//	out   {"bool":{"should":[the original,
+//	      {"bool":{"must":{"knn":…},"filter":{"term":the model}}}]}}
 //	in    only vectors score
 //	out   {"bool":{"should":[{"bool":{"must":[the original],"boost":1e-06}},…]}}
-//
+
 // unranked is the boost of the original if vectors rank. It orders the hits
 // that vectors do not find.
 const unranked = 0.000001
 
-// VectorsTooDeep reports whether the form nests a clause too deep. filtered says
-// that near vectors are filtered.
+// VectorsTooDeep reports whether the form nests a clause too deep. filtered
+// says that near vectors are filtered.
 func (c *Clause) VectorsTooDeep(filtered bool) bool {
 	levels := 4 // bool, dis_max, bool, term or knn
 	if filtered {
@@ -79,9 +80,9 @@ func (w *builder) ofModel(v *Vector) *query.Query {
 
 // nearest returns the query for a dense vector. The original filters before the
 // nearest documents are selected if it decides which documents match; so does
-// the model if there are others. A filter around the query also keeps the engine
-// from reading vectors in an index whose mapping has none, which it would
-// reject.
+// the model if there are others. A filter around the query also keeps the
+// engine from reading vectors in an index whose mapping has none, which it
+// would reject.
 func (w *builder) nearest(v *Vector) *query.Query {
 	var filter *query.Query
 	if w.c.SameMatches || v.Mixed {

@@ -146,9 +146,9 @@ func (t *Tree) Feature(field string, factor float64) *Query {
 	return t.open(1, `{"rank_feature":{"field":`, text(field), `,"linear":{},"boost":`, factor, `}}`)
 }
 
-// Near returns a query for the k nearest vectors of the documents that the query
-// of finds, or of all if it is nil. plugin says that it is that of OpenSearch's
-// plugin.
+// Near returns a query for the k nearest vectors of the documents that the
+// query of finds, or of all if it is nil. plugin says that it is that of
+// OpenSearch's plugin.
 func (t *Tree) Near(plugin bool, field string, vector []float32, k int, factor float64, of *Query) *Query {
 	filtered := ""
 	if of != nil {
@@ -189,8 +189,8 @@ type Script struct {
 	Bound  float64
 }
 
-// Script returns a query that makes a score of that of the query of. m and b are
-// params; without a bound there is no b.
+// Script returns a query that makes a score of that of the query of. m and b
+// are params; without a bound there is no b.
 func (t *Tree) Script(s *Script, of *Query, m, b float64) *Query {
 	q := t.open(0, `{"script_score":{"query":`).add(only, of)
 	if s.Bound > 0 {
