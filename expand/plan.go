@@ -1,7 +1,6 @@
 package expand
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 
@@ -66,8 +65,7 @@ func (a *expansion) write(c chosen) (*form.Plan, *Result) {
 			// the same documents.
 			matchOnly = true
 		default:
-			a.m.body = rewriting.Append(a.m.body[:0])
-			body := bytes.Clone(a.m.body)
+			body := rewriting.Body()
 			if p.rerank != nil {
 				body = p.rerank.divide(a.s, body)
 			}

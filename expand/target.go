@@ -123,7 +123,6 @@ type memory struct {
 	choices    []choice
 	plan       []form.ClausePlan
 	queries    query.Tree
-	body       []byte
 	selections []*terms.Selection
 	used       int // of the selections
 	weighing
@@ -159,9 +158,6 @@ func (m *memory) release() {
 	clear(m.choices[:cap(m.choices)])
 	clear(m.plan)
 	m.queries.Reset()
-	if cap(m.body) > 1<<16 {
-		m.body = nil
-	}
 	clear(m.terms[:cap(m.terms)])
 	clear(m.rows[:cap(m.rows)])
 	m.parser.Release()

@@ -83,28 +83,29 @@ func (r Rewriting) Leaves() int {
 			n += c.leaves()
 		}
 	}
-	return n + max(leaves(r.first), leaves(r.last))
+	return n + max(sum(r.first, (*query.Query).Leaves), sum(r.last, (*query.Query).Leaves))
 }
 
-func leaves(queries []*query.Query) (n int) {
+func sum(queries []*query.Query, of func(*query.Query) int) (n int) {
 	for _, q := range queries {
 		if q != nil {
-			n += q.Leaves()
+			n += of(q)
 		}
 	}
 	return n
 }
 
-// Append appends the search.
-func (r Rewriting) Append(b []byte) []byte {
-	p := r.plan
+// Body returns the search as bytes.
+func (r Rewriting) Body() []byte {
+	p, at := r.plan, r.plan.Search.Query
+	room := len(p.Search.Body) + sum(r.first, (*query.Query).Size)
 	if !p.Rescore {
-		return r.copy(b, 0, len(p.Search.Body), r.first)
+		return r.copy(make([]byte, 0, room), 0, len(p.Search.Body), r.first)
 	}
-	at := p.Search.Query
-	b = r.copy(b, 0, at.End, r.first)
-	b = strconv.AppendInt(append(b, `,"rescore":{"window_size":`...), int64(p.Recipe.Window), 10)
-	b = append(b, `,"query":{"query_weight":`+queryWeight+`,"rescore_query_weight":1,"rescore_query":`...)
+	const rescore = `,"query":{"query_weight":` + queryWeight + `,"rescore_query_weight":1,"rescore_query":`
+	room += 2*len(rescore) + at.Len() + sum(r.last, (*query.Query).Size)
+	b := append(r.copy(make([]byte, 0, room), 0, at.End, r.first), `,"rescore":{"window_size":`...)
+	b = append(strconv.AppendInt(b, int64(p.Recipe.Window), 10), rescore...)
 	b = r.copy(b, at.Start, at.End, r.last)
 	return r.copy(append(b, `}}`...), at.End, len(p.Search.Body), r.last)
 }

@@ -298,6 +298,18 @@ func (q *Query) Leaves() int {
 	return n
 }
 
+// Size returns about how many bytes the query has as JSON, rather more.
+func (q *Query) Size() int {
+	n := len(q.before) + len(q.after) + len(",")
+	if q.boolean {
+		n += len(`{"bool":{"filter":[],"should":[],"boost":0.12345678}}`)
+	}
+	for c := q.first; c != nil; c = c.next {
+		n += c.Size()
+	}
+	return n
+}
+
 // Append appends the query as JSON.
 func (q *Query) Append(to []byte) []byte {
 	if !q.boolean {
@@ -372,27 +384,24 @@ func (b *buffer) put(parts ...any) {
 				*b = AppendText(append(*b, `,"_name":`...), string(p))
 			}
 		case []string:
-			*b = append(*b, '[')
-			for i, v := range p {
-				if i > 0 {
-					*b = append(*b, ',')
-				}
-				*b = AppendText(*b, v)
-			}
-			*b = append(*b, ']')
+			*b = appendArray(*b, p, AppendText)
 		case []float32:
-			*b = append(*b, '[')
-			for i, v := range p {
-				if i > 0 {
-					*b = append(*b, ',')
-				}
-				*b = appendNumber(*b, float64(v))
-			}
-			*b = append(*b, ']')
+			*b = appendArray(*b, p, func(b []byte, x float32) []byte { return appendNumber(b, float64(x)) })
 		default:
 			panic("query: a part of a type that put does not write")
 		}
 	}
+}
+
+func appendArray[T any](b []byte, all []T, one func([]byte, T) []byte) []byte {
+	b = append(b, '[')
+	for i, x := range all {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = one(b, x)
+	}
+	return append(b, ']')
 }
 
 // appendNumber appends a number with 32 bits, as the engines read them.
