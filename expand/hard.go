@@ -153,7 +153,7 @@ func (a *hard) targetNotExact(t *target) reason.Reason {
 	switch c, x := t.clause, a.linear[t]; {
 	case !c.Additive || !t.field.OneTermPerWord():
 		return reason.NotAdditive
-	case c.TooDeep(form.Hard):
+	case c.HardTooDeep():
 		return reason.TooDeep
 	case x == nil:
 		return reason.NoWeights

@@ -213,43 +213,63 @@ func TestWeakestTermsOfTheFieldWithTheMostAreCutFirst(t *testing.T) {
 }
 
 // TestDeepClausesTakeFlatterForms goes down level by level, for clauses that
-// need few levels and many.
+// need few levels and many. An expression can stand for the words of one of the
+// texts.
 func TestDeepClausesTakeFlatterForms(t *testing.T) {
 	c, m := rental(t)
+	ce, me := attacks(t)
+	signs := []FirstHit{{ID: "1", Score: 2, Fields: map[string]FieldTerms{"body": {Terms: []string{"signs", "heart"}, Freqs: []float64{3, 1}}}}}
 	for name, clause := range map[string]string{
-		"one field":       `{"match":{"body":"car rental"}}`,
-		"counted":         `{"match":{"body":{"query":"car rental","operator":"and"}}}`,
-		"fields":          `{"multi_match":{"query":"car rental","fields":["body","title"]}}`,
-		"fields, counted": `{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}`,
-		"term-centric":    `{"multi_match":{"query":"car rental","fields":["body","title"],"type":"cross_fields","operator":"and"}}`,
+		"one field":       `{"match":{"body":"TEXT"}}`,
+		"counted":         `{"match":{"body":{"query":"TEXT","operator":"and"}}}`,
+		"fields":          `{"multi_match":{"query":"TEXT","fields":["body","title"]}}`,
+		"fields, counted": `{"multi_match":{"query":"TEXT","fields":["body","title"],"operator":"and"}}`,
+		"term-centric":    `{"multi_match":{"query":"TEXT","fields":["body","title"],"type":"cross_fields","operator":"and"}}`,
 	} {
-		for bits := range 4 {
-			matching, second := bits&1 == 1, bits&2 == 2
-			t.Run(fmt.Sprintf("%s, same matches %t, feedback %t", name, matching, second), func(t *testing.T) {
-				var forms []string
-				req := Request{}
-				if second {
-					req.FirstHits = [][]FirstHit{firstHits}
-				}
-				for depth := range 20 {
-					query := strings.Repeat(`{"bool":{"must":`, depth) + clause + strings.Repeat(`}}`, depth)
-					req.Body = []byte(`{"query":` + query + `}`)
-					r := expanded(t, New(c, m, with(func(o *Profile) { feedback(o); o.SameMatches, o.NoRescore, o.NameAdded = matching, true, true })), &req)
-					form := r.Clauses[0].Form
-					if len(forms) == 0 || forms[len(forms)-1] != form {
-						forms = append(forms, form)
+		for _, text := range []struct {
+			words string
+			e     *Expander
+			hits  []FirstHit
+		}{{"car rental", New(c, m, DefaultProfile()), firstHits}, {"heart attack", New(ce, me, DefaultProfile()), signs}} {
+			clause := strings.Replace(clause, "TEXT", text.words, 1)
+			for bits := range 4 {
+				matching, second := bits&1 == 1, bits&2 == 2
+				for _, scoring := range []form.Scoring{form.Auto, form.Linear, form.Grouped} {
+					if matching && !second && text.words == "heart attack" && (scoring == form.Linear || name == "term-centric") {
+						continue // the linear form has no expressions there
 					}
-					check.That(t, (form == "saturated" || name == "term-centric") && form != "" || r.Clauses[0].Reason == reason.TooDeep, "depth %d: form %q, reason %q", depth, form, r.Clauses[0].Reason)
-					if r.Rewritten {
-						e := &engine{tb: t, cluster: c}
-						if e.search(r.Body, "query"); e.depth > maxLevels {
-							t.Errorf("depth %d: %d levels", depth, e.depth)
+					t.Run(fmt.Sprintf("%s, %s, %s, same matches %t, feedback %t", name, text.words, scoring, matching, second), func(t *testing.T) {
+						var forms []string
+						req := Request{}
+						if second {
+							req.FirstHits = [][]FirstHit{text.hits}
 						}
-					}
+						e := text.e.With(with(func(o *Profile) {
+							feedback(o)
+							o.Scoring, o.SameMatches, o.NoRescore, o.NameAdded = scoring, matching, true, true
+						}))
+						for depth := range 20 {
+							query := strings.Repeat(`{"bool":{"must":`, depth) + clause + strings.Repeat(`}}`, depth)
+							req.Body = []byte(`{"query":` + query + `}`)
+							r := expanded(t, e, &req)
+							used := r.Clauses[0].Form
+							if len(forms) == 0 || forms[len(forms)-1] != used {
+								forms = append(forms, used)
+							}
+							if scoring == form.Auto {
+								check.That(t, (used == "saturated" || name == "term-centric") && used != "" || r.Clauses[0].Reason == reason.TooDeep, "depth %d: form %q, reason %q", depth, used, r.Clauses[0].Reason)
+							}
+							if r.Rewritten {
+								written := &engine{tb: t, cluster: c}
+								written.search(r.Body, "query")
+								check.That(t, written.depth <= min(maxLevels, depth+maxLevels/2), "depth %d: %d levels in form %q", depth, written.depth, used)
+							}
+						}
+						last := forms[len(forms)-1]
+						check.That(t, last == "" && len(forms) >= 2, "forms %q, want the last to be none", forms)
+					})
 				}
-				last := forms[len(forms)-1]
-				check.That(t, last == "" && len(forms) >= 2, "forms %q, want the last to be none", forms)
-			})
+			}
 		}
 	}
 }

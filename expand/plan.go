@@ -1,7 +1,6 @@
 package expand
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 
@@ -45,14 +44,13 @@ func (a *expansion) write(c chosen) (*form.Plan, *Result) {
 		p.rerank, p.notReranked = a.reranking(c.clauses)
 		p.findOnly = p.rerank != nil || slices.Contains(sameQuery, p.notReranked)
 	}
-	var body []byte
 	for matchOnly := false; ; {
 		plan := p.plan(clauses, matchOnly)
 		if !plan.Changes() && p.rerank == nil && !a.s.nested {
 			return plan, &Result{Parts: []Part{{Index: a.s.req.Index}}, Clauses: explain(plan, a.s.firstHits(), false)} // the explanations give the reasons
 		}
-		var count int
-		body, count = plan.Write(body)
+		rewriting := plan.Rewrite(&a.m.queries)
+		count := rewriting.Leaves()
 		limit := a.clauseLimit // 0 if unknown
 		if plan.Exact() {      // it can have as many terms as S
 			limit = exactLimit(limit)
@@ -67,9 +65,9 @@ func (a *expansion) write(c chosen) (*form.Plan, *Result) {
 			// the same documents.
 			matchOnly = true
 		default:
+			body := rewriting.Body()
 			if p.rerank != nil {
-				// rerank keeps body, which may be reused memory: give it a copy.
-				body = p.rerank.divide(a.s, bytes.Clone(body))
+				body = p.rerank.divide(a.s, body)
 			}
 			return plan, &Result{
 				Rewritten: true, Parts: []Part{{Index: a.s.req.Index, Rerank: p.rerank}}, Body: body, ClauseCount: count,
@@ -91,17 +89,7 @@ func dropTerms(plan *form.Plan, over, count int) []form.Clause {
 	}
 	if slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.HasBeside() }) {
 		for i := range clauses {
-			had := clauses[i].Fields
-			clauses[i] = clauses[i].WithoutBeside()
-			for k := range had {
-				f := &clauses[i].Fields[k]
-				if had[k].Beside == nil {
-					continue
-				}
-				if f.Truncated = true; f.Reason == "" && len(f.Added)+len(f.Alternatives)+len(f.Feedback) == 0 {
-					f.Reason = reason.TermLimit
-				}
-			}
+			clauses[i] = clauses[i].WithoutBeside(reason.TermLimit)
 		}
 		return clauses
 	}
@@ -123,27 +111,40 @@ func dropTerms(plan *form.Plan, over, count int) []form.Clause {
 // plan returns how clauses are written. matchOnly says that scores do not
 // count, not even in clauses of the mode hard.
 func (p *planner) plan(selected []form.Clause, matchOnly bool) *form.Plan {
-	clauses, rescored, exact := p.m.plan[:0], false, false
+	p.m.queries.Reset()
+	plan := p.newPlan()
+	plan.FindOnly = p.findOnly
+	clauses, exact := p.m.plan[:0], false
 	for i := range selected {
-		c := p.clausePlan(&selected[i], matchOnly)
-		if c.ModeReason = p.notReranked; len(p.notInMode) > 0 {
+		c := p.clausePlan(plan, &selected[i], matchOnly)
+		c.ModeReason = p.notReranked
+		if len(p.notInMode) > 0 {
 			c.ModeReason = cmp.Or(p.notInMode[i], c.ModeReason)
 		}
 		clauses = append(clauses, c)
-		rescored, exact = rescored || c.Rescored, exact || c.Exact
+		plan.Rescore = plan.Rescore || c.Rescored
+		exact = exact || c.Exact
 	}
 	p.m.plan = clauses
-	o := p.s.profile
+	plan.Clauses = clauses
+	plan.MatchOnly = matchOnly || p.s.unscored && !exact
+	plan.NameAdded = plan.NameAdded && !filtered(selected) // names would show terms that the client may not see
+	plan.FindsMany = plan.Rescore && p.findsMany(selected)
+	return plan
+}
+
+// newPlan returns a plan without clauses.
+func (a *expansion) newPlan() *form.Plan {
+	o := a.s.profile
 	return &form.Plan{
-		Search: p.s.Search, Clauses: clauses, Strength: form.LambdaOf(o.Strength), Recipe: p.recipe, Normalize: o.NormalizeScores,
-		MarkRelated: o.MarkRelated, VectorsOnly: o.SoftWeight == 1, Unscored: p.s.unscored, MatchOnly: matchOnly || p.s.unscored && !exact,
-		NameAdded: p.s.named && !filtered(selected), // names would show terms that the client may not see
-		Rescore:   rescored, FindsMany: rescored && p.findsMany(selected), FindOnly: p.findOnly,
+		Search: a.s.Search, Strength: form.LambdaOf(o.Strength), Recipe: a.recipe, Normalize: o.NormalizeScores,
+		MarkRelated: o.MarkRelated, VectorsOnly: o.SoftWeight == 1, Unscored: a.s.unscored, NameAdded: a.s.named,
 	}
 }
 
-// clausePlan chooses the form of a clause and its phase.
-func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
+// clausePlan chooses the form of a clause and its phase: a simpler one if it
+// would be nested too deep in a plan.
+func (p *planner) clausePlan(plan *form.Plan, c *form.Clause, matchOnly bool) form.ClausePlan {
 	switch {
 	case !c.Changed():
 		return form.ClausePlan{Clause: *c}
@@ -157,20 +158,27 @@ func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 		return form.ClausePlan{Clause: *c, Scoring: form.Hard}
 	}
 	scoring, why := p.scoring(c)
-	if flat := c.Flat(scoring); flat != scoring {
-		scoring, why = flat, reason.TooDeep
-	}
-	switch {
-	case scoring == form.Auto:
-		return form.ClausePlan{Clause: c.Left(why)}
-	case (scoring == form.Linear || p.findOnly) && c.SameMatches && !c.Phrase && c.HasAlternatives():
+	orders := c.SameMatches && !c.Phrase && c.HasAlternatives() // the linear form cannot have these
+	if orders && scoring == form.Linear {
 		ordered := c.Ordered()
-		return p.clausePlan(&ordered, matchOnly)
+		return p.clausePlan(plan, &ordered, matchOnly)
+	}
+	for scoring != form.Auto && !(orders && scoring == form.Linear) {
+		if out := p.inForm(c, scoring, why); !plan.TooDeep(&p.m.queries, &out) {
+			return out
+		}
+		scoring, why = scoring-1, reason.TooDeep
+	}
+	return form.ClausePlan{Clause: c.Left(reason.TooDeep)}
+}
+
+// inForm returns the plan of a clause in a form. why is why it is not the
+// configured one.
+func (p *planner) inForm(c *form.Clause, scoring form.Scoring, why reason.Reason) form.ClausePlan {
+	switch {
 	case p.s.unscored:
 		return form.ClausePlan{Clause: *c, Scoring: form.Linear}
-	case c.HasBeside() && !c.Writes() && !p.s.profile.NoRescore:
-		return form.ClausePlan{Clause: *c, Scoring: form.Linear, ScoringReason: p.noRescore, Rescored: p.noRescore == ""}
-	case scoring == form.Saturated && !p.s.profile.NoRescore:
+	case !p.s.profile.NoRescore && (scoring == form.Saturated || c.HasBeside() && !c.Writes()):
 		return form.ClausePlan{Clause: *c, Scoring: scoring, ScoringReason: p.noRescore, Rescored: p.noRescore == ""}
 	}
 	return form.ClausePlan{Clause: *c, Scoring: scoring, ScoringReason: why}

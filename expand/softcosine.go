@@ -81,8 +81,10 @@ func (a *softCosine) choose(ctx context.Context, targets []*target) (chosen, err
 	nothing := []reason.Reason{reason.NoNeighbors, reason.NeighborsTooFrequent, reason.TermLimit}
 	for i := range c.clauses {
 		clause := &c.clauses[i]
-		if clause.HasBeside() && clause.TooDeep(form.Linear) {
-			*clause = clause.WithoutBeside()
+		if clause.HasBeside() && a.newPlan().TooDeep(&a.m.queries, &form.ClausePlan{Clause: *clause, Scoring: form.Linear}) {
+			for k := range clause.Fields {
+				clause.Fields[k].Beside = nil
+			}
 			a.reasons[i] = reason.TooDeep
 		}
 		for k := range clause.Fields {

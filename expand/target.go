@@ -6,6 +6,7 @@ import (
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/query"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
@@ -121,6 +122,7 @@ type memory struct {
 	targets    []target
 	choices    []choice
 	plan       []form.ClausePlan
+	queries    query.Tree
 	selections []*terms.Selection
 	used       int // of the selections
 	weighing
@@ -155,6 +157,7 @@ func (m *memory) release() {
 	clear(m.targets)
 	clear(m.choices[:cap(m.choices)])
 	clear(m.plan)
+	m.queries.Reset()
 	clear(m.terms[:cap(m.terms)])
 	clear(m.rows[:cap(m.rows)])
 	m.parser.Release()

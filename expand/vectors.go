@@ -54,7 +54,7 @@ func (a *byVectors) asksAbout(open []*target) (some []*target) {
 		switch {
 		case a.s.PIT.Has:
 			return reason.PointInTime // later pages cannot reuse vectors
-		case c.TooDeep(form.Vectors):
+		case c.VectorsTooDeep(false):
 			return reason.TooDeep
 		}
 		return ""
@@ -86,8 +86,9 @@ func (a *byVectors) ask(ctx context.Context, t *target) (err error) {
 func (a *byVectors) alone() bool { return a.s.profile.SoftWeight == 1 }
 
 // notByNearest returns why a search for the nearest documents is not possible,
-// or "". Engines accept such queries only in plain searches.
-func (a *byVectors) notByNearest(c *form.Clause) reason.Reason {
+// or "". Engines accept such queries only in plain searches. mixed is that of
+// the field.
+func (a *byVectors) notByNearest(c *form.Clause, mixed bool) reason.Reason {
 	why := a.s.fixedOrder()
 	switch {
 	case a.s.req.Endpoint != EndpointSearch:
@@ -96,6 +97,8 @@ func (a *byVectors) notByNearest(c *form.Clause) reason.Reason {
 		return why
 	case onlyOrder(c) && namesQueries(c.Parsed.At.Of(a.s.Body)): // the clause filters the nearest documents, too
 		return reason.Named
+	case c.VectorsTooDeep(onlyOrder(c) || mixed):
+		return reason.TooDeep
 	}
 	return ""
 }
@@ -151,7 +154,7 @@ func (a *byVectors) choose(ctx context.Context, targets []*target) (chosen, erro
 func (a *byVectors) makeVector(ctx context.Context, t *target) error {
 	v, o := a.fields[t], a.s.profile
 	if v.reason == "" && v.model.Meta().Store.Dense() {
-		v.reason = a.notByNearest(t.clause)
+		v.reason = a.notByNearest(t.clause, v.mixed)
 	}
 	if v.reason != "" {
 		return nil

@@ -69,7 +69,7 @@ func expandVectors(t *testing.T, e *Expander, req Request) *Result {
 const (
 	carMatch  = `{"match":{"body":"car"}}`
 	carOnly   = `{"query":` + carMatch + `}`
-	unranked  = `{"bool":{"must":[` + carMatch + `],"boost":0.000001}}`
+	unranked  = `{"bool":{"must":[` + carMatch + `],"boost":1e-06}}`
 	carSparse = `{"term":{"akin_vector.body":{"value":"car"}}}`
 )
 
@@ -87,7 +87,7 @@ func TestVectorsAreWrittenWithTheOriginal(t *testing.T) {
 		"same matches": {vectors.SparseVector, same, carOnly, `{"query":{"bool":{"must":[` + unranked + `],"should":[` + carSparse + `]}}}`},
 		"counted": {
 			vectors.SparseVector, nil, `{"query":{"match":{"body":{"query":"car rental","operator":"and"}}}}`,
-			`{"query":{"bool":{"must":[{"bool":{"must":[{"match":{"body":{"query":"car rental","operator":"and"}}}],"boost":0.000001}}],"should":[` +
+			`{"query":{"bool":{"must":[{"bool":{"must":[{"match":{"body":{"query":"car rental","operator":"and"}}}],"boost":1e-06}}],"should":[` +
 				`{"term":{"akin_vector.body":{"value":"car","boost":0.70710677}}},{"term":{"akin_vector.body":{"value":"rental","boost":0.70710677}}}]}}}`,
 		},
 		"features": {
@@ -100,13 +100,13 @@ func TestVectorsAreWrittenWithTheOriginal(t *testing.T) {
 		},
 		"boosts and fields": {
 			vectors.SparseVector, nil, `{"query":{"multi_match":{"query":"car","fields":["body","title^3"],"boost":2,"tie_breaker":0.5}}}`,
-			`{"query":{"bool":{"should":[{"bool":{"must":[{"multi_match":{"query":"car","fields":["body","title^3"],"boost":2,"tie_breaker":0.5}}],"boost":0.000001}},` +
+			`{"query":{"bool":{"should":[{"bool":{"must":[{"multi_match":{"query":"car","fields":["body","title^3"],"boost":2,"tie_breaker":0.5}}],"boost":1e-06}},` +
 				`{"dis_max":{"tie_breaker":0.5,"queries":[{"bool":{"should":[{"term":{"akin_vector.body":{"value":"car","boost":2}}}]}},` +
 				`{"bool":{"should":[{"term":{"akin_vector.title":{"value":"car","boost":6}}}]}}]}}]}}}`,
 		},
 		"names of features": {
 			vectors.RankFeatures, nil, `{"query":{"match":{"body":"v1.5%"}}}`,
-			`{"query":{"bool":{"should":[{"bool":{"must":[{"match":{"body":"v1.5%"}}],"boost":0.000001}},` +
+			`{"query":{"bool":{"should":[{"bool":{"must":[{"match":{"body":"v1.5%"}}],"boost":1e-06}},` +
 				`{"rank_feature":{"field":"akin_vector.body.v1%2E5%25","linear":{},"boost":1}}]}}}`,
 		},
 		"dense": {

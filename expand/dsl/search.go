@@ -14,8 +14,8 @@ const (
 	// MaxFields limits the fields, over all clauses, of a search that is expanded.
 	// To ask about more would exceed the budget.
 	MaxFields = 64
-	// maxDepth limits the nesting of queries. The engines refuse more than 30
-	// (Elasticsearch) and 20 (OpenSearch) levels.
+	// maxDepth limits how deep akin reads: as deep as Elasticsearch accepts from
+	// 8.1 on. What akin writes is nested less deep, see package form.
 	maxDepth = 30
 	// maxPhrases is how many phrases of a search get readings.
 	maxPhrases = 8

@@ -2,7 +2,6 @@ package form
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/akin-search/akin/expand/terms"
 )
@@ -60,51 +59,4 @@ func (f *Field) weight(idf float64) float64 {
 		return 1
 	}
 	return idf
-}
-
-// alternative writes the query of an alternative in field i of a clause, with a
-// comma if one is due.
-func (b *buffer) alternative(c *Clause, i int, a *terms.Alternative, boost float64, name string) {
-	f, slop := &c.Fields[i], 0.0
-	if !a.Several() {
-		b.namedTerm(f.Name, a.Terms[0], boost, name)
-		return
-	}
-	if c.Phrase {
-		slop = c.Parsed.Slop
-	}
-	b.comma()
-	if !a.Span {
-		// The terms are those of the index: they must not be analyzed again.
-		b.put(`{"match_phrase":{`, text(f.Name), `:{"query":`, text(strings.Join(a.Terms, " ")), `,"analyzer":"whitespace"`)
-		if slop > 0 {
-			b.put(`,"slop":`, slop)
-		}
-	} else {
-		b.put(`{"span_near":{"clauses":[`)
-		gap := 0
-		for _, t := range a.Terms {
-			if t == "" {
-				gap++
-				continue
-			}
-			if gap > 0 {
-				b.comma()
-				b.put(`{"span_gap":{`, text(f.Name), `:`, float64(gap), `}}`)
-				gap = 0
-			}
-			b.comma()
-			b.put(`{"span_term":{`, text(f.Name), `:`, text(t), `}}`)
-		}
-		b.put(`],"slop":`, slop, `,"in_order":true`)
-	}
-	b.boost(boost)
-	if name != "" {
-		b.put(`,"_name":`, text(name))
-	}
-	if !a.Span {
-		b.put(`}`)
-	}
-	b.put(`}}`)
-	b.clauses += len(a.Terms)
 }

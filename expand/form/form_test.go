@@ -1,12 +1,12 @@
 package form
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/query"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -52,26 +52,16 @@ func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
 			}
 		}
 	}
-	w := clauseWriter{buffer: &buffer{out: []byte("[")}, plan: p, c: c, divided: []division{{scored: sel.Candidates}}}
-	w.termCentric()
-	if n := strings.Count(string(w.out), `"title"`); n != 1 || strings.Contains(string(w.out), `"value":"lease","boost":0}`) {
-		t.Errorf("the title, which no document with lease has, stands there %d times: %s", n, w.out)
+	w := builder{Tree: new(query.Tree), plan: p, c: c, divided: []division{{scored: sel.Candidates}}}
+	q := w.Bool()
+	w.termCentric(q)
+	written := string(q.Append(nil))
+	if n := strings.Count(written, `"title"`); n != 1 || strings.Contains(written, `"value":"lease","boost":0}`) {
+		t.Errorf("the title, which no document with lease has, stands there %d times: %s", n, written)
 	}
 }
 
 func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
-
-func TestNumbersFitInto32Bits(t *testing.T) {
-	var w buffer
-	for _, v := range []float64{0, 1e300, 1e39, 5e-324, 0.1} {
-		w.out = w.out[:0]
-		w.put(v)
-		var back float32
-		if err := json.Unmarshal(w.out, &back); err != nil {
-			t.Errorf("%v is written %s: %v", v, w.out, err)
-		}
-	}
-}
 
 func TestRareTermsAreNotWorthARescore(t *testing.T) {
 	c := ClausePlan{
@@ -89,7 +79,7 @@ func TestRareTermsAreNotWorthARescore(t *testing.T) {
 		}
 		return names.String()
 	}
-	d := (&Plan{Clauses: []ClausePlan{c}, Recipe: High.Recipe(false, false)}).divisions()[0]
+	d := (&Plan{Recipe: High.Recipe(false, false)}).divisions(nil, &c, len(f.Added))[0]
 	// The six that tell most find by their scores, those in at least 20 order.
 	if scored, set, order := names(d.scored), names(d.set), names(d.rescored); scored != "gfdcbe" || set != "ha" || order != "cdfg" {
 		t.Errorf("scores %q, finds by %q, orders by %q", scored, set, order)
@@ -124,7 +114,7 @@ func TestEffortDecidesHowManyTermsAreWritten(t *testing.T) {
 		c := ClausePlan{Scoring: tt.scoring, Rescored: tt.scoring == Saturated, Clause: Clause{Parsed: &dsl.Clause{}, Fields: []Field{{
 			Stats: esclient.FieldStatistics{DocCount: 10_000}, Added: r.KeepFew(chosen, len(chosen)),
 		}}}}
-		d := (&Plan{Clauses: []ClausePlan{c}, Recipe: r}).divisions()[0]
+		d := (&Plan{Recipe: r}).divisions(nil, &c, c.Added())[0]
 		if added := len(c.Fields[0].Added); added != tt.added || len(d.scored) != tt.scored || len(d.set) != tt.set || len(d.rescored) != tt.order {
 			t.Errorf("%v: of %d terms %d are scored, %d find and %d order", tt.effort, added, len(d.scored), len(d.set), len(d.rescored))
 		}

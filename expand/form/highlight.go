@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/query"
 	"github.com/akin-search/akin/expand/terms"
 )
 
@@ -12,21 +13,6 @@ import (
 // "highlight". In a body, in top_hits and in the inner hits of a collapse, that
 // is the query of the search, or of any of its standard retrievers. In the
 // inner hits of nested, has_child and has_parent it is the query next to them.
-
-// copyMarked copies bytes without clauses, and adds the highlight_query
-// members.
-func (w *writer) copyMarked(start, end int) {
-	for i := range w.plan.Search.Highlights {
-		h := &w.plan.Search.Highlights[i]
-		if start >= h.At || h.At > end || !w.plan.marks(h) {
-			continue
-		}
-		w.out = append(w.out, w.plan.Search.Body[start:h.At]...)
-		start = h.At
-		w.highlight(h)
-	}
-	w.out = append(w.out, w.plan.Search.Body[start:end]...)
-}
 
 // marks reports whether the query that the highlighter sees was rewritten.
 func (p *Plan) marks(h *dsl.Highlight) bool {
@@ -57,39 +43,30 @@ func marksTermsOf(c *ClausePlan, h *dsl.Highlight) bool {
 	return c.Writes() && !c.Segments && h.Covers(c.Parsed.At)
 }
 
-// highlight writes the original query, or any of several, and with MarkRelated
-// also the added terms. The form hard can change a clause without added terms.
-func (w *writer) highlight(h *dsl.Highlight) {
-	before := w.clauses
-	related := w.plan.MarkRelated && slices.ContainsFunc(w.plan.Clauses, func(c ClausePlan) bool { return marksTermsOf(&c, h) })
-	several := related || len(h.Queries) > 1
-	w.put(`"highlight_query":`)
-	if several {
-		w.put(`{"bool":{"should":[`)
+// highlighted returns the original query, or any of several, and with
+// MarkRelated also the added terms. The form hard can change a clause without
+// added terms.
+func (p *Plan) highlighted(t *query.Tree, h *dsl.Highlight) *query.Query {
+	related := p.MarkRelated && slices.ContainsFunc(p.Clauses, func(c ClausePlan) bool { return marksTermsOf(&c, h) })
+	if !related && len(h.Queries) == 1 {
+		return t.Raw(h.Query(0, p.Search.Body), 0)
 	}
+	q := t.Bool()
 	for i := range h.Queries {
-		if i > 0 {
-			w.comma()
-		}
-		w.put(h.Query(i, w.plan.Search.Body))
+		q.Should(t.Raw(h.Query(i, p.Search.Body), 0))
 	}
-	for i := range w.plan.Clauses {
-		if c := &w.plan.Clauses[i]; related && marksTermsOf(c, h) {
-			for f := range c.Fields { // write the added terms one by one
-				for _, added := range c.Fields[c.lead(f)].Added {
-					if added.In(f) {
-						w.term(c.Fields[f].Name, added.Term, 1)
-					}
-				}
+	for i := range p.Clauses {
+		c := &p.Clauses[i]
+		if !related || !marksTermsOf(c, h) {
+			continue
+		}
+		for f := range c.Fields { // the added terms one by one
+			for _, term := range in(f, c.Fields[c.lead(f)].Added) {
+				q.Should(t.Term(c.Fields[f].Name, term, 1, ""))
 			}
-			c.eachAlternative(func(i int, a *terms.Alternative, _ float64) { w.alternative(&c.Clause, i, a, 1, "") })
 		}
+		w := builder{Tree: t, c: c}
+		c.eachAlternative(func(i int, a *terms.Alternative, _ float64) { q.Should(w.alternative(i, a, 1, "")) })
 	}
-	if several {
-		w.put(`]}}`)
-	}
-	w.clauses = before // the engine does not count it
-	if !h.Empty {
-		w.put(",")
-	}
+	return q
 }

@@ -11,15 +11,15 @@ import (
 // fuzzyExpansions is how many terms engines expand a fuzzy term to by default.
 const fuzzyExpansions = 50
 
-// count returns an upper estimate of the original's clauses as the engine
+// leaves returns an upper estimate of the original's clauses as the engine
 // counts them.
-func (c *Clause) count() int {
+func (c *Clause) leaves() int {
 	if c.Note {
 		return 0 // counted when the body was read
 	}
 	n := 0
 	for i := range c.Fields {
-		n += c.countField(i)
+		n += c.leavesOf(i)
 	}
 	if c.Fuzzy {
 		n *= fuzzyExpansions
@@ -27,8 +27,8 @@ func (c *Clause) count() int {
 	return n
 }
 
-// countField estimates the clauses of field i, without fuzziness.
-func (c *Clause) countField(i int) (n int) {
+// leavesOf estimates the clauses of field i, without fuzziness.
+func (c *Clause) leavesOf(i int) (n int) {
 	if a := c.Fields[i].Analysis; a != nil {
 		n = len(a.Terms)
 	} else { // one per word, or per character if there are no blanks
@@ -46,40 +46,53 @@ func (c *Clause) countField(i int) (n int) {
 // term of the field that has the most; of equal fields the last one.
 // Alternatives go only where there are no other terms.
 func Cut(clauses []Clause, over, count int) []Clause {
-	n, terms := (over+1)/2, 0 // a term may be written twice, so half as many may do
+	n, added := (over+1)/2, 0 // a term may be written twice, so half as many may do
 	for _, f := range Fields(clauses) {
-		terms += len(f.Feedback)
+		added += len(f.Feedback)
 	}
 	for i := range clauses {
-		terms += clauses[i].Added()
+		added += clauses[i].Added()
 	}
-	if terms == 0 {
+	if added == 0 {
 		return CutAlternatives(clauses, over, count)
 	}
 	clauses = Copied(clauses)
 	for _, f := range Fields(clauses) {
 		cut := min(n, len(f.Feedback))
 		f.Feedback = f.Feedback[:len(f.Feedback)-cut]
-		if n -= cut; cut > 0 && f.Reason == "" && len(f.Feedback)+len(f.Added)+len(f.Alternatives) == 0 {
-			f.Reason = reason.TermLimit
+		n -= cut
+		if cut > 0 {
+			f.leaveEmpty(reason.TermLimit)
 		}
 	}
 	for range n {
-		var fullest *Field
-		most := 1
-		for c, f := range Fields(clauses) {
-			if c.Reason == "" && f.Reason == "" && len(f.Added) >= most {
-				fullest, most = f, len(f.Added)
-			}
-		}
-		if fullest == nil {
+		f := fullest(clauses, func(f *Field) int { return len(f.Added) })
+		if f == nil {
 			break
 		}
-		if fullest.Added = fullest.Added[:most-1]; most == 1 && len(fullest.Alternatives) == 0 {
-			fullest.Reason = reason.TermLimit
-		}
+		f.Added = f.Added[:len(f.Added)-1]
+		f.leaveEmpty(reason.TermLimit)
 	}
 	return clauses
+}
+
+// fullest returns the field that has the most of something, the last one of
+// equals, or nil.
+func fullest(clauses []Clause, count func(f *Field) int) (out *Field) {
+	most := 1
+	for c, f := range Fields(clauses) {
+		if n := count(f); c.Reason == "" && f.Reason == "" && n >= most {
+			out, most = f, n
+		}
+	}
+	return out
+}
+
+// leaveEmpty sets the reason of a field to which nothing is added any longer.
+func (f *Field) leaveEmpty(why reason.Reason) {
+	if f.Reason == "" && len(f.Added)+len(f.Alternatives)+len(f.Feedback) == 0 {
+		f.Reason = why
+	}
 }
 
 // CutAlternatives returns clauses with fewer alternatives, where over of count
@@ -92,28 +105,17 @@ func CutAlternatives(clauses []Clause, over, count int) []Clause {
 		all += len(f.Alternatives)
 	}
 	for range all*over/count + 1 {
-		cutAlternative(clauses)
+		f := fullest(clauses, func(f *Field) int { return len(f.Alternatives) })
+		if f == nil {
+			break
+		}
+		last := len(f.Alternatives) - 1
+		f.Truncated = true
+		f.Cut = append(slices.Clip(f.Cut), f.Alternatives[last])
+		f.Alternatives = f.Alternatives[:last]
+		f.leaveEmpty(reason.TermLimit)
 	}
 	return clauses
-}
-
-// cutAlternative removes the last alternative of the field that has the most.
-func cutAlternative(clauses []Clause) {
-	var fullest *Field
-	most := 1
-	for c, f := range Fields(clauses) {
-		if c.Reason == "" && f.Reason == "" && len(f.Alternatives) >= most {
-			fullest, most = f, len(f.Alternatives)
-		}
-	}
-	if fullest == nil {
-		return
-	}
-	fullest.Truncated = true
-	fullest.Cut = append(slices.Clip(fullest.Cut), fullest.Alternatives[most-1])
-	if fullest.Alternatives = fullest.Alternatives[:most-1]; most == 1 && len(fullest.Added)+len(fullest.Feedback) == 0 {
-		fullest.Reason = reason.TermLimit
-	}
 }
 
 // CutExact returns clauses without the n added terms of the form hard that
@@ -142,76 +144,8 @@ func CutExact(clauses []Clause, n int) ([]Clause, bool) {
 }
 
 // maxLevels is how deep queries may be nested, including the innermost.
-// Elasticsearch 8 and 9 reject more than 30, or what
-// indices.query.bool.max_nested_depth says. Elasticsearch 7 and OpenSearch 2
-// accept any depth.
+// Elasticsearch 7.12 to 8.0 reject more than 20, later ones more than 30, or
+// what indices.query.bool.max_nested_depth says. OpenSearch 3 rejects more than
+// 20 queries of the kind nested (index.query.max_nested_depth). Earlier
+// versions of both accept any depth.
 const maxLevels = 20
-
-// Flat returns the given form, or the first simpler one in which the clause is
-// not nested too deep. It returns Auto if there is none.
-func (c *Clause) Flat(s Scoring) Scoring {
-	for s != Auto && c.TooDeep(s) {
-		s--
-	}
-	return s
-}
-
-// TooDeep reports whether the clause would be nested too deep in a form.
-func (c *Clause) TooDeep(s Scoring) bool { return c.Parsed.Depth+c.levels(s) > maxLevels }
-
-// levels returns the depth of a form, including the innermost query.
-func (c *Clause) levels(s Scoring) int {
-	own := c.ownLevels(s)
-	if !c.HasBeside() {
-		return own
-	}
-	measure := 4 // bool, function_score, bool, term
-	if len(c.Fields) > 1 {
-		measure++ // dis_max
-	}
-	if c.hasFeedback() {
-		measure++ // bool
-	}
-	return max(own+1, measure)
-}
-
-// ownLevels are those without the soft cosine beside the clause.
-func (c *Clause) ownLevels(s Scoring) int {
-	outside := 0
-	if c.hasFeedback() {
-		if c.Added() == 0 {
-			return 2 // bool, term
-		}
-		outside = 1 // bool
-	}
-	n := outside + [...]int{
-		Linear:    2, // bool, term
-		Grouped:   4, // bool, two dis_max, term
-		Saturated: 5, // bool, script_score, bool, script_score, term
-		Hard:      4, // bool, function_score, bool, term
-		Vectors:   4, // bool, dis_max, bool, term
-	}[s]
-	if c.HasAlternatives() && s != Hard && s != Vectors {
-		if n++; s == Linear { // bool, dis_max, bool, dis_max, term
-			n += 2
-		}
-	}
-	several, counted := len(c.Fields) > 1, c.Counted() && !c.SameMatches
-	switch {
-	case s == Vectors:
-	case s == Hard:
-		if several {
-			n++ // dis_max
-		}
-		if counted || several && c.Counted() {
-			n++ // bool, with either the groups or the function_score in it
-		}
-	case s == Linear && counted:
-		n = outside + 5 // four bool, term
-	case several:
-		n += 2 // dis_max and bool
-	case counted:
-		n++ // bool
-	}
-	return n
-}

@@ -2,8 +2,10 @@ package form
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/query"
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
@@ -69,48 +71,40 @@ type Nesting struct {
 // If the nested clause scores instead of the clause, its related words find
 // documents, too.
 func (s *Segments) Nest(c *dsl.Clause, body []byte, how Nesting) string {
-	query := c.At.Of(body)
-	w := &buffer{}
+	var t query.Tree
+	client := c.At.Of(body)
+	original, q := t.Raw(client, 0), t.Bool()
 	switch {
 	case !s.Replace || how.Several: // the other fields have no segments
-		w.put(`{"bool":{"must":[`, query, `],"should":[`)
+		q.Must(original)
 	case how.SameMatches || c.Counted():
-		w.put(`{"bool":{"filter":[`, query, `],"should":[`)
+		q.Filter(original)
 	default:
-		w.put(`{"bool":{"should":[{"bool":{"filter":[`, query, `]}},`)
+		q.Should(t.Bool().Filter(original))
 	}
-	s.nested(w, query, how)
-	w.put(`]}}`)
-	return string(w.out)
+	mode, inner := [...]string{"max", "avg", "sum", "sum", "sum", "sum"}[s.Aggregate], 0
+	if how.InnerHits {
+		inner = s.InnerHits
+	}
+	segment := s.weighted(&t, t.Raw(inField(client, s.Text, how.Boost, ofDocument...), 0))
+	return string(q.Should(t.Nested(s.Path, mode, inner, segment)).Append(nil))
 }
 
-// nested writes the query for the segments.
-func (s *Segments) nested(w *buffer, query []byte, how Nesting) {
-	mode := [...]text{"max", "avg", "sum", "sum", "sum", "sum"}[s.Aggregate]
-	w.put(`{"nested":{"path":`, text(s.Path), `,"ignore_unmapped":true,"score_mode":`, mode, `,"query":`)
-	field, from, modifier := "", "", ""
+// weighted returns the query for a segment, multiplied by what the aggregate
+// takes of it. Without the range, the reciprocal of 0 or a negative share would
+// fail the search. Without the number for segments that have none, so would an
+// index that does not map the field.
+func (s *Segments) weighted(t *query.Tree, segment *query.Query) *query.Query {
 	switch s.Aggregate {
 	case FirstHeavy:
-		field, from, modifier = s.Position, `"gte":1`, `,"modifier":"reciprocal"`
+		return t.In(s.Position, `"gte":1`, true, segment)
 	case Length:
-		field, from = s.Share, `"gt":0`
+		return t.In(s.Share, `"gt":0`, false, segment)
 	case Godwin:
-		field, from = s.Godwin, `"gt":0`
+		return t.In(s.Godwin, `"gt":0`, false, segment)
 	case Max, Avg, Sum:
 	}
-	if field != "" {
-		w.put(`{"function_score":{"query":`)
-	}
-	s.inSegment(w, query, how.Boost)
-	if field != "" {
-		// Without the filter, the reciprocal of 0 or a negative share would fail the
-		// search. Without "missing", so would an index that does not map the field.
-		w.put(`,"functions":[{"filter":{"range":{`, text(field), `:{`, from, `}}},"field_value_factor":{"field":`, text(field), modifier, `,"missing":1}}]}}`)
-	}
-	if how.InnerHits {
-		w.put(`,"inner_hits":{"size":`, float64(s.InnerHits), `}`)
-	}
-	w.put(`}}`)
+	return segment
 }
 
 // ofDocument are options of a clause that concern the whole text or one of
@@ -119,37 +113,41 @@ var ofDocument = []string{
 	"fields", "default_field", "operator", "default_operator", "minimum_should_match", "zero_terms_query", "tie_breaker", "_name",
 }
 
-// inSegment writes the clause for a segment. The words that must match are
-// counted over the whole document instead.
-func (s *Segments) inSegment(w *buffer, query []byte, boost float64) {
+// inField returns a clause of the client for one field alone, without some of
+// its options.
+func inField(clause []byte, field string, boost float64, without ...string) (out []byte) {
 	options := func(raw []byte) {
 		_ = jsonspan.Members(raw, func(name, value []byte) error { // it was read before
-			if !slices.Contains(ofDocument, string(name)) {
-				w.comma()
-				w.put(text(name), `:`, value)
+			if slices.Contains(without, string(name)) {
+				return nil
 			}
+			if out[len(out)-1] != '{' {
+				out = append(out, ',')
+			}
+			out = append(append(query.AppendText(out, string(name)), ':'), value...)
 			return nil
 		})
 	}
-	_ = jsonspan.Members(query, func(kind, value []byte) error {
-		w.put(`{`, text(kind), `:{`)
-		if several := !dsl.HasOneField(string(kind)); several {
-			w.put(`"fields":[`, boosted(s.Text, boost), `]`)
+	_ = jsonspan.Members(clause, func(kind, value []byte) error {
+		out = append(query.AppendText(append(out, '{'), string(kind)), `:{`...)
+		if !dsl.HasOneField(string(kind)) {
+			boosted := field + "^" + strconv.FormatFloat(boost, 'g', -1, 32)
+			out = append(query.AppendText(append(out, `"fields":[`...), boosted), ']')
 			options(value)
-		} else {
-			w.put(text(s.Text), `:`)
-			_ = jsonspan.Members(value, func(_, field []byte) error {
-				if field[0] != '{' {
-					w.put(field)
-					return nil
-				}
-				w.put(`{`)
-				options(field)
-				w.put(`}`)
-				return nil
-			})
+			out = append(out, `}}`...)
+			return nil
 		}
-		w.put(`}}`)
-		return nil
+		out = append(query.AppendText(out, field), ':')
+		return jsonspan.Members(value, func(_, text []byte) error {
+			if text[0] != '{' {
+				out = append(append(out, text...), `}}`...)
+				return nil
+			}
+			out = append(out, '{')
+			options(text)
+			out = append(out, `}}}`...)
+			return nil
+		})
 	})
+	return out
 }

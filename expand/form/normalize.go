@@ -1,14 +1,8 @@
 package form
 
-import (
-	"math"
-
-	"github.com/akin-search/akin/expand/terms"
-)
-
 // norm returns r in (0, 1], the factor that makes the largest possible score of
-// a written clause equal to that of the original. With the mass of a field's
-// terms
+// a written clause equal to that of the original, or 1 if it is not wanted.
+// With the mass of a field's terms
 //
 //	M = Σ_i x_i w_i²
 //
@@ -21,17 +15,17 @@ import (
 //	saturated  B·(M + λ Σ_j v_j)
 //
 // where the sum over j has all added terms in the linear form, and only those
-// of the text in the saturated one; x' is that of [Plan.times].
-// B are the boosts times the engine's bound on a term's saturated frequency. D
-// is the largest value plus the tie breaker times the others. β_g is the
-// largest of alternatives for the same words, which have the mass H_g, the
-// smallest of them h_g. So r = M/bound for one field, and the smallest of these
+// of the text in the saturated one; x' is that of [Plan.times], and the forms
+// explain the rest. B are the boosts times the engine's bound on a term's
+// saturated frequency. So r = M/bound for one field, and the smallest of these
 // for several. With fuzziness r may be too large.
-func (w *clauseWriter) norm() float64 {
-	c := w.c
+func (w *builder) norm() float64 {
 	r := 1.0
-	for i := range c.Fields {
-		f := &c.Fields[i]
+	if !w.plan.Normalize || w.plan.MatchOnly || w.scoring == Hard {
+		return r
+	}
+	for i := range w.c.Fields {
+		f := &w.c.Fields[i]
 		if f.Reason != "" || len(f.Added)+len(f.Alternatives) == 0 {
 			continue
 		}
@@ -39,6 +33,21 @@ func (w *clauseWriter) norm() float64 {
 		r = min(r, mass/max(w.bound(i, mass), mass))
 	}
 	return r
+}
+
+func (w *builder) bound(i int, mass float64) float64 {
+	set := 0.0
+	if w.role != ordering {
+		set = w.divided[i].setScore()
+	}
+	switch w.scoring {
+	case Saturated:
+		return mass + w.saturatedBound(i) + set
+	case Grouped:
+		return w.groupedBound(i) + set
+	case Auto, Linear, Hard, Vectors: // the last two are not normalized
+	}
+	return mass + w.linearBound(i) + set
 }
 
 func (f *Field) mass() float64 {
@@ -56,61 +65,3 @@ func (f *Field) mass() float64 {
 	}
 	return sum
 }
-
-func (w *clauseWriter) bound(i int, mass float64) float64 {
-	f, divided := &w.c.Fields[i], &w.divided[i]
-	sum, set := 0.0, 0.0
-	if w.role != ordering {
-		set = divided.setScore()
-	}
-	switch w.scoring {
-	case Saturated:
-		for k := range f.Added {
-			if a := &f.Added[k]; a.Word {
-				sum += a.Score(w.plan.Strength.Saturated)
-			}
-		}
-		return mass + sum + set
-	case Grouped:
-		for n := range f.Terms.Origins {
-			o := &f.Terms.Origins[n]
-			var most, all float64
-			for k := range divided.scored {
-				if a := &divided.scored[k]; a.CountsAs(n) {
-					v := a.Score(w.plan.Strength.Grouped)
-					most, all = max(most, v), all+v
-				}
-			}
-			own, neighbors := w.plan.times(Grouped, f, o)*o.W*o.W, most+tieNeighbors*(all-most)
-			f.hostedBy(n, func(a *terms.Alternative) { sum += tieOrigin * a.Similarity * own })
-			sum += max(own, neighbors) + tieOrigin*min(own, neighbors)
-		}
-		return sum + set
-	case Auto, Linear, Hard, Vectors: // the last two are not normalized
-	}
-	for i := range divided.scored {
-		sum += divided.scored[i].Score(w.plan.lambda(w.role == finding))
-	}
-	if w.c.Phrase {
-		return mass + sum + set
-	}
-	for _, g := range f.hosted() { // a document may have all of the words but one
-		all, least, most := 0.0, math.Inf(1), 0.0
-		for _, o := range g.hosts {
-			all, least = all+o.X*o.W*o.W, min(least, o.X*o.W*o.W)
-		}
-		for _, a := range g.by {
-			most = max(most, a.Similarity)
-		}
-		sum += max(0, most*all-least)
-	}
-	return mass + sum + set
-}
-
-// The tie breakers of the grouped form, measured on judged collections.
-const (
-	// tieOrigin combines a term with all its neighbors.
-	tieOrigin = 0.1
-	// tieNeighbors combines the neighbors of one term.
-	tieNeighbors = 0.35
-)

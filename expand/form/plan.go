@@ -1,6 +1,7 @@
 // Package form writes searches: it turns a plan into the bytes of a rewritten
 // body. A plan says for each clause what is added and how it is scored. It is
-// immutable, so explanations describe what is written.
+// immutable, so explanations describe what is written. Each form has a file,
+// which makes a tree of package query from a clause and its chosen terms.
 package form
 
 import (
@@ -52,7 +53,7 @@ type Lambda struct{ Linear, Grouped, Saturated float64 }
 // LambdaOf returns times the λ that ranked judged collections best, each
 // limited to 1.
 func LambdaOf(times float64) Lambda {
-	return Lambda{Linear: min(0.2*times, 1), Grouped: min(0.5*times, 1), Saturated: min(0.25*times, 1)}
+	return Lambda{Linear: min(linearLambda*times, 1), Grouped: min(groupedLambda*times, 1), Saturated: min(saturatedLambda*times, 1)}
 }
 
 // A Plan says how a search is written. It is immutable.
@@ -202,12 +203,16 @@ func (c *Clause) HasBeside() bool {
 	return slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Beside != nil })
 }
 
-// WithoutBeside returns a copy of the clause without the soft cosine.
-func (c *Clause) WithoutBeside() Clause {
+// WithoutBeside returns a copy of the clause without the soft cosine. why is
+// the reason of fields that have nothing else.
+func (c *Clause) WithoutBeside(why reason.Reason) Clause {
 	out := *c
 	out.Fields = slices.Clone(c.Fields)
 	for i := range out.Fields {
-		out.Fields[i].Beside = nil
+		if f := &out.Fields[i]; f.Beside != nil {
+			f.Beside, f.Truncated = nil, true
+			f.leaveEmpty(why)
+		}
 	}
 	return out
 }
@@ -241,7 +246,8 @@ func (c *Clause) Ordered() Clause {
 	left.Fields = slices.Clone(c.Fields)
 	for i := range left.Fields {
 		f := &left.Fields[i]
-		if f.Cut, f.Alternatives = f.Alternatives, nil; len(f.Cut) > 0 && len(f.Added)+len(f.Feedback) == 0 && f.Reason == "" {
+		f.Cut, f.Alternatives = f.Alternatives, nil
+		if len(f.Cut) > 0 && len(f.Added)+len(f.Feedback) == 0 && f.Reason == "" {
 			left.LeaveField(f, reason.NoNeighbors)
 		}
 	}
@@ -263,7 +269,8 @@ func (c *Clause) Left(why reason.Reason) Clause {
 	left.Exact, left.Vectors, left.Fields = false, nil, slices.Clone(c.Fields)
 	for i := range left.Fields {
 		f := &left.Fields[i]
-		if f.Beside = nil; f.Reason == "" {
+		f.Beside = nil
+		if f.Reason == "" {
 			f.Reason = why
 		}
 	}
@@ -321,6 +328,28 @@ func (p *Plan) Changes() bool {
 // HasAlternatives reports whether something stands for words of any clause.
 func (p *Plan) HasAlternatives() bool {
 	return slices.ContainsFunc(p.Clauses, func(c ClausePlan) bool { return c.HasAlternatives() })
+}
+
+// Boost returns the factor of an added term before the boosts of clause and
+// field, with v and w as in package terms:
+//
+//	linear, grouped  λ v_j / w_j²
+//	saturated        β_ij = λ v_j / (x'_i idf_i), with x' of [Plan.times]
+//	hard             v_j / (‖Wx‖·c·idf_j), without c·idf_j if a script scores
+//
+// For a term of the text that gets v_j from others, it is λ v_j / w_j² in all
+// forms but hard.
+func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
+	switch s {
+	case Hard:
+		return f.Exact.boost(a.V, f.idf(a.DocFreq))
+	case Saturated:
+		return p.saturatedBoost(f, a)
+	case Grouped:
+		return p.groupedBoost(f, a)
+	case Auto, Linear, Vectors:
+	}
+	return p.linearBoost(f, a, f.idf(a.DocFreq), p.FindOnly)
 }
 
 // Exact reports whether the measure of the mode hard scores the clauses: all or

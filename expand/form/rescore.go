@@ -38,32 +38,24 @@ type division struct {
 	rescored, left []terms.Candidate
 }
 
-// divisions returns the divisions of all fields of the plan. All forms and
-// phases find the same documents, unless the text itself finds many.
-func (p *Plan) divisions() []division {
-	fields, added := 0, 0
-	for i := range p.Clauses {
-		fields += len(p.Clauses[i].Fields)
-		added += p.Clauses[i].Added()
+// divisions returns the divisions of the fields of a clause, in the given
+// memory if there is room. all is the number of added terms in the whole
+// search. All forms and phases find the same documents, unless the text itself
+// finds many.
+func (p *Plan) divisions(memory []division, c *ClausePlan, all int) []division {
+	for k := range c.Fields {
+		memory = append(memory, p.divide(c, &c.Fields[k], all))
 	}
-	out := make([]division, 0, fields)
-	for i := range p.Clauses {
-		c := &p.Clauses[i]
-		for k := range c.Fields {
-			out = append(out, p.divide(c, &c.Fields[k], added))
-		}
-	}
-	return out
+	return memory
 }
 
-// divide divides the added terms of a field. all is their number in the whole
-// search.
 func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
 	r := p.Recipe
 	switch {
 	case p.FindOnly, c.Rescored:
 		d := f.split(r.Find, all, r.Share*p.lambda(true))
-		switch d.rescored = f.Added; {
+		d.rescored = f.Added
+		switch {
 		case r.Order > 0:
 			d.rescored = f.split(r.Order, all, 0).scored
 		case !c.Counted(): // a counted clause needs all terms to count words

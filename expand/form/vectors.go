@@ -1,110 +1,99 @@
 package form
 
 import (
-	"strconv"
-
+	"github.com/akin-search/akin/expand/query"
 	"github.com/akin-search/akin/expand/vectors"
 )
 
+// The form vectors keeps the original, which finds and scores, and adds vector
+// queries:
+//
+//	in    {"match":{"f":"a b"}}, a sparse vector
+//	out   {"bool":{"should":[the original,{"rank_feature":…},…]}}
+//	in    a dense vector
+//	out   {"bool":{"should":[the original,
+//	      {"bool":{"must":{"knn":…},"filter":{"term":the model}}}]}}
+//	in    only vectors score
+//	out   {"bool":{"should":[{"bool":{"must":[the original],"boost":1e-06}},…]}}
+
 // unranked is the boost of the original if vectors rank. It orders the hits
 // that vectors do not find.
-const unranked = "0.000001"
+const unranked = 0.000001
 
-// vectors writes the original, which keeps finding and scoring, with the vector
-// queries.
-func (w *clauseWriter) vectors() {
-	c := w.c
-	occur := "should"
-	if c.SameMatches {
-		occur = "must"
+// VectorsTooDeep reports whether the form nests a clause too deep. filtered
+// says that near vectors are filtered.
+func (c *Clause) VectorsTooDeep(filtered bool) bool {
+	levels := 4 // bool, dis_max, bool, term or knn
+	if filtered {
+		levels += 2 // bool, term
 	}
-	w.put(`{"bool":{"` + occur + `":[`)
-	if w.plan.VectorsOnly {
-		w.original(`{"bool":{"must":[`, `],"boost":`+unranked+`}}`)
-	} else {
-		w.original("", "")
-	}
-	if c.SameMatches {
-		w.put(`],"should":[`)
-	}
-	w.beginFields(len(c.Vectors))
-	for i := range c.Vectors {
-		w.comma()
-		if v := &c.Vectors[i]; v.Store.Dense() {
-			w.nearest(v)
-		} else {
-			w.features(v, v.Mixed || len(c.Vectors) > 1)
-		}
-	}
-	w.endFields(len(c.Vectors))
-	w.put(`]}}`)
+	return c.Parsed.Depth+levels > maxLevels
 }
 
-// features writes a sparse vector: one clause for each term. With whole they
-// are in one query, which finds only documents of the model.
-func (b *buffer) features(v *Vector, whole bool) {
-	if whole {
-		b.put(`{"bool":{"should":[`)
+func (w *builder) vectors() *query.Query {
+	c, q, original := w.c, w.Bool(), w.original()
+	if w.plan.VectorsOnly {
+		original = w.Bool().Must(original).Times(unranked)
 	}
+	if c.SameMatches {
+		q.Must(original)
+	} else {
+		q.Should(original)
+	}
+	several := w.several()
+	for i := range c.Vectors {
+		v := &c.Vectors[i]
+		switch {
+		case v.Store.Dense():
+			several.Should(w.nearest(v))
+		case !v.Mixed && len(c.Vectors) == 1:
+			w.features(q, v)
+		default: // in one query, which finds only documents of the model
+			one := w.Bool()
+			w.features(one, v)
+			if v.Mixed {
+				one.Minimum([]byte("1")).Filter(w.ofModel(v)).Bare()
+			}
+			several.Should(one)
+		}
+	}
+	return q.Should(several.Simple())
+}
+
+// features adds a sparse vector: one clause for each term.
+func (w *builder) features(to *query.Query, v *Vector) {
+	field := vectors.Path(v.Field)
 	for _, t := range v.Sparse {
 		name, boost := vectors.FeatureName(t.Term), v.Boost*t.Value
 		if v.Store == vectors.SparseVector {
-			b.term(vectors.Path(v.Field), name, boost)
-			continue
+			to.Should(w.Term(field, name, boost, ""))
+		} else {
+			to.Should(w.Feature(field+"."+name, boost))
 		}
-		b.comma()
-		b.put(`{"rank_feature":{"field":`, text(vectors.Path(v.Field)+"."+name), `,"linear":{},"boost":`, boost, `}}`)
-		b.clauses++
 	}
-	if !whole {
-		return
-	}
-	b.put(`]`)
-	if v.Mixed {
-		b.put(`,"minimum_should_match":1,"filter":`)
-		b.ofModel(v)
-	}
-	b.put(`}}`)
 }
 
-// ofModel writes the query for documents with vectors of the model.
-func (b *buffer) ofModel(v *Vector) { b.term(vectors.ModelPath(v.Field), v.Model, 1) }
+// ofModel returns the query for documents with vectors of the model.
+func (w *builder) ofModel(v *Vector) *query.Query {
+	return w.Term(vectors.ModelPath(v.Field), v.Model, 1, "")
+}
 
-// nearest writes a dense vector. The original filters before the nearest
-// documents are selected if it decides which documents match; so does the model
-// if there are others. A filter around the query also keeps the engine from
-// reading vectors in an index whose mapping has none, which it would reject.
-func (w *clauseWriter) nearest(v *Vector) {
-	w.put(`{"bool":{"must":`)
-	if v.Store == vectors.DenseVector {
-		w.put(`{"knn":{"field":`, text(vectors.Path(v.Field)), `,"query_vector":[`)
-	} else {
-		w.put(`{"knn":{`, text(vectors.Path(v.Field)), `:{"vector":[`)
-	}
-	for _, x := range v.Dense {
-		w.comma()
-		w.put(float64(x))
-	}
-	n := strconv.Itoa(v.Nearest)
-	w.put(`],"k":` + n)
-	if v.Store == vectors.DenseVector {
-		w.put(`,"num_candidates":` + n)
-	}
+// nearest returns the query for a dense vector. The original filters before the
+// nearest documents are selected if it decides which documents match; so does
+// the model if there are others. A filter around the query also keeps the
+// engine from reading vectors in an index whose mapping has none, which it
+// would reject.
+func (w *builder) nearest(v *Vector) *query.Query {
+	var filter *query.Query
 	if w.c.SameMatches || v.Mixed {
-		w.put(`,"filter":{"bool":{"filter":[`)
-		if w.c.SameMatches {
-			w.original("", "")
-		}
-		if v.Mixed {
-			w.ofModel(v)
-		}
-		w.put(`]}}`)
+		filter = w.Bool()
 	}
-	w.put(`,"boost":`, v.Boost)
-	if w.clauses++; v.Store == vectors.KNNVector {
-		w.put(`}`)
+	if w.c.SameMatches {
+		filter.Filter(w.original())
 	}
-	w.put(`}},"filter":`)
-	w.ofModel(v)
-	w.put(`}}`)
+	if v.Mixed {
+		filter.Filter(w.ofModel(v))
+	}
+	near := w.Near(v.Store == vectors.KNNVector, vectors.Path(v.Field), v.Dense, v.Nearest, v.Boost, filter)
+	return w.Bool().Must(near).Filter(w.ofModel(v)).Bare()
 }

@@ -1,89 +1,143 @@
 package form
 
-import "github.com/akin-search/akin/internal/jsonspan"
+import (
+	"strconv"
 
-// Write returns the rewritten body and an upper estimate of its clauses as the
-// engine counts them. Since Lucene 9 these are the leaf queries, including
-// those in script_score; before, the direct clauses of each bool, which are not
-// more. Query and rescore count separately. memory is the body of an earlier
-// call, for reuse, or nil.
-func (p *Plan) Write(memory []byte) (body []byte, clauses int) {
-	w := writer{plan: p, divisions: p.divisions()}
-	if w.out = memory[:0]; memory == nil {
-		w.out = make([]byte, 0, p.room())
-	}
-	at, first := 0, 0
-	if query := p.Search.Query; p.Rescore {
-		w.finding = true
-		w.copy(0, query.End)
-		at, first = query.End, w.clauses
-		w.clauses, w.finding = 0, false
-		w.put(`,"rescore":{"window_size":`, float64(p.Recipe.Window), `,"query":{"query_weight":`+queryWeight+`,"rescore_query_weight":1,"rescore_query":`)
-		w.copy(query.Start, query.End)
-		w.put(`}}`)
-	}
-	w.copy(at, len(p.Search.Body))
-	n := p.Search.ClauseCount + max(first, w.clauses)
-	for i := range p.Clauses {
-		if c := &p.Clauses[i]; !c.Changed() {
-			n += c.count()
-		}
-	}
-	return w.out, n
-}
-
-// The approximate size of one added term in the saturated form and in the
-// others, and of its name.
-const (
-	bytesSaturated = 270
-	bytesPerTerm   = 70
-	bytesPerName   = 40
+	"github.com/akin-search/akin/expand/query"
+	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-func (p *Plan) room() int {
-	n := len(p.Search.Body) + 4*p.Search.Query.Len()
-	for i := range p.Search.Highlights {
-		n += p.Search.Highlights[i].Len()
-	}
-	perTerm := bytesPerTerm
-	if p.NameAdded {
-		perTerm += bytesPerName
+// A Rewriting is a rewritten search: its body with other queries for some
+// clauses.
+type Rewriting struct {
+	plan *Plan
+	tree *query.Tree
+	// first are the queries of the clauses, nil for those that stay; last are those
+	// of the rescore and of all that follows the query.
+	first, last []*query.Query
+}
+
+// Rewrite makes the queries of a plan.
+func (p *Plan) Rewrite(t *query.Tree) Rewriting {
+	n := len(p.Clauses)
+	queries := make([]*query.Query, 2*n)
+	r := Rewriting{plan: p, tree: t, first: queries[:n], last: queries[n:]}
+	added := 0
+	for i := range p.Clauses {
+		added += p.Clauses[i].Added()
 	}
 	for i := range p.Clauses {
 		c := &p.Clauses[i]
-		if c.Scoring == Saturated {
-			n += c.Added() * bytesSaturated
+		if !c.Changed() {
+			continue
 		}
-		if c.Scoring != Saturated || p.Rescore {
-			n += c.Added() * perTerm
+		var few [2]division
+		divided := p.divisions(few[:0], c, added)
+		if !p.Rescore || c.Parsed.At.End <= p.Search.Query.End {
+			r.first[i] = p.query(t, c, divided, true)
+		}
+		if p.Rescore && c.Parsed.At.Start >= p.Search.Query.Start {
+			r.last[i] = p.query(t, c, divided, false)
+		}
+	}
+	return r
+}
+
+// query returns the query that replaces a clause. first says that it is the
+// first copy of the clause, the only one with names.
+func (p *Plan) query(t *query.Tree, c *ClausePlan, divided []division, first bool) *query.Query {
+	w := builder{Tree: t, plan: p, c: c, divided: divided, scoring: c.Scoring, named: p.NameAdded && first}
+	switch {
+	case p.FindOnly || first && c.Rescored:
+		w.scoring, w.role = Linear, finding
+	case c.Rescored:
+		w.role = ordering
+	}
+	q := w.clause()
+	if w.named && c.tooDeep(q) {
+		w.flat = true
+		q = w.clause()
+	}
+	return q
+}
+
+func (c *Clause) tooDeep(q *query.Query) bool { return c.Parsed.Depth+q.Depth() > maxLevels }
+
+// TooDeep reports whether a clause would be nested too deep if the plan had it
+// alone, which is at least as deep as among others. It tries the deeper half of
+// clauses: no form needs as many levels.
+func (p *Plan) TooDeep(t *query.Tree, c *ClausePlan) bool {
+	if c.Parsed.Depth < maxLevels/2 {
+		return false
+	}
+	divided := p.divisions(nil, c, c.Added())
+	return c.tooDeep(p.query(t, c, divided, true)) || c.Rescored && c.tooDeep(p.query(t, c, divided, false))
+}
+
+// Leaves returns an upper estimate of the search's clauses as the engine counts
+// them. Query and rescore count separately, highlights not at all.
+func (r Rewriting) Leaves() int {
+	n := r.plan.Search.ClauseCount
+	for i := range r.plan.Clauses {
+		if c := &r.plan.Clauses[i]; !c.Changed() {
+			n += c.leaves()
+		}
+	}
+	return n + max(sum(r.first, (*query.Query).Leaves), sum(r.last, (*query.Query).Leaves))
+}
+
+func sum(queries []*query.Query, of func(*query.Query) int) (n int) {
+	for _, q := range queries {
+		if q != nil {
+			n += of(q)
 		}
 	}
 	return n
 }
 
+// Body returns the search as bytes.
+func (r Rewriting) Body() []byte {
+	p, at := r.plan, r.plan.Search.Query
+	room := len(p.Search.Body) + sum(r.first, (*query.Query).Size)
+	if !p.Rescore {
+		return r.copy(make([]byte, 0, room), 0, len(p.Search.Body), r.first)
+	}
+	const rescore = `,"query":{"query_weight":` + queryWeight + `,"rescore_query_weight":1,"rescore_query":`
+	room += 2*len(rescore) + at.Len() + sum(r.last, (*query.Query).Size)
+	b := append(r.copy(make([]byte, 0, room), 0, at.End, r.first), `,"rescore":{"window_size":`...)
+	b = append(strconv.AppendInt(b, int64(p.Recipe.Window), 10), rescore...)
+	b = r.copy(b, at.Start, at.End, r.last)
+	return r.copy(append(b, `}}`...), at.End, len(p.Search.Body), r.last)
+}
+
 // copy copies bytes of the body and replaces every clause and highlight in
 // them. No clause or highlight may cross start or end.
-func (w *writer) copy(start, end int) {
-	divisions := w.divisions
-	for i := range w.plan.Clauses {
-		c := &w.plan.Clauses[i]
-		at, divided := c.Parsed.At, divisions[:len(c.Fields)]
-		divisions = divisions[len(c.Fields):]
-		if !c.Changed() || !(jsonspan.Span{Start: start, End: end}).Holds(at) {
+func (r Rewriting) copy(b []byte, start, end int, queries []*query.Query) []byte {
+	for i := range r.plan.Clauses {
+		at := r.plan.Clauses[i].Parsed.At
+		if queries[i] != nil && (jsonspan.Span{Start: start, End: end}).Holds(at) {
+			b = queries[i].Append(r.copyMarked(b, start, at.Start))
+			start = at.End
+		}
+	}
+	return r.copyMarked(b, start, end)
+}
+
+// copyMarked copies bytes without clauses, and adds the highlight_query
+// members.
+func (r Rewriting) copyMarked(b []byte, start, end int) []byte {
+	p, body := r.plan, r.plan.Search.Body
+	for i := range p.Search.Highlights {
+		h := &p.Search.Highlights[i]
+		if start >= h.At || h.At > end || !p.marks(h) {
 			continue
 		}
-		w.copyMarked(start, at.Start)
-		// Of two copies of a query, only the first has names.
-		named := w.plan.NameAdded && w.finding == w.plan.Rescore
-		cw := clauseWriter{&w.buffer, w.plan, c, divided, c.Scoring, whole, named}
-		switch {
-		case w.plan.FindOnly || w.finding && c.Rescored:
-			cw.scoring, cw.role = Linear, finding
-		case c.Rescored:
-			cw.role = ordering
+		b = append(append(b, body[start:h.At]...), `"highlight_query":`...)
+		b = p.highlighted(r.tree, h).Append(b)
+		if !h.Empty {
+			b = append(b, ',')
 		}
-		cw.write()
-		start = at.End
+		start = h.At
 	}
-	w.copyMarked(start, end)
+	return append(b, body[start:end]...)
 }

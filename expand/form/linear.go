@@ -1,0 +1,189 @@
+package form
+
+import (
+	"math"
+
+	"github.com/akin-search/akin/expand/query"
+	"github.com/akin-search/akin/expand/terms"
+)
+
+// The linear form adds one flat clause for each term to the original, and one
+// for each alternative:
+//
+//	in    {"match":{"f":"a b"}}, c for a
+//	out   {"bool":{"should":[the original,{"term":{"f":{"value":"c",…}}}]}}
+//	in    with the operator "and" or minimum_should_match
+//	out   {"bool":{"filter":[the original or enough words],
+//	      "should":[the original,c]}}
+//	in    only what the original matches may match
+//	out   {"bool":{"must":[the original],"should":[c]}}
+//
+// The boosts are λ v_j / w_j².
+
+// linearLambda is the λ of the linear form with the strength 1.
+const linearLambda = 0.2
+
+func (w *builder) linear() *query.Query {
+	c, q := w.c, w.Bool()
+	switch {
+	case c.SameMatches:
+		q.Must(w.original())
+	case c.Counted():
+		q.Filter(w.countedWords(w.Bool().Should(w.original()))).Should(w.original())
+	default:
+		q.Should(w.original())
+	}
+	if c.TermCentric {
+		return w.termCentric(q)
+	}
+	several, fields := w.several(), 0
+	more := func(f *Field) bool { return len(f.Added)+len(f.Alternatives) > 0 }
+	for i := range c.Fields {
+		if more(&c.Fields[i]) {
+			fields++
+		}
+	}
+	for i := range c.Fields {
+		switch {
+		case !more(&c.Fields[i]):
+		case fields == 1:
+			w.addedTo(q, i)
+		default:
+			several.Should(w.addedTo(w.Bool(), i))
+		}
+	}
+	return q.Should(several.Simple())
+}
+
+// addedTo adds what is added to field i to a bool.
+func (w *builder) addedTo(to *query.Query, i int) *query.Query {
+	f, scored := &w.c.Fields[i], w.divided[i].scored
+	w.alternatives(to, i)
+	for k := range scored {
+		a := &scored[k]
+		to.Should(w.added(f.Name, a.Term, w.c.Parsed.Boost*f.Boost*w.plan.linearBoost(f, a, f.idf(a.DocFreq), w.role == finding)))
+	}
+	return to.Should(w.set(i))
+}
+
+// termCentric adds each added term once, scored by its best field.
+func (w *builder) termCentric(to *query.Query) *query.Query {
+	c := w.c
+	lead := &w.divided[0]
+	w.alternatives(to, 0)
+	for k := range lead.scored {
+		a, best := &lead.scored[k], w.several()
+		for i := range c.Fields {
+			if f := &c.Fields[i]; a.In(i) { // the engine multiplies by the idf of this field
+				best.Should(w.added(f.Name, a.Term, c.Parsed.Boost*f.Boost*w.plan.linearBoost(f, a, a.FieldIDFs[i], w.role == finding)))
+			}
+		}
+		to.Should(best.Simple())
+	}
+	sets := w.several()
+	for i := range c.Fields {
+		sets.Should(w.set(i))
+	}
+	return to.Should(sets.Simple())
+}
+
+// alternatives adds those of field i where scores are sums: for the same words
+// the best of them, with β times the score of these words. To order hits, a
+// document that has all of these words gets nothing more. Where words are
+// counted, one that the original does not find gets the score of the words that
+// it has. In a term-centric clause the best field counts.
+func (w *builder) alternatives(to *query.Query, i int) {
+	c, f, end := w.c, &w.c.Fields[i], i+1
+	if c.TermCentric {
+		end = len(c.Fields)
+	}
+	if f.Reason != "" || c.Phrase { // whose readings are beside the original
+		return
+	}
+	inFields := func(idf func(at int) float64, in func(at int, boost, weight float64) *query.Query) *query.Query {
+		best := w.several()
+		for at := i; at < end; at++ {
+			if idf(at) > 0 { // the engine multiplies by the idf of this field
+				best.Should(in(at, c.Parsed.Boost*c.Fields[at].Boost, f.weight(idf(at))))
+			}
+		}
+		return best.Simple()
+	}
+	groups := f.hosted()
+	for _, g := range groups {
+		score := 0.0
+		for _, o := range g.hosts {
+			score += o.X * f.weight(o.IDF)
+		}
+		best := w.Best()
+		for _, a := range g.by {
+			best.Should(inFields(a.In, func(at int, boost, weight float64) *query.Query {
+				return w.namedAlternative(at, a, boost*a.Similarity*score/weight)
+			}))
+		}
+		if w.role == finding {
+			to.Should(best.Simple())
+			continue
+		}
+		words := w.Bool()
+		for _, o := range g.hosts {
+			word := w.several()
+			for at := range c.Fields {
+				word.Should(w.Term(c.Fields[at].Name, o.Term, 1, ""))
+			}
+			words.Filter(word.Simple())
+		}
+		to.Should(w.Bool().Must(best.Simple()).MustNot(words))
+	}
+	if w.role == finding || !c.Counted() || len(groups) == 0 || len(groups) == 1 && len(groups[0].hosts) == len(f.Terms.Origins) {
+		return
+	}
+	rest := w.Bool().MustNot(w.original())
+	for k := range f.Terms.Origins {
+		o := &f.Terms.Origins[k]
+		rest.Should(inFields(o.In, func(at int, boost, weight float64) *query.Query {
+			return w.Term(c.Fields[at].Name, o.Term, boost*o.X*(f.weight(o.IDF)/weight), "")
+		}))
+	}
+	to.Should(rest)
+}
+
+// linearBoost returns the factor of an added term, for its idf. finding says
+// that the form only finds hits.
+func (p *Plan) linearBoost(f *Field, a *terms.Candidate, idf float64, finding bool) float64 {
+	wj := f.Weighting().Of(idf)
+	return a.Score(p.lambda(finding)) / (wj * wj)
+}
+
+func (p *Plan) lambda(finding bool) float64 {
+	if finding {
+		return min(p.Recipe.FindFactor*p.Strength.Saturated, 1)
+	}
+	return min(p.Recipe.LinearFactor*p.Strength.Linear, 1)
+}
+
+// linearBound returns Σ_j λ v_j + Σ_g max(0, β_g H_g - h_g), where β_g is the
+// largest of alternatives for the same words, which have the mass H_g, the
+// smallest of them h_g.
+func (w *builder) linearBound(i int) float64 {
+	f, scored, sum := &w.c.Fields[i], w.divided[i].scored, 0.0
+	for k := range scored {
+		sum += scored[k].Score(w.plan.lambda(w.role == finding))
+	}
+	if w.c.Phrase {
+		return sum
+	}
+	for _, g := range f.hosted() { // a document may have all of the words but one
+		all, least, most := 0.0, math.Inf(1), 0.0
+		for _, o := range g.hosts {
+			mass := o.X * o.W * o.W
+			all += mass
+			least = min(least, mass)
+		}
+		for _, a := range g.by {
+			most = max(most, a.Similarity)
+		}
+		sum += max(0, most*all-least)
+	}
+	return sum
+}
