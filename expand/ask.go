@@ -222,7 +222,8 @@ func (a *expansion) bind(ctx context.Context) ([]*target, error) {
 	if exact { // these order more hits than a normal effort scores
 		effort = form.High
 	}
-	if a.recipe = effort.Recipe(mixed, a.s.profile.SameMatches && !exact); !exact && a.s.besideVectors() {
+	a.recipe = effort.Recipe(mixed, a.s.profile.SameMatches && !exact)
+	if !exact && a.s.besideVectors() {
 		a.recipe = a.recipe.BesideVectors()
 	}
 	return open, nil

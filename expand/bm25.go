@@ -85,7 +85,8 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 		if t.clause.Phrase {
 			t.Terms.Alternatives = t.readings()
 		}
-		if t.Alternatives = t.Terms.Alternatives; !t.follows() && t.nothing() && len(t.Feedback) == 0 {
+		t.Alternatives = t.Terms.Alternatives
+		if !t.follows() && t.nothing() && len(t.Feedback) == 0 {
 			t.leave()
 		}
 	}

@@ -129,10 +129,14 @@ func (e *Expander) expandSeveral(ctx context.Context, req *Request, pins Pins) (
 			return nil
 		}
 		one, p := *req, &parts[i]
-		one.Index, one.RawQuery, one.Body = p.Index, p.RawQuery, p.At.Of(req.Body)
+		one.Index = p.Index
+		one.RawQuery = p.RawQuery
+		one.Body = p.At.Of(req.Body)
 		switch {
 		case req.Endpoint == EndpointRankEval:
-			one.Preview, one.Fixed, one.Discloses = false, "", 0
+			one.Preview = false
+			one.Fixed = ""
+			one.Discloses = 0
 		case len(parts) > maxReranked:
 			one.Fixed = cmp.Or(req.Fixed, reason.TooManyReranked)
 			fallthrough
@@ -222,7 +226,8 @@ func (a *expansion) rewrite(ctx context.Context, m measure) (*Result, *form.Plan
 	_, span = tracing.Start(ctx, "write")
 	plan, res := a.write(c)
 	span.End()
-	if res.Clauses = append(res.Clauses, notNested...); !res.Rewritten {
+	res.Clauses = append(res.Clauses, notNested...)
+	if !res.Rewritten {
 		res.Reason = whyNothing(plan)
 	}
 	return res, plan, nil
@@ -343,7 +348,8 @@ func joined(req *Request, parts []dsl.Part, results []*Result, errs []error) (*R
 	at := 0
 	for i := range parts {
 		p, res := &parts[i], results[i]
-		if out.Parts[i] = (Part{Index: p.Index, Err: errs[i]}); errs[i] != nil {
+		out.Parts[i] = Part{Index: p.Index, Err: errs[i]}
+		if errs[i] != nil {
 			continue
 		}
 		number := "[" + strconv.Itoa(i) + "]"

@@ -75,7 +75,8 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 		return e
 	}
 	e.Effort = p.Recipe.Effort.String()
-	if e.Form, e.Reason = c.Form(f), cmp.Or(c.ModeReason, c.ScoringReason); f.Truncated {
+	e.Form, e.Reason = c.Form(f), cmp.Or(c.ModeReason, c.ScoringReason)
+	if f.Truncated {
 		e.Reason = reason.Truncated
 	}
 	for k := range f.Alternatives {

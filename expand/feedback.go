@@ -83,7 +83,8 @@ func (a *expansion) firstPass(res *Result, plan *form.Plan) *FirstPass {
 		}
 		return nil
 	})
-	if p.Body = append(p.Body, '}'); err != nil || len(p.Fields) == 0 {
+	p.Body = append(p.Body, '}')
+	if err != nil || len(p.Fields) == 0 {
 		return nil
 	}
 	return p

@@ -27,7 +27,8 @@ func (e *Expander) Below(req *Request) []int {
 	}
 	below := make([]int, len(parts))
 	for k, p := range parts {
-		if below[k] = AtOnce; !p.Odd {
+		below[k] = AtOnce
+		if !p.Odd {
 			below[k] = e.below(p.At.Of(req.Body), p.RawQuery)
 		}
 	}

@@ -95,7 +95,8 @@ func (a *hard) ask(ctx context.Context, t *target) error {
 	}
 	linear, err := a.weights.Linear(ctx, a.s.indices, t.field.Name, t.weights.ID(), matrix)
 	x.Linear = linear
-	if x.reason, x.failure = reasonOf(err); err == nil && (a.s.Redefines(linear.Field) || a.s.Redefines(linear.Norm)) {
+	x.reason, x.failure = reasonOf(err)
+	if err == nil && (a.s.Redefines(linear.Field) || a.s.Redefines(linear.Norm)) {
 		x.reason = reason.RuntimeField
 	}
 	return nil // a failure counts only if the measure is used

@@ -140,7 +140,8 @@ func (l *Limits) set(k Limit, n int64, asked bool) {
 }
 
 func (l *Limits) changed(k Limit, n int64) {
-	if k.N = n; l.OnChange != nil {
+	k.N = n
+	if l.OnChange != nil {
 		l.OnChange(k)
 	}
 }

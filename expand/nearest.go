@@ -55,7 +55,9 @@ func (a *expansion) nearWords(ctx context.Context, targets []*target) (map[*targ
 		similarity float32
 		first      int // the index of its first row among those of the matrix
 	}
-	nearest, known, rows := map[question]near{}, map[Rows][]string{}, map[Rows][]simmatrix.Row{}
+	nearest := map[question]near{}
+	known := map[Rows][]string{}
+	rows := map[Rows][]simmatrix.Row{}
 	for _, w := range words {
 		q := question{w.rows, w.text}
 		if _, asked := nearest[q]; asked || len(nearest) == mostNear {

@@ -278,7 +278,8 @@ func (r *Rerank) PageOf(hits []Hit) SideSearch {
 			for k, o := range same {
 				body, _ = jsontext.AppendQuote(append(body, comma(k)...), o.ID)
 			}
-			if body = append(body, `]}}`...); len(same) == 1 {
+			body = append(body, `]}}`...)
+			if len(same) == 1 {
 				body = fmt.Appendf(body, `,{"term":{"_seq_no":%d}}`, h.SeqNo)
 			}
 			body = append(body, `]}}`...)

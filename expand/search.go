@@ -40,7 +40,9 @@ func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.
 		return s, why
 	}
 	s.indices = esclient.Indices{Expression: req.Index, Options: s.parameters.IndexOptions()}
-	parser.Phrases, parser.Rescores, parser.Hybrid = profile.Phrases, profile.RescoreQueries, profile.Hybrid
+	parser.Phrases = profile.Phrases
+	parser.Rescores = profile.RescoreQueries
+	parser.Hybrid = profile.Hybrid
 	parser.Readings = profile.Expressions && (profile.Mode == ModeBM25 || profile.Mode == ModeSoft)
 	parser.Filters = parser.Readings && profile.Filters
 	if s.Search, why = parser.Parse(body, &s.parameters); why != "" {

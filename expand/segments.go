@@ -55,7 +55,8 @@ func (a *expansion) nest(ctx context.Context) (*search, []Explanation, error) {
 	var paths []string                       // of the clauses in the client's search; twice if a clause gets a nested one, which will follow it
 	for i := range s.Clauses {
 		c := &s.Clauses[i]
-		if paths = append(paths, c.Path); slices.ContainsFunc(found, func(n nestable) bool { return n.clause == c && n.reason == "" }) {
+		paths = append(paths, c.Path)
+		if slices.ContainsFunc(found, func(n nestable) bool { return n.clause == c && n.reason == "" }) {
 			paths = append(paths, c.Path)
 		}
 	}

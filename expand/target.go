@@ -51,7 +51,8 @@ func (a *expansion) begin(open []*target) ([]form.Clause, []choice) {
 			f.Terms.Expressions, f.Terms.NoFit = t.expressions, !a.s.profile.Fit
 			byPairs := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.ByPairs }
 			f.Terms.Spans = (byPairs(*f) || t.clause.TermCentric && slices.ContainsFunc(t.clause.Fields, byPairs)) && t.clause.Parsed.Slop == 0
-			if f.Terms.NoAlternatives, f.Terms.NoExpressions = t.clause.Combined, noExpressions(t.clause, f); !a.s.profile.Expressions {
+			f.Terms.NoAlternatives, f.Terms.NoExpressions = t.clause.Combined, noExpressions(t.clause, f)
+			if !a.s.profile.Expressions {
 				f.Terms.NoAlternatives, f.Terms.NoExpressions = true, 0
 			}
 		}

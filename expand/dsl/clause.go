@@ -96,7 +96,9 @@ func (c *Clause) matchPhrase(raw []byte) {
 // its readings can, see package terms. Related words change the order of what
 // these find.
 func (c *Clause) isPhrase() {
-	c.Phrase, c.SameMatches, c.Additive = true, true, false
+	c.Phrase = true
+	c.SameMatches = true
+	c.Additive = false
 	c.OperatorAnd, c.MinimumShouldMatch = false, nil
 }
 
@@ -193,7 +195,9 @@ func (c *Clause) multiMatch(raw []byte) {
 
 // combinedFields reads a query that scores several fields like one.
 func (c *Clause) combinedFields(raw []byte) {
-	c.TermCentric, c.Combined, c.Additive = true, true, false
+	c.TermCentric = true
+	c.Combined = true
+	c.Additive = false
 	c.settle(c.several(raw, nil))
 }
 

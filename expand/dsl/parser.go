@@ -20,7 +20,12 @@ var (
 // alone, or "", and what was read so far. The result is valid until the next
 // call.
 func (p *Parser) Parse(body []byte, parameters *Parameters) (*Search, reason.Reason) {
-	p.path, p.texts, p.phrases, p.notes, p.standards, p.filtering = p.path[:0], 0, 0, 0, p.standards[:0], false
+	p.path = p.path[:0]
+	p.texts = 0
+	p.phrases = 0
+	p.notes = 0
+	p.standards = p.standards[:0]
+	p.filtering = false
 	p.search = Search{Body: body, Clauses: p.search.Clauses[:0]}
 	p.json.Reset(body)
 	if !p.isObject() {
@@ -135,7 +140,10 @@ func (p *Parser) query(depth int) error {
 		return errTooDeep
 	}
 	s := &p.search
-	first, marked, kinds, start := len(s.Clauses), len(s.Highlights), 0, 0
+	first := len(s.Clauses)
+	marked := len(s.Highlights)
+	kinds := 0
+	start := 0
 	err := p.members(func(name []byte) error {
 		if kinds == 0 {
 			// Only white space precedes the name in the object.

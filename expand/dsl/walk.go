@@ -35,7 +35,8 @@ func (p *Parser) members(f func(name []byte) error) error {
 	}
 	pathLen := len(p.path)
 	err := p.json.Object(func(name []byte) error {
-		if p.path = p.path[:pathLen]; pathLen > 0 {
+		p.path = p.path[:pathLen]
+		if pathLen > 0 {
 			p.path = append(p.path, '.')
 		}
 		p.path = append(p.path, name...)

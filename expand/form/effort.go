@@ -76,7 +76,10 @@ var highSame = Recipe{Effort: High, Few: 12, Find: 6, Share: 0.7, LinearFactor: 
 //	30, 30         +2.3 / +1.7 %  +6.6 / +4.5 %       1.47 / 1.44
 func (r *Recipe) BesideVectors() *Recipe {
 	other := *r
-	other.Few, other.Find, other.Whole, other.Scoring = 0, 4, 20, Auto
+	other.Few = 0
+	other.Find = 4
+	other.Whole = 20
+	other.Scoring = Auto
 	if r.Effort == Low {
 		other.Few, other.Whole = 16, 8
 	}

@@ -58,7 +58,9 @@ func (p *Plan) groupedBoost(f *Field, a *terms.Candidate) float64 {
 // groupedBound returns Σ_i D₁(x'_i w_i², D₂(λ v_j of i)), where D is the
 // largest value plus the tie breaker times the others.
 func (w *builder) groupedBound(i int) float64 {
-	f, scored, sum := &w.c.Fields[i], w.divided[i].scored, 0.0
+	f := &w.c.Fields[i]
+	scored := w.divided[i].scored
+	sum := 0.0
 	for n := range f.Terms.Origins {
 		o := &f.Terms.Origins[n]
 		var most, all float64

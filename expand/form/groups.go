@@ -10,7 +10,9 @@ import (
 // groups returns a clause in the forms grouped and saturated, which score each
 // term of the text together with its neighbors.
 func (w *builder) groups() *query.Query {
-	c, q, several := w.c, w.found(), w.several()
+	c := w.c
+	q := w.found()
+	several := w.several()
 	count := w.counts(len(c.Fields))
 	for i := range c.Fields {
 		f, one := &c.Fields[i], w.Bool()

@@ -31,7 +31,10 @@ func (c *Clause) HardTooDeep() bool {
 }
 
 func (w *builder) hard() *query.Query {
-	c, q, several, fields := w.c, w.found(), w.several(), 0
+	c := w.c
+	q := w.found()
+	several := w.several()
+	fields := 0
 	for i := range c.Fields {
 		if c.Fields[i].Exact != nil {
 			fields++
@@ -81,7 +84,9 @@ func (x *Exact) boost(v, idf float64) float64 {
 // clause. The result finds what the clause finds; without a count also what has
 // only terms of the measure, among hits that are found already.
 func (w *builder) beside(clause *query.Query) *query.Query {
-	q, c, several := w.Bool(), w.c, w.several()
+	q := w.Bool()
+	c := w.c
+	several := w.several()
 	if w.role != ordering || c.SameMatches || c.Counted() {
 		q.Must(clause)
 	} else {

@@ -93,7 +93,9 @@ func (w *builder) termCentric(to *query.Query) *query.Query {
 // counted, one that the original does not find gets the score of the words that
 // it has. In a term-centric clause the best field counts.
 func (w *builder) alternatives(to *query.Query, i int) {
-	c, f, end := w.c, &w.c.Fields[i], i+1
+	c := w.c
+	f := &w.c.Fields[i]
+	end := i + 1
 	if c.TermCentric {
 		end = len(c.Fields)
 	}
@@ -166,7 +168,9 @@ func (p *Plan) lambda(finding bool) float64 {
 // largest of alternatives for the same words, which have the mass H_g, the
 // smallest of them h_g.
 func (w *builder) linearBound(i int) float64 {
-	f, scored, sum := &w.c.Fields[i], w.divided[i].scored, 0.0
+	f := &w.c.Fields[i]
+	scored := w.divided[i].scored
+	sum := 0.0
 	for k := range scored {
 		sum += scored[k].Score(w.plan.lambda(w.role == finding))
 	}
@@ -174,7 +178,9 @@ func (w *builder) linearBound(i int) float64 {
 		return sum
 	}
 	for _, g := range f.hosted() { // a document may have all of the words but one
-		all, least, most := 0.0, math.Inf(1), 0.0
+		all := 0.0
+		least := math.Inf(1)
+		most := 0.0
 		for _, o := range g.hosts {
 			mass := o.X * o.W * o.W
 			all += mass

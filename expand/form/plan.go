@@ -266,7 +266,9 @@ func (c *Clause) hasFeedback() bool {
 // it has terms to add.
 func (c *Clause) Left(why reason.Reason) Clause {
 	left := *c
-	left.Exact, left.Vectors, left.Fields = false, nil, slices.Clone(c.Fields)
+	left.Exact = false
+	left.Vectors = nil
+	left.Fields = slices.Clone(c.Fields)
 	for i := range left.Fields {
 		f := &left.Fields[i]
 		f.Beside = nil

@@ -31,7 +31,9 @@ func (c *Clause) VectorsTooDeep(filtered bool) bool {
 }
 
 func (w *builder) vectors() *query.Query {
-	c, q, original := w.c, w.Bool(), w.original()
+	c := w.c
+	q := w.Bool()
+	original := w.original()
 	if w.plan.VectorsOnly {
 		original = w.Bool().Must(original).Times(unranked)
 	}

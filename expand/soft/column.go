@@ -134,7 +134,10 @@ func (s *scratch) grow(n int) {
 		return
 	}
 	n += n / 4 // the next search may bring a few more
-	s.x, s.e, s.y, s.at = make([]float64, n), make([]float64, n), make([]float64, n), make([]int32, n)
+	s.x = make([]float64, n)
+	s.e = make([]float64, n)
+	s.y = make([]float64, n)
+	s.at = make([]int32, n)
 }
 
 // compare adds b·(Wx)ᵀS(Wy) and b·(Wy)ᵀS(Wy) of each hit to products and

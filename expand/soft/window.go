@@ -154,7 +154,8 @@ func (w *window) recallUUIDs() (missing []string) {
 			continue
 		}
 		uuid, ok, _ := cache.Peek[string](w.memory.facts, fact{uuidOfIndex, fieldKey{index: index}})
-		if w.uuids[k] = uuid; !ok && !slices.Contains(missing, index) {
+		w.uuids[k] = uuid
+		if !ok && !slices.Contains(missing, index) {
 			missing = append(missing, index)
 		}
 	}

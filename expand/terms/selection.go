@@ -173,7 +173,9 @@ type Selection struct {
 func (sel *Selection) Start(text Text) {
 	sel.Context = nil
 	sel.Origins = append(sel.Origins[:0], text...)
-	sel.Candidates, sel.entries, sel.LeftOut = sel.Candidates[:0], sel.entries[:0], sel.LeftOut[:0]
+	sel.Candidates = sel.Candidates[:0]
+	sel.entries = sel.entries[:0]
+	sel.LeftOut = sel.LeftOut[:0]
 	sel.Expressions, sel.Alternatives = nil, nil
 }
 
@@ -315,7 +317,8 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func
 		if o.Plain { // whose row is there for its alternatives
 			docFreq = 0
 		}
-		if o.IDF = 1; known(docFreq) {
+		o.IDF = 1
+		if known(docFreq) {
 			o.IDF = simmatrix.IDF(docFreq, docs)
 		}
 		xw, u := o.X*weight(docFreq), o.X*o.IDF
@@ -385,7 +388,8 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 			c.V, c.Fit = c.best, 0
 		}
 		c.Fit /= norm
-		if c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs)); c.DocFreq == 0 || float64(c.DocFreq) > most && !c.Near && !c.Word {
+		c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs))
+		if c.DocFreq == 0 || float64(c.DocFreq) > most && !c.Near && !c.Word {
 			why := Absent
 			if c.DocFreq > 0 {
 				why = Frequent
@@ -458,7 +462,11 @@ func (sel *Selection) mass(n int) (sum float64) {
 func (sel *Selection) sum(docFreqs []int64) {
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
-		c.DocFreq, c.V, c.Fit, c.best, c.place = docFreqs[len(sel.Origins)+k], 0, 0, 0, k
+		c.DocFreq = docFreqs[len(sel.Origins)+k]
+		c.V = 0
+		c.Fit = 0
+		c.best = 0
+		c.place = k
 	}
 	slot := sel.slots(sel.Candidates)
 	for _, e := range sel.entries {
@@ -471,7 +479,9 @@ func (sel *Selection) sum(docFreqs []int64) {
 			c.Fit += from.X * from.IDF * e.c
 			c.V += v
 			if near := slices.Contains(from.Nearest, c.Term); near == c.Near && v > c.best {
-				c.best, c.Origin, c.Similarity = v, e.origin, e.s
+				c.best = v
+				c.Origin = e.origin
+				c.Similarity = e.s
 			}
 		}
 	}
@@ -496,7 +506,8 @@ func (sel *Selection) SettleFrozen(docs int64, frozen func(k int) int64, liveDoc
 	}
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
-		if c.V *= weight(len(sel.Origins) + k); c.DocFreq == 0 {
+		c.V *= weight(len(sel.Origins) + k)
+		if c.DocFreq == 0 {
 			c.V = 0
 		}
 	}
