@@ -83,7 +83,9 @@ func FuzzAnyAnswerIsSurvived(f *testing.F) {
 			c := clientOf(&u, func(context.Context, string, string) (net.Conn, error) { return pipeThatAnswers(answer), nil }, 20*time.Millisecond)
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			terms := []string{"a", "b"}
-			got, err := lookUp(ctx, c, "k", terms)
+			pipe := c.Pipeline()
+			got := ask(ctx, pipe, "k", terms)
+			err := failure(pipe.Exec(ctx))
 			a := &Admin{client: c}
 			if versions, err := a.Versions(ctx, "k"); err == nil && len(versions) > maxElements {
 				t.Errorf("%d versions", len(versions))
@@ -97,7 +99,7 @@ func FuzzAnyAnswerIsSurvived(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if rows, _, err := got.rows(new(simmatrix.RowCodec), &Version{ID: "id"}, nil, terms); err == nil && len(rows) != len(terms) {
+			if rows, _, err := got.rows(new(simmatrix.RowCodec), &Version{ID: "id"}, terms, always); err == nil && len(rows) != len(terms) {
 				t.Errorf("%v makes %d rows", got.values, len(rows))
 			}
 		}
