@@ -27,7 +27,7 @@ var (
 
 // A Policy says how loads run and how long answers are cached.
 type Policy struct {
-	// Places limits loads in flight, Timeout each of them.
+	// Places limits loads in flight, Timeout each of them unless it is 0.
 	Places  int
 	Timeout time.Duration
 	// Guard recovers panics of loads and counts them as What.
@@ -93,8 +93,11 @@ func (l *Loader) start(caller context.Context, owner string, load func(context.C
 			defer l.places.Give(owners...)
 		}
 		ctx := context.WithValue(trace.ContextWithSpan(l.life, trace.SpanFromContext(caller)), l, true)
-		ctx, cancel := context.WithTimeout(ctx, l.policy.Timeout)
-		defer cancel()
+		if l.policy.Timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, l.policy.Timeout)
+			defer cancel()
+		}
 		load(ctx) //nolint:contextcheck // A load lives as long as the loader, and not as its caller.
 	})
 	return done, nil

@@ -205,7 +205,7 @@ func (a *Admin) Versions(ctx context.Context, name string) (versions []Version, 
 			for _, id := range ids {
 				metas = append(metas, pipe.Get(ctx, metaKey(name, id)))
 			}
-			if err := execute(ctx, pipe); !refusal(err) {
+			if err := failure(pipe.Exec(ctx)); !refusal(err) {
 				return err
 			}
 			return nil
@@ -257,9 +257,10 @@ func (a *Admin) resolve(ctx context.Context, name, version string) (string, erro
 func (a *Admin) read(ctx context.Context, name, id string, terms []string) (v Version, rows []simmatrix.Row, err error) {
 	var meta *redis.StringCmd
 	var got answer
-	err = a.do(ctx, func(ctx context.Context) (err error) {
-		meta, got, err = readHeader(ctx, a.client, name, id, terms)
-		return err
+	err = a.do(ctx, func(ctx context.Context) error {
+		pipe := a.client.Pipeline()
+		meta, got = askHeader(ctx, pipe, name, id, terms)
+		return failure(pipe.Exec(ctx))
 	})
 	if refusal(err) {
 		err = ErrUnknownVersion
@@ -270,13 +271,17 @@ func (a *Admin) read(ctx context.Context, name, id string, terms []string) (v Ve
 	if err != nil {
 		return v, nil, err
 	}
-	rows, bad, err := got.rows(&a.codec, &v, nil, terms)
+	rows, bad, err := got.rows(&a.codec, &v, terms, func(string) bool { return false })
 	if err == nil && slices.ContainsFunc(rows, simmatrix.Row.IsZero) {
-		var set termSet
-		if err := readTerms(ctx, a.client, name, &v, &set, a.do); err != nil {
+		var known termReader
+		err = known.read(&v, func(field string) (string, error) {
+			chunk := func(ctx context.Context) *redis.StringCmd { return a.client.HGet(ctx, rowsKey(name, id), field) }
+			return a.get(ctx, chunk, redis.Nil)
+		})
+		if err != nil {
 			return v, nil, err
 		}
-		rows, bad, err = got.rows(&a.codec, &v, set, terms)
+		rows, bad, err = got.rows(&a.codec, &v, terms, func(term string) bool { return known.set.has(id, term) })
 	}
 	switch {
 	case errors.Is(err, ErrGone):

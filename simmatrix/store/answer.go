@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -10,7 +9,6 @@ import (
 	"hash/crc32"
 	"math/bits"
 	"slices"
-	"sort"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -93,23 +91,14 @@ func ask(ctx context.Context, pipe redis.Pipeliner, key string, terms []string) 
 	return answer{pipe.HLen(ctx, key), pipe.Do(ctx, args...)}
 }
 
-// lookUp reads the rows of terms in one round trip.
-func lookUp(ctx context.Context, c redis.UniversalClient, key string, terms []string) (answer, error) {
-	pipe := c.Pipeline()
-	a := ask(ctx, pipe, key, terms)
-	return a, execute(ctx, pipe)
+// askHeader queues the commands for the header of a version and an answer.
+func askHeader(ctx context.Context, pipe redis.Pipeliner, name, id string, terms []string) (*redis.StringCmd, answer) {
+	return pipe.Get(ctx, metaKey(name, id)), ask(ctx, pipe, rowsKey(name, id), terms)
 }
 
-func readHeader(ctx context.Context, c redis.UniversalClient, name, id string, terms []string) (*redis.StringCmd, answer, error) {
-	pipe := c.Pipeline()
-	meta, a := pipe.Get(ctx, metaKey(name, id)), ask(ctx, pipe, rowsKey(name, id), terms)
-	return meta, a, execute(ctx, pipe)
-}
-
-// execute runs the pipeline. It returns the first error that counts against
-// Redis, else an answer about a key, if any.
-func execute(ctx context.Context, pipe redis.Pipeliner) error {
-	cmds, err := pipe.Exec(ctx)
+// failure returns the first error of a pipeline that counts against Redis, else
+// an answer about a key, if any.
+func failure(cmds []redis.Cmder, err error) error {
 	for _, cmd := range cmds {
 		if e := cmd.Err(); e != nil && !refusal(e) {
 			return e
@@ -121,11 +110,11 @@ func execute(ctx context.Context, pipe redis.Pipeliner) error {
 // rows returns the rows of the requested terms. It returns [ErrGone] if the
 // version is not complete, and [ErrMissingRows] if it does not have as many
 // rows as were pushed. bad are the terms with bad rows, or without one although
-// the set has them; then the error wraps [simmatrix.ErrRow] or
+// they must have one; then the error wraps [simmatrix.ErrRow] or
 // [ErrMissingRows]. Other errors are about a malformed answer. Errors name no
 // term, which would come from a user's query.
 func (a *answer) rows(
-	codec *simmatrix.RowCodec, v *Version, set termSet, terms []string,
+	codec *simmatrix.RowCodec, v *Version, terms []string, must func(term string) bool,
 ) (rows []simmatrix.Row, bad []string, err error) {
 	values, err := a.values.Slice()
 	if err == nil {
@@ -147,7 +136,7 @@ func (a *answer) rows(
 		var rowErr error
 		switch sealed := value.(type) {
 		case nil:
-			if set.has(v.ID, terms[k]) {
+			if must(terms[k]) {
 				rowErr = fmt.Errorf("%w: of terms that it has", ErrMissingRows)
 			}
 		case string:
@@ -184,11 +173,11 @@ const (
 )
 
 // A termSet knows the terms of a version, to distinguish a lost row from a term
-// that the matrix lacks. It has a fingerprint of each term, sorted, in chunks
-// of equal ranges. The probability that it has a term that the matrix lacks is
-// the number of terms divided by 2^64. Nobody can choose such a term without
-// the version's ID, which is part of the hash.
-type termSet []string
+// that the matrix lacks, and to find expressions in texts without asking Redis.
+// It has a fingerprint of each term, sorted. The probability that it has a term
+// that the matrix lacks is the number of terms divided by 2^64. Nobody can
+// choose such a term without the version's ID, which is part of the hash.
+type termSet []uint64
 
 // fingerprint is the beginning of a SHA-256.
 func fingerprint(id, term string) uint64 {
@@ -196,10 +185,10 @@ func fingerprint(id, term string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// chunkOf returns which of n chunks has a fingerprint.
-func chunkOf(fingerprint uint64, n int) int {
-	k, _ := bits.Mul64(fingerprint, uint64(n)) //nolint:gosec // n is a length
-	return int(k)                              //nolint:gosec // less than n
+// has reports whether a term of version id is in the set.
+func (s termSet) has(id, term string) bool {
+	_, found := slices.BinarySearch(s, fingerprint(id, term))
+	return found
 }
 
 func (v *Version) chunks() int {
@@ -209,64 +198,55 @@ func (v *Version) chunks() int {
 	return int((v.Terms + chunkTerms - 1) / chunkTerms)
 }
 
-// newTermSet returns the set of the terms of m, version v.
-func newTermSet(m *simmatrix.Matrix, v *Version) termSet {
+// termChunks returns the set of the terms of m, version v, as Redis holds it: in
+// chunks of equal ranges.
+func termChunks(m *simmatrix.Matrix, v *Version) [][]byte {
 	chunks := make([][]byte, v.chunks())
 	if len(chunks) == 0 {
 		return nil
 	}
-	all := make([]uint64, 0, m.Len())
+	set := make(termSet, 0, m.Len())
 	for term := range m.Rows() {
-		all = append(all, fingerprint(v.ID, term))
+		set = append(set, fingerprint(v.ID, term))
 	}
-	slices.Sort(all)
-	for _, f := range all {
-		k := chunkOf(f, len(chunks))
+	slices.Sort(set)
+	for _, f := range set {
+		k, _ := bits.Mul64(f, uint64(len(chunks)))
 		chunks[k] = binary.BigEndian.AppendUint64(chunks[k], f)
 	}
-	set := make(termSet, len(chunks))
-	for k, chunk := range chunks {
-		set[k] = string(chunk)
-	}
-	return set
+	return chunks
 }
 
-// has reports whether a term of version id is in the set.
-func (s termSet) has(id, term string) bool {
-	if len(s) == 0 {
-		return false
-	}
-	want := fingerprint(id, term)
-	chunk := s[chunkOf(want, len(s))]
-	_, found := sort.Find(len(chunk)/fingerprintBytes, func(k int) int {
-		return cmp.Compare(want, binary.BigEndian.Uint64([]byte(chunk[k*fingerprintBytes:(k+1)*fingerprintBytes])))
-	})
-	return found
+// A termReader reads the set of terms of a version. After a failure it goes on
+// where it was.
+type termReader struct {
+	id   string // of the version
+	next int    // chunk to read next
+	set  termSet
 }
 
-// readTerms appends missing chunks to set, one call each. Errors are those of
-// call, or wrap [ErrMissingRows] or [simmatrix.ErrRow] if a chunk is bad.
-func readTerms(
-	ctx context.Context, c redis.Cmdable, name string, v *Version, set *termSet,
-	call func(context.Context, func(context.Context) error) error,
-) error {
-	for k := len(*set); k < v.chunks(); k++ {
-		field := chunkField + strconv.Itoa(k)
-		var chunk string
-		err := call(ctx, func(ctx context.Context) (err error) {
-			chunk, err = c.HGet(ctx, rowsKey(name, v.ID), field).Result()
-			return err
-		})
+// read reads the set of v, of whose rows get reads a field. Errors are those of
+// get, or wrap [ErrMissingRows] or [simmatrix.ErrRow] if a chunk is bad.
+func (t *termReader) read(v *Version, get func(field string) (string, error)) error {
+	if t.id != v.ID {
+		*t = termReader{id: v.ID, set: make(termSet, 0, v.chunks()*chunkTerms)}
+	}
+	for ; t.next < v.chunks(); t.next++ {
+		field := chunkField + strconv.Itoa(t.next)
+		sealed, err := get(field)
 		if errors.Is(err, redis.Nil) {
 			err = fmt.Errorf("%w: a part of the set of terms", ErrMissingRows)
-		}
-		if err == nil {
-			chunk, err = unseal(v.ID+field, chunk)
 		}
 		if err != nil {
 			return err
 		}
-		*set = append(*set, chunk)
+		chunk, err := unseal(v.ID+field, sealed)
+		if err != nil {
+			return err
+		}
+		for b := []byte(chunk); len(b) >= fingerprintBytes; b = b[fingerprintBytes:] {
+			t.set = append(t.set, binary.BigEndian.Uint64(b))
+		}
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"math/rand/v2"
 	"runtime"
 	"strconv"
@@ -38,15 +37,9 @@ func wideStore(tb testing.TB, cacheBytes uint64) (*Store, *atomic.Int64) {
 		names[i] = term(i)
 	}
 	v := s.Pin().For("i", "f").version
-	v.fetch = func(_ context.Context, terms []string) ([]simmatrix.Row, error) {
-		rows := make([]simmatrix.Row, len(terms))
-		for k, t := range terms {
-			i := check.Got(strconv.Atoi(t[1:]))(tb)
-			rows[k] = wideRow(tb, i, names)
-		}
-		fetches.Add(int64(len(terms)))
-		s.cache.add(v, terms, rows)
-		return rows, nil
+	v.row = func(t string) simmatrix.Row {
+		fetches.Add(1)
+		return wideRow(tb, check.Got(strconv.Atoi(t[1:]))(tb), names)
 	}
 	return s, fetches
 }

@@ -93,7 +93,7 @@ func TestAnswerThatIsNoRowIsRefused(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := &Version{ID: "id", Meta: simmatrix.Meta{Terms: 2}} // and the mark and a chunk
-			rows, _, err := (&answer{redis.NewIntResult(tt.fields, nil), redis.NewCmdResult(tt.values, nil)}).rows(new(simmatrix.RowCodec), v, nil, []string{"one", "other"})
+			rows, _, err := (&answer{redis.NewIntResult(tt.fields, nil), redis.NewCmdResult(tt.values, nil)}).rows(new(simmatrix.RowCodec), v, []string{"one", "other"}, new(version).has)
 			check.That(t, (err == nil) == tt.ok && (!tt.ok || rows[0].Len() == 1 && rows[1].IsZero()), "rows %+v, %v", rows, err)
 		})
 	}
@@ -228,7 +228,7 @@ func TestARepairedVersionHasNoneOfItsCachedEntries(t *testing.T) {
 	id := publish(t, a, "one", damagedTerms)
 	s := open(t, Options{Redis: r.at()})
 	repair := wholeHash(t, c, rowsKey("main", id))
-	s.cache.add(s.Pin().For("i", "f").version, []string{term(1)}, make([]simmatrix.Row, 1))
+	s.cache.kept.Put(question{s.Pin().For("i", "f").version.number, term(1)}, simmatrix.Row{}, nil, 0)
 	c.HDel(t.Context(), rowsKey("main", id), term(1))
 	awaitProblem(t, s, ErrMissingRows)
 	repair()

@@ -31,13 +31,22 @@
 // ID to versions. A prune removes IDs from versions and history at once, and
 // lets their keys expire after a minute, for requests that still read them.
 //
+// # A look-up
+//
+// [Rows.Rows] takes rows from the cache. It has the others read once for all who
+// ask, by package cache, independent of the caller. One round trip through a
+// breaker, with the only limit of time, then reads them:
+//
+//	Rows.Rows → cache.Loader.Run → cache.GetAll → remote.read → remote.call → Redis
+//
 // # Damage
 //
 // With every look-up, and four times a second, a reader also asks for the field
 // "" and the number of fields. These show that a version was evicted or
 // flushed, or lost rows. It also keeps a 64-bit hash of every term of the
-// version, and so distinguishes a lost row from a term that the matrix lacks
-// even if another field makes up for the number. A version with missing rows or
+// version, and so knows the expressions in a text without asking, and
+// distinguishes a lost row from a term that the matrix lacks even if another
+// field makes up for the number. A version with missing rows or
 // wrong checksums is dropped at once: not even its cached rows are returned.
 // The last sound version in the history is served until the number is right
 // again and the bad rows are good. If there is none, look-ups fail.

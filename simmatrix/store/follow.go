@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
 
-	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -55,8 +53,11 @@ type followed struct {
 	// version is the one served; nil before the first. If the active one is
 	// damaged, it is another one, or a damaged one if none is sound.
 	version *version
-	left    map[string]*remains // by ID
-	words   wordReader
+	// suspects are the terms whose rows were bad or missing, by version. They must
+	// be good before it is served.
+	suspects map[string][]string
+	terms    termReader // of the version that was loaded last
+	words    wordReader
 }
 
 func newRemote(at Redis, timeout time.Duration, names []string, c *rowCache) (*remote, error) {
@@ -74,18 +75,21 @@ func newRemote(at Redis, timeout time.Duration, names []string, c *rowCache) (*r
 		}),
 	}
 	for _, name := range names {
-		r.names = append(r.names, &followed{name: name, left: make(map[string]*remains)})
+		r.names = append(r.names, &followed{name: name, suspects: make(map[string][]string)})
 	}
 	return r, nil
 }
 
-// call runs one round trip through the breaker. Errors wrap [ErrUnavailable],
-// except those that are an answer, see refusal.
-func (r *remote) call(ctx context.Context, op func(context.Context) error) error {
+// call sends what queue puts into a pipeline, through the breaker, in one round
+// trip within the timeout. Errors wrap [ErrUnavailable], except those that are
+// an answer, see refusal.
+func (r *remote) call(ctx context.Context, queue func(redis.Pipeliner)) error {
 	_, err := r.breaker.Execute(func() (struct{}, error) {
 		ctx, cancel := context.WithTimeout(ctx, r.timeout)
 		defer cancel()
-		err := op(ctx)
+		pipe := r.client.Pipeline()
+		queue(pipe)
+		err := failure(pipe.Exec(ctx))
 		if err != nil && !refusal(err) {
 			r.last.Store(&err)
 		}
@@ -102,77 +106,48 @@ func (r *remote) call(ctx context.Context, op func(context.Context) error) error
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// fetch reads rows of v, shares reads with other callers, and waits for all. It
-// continues up to the timeout after its caller has left, so that the cache
-// fills anyway.
-func (r *remote) fetch(ctx context.Context, v *version, terms []string) ([]simmatrix.Row, error) {
-	questions := make([]question, len(terms))
-	for k, term := range terms {
-		questions[k] = question{v.number, strings.Clone(term)} // it may be part of a larger text
+// field reads a field of a hash.
+func (r *remote) field(ctx context.Context, key, field string) (string, error) {
+	var value *redis.StringCmd
+	if err := r.call(ctx, func(pipe redis.Pipeliner) { value = pipe.HGet(ctx, key, field) }); err != nil {
+		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	var found map[question]simmatrix.Row
-	err := r.cache.loader.Run(ctx, "", func(ctx context.Context) (err error) {
-		found, err = cache.GetAll(ctx, r.cache.kept, questions, func(ctx context.Context, missing []question) (map[question]simmatrix.Row, error) {
-			return r.answer(ctx, v, missing)
-		})
-		return err
-	})
-	ended := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, cache.ErrClosed)
-	switch {
-	case ended && !errors.Is(err, ErrUnavailable):
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	case err != nil:
-		return nil, err
-	}
-	rows := make([]simmatrix.Row, len(terms))
-	for k, q := range questions {
-		rows[k] = found[q]
-	}
-	return rows, nil
+	return value.Val(), nil
 }
 
-// answer reads the rows of some terms of v, and counts failures.
-func (r *remote) answer(ctx context.Context, v *version, questions []question) (map[question]simmatrix.Row, error) {
+// read asks Redis for rows of v. must reports whether there has to be a row of
+// a term. After the first answer that shows damage, v returns no more rows, see
+// [version.damage].
+func (r *remote) read(
+	ctx context.Context, v *version, questions []question, must func(term string) bool,
+) (map[question]simmatrix.Row, error) {
 	terms := make([]string, len(questions))
 	for k, q := range questions {
 		terms[k] = q.term
 	}
-	rows, err := r.read(ctx, v, terms)
-	switch {
-	case errors.Is(err, ErrGone):
-		r.failures.Add(1)
-	case err != nil && !errors.Is(err, ErrUnavailable): // counted by call
-		r.badRows.Add(1)
+	var a answer
+	err := r.call(ctx, func(pipe redis.Pipeliner) { a = ask(ctx, pipe, rowsKey(v.name, v.ID), terms) })
+	if errors.Is(err, ErrUnavailable) {
+		return nil, err
+	}
+	rows, bad, err := a.rows(&r.codec, &v.Version, terms, must)
+	if err != nil {
+		of := about(v.label, err)
+		if errors.Is(err, ErrGone) {
+			r.failures.Add(1)
+		} else {
+			r.badRows.Add(1)
+		}
+		if errors.Is(err, ErrGone) || errors.Is(err, ErrMissingRows) || errors.Is(err, simmatrix.ErrRow) { // else it is not about rows
+			v.setDamage(of, bad)
+		}
+		return nil, of
 	}
 	found := make(map[question]simmatrix.Row, len(rows))
 	for k, row := range rows {
 		found[questions[k]] = row
 	}
-	return found, err
-}
-
-// read asks Redis for the rows of terms. After the first answer that shows
-// damage, v returns no more rows, see [version.damage].
-func (r *remote) read(ctx context.Context, v *version, terms []string) ([]simmatrix.Row, error) {
-	var a answer
-	err := r.call(ctx, func(ctx context.Context) (err error) {
-		a, err = lookUp(ctx, r.client, rowsKey(v.name, v.ID), terms)
-		return err
-	})
-	if errors.Is(err, ErrUnavailable) {
-		return nil, err
-	}
-	rows, bad, err := a.rows(&r.codec, &v.Version, v.kept.terms, terms)
-	if err == nil {
-		return rows, nil
-	}
-	of := about(v.label, err)
-	if errors.Is(err, ErrGone) || errors.Is(err, ErrMissingRows) || errors.Is(err, simmatrix.ErrRow) { // else it is not about rows
-		v.setDamage(of, bad)
-	}
-	return nil, of
+	return found, nil
 }
 
 // about adds the version to an error, and wraps [ErrBadRow] if Redis answered
@@ -187,15 +162,13 @@ func about(label string, err error) error {
 // poll asks for all active versions in one pipeline and reports what it finds.
 func (r *remote) poll(ctx context.Context, report reporter) {
 	actives, states := make([]*redis.StringCmd, len(r.names)), make([]answer, len(r.names))
-	err := r.call(ctx, func(ctx context.Context) error {
-		pipe := r.client.Pipeline()
+	err := r.call(ctx, func(pipe redis.Pipeliner) {
 		for i, f := range r.names {
 			actives[i] = pipe.Get(ctx, activeKey(f.name))
 			if f.version != nil {
 				states[i] = ask(ctx, pipe, rowsKey(f.name, f.version.ID), nil)
 			}
 		}
-		return execute(ctx, pipe)
 	})
 	if ctx.Err() != nil { // closing
 		return
@@ -240,7 +213,7 @@ func (r *remote) examine(ctx context.Context, f *followed, active *redis.StringC
 		return nil, fmt.Errorf("%w: active version: %w", ErrBadVersion, err)
 	case f.active != id:
 		f.active = id
-		clear(f.left)
+		clear(f.suspects)
 	}
 	if v := f.version; v != nil {
 		if _, _, err := state.rows(&r.codec, &v.Version, nil, nil); err != nil {
@@ -271,28 +244,22 @@ func (r *remote) examine(ctx context.Context, f *followed, active *redis.StringC
 	return v, err
 }
 
-// suspect keeps what is known of v if it was found damaged.
+// suspect remembers the bad and missing rows of v.
 func (f *followed) suspect(v *version) {
 	if d := v.damage.Load(); d != nil {
-		f.left[v.ID] = v.kept
-		if v.kept.suspects == nil {
-			v.kept.suspects = d.terms
-		}
+		f.suspects[v.ID] = d.terms
 	}
 }
 
 // lastGood returns the last sound version active before the current one, or
 // nil.
 func (r *remote) lastGood(ctx context.Context, f *followed) (*version, error) {
-	var ids []string
-	err := r.call(ctx, func(ctx context.Context) (err error) {
-		ids, err = r.client.LRange(ctx, historyKey(f.name), 0, maxFallbacks-1).Result()
-		return err
-	})
+	var ids *redis.StringSliceCmd
+	err := r.call(ctx, func(pipe redis.Pipeliner) { ids = pipe.LRange(ctx, historyKey(f.name), 0, maxFallbacks-1) })
 	if errors.Is(err, ErrUnavailable) {
 		return nil, err
 	}
-	for _, id := range ids {
+	for _, id := range ids.Val() {
 		if id == f.active || checkName("version", id) != nil {
 			continue
 		}
@@ -310,10 +277,8 @@ func (r *remote) lastGood(ctx context.Context, f *followed) (*version, error) {
 func (r *remote) load(ctx context.Context, f *followed, id string) (*version, error) {
 	var meta *redis.StringCmd
 	var state answer
-	err := r.call(ctx, func(ctx context.Context) (err error) {
-		meta, state, err = readHeader(ctx, r.client, f.name, id, nil)
-		return err
-	})
+	suspects := f.suspects[id]
+	err := r.call(ctx, func(pipe redis.Pipeliner) { meta, state = askHeader(ctx, pipe, f.name, id, suspects) })
 	if errors.Is(err, ErrUnavailable) {
 		return nil, err
 	}
@@ -325,13 +290,11 @@ func (r *remote) load(ctx context.Context, f *followed, id string) (*version, er
 	if err != nil {
 		return nil, err
 	}
-	left := f.left[id]
-	if left == nil {
-		left = new(remains)
-		f.left[id] = left
-	}
-	if _, _, err = state.rows(&r.codec, &parsed, nil, nil); err == nil {
-		err = readTerms(ctx, r.client, f.name, &parsed, &left.terms, r.call)
+	v := r.cache.version(f.name, parsed)
+	v.remote = r
+	if _, _, err = state.rows(&r.codec, &parsed, suspects, always); err == nil {
+		err = f.terms.read(&parsed, func(field string) (string, error) { return r.field(ctx, rowsKey(f.name, id), field) })
+		v.terms = f.terms.set
 	}
 	if errors.Is(err, ErrUnavailable) {
 		return nil, err
@@ -339,23 +302,17 @@ func (r *remote) load(ctx context.Context, f *followed, id string) (*version, er
 	if err != nil {
 		return nil, about(label, err)
 	}
-	v := r.cache.version(f.name, parsed)
-	v.kept = left
-	v.fetch = func(ctx context.Context, terms []string) ([]simmatrix.Row, error) { return r.fetch(ctx, v, terms) }
-	if len(left.suspects) > 0 {
-		_, err = r.read(ctx, v, left.suspects)
-	}
-	if err == nil {
-		err = r.warm(ctx, v)
-	}
+	err = r.warm(ctx, v)
 	f.suspect(v)
 	if err != nil {
 		return nil, err
 	}
-	delete(f.left, id)
-	left.suspects = nil
+	delete(f.suspects, id)
 	return v, nil
 }
+
+// always says that there has to be a row of every term.
+func always(string) bool { return true }
 
 // warm caches the rows of the frequent terms. An error means that v is damaged;
 // a slow Redis is not an error, because searches can read the rows.
@@ -363,17 +320,20 @@ func (r *remote) warm(ctx context.Context, v *version) error {
 	ctx, cancel := context.WithTimeout(ctx, warmFor)
 	defer cancel()
 	for terms := range slices.Chunk(v.Frequent, warmTerms) {
-		rows, err := r.read(ctx, v, terms)
+		questions := make([]question, len(terms))
+		for k, term := range terms {
+			questions[k] = question{v.number, term}
+		}
+		rows, err := r.read(ctx, v, questions, always)
 		if errors.Is(err, ErrUnavailable) {
 			return nil
-		}
-		if err == nil && slices.ContainsFunc(rows, simmatrix.Row.IsZero) { // of a version without a set of terms
-			err = about(v.label, fmt.Errorf("%w: of terms that the header names", ErrMissingRows))
 		}
 		if err != nil {
 			return err
 		}
-		r.cache.add(v, terms, rows)
+		for q, row := range rows {
+			r.cache.kept.Put(q, row, nil, 0)
+		}
 	}
 	return nil
 }

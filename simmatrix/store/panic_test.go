@@ -69,10 +69,11 @@ func TestPanicWhileVersionsAreFollowedIsSurvived(t *testing.T) {
 func TestPanicOfARoundTripIsAnErrorAndCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	guard := recovery.New(slog.New(slog.DiscardHandler), registry)
-	c := newRowCache(minCacheBytes, time.Minute, guard)
+	c := newRowCache(minCacheBytes, guard)
 	t.Cleanup(c.loader.Close)
 	t.Cleanup(c.kept.Close)
-	r := &remote{timeout: time.Minute, cache: c} // its breaker is missing
-	check.Error(t, recovery.ErrPanic, check.ErrOf(r.fetch(t.Context(), &version{kept: new(remains)}, []string{"car"})))
+	r := &remote{timeout: time.Minute} // its breaker is missing
+	rows := &Rows{&version{remote: r}, c}
+	check.Error(t, recovery.ErrPanic, rows.Rows(t.Context(), []string{"car"}, make([]simmatrix.Row, 1)))
 	check.Equal(t, 1, panicsCounted(t, registry))
 }

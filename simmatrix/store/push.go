@@ -147,7 +147,7 @@ type push struct {
 	progress simmatrix.Progress
 	name     string
 	version  Version
-	terms    termSet
+	terms    [][]byte // chunks of the set of terms
 	header   string
 	done     int // fields sent
 }
@@ -158,7 +158,7 @@ func (p *push) run(ctx context.Context) (err error) {
 	if p.header, err = encodeVersion(p.version); err != nil {
 		return err
 	}
-	p.terms = newTermSet(p.matrix, &p.version)
+	p.terms = termChunks(p.matrix, &p.version)
 	for _, stage := range []string{"push", "push again"} {
 		if err = p.write(ctx, stage); err == nil {
 			err = p.register(ctx)
@@ -191,7 +191,7 @@ func (p *push) rows() iter.Seq2[string, string] {
 		}
 		for k, chunk := range p.terms {
 			field := chunkField + strconv.Itoa(k)
-			if !yield(field, seal(p.version.ID+field, chunk)) {
+			if !yield(field, seal(p.version.ID+field, string(chunk))) {
 				return
 			}
 		}

@@ -2,12 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/recovery"
@@ -23,7 +22,8 @@ type version struct {
 	// number identifies it in the cache. A version that is loaded again gets a new
 	// number, so its old entries no longer match and are evicted.
 	number uint64
-	kept   *remains // nil for a file
+	remote *remote // nil for a file
+	terms  termSet // of one in Redis; empty if it is too large
 	// inMemory is the matrix of a file; nil for one in Redis.
 	inMemory *simmatrix.Matrix
 	// words are the words that documents have; nil if unknown or not yet read.
@@ -33,20 +33,14 @@ type version struct {
 	// cached rows are returned: another version replaces it, or it is loaded again
 	// when repaired.
 	damage atomic.Pointer[damage]
-	// fetch reads rows that are not cached, and caches them.
-	fetch func(ctx context.Context, terms []string) ([]simmatrix.Row, error)
+	// row returns a row of a file.
+	row func(term string) simmatrix.Row
 }
 
-// A remains is kept of a version even after it was dropped or could not be
-// loaded: its set of terms, as far as read, and the terms with bad or missing
-// rows.
-type remains struct {
-	terms    termSet
-	suspects []string
-}
+// has reports whether a version in Redis is known to have a term.
+func (v *version) has(term string) bool { return v.terms.has(v.ID, term) }
 
-// A damage says how rows were found missing or bad, and which must be good
-// before the version is used again.
+// A damage says how rows were found missing or bad, and which.
 type damage struct {
 	err   error
 	terms []string // at most maxSuspects
@@ -56,11 +50,7 @@ const maxSuspects = 64
 
 // setDamage records the damage, unless there is one.
 func (v *version) setDamage(err error, terms []string) {
-	own := slices.Clone(terms[:min(len(terms), maxSuspects)])
-	for k := range own {
-		own[k] = strings.Clone(own[k]) // it is part of a search's body
-	}
-	v.damage.CompareAndSwap(nil, &damage{err, own})
+	v.damage.CompareAndSwap(nil, &damage{err, terms[:min(len(terms), maxSuspects)]})
 }
 
 // A reporter takes what a source found out about a matrix: the version to serve
@@ -81,8 +71,8 @@ type rowCache struct {
 	versions atomic.Uint64
 }
 
-func newRowCache(maxBytes uint64, timeout time.Duration, guard *recovery.Guard) *rowCache {
-	loader := cache.NewLoader(cache.Policy{Places: math.MaxInt, Timeout: timeout, Guard: guard, What: "reading rows"})
+func newRowCache(maxBytes uint64, guard *recovery.Guard) *rowCache {
+	loader := cache.NewLoader(cache.Policy{Places: math.MaxInt, Guard: guard, What: "reading rows"})
 	return &rowCache{loader: loader, bytes: maxBytes, kept: cache.New(cache.Options[question]{
 		Bytes: maxBytes, Endless: true, Loader: loader,
 		Cost: func(q question, row any) int { return len(q.term) + len(row.(simmatrix.Row).Packed()) },
@@ -92,13 +82,6 @@ func newRowCache(maxBytes uint64, timeout time.Duration, guard *recovery.Guard) 
 // version returns a new version of a matrix, of which nothing is cached.
 func (c *rowCache) version(name string, v Version) *version {
 	return &version{Version: v, name: name, label: name + "@" + v.ID, number: c.versions.Add(1)}
-}
-
-// add caches rows. It copies the terms, which may be parts of a larger text.
-func (c *rowCache) add(v *version, terms []string, rows []simmatrix.Row) {
-	for k, term := range terms {
-		c.kept.Put(question{v.number, strings.Clone(term)}, rows[k], nil, 0)
-	}
 }
 
 // Rows are the rows of a version of a matrix. They are safe for concurrent use.
@@ -146,10 +129,10 @@ func (r *Rows) Expressions() func(expression string) bool {
 		return nil
 	case v.inMemory != nil:
 		return v.inMemory.Has
-	case v.kept == nil || len(v.kept.terms) == 0:
-		return func(string) bool { return true }
+	case len(v.terms) == 0:
+		return always
 	}
-	return func(expression string) bool { return v.kept.terms.has(v.ID, expression) }
+	return v.has
 }
 
 // Rows sets rows[k] to the row of terms[k], or the zero Row if the matrix has
@@ -162,29 +145,46 @@ func (r *Rows) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) e
 	if len(terms) != len(rows) {
 		return fmt.Errorf("%d terms and %d rows", len(terms), len(rows))
 	}
-	if d := r.version.damage.Load(); d != nil {
+	v := r.version
+	if d := v.damage.Load(); d != nil {
 		return d.err
 	}
 	var missing []int
-	var missed []string
+	var questions []question
 	for k, term := range terms {
-		row, ok, _ := cache.Peek[simmatrix.Row](r.cache.kept, question{r.version.number, term})
+		q := question{v.number, term}
+		row, ok, _ := cache.Peek[simmatrix.Row](r.cache.kept, q)
 		r.cache.kept.Tally(ok)
 		if !ok {
-			missing, missed = append(missing, k), append(missed, term)
-			continue
+			q.term = strings.Clone(term) // it may be part of a larger text
+			if v.row == nil {
+				missing, questions = append(missing, k), append(questions, q)
+				continue
+			}
+			row = v.row(q.term)
+			r.cache.kept.Put(q, row, nil, 0)
 		}
 		rows[k] = row
 	}
 	if missing == nil {
 		return nil
 	}
-	fetched, err := r.version.fetch(ctx, missed)
-	if err != nil {
+	var found map[question]simmatrix.Row
+	err := r.cache.loader.Run(ctx, "", func(ctx context.Context) (err error) { // goes on without the caller, so that the cache fills
+		found, err = cache.GetAll(ctx, r.cache.kept, questions, func(ctx context.Context, unshared []question) (map[question]simmatrix.Row, error) {
+			return v.remote.read(ctx, v, unshared, v.has)
+		})
+		return err
+	})
+	ended := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, cache.ErrClosed)
+	switch {
+	case ended && !errors.Is(err, ErrUnavailable):
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case err != nil:
 		return err
 	}
 	for i, k := range missing {
-		rows[k] = fetched[i]
+		rows[k] = found[questions[i]]
 	}
 	return nil
 }

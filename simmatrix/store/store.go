@@ -134,7 +134,7 @@ var errNotAsked = errors.New("not asked yet")
 // and their searches are not expanded until then. The only error is for the URL
 // of Redis, if that is needed.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	c := newRowCache(o.CacheBytes, o.RedisTimeout, o.Guard)
+	c := newRowCache(o.CacheBytes, o.Guard)
 	s := &Store{onState: o.OnState, cache: c, matrices: make(map[string]*matrix)}
 	var files []func(context.Context, reporter)
 	var remotes []string
@@ -395,14 +395,7 @@ func pollFile(name string, load Loader, c *rowCache, words bool) func(ctx contex
 		case !written.IsZero():
 			v := c.version(name, Version{ID: m.Checksum()[:checksumDigits], Meta: m.Meta(), Checksum: m.Checksum(), Pushed: written})
 			v.inMemory = m
-			v.fetch = func(_ context.Context, terms []string) ([]simmatrix.Row, error) {
-				rows := make([]simmatrix.Row, len(terms))
-				for k, term := range terms {
-					rows[k] = m.Row(term)
-				}
-				c.add(v, terms, rows)
-				return rows, nil
-			}
+			v.row = m.Row
 			if words {
 				known := spelling.NewWords(m.Table().Terms, m.Table().DocFreqs)
 				v.words.Store(known)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -51,8 +52,21 @@ func TestTermSetHasItsTermsAndNoOthers(t *testing.T) {
 	for _, n := range []int{1, chunkTerms, 3*chunkTerms + 1} {
 		m := newMatrix(t, "one", n-1)
 		v := &Version{ID: "id", Meta: m.Meta()}
-		set := newTermSet(m, v)
-		check.Equal(t, (n+chunkTerms-1)/chunkTerms, len(set), n)
+		chunks := termChunks(m, v)
+		check.Equal(t, (n+chunkTerms-1)/chunkTerms, len(chunks), n)
+		var reader termReader
+		asked := 0
+		get := func(field string) (string, error) {
+			if asked++; asked == len(chunks) { // the last chunk, when it is asked for first
+				return "", ErrUnavailable
+			}
+			k := check.Got(strconv.Atoi(strings.TrimPrefix(field, chunkField)))(t)
+			return seal("id"+field, string(chunks[k])), nil
+		}
+		check.Error(t, ErrUnavailable, reader.read(v, get))
+		check.OK(t, reader.read(v, get))
+		check.Equal(t, len(chunks)+1, asked, "after a failure it goes on where it was")
+		set := reader.set
 		for i := range n - 1 {
 			check.Must(t, set.has("id", term(i)) && !set.has("id", term(i)+"x") && !set.has("di", term(i)), "%d terms: wrong about %s", n, term(i))
 		}

@@ -168,11 +168,7 @@ func (r *remote) readWords(ctx context.Context, f *followed) {
 			return
 		}
 		field := strconv.Itoa(w.next)
-		var sealed string
-		err := r.call(ctx, func(ctx context.Context) (err error) {
-			sealed, err = r.client.HGet(ctx, wordsKey(v.name, v.ID), field).Result()
-			return err
-		})
+		sealed, err := r.field(ctx, wordsKey(v.name, v.ID), field)
 		if errors.Is(err, ErrUnavailable) {
 			return // the next poll continues
 		}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
@@ -113,7 +112,7 @@ func fill(tb testing.TB, c *rowCache, v *version) {
 	tb.Helper()
 	row := check.Got(simmatrix.PackRow(1, []simmatrix.Neighbor{{Term: strings.Repeat("x", 200), Similarity: 0.5, DocFreq: 1}}))(tb)
 	for i := range 16_000 {
-		c.add(v, []string{"t" + strconv.Itoa(i)}, []simmatrix.Row{row})
+		c.kept.Put(question{v.number, "t" + strconv.Itoa(i)}, row, nil, 0)
 	}
 }
 
@@ -126,7 +125,7 @@ func TestWordsOfAVersionThatIsNoLongerActiveAreNotReadOn(t *testing.T) {
 
 func TestRowsLeaveRoomForWordsThatAreBeingRead(t *testing.T) {
 	const all = 4 << 20
-	c := newRowCache(all, time.Second, nil)
+	c := newRowCache(all, nil)
 	v := c.version("main", Version{Words: &Words{Count: 20_000, Bytes: 100_000}})
 	f := &followed{version: v}
 	r := &remote{cache: c, names: []*followed{f}}
