@@ -392,7 +392,7 @@ func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) []measures
 	// Words without neighbors are left alone, and a few queries have no others, as
 	// function words are where akin knows them.
 	least := len(c.queries) / 2
-	if slices.Contains(usualCollections, strings.TrimSuffix(c.name, threeTermsOnly)) && r.with != withBuiltin {
+	if slices.Contains(usualCollections, strings.TrimSuffix(c.name, threeTermsOnly)) && r.with != withBuiltin && r.with != withModel {
 		least = len(c.queries)
 	}
 	for i, n := range counts {

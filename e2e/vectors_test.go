@@ -256,7 +256,8 @@ func checkVectorScores(t *testing.T, e *engine, a *akin, p *space, store vectors
 // vectors are the best ones by another model, and in an index without vectors.
 func checkOtherModels(t *testing.T, e *engine, a *akin, index string) {
 	t.Helper()
-	const bare, others, query = "akin-e2e-vectors-bare", 5, "word3"
+	const others, query = 5, "word3"
+	bare := index + "-bare"
 	e.makeIndex(t, bare, oneShard(`"body":{"type":"text"},"uid":{"type":"keyword"}`))
 	e.index(t, bare, withIDs([]document{{"bare", section{"body": query}}}))
 	best := a.find(t, index, listBody(query, 1)).ids()[0]

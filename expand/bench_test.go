@@ -11,7 +11,7 @@ import (
 )
 
 // warmExpander answers for three terms with rows of 200 neighbors each.
-func warmExpander(tb testing.TB, form form.Scoring) *Expander {
+func warmExpander(tb testing.TB, scoring form.Scoring) *Expander {
 	tb.Helper()
 	c := &fakeCluster{docCount: 100_000, docFreqs: map[string]int64{}, scale: 2.2, scripts: true}
 	rows := map[string][]simmatrix.Neighbor{}
@@ -25,7 +25,7 @@ func warmExpander(tb testing.TB, form form.Scoring) *Expander {
 	}
 	m := matrixOf(tb, c, rows)
 	m.power = 3
-	return New(&cachedCluster{fakeCluster: c}, m, with(func(o *Profile) { o.Scoring, o.NoRescore = form, true }))
+	return New(&cachedCluster{fakeCluster: c}, m, with(func(o *Profile) { o.Scoring, o.NoRescore = scoring, true }))
 }
 
 // cachedCluster answers Analyze from memory, as a warm cache does.
@@ -45,9 +45,9 @@ func (c *cachedCluster) Analyze(context.Context, esclient.Indices, string, strin
 const threeTerms = `{"size":10,"query":{"match":{"body":"boundary layer transition"}}}`
 
 func BenchmarkExpand(b *testing.B) {
-	for _, form := range []form.Scoring{form.Linear, form.Grouped, form.Saturated} {
-		b.Run(form.String(), func(b *testing.B) {
-			e := warmExpander(b, form)
+	for _, scoring := range []form.Scoring{form.Linear, form.Grouped, form.Saturated} {
+		b.Run(scoring.String(), func(b *testing.B) {
+			e := warmExpander(b, scoring)
 			req := &Request{Index: "docs", Body: []byte(threeTerms)}
 			b.ReportAllocs()
 			for b.Loop() {

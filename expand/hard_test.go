@@ -262,15 +262,15 @@ func TestHardFormIsCutByWhatTermsBring(t *testing.T) {
 		e.limits.Learn(Limit{LimitClauses, "docs", int64(base + added)})
 		r := expandHard(t, e, Request{Body: []byte(both)})
 		for i, c := range r.Clauses {
-			var terms []string
+			var found []string
 			for _, a := range c.Added {
-				terms = append(terms, a.Term)
+				found = append(found, a.Term)
 			}
 			why := reason.Reason("")
-			if len(terms) < 3 {
+			if len(found) < 3 {
 				why = reason.Truncated
 			}
-			got := strings.Join(terms, " ")
+			got := strings.Join(found, " ")
 			check.That(t, got == want[i] && c.Reason == why && c.Form == "hard", "%d added, field %d: %q, form %q, reason %q; want %q", added, i, got, c.Form, c.Reason, want[i])
 		}
 	}
@@ -468,14 +468,14 @@ func (m *meeting) For(context.Context, esclient.Indices, string) (Bound, error) 
 	return Bound{Rows: m}, nil
 }
 
-func (m *meeting) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error {
+func (m *meeting) Rows(ctx context.Context, of []string, rows []simmatrix.Row) error {
 	m.before("rows")
-	return m.fakeMatrix.Rows(ctx, terms, rows)
+	return m.fakeMatrix.Rows(ctx, of, rows)
 }
 
-func (m *meeting) Statistics(ctx context.Context, i esclient.Indices, field string, terms []string, docFreqs []int64) (esclient.FieldStatistics, error) {
+func (m *meeting) Statistics(ctx context.Context, i esclient.Indices, field string, of []string, docFreqs []int64) (esclient.FieldStatistics, error) {
 	m.before("statistics")
-	return m.fakeCluster.Statistics(ctx, i, field, terms, docFreqs)
+	return m.fakeCluster.Statistics(ctx, i, field, of, docFreqs)
 }
 
 func (m *meeting) Analyze(ctx context.Context, indices esclient.Indices, field, analyzer, text string) (*esclient.Analysis, error) {

@@ -163,7 +163,7 @@ func (p *planner) clausePlan(plan *form.Plan, c *form.Clause, matchOnly bool) fo
 		ordered := c.Ordered()
 		return p.clausePlan(plan, &ordered, matchOnly)
 	}
-	for scoring != form.Auto && !(orders && scoring == form.Linear) {
+	for scoring != form.Auto && (!orders || scoring != form.Linear) {
 		if out := p.inForm(c, scoring, why); !plan.TooDeep(&p.m.queries, &out) {
 			return out
 		}

@@ -20,7 +20,7 @@ type Query struct {
 	factor            float64
 	first, last, next *Query
 	// leaves is how many clauses it is without those inside.
-	leaves int32
+	leaves int
 	// occur is how the query counts in the bool around it.
 	occur   occur
 	boolean bool
@@ -76,7 +76,7 @@ func (t *Tree) query() *Query {
 // end writes what is after the queries inside it.
 func (t *Tree) open(leaves int, parts ...any) *Query {
 	q := t.query()
-	q.leaves, q.before = int32(leaves), t.write(parts...)
+	q.leaves, q.before = leaves, t.write(parts...)
 	return q
 }
 
@@ -94,7 +94,7 @@ func (t *Tree) write(parts ...any) []byte {
 // Raw returns a query of the client, which has so many leaves.
 func (t *Tree) Raw(json []byte, leaves int) *Query {
 	q := t.query()
-	q.before, q.leaves = json, int32(leaves)
+	q.before, q.leaves = json, leaves
 	return q
 }
 
@@ -291,7 +291,7 @@ func (q *Query) Depth() int {
 // them. Since Lucene 9 these are the leaf queries, including those in
 // script_score; before, the direct clauses of each bool, which are not more.
 func (q *Query) Leaves() int {
-	n := int(q.leaves)
+	n := q.leaves
 	for c := q.first; c != nil; c = c.next {
 		n += c.Leaves()
 	}

@@ -137,7 +137,7 @@ func keep(s *Record) *entry {
 // are missing or without terms.
 func keepClauses(clauses []expand.Explanation) (kept []byte, cut int) {
 	var all clauseBuffer
-	all.WriteByte('[')
+	_ = all.WriteByte('[') // which cannot fail
 	for i := range clauses {
 		c := &clauses[i]
 		if all.add(c) {
@@ -165,7 +165,7 @@ func (b *clauseBuffer) add(c *expand.Explanation) bool {
 		b.Truncate(before)
 		return false
 	}
-	b.WriteByte(',')
+	_ = b.WriteByte(',')
 	return true
 }
 

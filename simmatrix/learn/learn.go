@@ -25,8 +25,8 @@ import (
 // truncated singular value decomposition. Terms that begin with a digit, and
 // those of [Corpus.OnlyContexts], are only contexts of others: their rows have
 // a document frequency and no neighbors. Rarer terms are folded into the same
-// spaces: they get rows with learned neighbors, but are nobody's neighbors. With
-// cos the mean of the two cosines,
+// spaces: they get rows with learned neighbors, but are nobody's neighbors.
+// With cos the mean of the two cosines,
 //
 //	s_ij = max(0, cos(i,j))^Power
 //

@@ -198,8 +198,8 @@ func (v *Version) chunks() int {
 	return int((v.Terms + chunkTerms - 1) / chunkTerms)
 }
 
-// termChunks returns the set of the terms of m, version v, as Redis holds it: in
-// chunks of equal ranges.
+// termChunks returns the set of the terms of m, version v, as Redis holds it:
+// in chunks of equal ranges.
 func termChunks(m *simmatrix.Matrix, v *Version) [][]byte {
 	chunks := make([][]byte, v.chunks())
 	if len(chunks) == 0 {

@@ -33,9 +33,9 @@
 //
 // # A look-up
 //
-// [Rows.Rows] takes rows from the cache. It has the others read once for all who
-// ask, by package cache, independent of the caller. One round trip through a
-// breaker, with the only limit of time, then reads them:
+// [Rows.Rows] takes rows from the cache. It has the others read once for all
+// who ask, by package cache, independent of the caller. One round trip through
+// a breaker, with the only limit of time, then reads them:
 //
 //	Rows.Rows → cache.Loader.Run → cache.GetAll → remote.read → remote.call → Redis
 //
