@@ -185,7 +185,14 @@ func (f *sweepFlags) sweep(ctx context.Context, set *evaluate.Set, template *eva
 	direct := directArm(client, f.field.Index)
 	arms, answered := []evaluate.Arm{direct}, make([]evaluate.Answered, len(judged))
 	matrices := make([]evaluate.SweptMatrix, len(variants))
+	mixed := mix != nil
 	for k, v := range variants {
+		if mixed != (v.Share > 0) { // function words have neighbors without word vectors
+			mixed = v.Share > 0
+			if learned, err = f.learnAgain(ctx, corpus, mixed, report); err != nil {
+				return nil, fmt.Errorf("%v: %w", v, err)
+			}
+		}
 		m, err := f.matrix(ctx, learned, corpus, v.MatrixSetting, mix, report)
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", v, err)
@@ -212,6 +219,17 @@ func (f *sweepFlags) sweep(ctx context.Context, set *evaluate.Set, template *eva
 	r := evaluate.Judge(set, arms, answered, measures)
 	r.LeftOut.Documents = missing
 	return evaluate.Sweep(r, matrices), nil
+}
+
+// learnAgain learns for matrices that word vectors are mixed into, or not.
+func (f *sweepFlags) learnAgain(ctx context.Context, corpus *learn.Corpus, mixed bool, report *cli.Progress) (*learn.Learned, error) {
+	corpus.OnlyContexts(func(string) bool { return false })
+	if mixed {
+		if _, _, err := readOwnWords(corpus); err != nil {
+			return nil, err
+		}
+	}
+	return learn.Learn(ctx, corpus, f.index.options, report.Step)
 }
 
 // matrix returns the matrix that "matrix build" makes with a setting.
