@@ -171,17 +171,19 @@ func withEmptyRows(m, others *simmatrix.Table) simmatrix.Table {
 	all := simmatrix.Table{Meta: m.Meta, Entries: m.Entries}
 	all.Offsets = make([]int, 1, len(m.Terms)+len(others.Terms)+1)
 	columns := make([]uint32, len(m.Terms)) // the new ones
+	column := uint32(0)
 	var forms []string
 	i, k := 0, 0 // in the terms of both
 	for i < len(m.Terms) || k < len(others.Terms) {
 		from, at := others, k
 		if k == len(others.Terms) || i < len(m.Terms) && m.Terms[i] < others.Terms[k] {
 			from, at = m, i
-			columns[i] = uint32(len(all.Terms)) //nolint:gosec // under MaxTerms
+			columns[i] = column
 			i++
 		} else {
 			k++
 		}
+		column++
 		term := from.Terms[at]
 		all.Terms, all.DocFreqs = append(all.Terms, term), append(all.DocFreqs, from.DocFreqs[at])
 		all.Offsets = append(all.Offsets, m.Offsets[i])
