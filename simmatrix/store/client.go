@@ -54,46 +54,50 @@ func newClient(r Redis, timeout time.Duration) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrURL, err)
 	}
-	return clientOf(u, r.dialer(u.TLSConfig), timeout), nil
-}
-
-// clientOf returns a client of what u names. Replies are limited whatever dial
-// connects to.
-func clientOf(u *redis.UniversalOptions, dial dialer, timeout time.Duration) redis.UniversalClient {
-	u.Dialer = boundReplies(dial)
-	u.TLSConfig = nil // dial has it
-	u.Protocol = 2    // no push messages to handle before every reply
-	u.ContextTimeoutEnabled = true
-	u.DialTimeout = max(dialTimeout, timeout)
-	u.ReadTimeout = timeout
-	u.WriteTimeout = timeout
-	u.PoolTimeout = timeout
-	u.DialerRetries = 1
-	u.MaxRetries = -1       // 0 means three; a look-up has no time for a second try
-	u.PipelinePoolSize = -1 // one pool: pipelines are rare here
-	u.DisableIdentity = true
-	// If on, the library also looks up host names first.
-	u.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	o := options(r.dialer(u.TLSConfig), timeout)
+	o.Addrs = u.Addrs
+	o.DB = u.DB
+	o.Username = u.Username
+	o.Password = u.Password
+	o.MasterName = u.MasterName
+	o.SentinelUsername = u.SentinelUsername
+	o.SentinelPassword = u.SentinelPassword
 	switch {
+	case u.MasterName != "":
+		f := o.Failover()
+		f.ReadTimeout = max(o.ReadTimeout, sentinelTimeout)
+		f.WriteTimeout, f.PoolTimeout = f.ReadTimeout, f.ReadTimeout
+		f.ConnMaxLifetime = sentinelLifetime
+		f.OnConnect = checkSentinel(f.MasterName)
+		return redis.NewFailoverClient(f), nil
 	case u.IsClusterMode:
 		// The client learns the slots from one of the nodes, and again after a
 		// redirect or a failed call.
-		return redis.NewClusterClient(u.Cluster())
-	case u.MasterName != "":
-		f := u.Failover()
-		f.ReadTimeout = max(timeout, sentinelTimeout)
-		f.WriteTimeout = f.ReadTimeout
-		f.PoolTimeout = f.ReadTimeout
-		f.ConnMaxLifetime = sentinelLifetime
-		f.OnConnect = checkSentinel(f.MasterName)
-		return redis.NewFailoverClient(f)
+		return redis.NewClusterClient(o.Cluster()), nil
 	}
-	return redis.NewClient(u.Simple())
+	return redis.NewClient(o.Simple()), nil
+}
+
+// options returns the common options of all clients. Replies are limited
+// whatever dial connects to.
+func options(dial dialer, timeout time.Duration) *redis.UniversalOptions {
+	return &redis.UniversalOptions{
+		Dialer:                boundReplies(dial),
+		Protocol:              2, // no push messages to handle before every reply
+		ContextTimeoutEnabled: true,
+		DialTimeout:           max(dialTimeout, timeout), ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
+		DialerRetries:    1,
+		MaxRetries:       -1, // 0 means three; a look-up has no time for a second try
+		PipelinePoolSize: -1, // one pool: pipelines are rare here
+		DisableIdentity:  true,
+		// If on, the library also looks up host names first.
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
 }
 
 // checkSentinel returns a hook that asks a new connection to a Sentinel for the
 // master before the library does. The library does not check the answer's
-// length, so a server that is no Sentinel could end the process.
+// length, so a non-Sentinel server could end the process.
 func checkSentinel(master string) func(context.Context, *redis.Conn) error {
 	return func(ctx context.Context, c *redis.Conn) error {
 		if strings.Contains(c.String(), "<FailoverClient ") { // the library's name for a connection to the master

@@ -47,11 +47,11 @@ func TestReplyScannerRefusesWhatRedisWouldNotClaim(t *testing.T) {
 		{"other kinds of RESP3", "_\r\n#t\r\n,1.5\r\n(12345678901234567890\r\n~1\r\n:1\r\n>1\r\n+x\r\n=5\r\ntxt:a\r\n!1\r\n\n\r\n+OK\r\n", false},
 		{"a long map", "%65537\r\n", true},
 		{"an attribute of RESP3", "|1\r\n", true},
+		{"a claim behind a map", "%1\r\n$1\r\na\r\n:1\r\n*99999999\r\n", true},
 		{"a number without a kind", "57580233720368\r\n", true},
 		{"arrays in arrays", strings.Repeat("*1\r\n", maxDepth) + ":1\r\n" + strings.Repeat("*1\r\n", maxDepth) + "$-1\r\n", false},
 		{"too many arrays in arrays", strings.Repeat("*2\r\n:1\r\n", maxDepth+1), true},
 		{"many arrays one after the other", "*3\r\n" + strings.Repeat("*2\r\n:1\r\n*0\r\n", 3) + strings.Repeat("*1\r\n*-1\r\n", 3), false},
-		{"a claim behind a map", "%1\r\n$1\r\na\r\n:1\r\n*99999999\r\n", true},
 		{"a claim behind a string", "$3\r\nabc\r\n*99999999\r\n", true},
 		{"a claim behind a null", "$-1\r\n*99999999\r\n", true},
 		{"no number", "$abc\r\n", true},
@@ -68,8 +68,7 @@ func TestReplyScannerRefusesWhatRedisWouldNotClaim(t *testing.T) {
 }
 
 // FuzzAnyAnswerIsSurvived lets the client read what is no Redis. Without the
-// guard the lengths claimed in the seeds end the process. It has no Sentinel:
-// the library trusts one that has once answered like one.
+// guard the lengths claimed in the seeds end the process.
 func FuzzAnyAnswerIsSurvived(f *testing.F) {
 	for _, answer := range garbageAnswers {
 		f.Add([]byte(answer))
@@ -78,9 +77,13 @@ func FuzzAnyAnswerIsSurvived(f *testing.F) {
 	f.Add([]byte("-ERR unknown command\r\n*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\na\r\n:1\r\n")) // slots of a cluster
 	f.Add([]byte("-ERR unknown command\r\n-MOVED 1 b:1\r\n"))
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		for _, u := range []redis.UniversalOptions{{}, {IsClusterMode: true}} {
-			u.Addrs = []string{"a:1"}
-			c := clientOf(&u, func(context.Context, string, string) (net.Conn, error) { return pipeThatAnswers(answer), nil }, 20*time.Millisecond)
+		o := options(func(context.Context, string, string) (net.Conn, error) { return pipeThatAnswers(answer), nil }, 20*time.Millisecond)
+		o.Addrs, o.MasterName = []string{"a:1"}, "main"
+		failover := o.Failover()
+		failover.OnConnect = checkSentinel("main")
+		for _, c := range []redis.UniversalClient{
+			redis.NewClient(o.Simple()), redis.NewClusterClient(o.Cluster()), redis.NewFailoverClient(failover),
+		} {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			terms := []string{"a", "b"}
 			pipe := c.Pipeline()

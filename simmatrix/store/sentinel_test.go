@@ -1,18 +1,13 @@
 package store
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/akin-search/akin/e2e/check"
 )
@@ -160,36 +155,5 @@ func TestSentinelErrorsSayWhatIsWrong(t *testing.T) {
 		a := adminAt(t, Redis{URL: "redis+sentinel://" + locked.addr() + "/main?" + options})
 		_, err := a.Versions(t.Context(), "main")
 		check.That(t, err == nil, "%s: %v", options, err)
-	}
-}
-
-// TestSentinelThatAnswersGarbageIsSurvived: the library reads the answers in
-// goroutines where nothing recovers.
-func TestSentinelThatAnswersGarbageIsSurvived(t *testing.T) {
-	for _, garbage := range []string{
-		"*2\r\n$1\r\nh\r\n$4\r\nport\r\n", "*2\r\n$0\r\n\r\n$1\r\n1\r\n", "*0\r\n", "*3\r\n$1\r\nh\r\n$1\r\n1\r\n$1\r\n1\r\n",
-		"$1\r\nx\r\n", ":1\r\n", "*2\r\n*0\r\n*0\r\n", "*2\r\n$1\r\nh\r\n$6\r\n999999\r\n",
-	} {
-		u := &redis.UniversalOptions{Addrs: []string{"a:1"}, MasterName: "main"}
-		dial := func(context.Context, string, string) (net.Conn, error) {
-			near, far := net.Pipe()
-			go func() {
-				for b := make([]byte, 4096); ; {
-					n, err := far.Read(b)
-					if err != nil {
-						return
-					}
-					answer := "-ERR unknown command\r\n"
-					if strings.Contains(string(b[:n]), "get-master-addr-by-name") {
-						answer = garbage
-					}
-					io.WriteString(far, answer)
-				}
-			}()
-			return near, nil
-		}
-		c := clientOf(u, dial, time.Second)
-		check.Message(t, errSentinel.Error(), c.Ping(t.Context()).Err(), garbage)
-		check.OK(t, c.Close())
 	}
 }
