@@ -232,7 +232,8 @@ func (r rawRequest) get(name string) []string {
 }
 
 // A rawNode is a node that notes requests byte for byte and answers each with
-// the bytes that answer returns, or with an empty object.
+// the bytes that answer returns, or with an empty object. To HEAD it sends no
+// body: the next answer on the connection would be taken from it.
 type rawNode struct {
 	URL, addr string
 	mu        sync.Mutex
@@ -281,6 +282,9 @@ func (n *rawNode) serve(c net.Conn, reply func(int, rawRequest) string) {
 			text = reply(count, r)
 		}
 		text, hangsUp := strings.CutSuffix(text, hangUp)
+		if head, _, whole := strings.Cut(text, "\r\n\r\n"); whole && strings.HasPrefix(r.line, http.MethodHead+" ") {
+			text = head + "\r\n\r\n"
+		}
 		io.WriteString(c, text)
 		if hangsUp {
 			return
