@@ -1,6 +1,7 @@
 // Package requests has what the tests on the files of ../testdata/requests
-// share: those on real engines in e2e, and those in expand on a [Cluster], which
-// answers akin's questions from what a [Recorder] wrote down of a real engine.
+// share: that on real engines in e2e, and those in expand and expand/form on a
+// [Cluster], which answers akin's questions from what a [Recorder] wrote down of
+// a real engine.
 package requests
 
 import (
@@ -32,6 +33,13 @@ type File struct {
 	Method, Target, Body string
 	// Want is what follows the request.
 	Want string
+}
+
+// OfForm reports whether the file shows how clauses are written, in some form
+// of scoring.
+func (f File) OfForm() bool {
+	area := filepath.Dir(f.Name)
+	return slices.Contains([]string{"expressions", "forms", "minimum", "modes", "segments"}, area)
 }
 
 // Separator stands between a request and what becomes of it, and before the
