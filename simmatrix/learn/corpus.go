@@ -170,24 +170,38 @@ func (c *Corpus) DocFreq(term string) uint32 {
 	return c.docFreqs[id]
 }
 
-// occurrences returns the ascending places of each of n terms in the sequence.
-// terms has the term of each id, or absent.
-func (c *Corpus) occurrences(terms []int32, n int) [][]int32 {
-	counts, places := make([]int, n), make([][]int32, n)
-	for _, id := range c.sequence {
-		if id >= 0 && terms[id] != absent {
-			counts[terms[id]]++
+// occurrences returns the ascending places of each of n terms in a sequence.
+// indices has the number of the term of each id in it, or absent; it is nil if the
+// ids are these numbers.
+func occurrences(sequence, indices []int32, n int) [][]int32 {
+	counts := make([]int, n)
+	places := make([][]int32, n)
+	for _, id := range sequence {
+		if i := indexOf(id, indices); i != absent {
+			counts[i]++
 		}
 	}
 	for i, count := range counts {
 		places[i] = make([]int32, 0, count)
 	}
-	for p, id := range c.sequence {
-		if id >= 0 && terms[id] != absent {
-			places[terms[id]] = append(places[terms[id]], int32(p))
+	for p, id := range sequence {
+		if i := indexOf(id, indices); i != absent {
+			places[i] = append(places[i], int32(p))
 		}
 	}
 	return places
+}
+
+// indexOf returns the number of the term of an id of a sequence, or absent, also
+// at the end of a text or document. For indices see [occurrences].
+func indexOf(id int32, indices []int32) int32 {
+	switch {
+	case id < 0:
+		return absent
+	case indices == nil:
+		return id
+	}
+	return indices[id]
 }
 
 // A vocabulary is the learned part of a corpus.

@@ -47,7 +47,7 @@ func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
 		at[id] = int32(k)
 		r.terms = append(r.terms, c.terms[id])
 	}
-	r.places = c.occurrences(at, len(ids))
+	r.places = occurrences(c.sequence, at, len(ids))
 	r.vectors.rows = len(ids)
 	return r
 }
@@ -81,7 +81,7 @@ func (r *rareTerms) fillContexts() func() func(int, *sparseBlock) {
 	return func() func(int, *sparseBlock) {
 		counter := &contextCounter{units: make([]int, len(r.learned.terms))}
 		return func(k int, b *sparseBlock) {
-			sum := counter.count(r.learned, r.places[k], r.opts.Window)
+			sum := counter.count(r.learned.corpus.sequence, r.learned.indices, r.places[k], r.opts.Window)
 			for _, j := range counter.found {
 				associate(b, j, counter.units[j], sum, shares[j])
 			}

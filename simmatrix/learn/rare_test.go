@@ -55,7 +55,7 @@ func TestRareTermsGetRowsAndNothingElseChanges(t *testing.T) {
 func TestFoldingALearnedTermInGivesItsVector(t *testing.T) {
 	c, o := corpusOf(rareDocuments()...), smallOptions()
 	v := vocabularyOf(t, c, o.MinDocFreq)
-	r := &rareTerms{learned: v, opts: &o, terms: v.terms, places: c.occurrences(v.indices, len(v.terms)), vectors: vectorTable{rows: len(v.terms)}}
+	r := &rareTerms{learned: v, opts: &o, terms: v.terms, places: occurrences(c.sequence, v.indices, len(v.terms)), vectors: vectorTable{rows: len(v.terms)}}
 	want, _, err := learnVectors(t.Context(), v, r, math.MaxInt64, nil)
 	check.OK(t, err)
 	for i, term := range v.terms {

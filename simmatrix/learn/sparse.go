@@ -187,11 +187,11 @@ func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st 
 	n := len(v.terms)
 	sums := v.contextSums(o.Window)
 	contexts := contextShares(sums, o.ContextPower)
-	places := v.corpus.occurrences(v.indices, n)
+	places := occurrences(v.sequence, nil, n)
 	return makeSparse(ctx, n, n, room, func() func(int, *sparseBlock) {
 		counter := &contextCounter{units: make([]int, n)}
 		return func(j int, b *sparseBlock) {
-			counter.count(v, places[j], o.Window)
+			counter.count(v.sequence, nil, places[j], o.Window)
 			for _, i := range counter.found {
 				associate(b, i, counter.units[i], sums[i], contexts[j])
 			}
@@ -200,8 +200,12 @@ func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st 
 }
 
 // associate adds the association of a term and a context, with its share, that
-// co-occurred in units to a column of b, if it is positive.
+// co-occurred in units to a column of b, if it is positive. A context without a
+// share, which occurs in copies of passages alone, says nothing.
 func associate(b *sparseBlock, column int32, units, sum int, share float64) {
+	if share == 0 {
+		return
+	}
 	if pmi := math.Log(float64(units) / (float64(sum) * share)); pmi > 0 {
 		b.add(column, float32(pmi))
 	}
@@ -241,18 +245,18 @@ type contextCounter struct {
 	found []int32 // the columns that are not 0, ascending
 }
 
-// count counts the terms of v around places in the corpus, and returns the sum.
-func (c *contextCounter) count(v *vocabulary, places []int32, window int) (sum int) {
+// count counts the terms around places in a sequence, and returns the sum. indices
+// is as in [occurrences].
+func (c *contextCounter) count(sequence, indices, places []int32, window int) (sum int) {
 	for _, j := range c.found {
 		c.units[j] = 0
 	}
 	c.found = c.found[:0]
-	sequence := v.corpus.sequence
 	for _, p := range places {
 		for _, step := range []int{-1, 1} {
 			distance := 1
 			for q := int(p) + step; distance <= window && sequence[q] >= 0; q += step {
-				j := v.indices[sequence[q]]
+				j := indexOf(sequence[q], indices)
 				if j == absent {
 					continue
 				}
