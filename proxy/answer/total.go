@@ -12,14 +12,20 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
+// manyHits are enough for every search: engines count so far by default.
+const manyHits = 10_000
+
 // A Total says how much a search finds.
 type Total struct {
-	Hits   int64 // -1 if the answer does not say
-	Failed bool  // the search failed, at least on one shard, or timed out
+	Hits    int64 // -1 if the answer does not say
+	AtLeast bool  // it finds so many hits or more
+	Page    int   // how many hits the answer has, -1 if that was not read
+	Failed  bool  // the search failed, at least on one shard, or timed out
 }
 
 // ReadTotals returns the totals in the answer to a search, a count or several
-// searches. Of a single search it reads only the beginning.
+// searches. Of a single search it reads only the beginning: up to the total, or to
+// the end of the hits where the total is missing or "at least" less than manyHits.
 func ReadTotals(answer io.Reader, endpoint expand.Endpoint) (totals []Total, err error) {
 	d := newDecoder(answer)
 	if endpoint != expand.EndpointMultiSearch {
@@ -45,7 +51,7 @@ func ReadTotals(answer io.Reader, endpoint expand.Endpoint) (totals []Total, err
 // readTotal reads the answer to one search at d. Behind its total it returns
 // seen.
 func readTotal(d *jsontext.Decoder, seen error) (t Total, err error) {
-	t.Hits = -1
+	t = Total{Hits: -1, Page: -1}
 	number := func() (n int64, err error) {
 		token, err := d.ReadToken()
 		if err == nil {
@@ -75,19 +81,34 @@ func readTotal(d *jsontext.Decoder, seen error) (t Total, err error) {
 				switch kind := d.PeekKind(); {
 				case name == "total" && kind == '0':
 					t.Hits, err = number()
-				case name == "hits" && seen != nil: // the total comes before them
 				case name == "total" && kind == '{':
 					err = jsonspan.EachMember(d, func(name string) (err error) {
-						if name != "value" {
-							return d.SkipValue()
+						switch {
+						case name == "value":
+							t.Hits, err = number()
+							return err
+						case name == "relation" && d.PeekKind() == '"':
+							relation, err := d.ReadToken()
+							t.AtLeast = err == nil && relation.String() == "gte"
+							return err
 						}
-						t.Hits, err = number()
-						return err
+						return d.SkipValue()
 					})
+				case name == "hits" && kind == '[': // the total comes before them
+					n := 0
+					err = jsonspan.EachElement(d, func() error {
+						n++
+						return d.SkipValue()
+					})
+					if err == nil {
+						t.Page = n
+					} else if seen != nil { // only the beginning is here
+						return seen
+					}
 				default:
 					return d.SkipValue()
 				}
-				if err == nil {
+				if err == nil && (t.Page >= 0 || t.Hits >= 0 && !t.AtLeast || t.Hits >= manyHits) {
 					err = seen
 				}
 				return err

@@ -17,9 +17,28 @@ func TestReadTotalsOfSeveralSearches(t *testing.T) {
 		{"hits":{"total":4,"hits":[]}}, {"hits":{"hits":[]}}, {"error":{"type":"x"},"status":400},
 		{"_shards":{"total":3,"failed":1},"hits":{"total":{"value":2}}}, {"timed_out":true,"hits":{"total":{"value":2}}}]}`
 	got, err := ReadTotals(strings.NewReader(answer), expand.EndpointMultiSearch)
-	want := []Total{{10000, false}, {4, false}, {-1, false}, {-1, true}, {2, true}, {2, true}}
+	want := []Total{
+		{Hits: 10000, AtLeast: true, Page: 1}, {Hits: 4}, {Hits: -1}, {Hits: -1, Page: -1, Failed: true},
+		{Hits: 2, Page: -1, Failed: true}, {Hits: 2, Page: -1, Failed: true},
+	}
 	diff := cmp.Diff(want, got)
 	check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
+}
+
+// Where a search counts its hits up to a number, or not at all, the page tells
+// that it finds fewer than it asks for.
+func TestReadTotalsReadsThePageWhereTheTotalIsNoExactNumber(t *testing.T) {
+	for text, want := range map[string]Total{
+		`{"hits":{"total":{"value":7,"relation":"eq"},"hits":[{},{}]}}`:  {Hits: 7, Page: -1},
+		`{"hits":{"total":{"value":5,"relation":"gte"},"hits":[{},{}]}}`: {Hits: 5, AtLeast: true, Page: 2},
+		`{"hits":{"max_score":1,"hits":[{"a":[1]}]}}`:                    {Hits: -1, Page: 1},
+		`{"hits":{"max_score":1,"hits":[{"a":[1]},{"b":`:                 {Hits: -1, Page: -1},
+		`{"hits":{"total":null,"hits":{}}}`:                              {Hits: -1, Page: -1},
+	} {
+		got, err := ReadTotals(strings.NewReader(text), expand.EndpointSearch)
+		diff := cmp.Diff([]Total{want}, got)
+		check.That(t, err == nil && diff == "", "%s: %v (-want +got):\n%s", text, err, diff)
+	}
 }
 
 // Whatever comes as an answer, the total is the one that is in it, or none.
