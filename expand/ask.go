@@ -12,6 +12,7 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 const (
@@ -96,19 +97,18 @@ func (a *expansion) ask(ctx context.Context, m measure) (open []*target, err err
 // start takes the clauses of the search.
 func (a *expansion) start() {
 	a.clauseLimit = int(a.limits.of(LimitClauses, a.s.req.Index))
-	a.clauses = a.m.clauses[:0]
+	a.clauses = make([]form.Clause, 0, len(a.s.Clauses))
 	for i := range a.s.Clauses {
 		parsed := &a.s.Clauses[i]
 		c := form.Clause{Parsed: parsed, Traits: parsed.Traits, Reason: parsed.Reason}
 		c.Fixed = c.Fixed || a.s.profile.SameMatches
 		c.SameMatches = c.SameMatches || a.s.profile.SameMatches
-		c.Fields = slices.Grow(c.Fields, len(parsed.Fields))
+		c.Fields = make([]form.Field, 0, len(parsed.Fields))
 		for _, f := range parsed.Fields {
 			c.Fields = append(c.Fields, form.Field{Name: f.Name, Boost: f.Boost})
 		}
 		a.clauses = append(a.clauses, c)
 	}
-	a.m.clauses = a.clauses
 }
 
 // findFields sets the full names of each clause's fields: the default fields if
@@ -191,7 +191,7 @@ func (a *expansion) bind(ctx context.Context) ([]*target, error) {
 	for i := range a.clauses {
 		n += len(a.clauses[i].Fields)
 	}
-	a.targets = slices.Grow(a.m.targets[:0], n) // it must not grow again: open points into it
+	a.targets = make([]target, 0, n) // it must not grow: open points into it
 	open := make([]*target, 0, n)
 	for i := range a.clauses {
 		c := &a.clauses[i]
@@ -215,7 +215,6 @@ func (a *expansion) bind(ctx context.Context) ([]*target, error) {
 			c.Reason = cmp.Or(c.Reason, reason.Phrase)
 		}
 	}
-	a.m.targets = a.targets
 	mixed := len(open) > 0 && !slices.ContainsFunc(open, func(t *target) bool { return t.rows.Model() == "" })
 	effort := cmp.Or(a.s.req.Effort, a.s.profile.Effort)
 	exact := !a.s.Hybrid && (a.s.profile.exact() || a.s.profile.Mode == ModeVectors)
@@ -272,7 +271,7 @@ func (a *expansion) limitTerms(ctx context.Context, targets []*target) error {
 		if len(t.text) <= a.s.profile.MaxQueryTerms || a.s.profile.exact() {
 			return nil
 		}
-		words := t.text.Terms(nil)
+		words := t.text.Terms()
 		docFreqs := make([]int64, len(words))
 		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.field.Name, words, docFreqs)
 		if err == nil {
@@ -342,30 +341,30 @@ func understand(c *form.Clause) {
 // consecutive targets of the same matrix.
 func (a *expansion) fetchRows(ctx context.Context, targets []*target) error {
 	for len(targets) > 0 {
-		rows, n := targets[0].rows, 0
-		a.m.terms = a.m.terms[:0]
-		for ; n < len(targets) && targets[n].rows == rows; n++ {
+		matrix, n := targets[0].rows, 0
+		var words []string
+		for ; n < len(targets) && targets[n].rows == matrix; n++ {
 			t := targets[n]
-			a.withRows(t, func(o *terms.Origin) { a.m.terms = append(a.m.terms, o.Term) })
-			if has := rows.Expressions(); has != nil && a.s.profile.Expressions {
+			a.withRows(t, func(o *terms.Origin) { words = append(words, o.Term) })
+			if has := matrix.Expressions(); has != nil && a.s.profile.Expressions {
 				t.expressions = t.text.Recognize(t.field.Analysis.Terms, t.field.Analysis.Positions, has)
 			}
 			for _, e := range t.expressions {
-				a.m.terms = append(a.m.terms, e.Term)
+				words = append(words, e.Term)
 			}
 		}
-		a.m.rows = sized(a.m.rows, len(a.m.terms))
-		if err := rows.Rows(ctx, a.m.terms, a.m.rows); err != nil {
-			return fmt.Errorf("%s: %w", rows.Version(), err)
+		rows := make([]simmatrix.Row, len(words))
+		if err := matrix.Rows(ctx, words, rows); err != nil {
+			return fmt.Errorf("%s: %w", matrix.Version(), err)
 		}
 		k := 0
 		for _, t := range targets[:n] {
 			a.withRows(t, func(o *terms.Origin) {
-				o.Row = a.m.rows[k]
+				o.Row = rows[k]
 				k++
 			})
 			for i := range t.expressions {
-				t.expressions[i].Row = a.m.rows[k]
+				t.expressions[i].Row = rows[k]
 				k++
 			}
 		}

@@ -125,19 +125,11 @@ func (c choice) leave() {
 // settle computes the final values of the terms to add from their live document
 // frequencies.
 func (a bm25) settle(ctx context.Context, open []choice) error {
-	// Goroutines use their own memory. A single target uses that of the expansion.
-	single := len(open) == 1
 	err := recovery.InParallel(len(open), sideBySide, func(i int) (err error) {
 		t := &open[i]
-		var own weighing
-		m := &own
-		if single {
-			m = &a.m.weighing
-		}
-		m.terms = t.lead().Terms.Terms(m.terms[:0])
-		m.docFreqs = sized(m.docFreqs, len(m.terms))
-		t.docFreqs = m.docFreqs
-		t.Stats, err = a.cluster.Statistics(ctx, a.s.indices, t.Name, m.terms, m.docFreqs)
+		words := t.lead().Terms.Terms()
+		t.docFreqs = make([]int64, len(words))
+		t.Stats, err = a.cluster.Statistics(ctx, a.s.indices, t.Name, words, t.docFreqs)
 		return err
 	})
 	if err != nil {

@@ -113,20 +113,18 @@ func dropTerms(plan *form.Plan, over, count int) []form.Clause {
 func (p *planner) plan(selected []form.Clause, matchOnly bool) *form.Plan {
 	p.m.queries.Reset()
 	plan := p.newPlan()
-	plan.FindOnly = p.findOnly
-	clauses, exact := p.m.plan[:0], false
+	plan.FindOnly, plan.Clauses = p.findOnly, make([]form.ClausePlan, 0, len(selected))
+	exact := false
 	for i := range selected {
 		c := p.clausePlan(plan, &selected[i], matchOnly)
 		c.ModeReason = p.notReranked
 		if len(p.notInMode) > 0 {
 			c.ModeReason = cmp.Or(p.notInMode[i], c.ModeReason)
 		}
-		clauses = append(clauses, c)
+		plan.Clauses = append(plan.Clauses, c)
 		plan.Rescore = plan.Rescore || c.Rescored
 		exact = exact || c.Exact
 	}
-	p.m.plan = clauses
-	plan.Clauses = clauses
 	plan.MatchOnly = matchOnly || p.s.unscored && !exact
 	plan.NameAdded = plan.NameAdded && !filtered(selected) // names would show terms that the client may not see
 	plan.FindsMany = plan.Rescore && p.findsMany(selected)
