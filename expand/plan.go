@@ -47,7 +47,7 @@ func (a *expansion) write(c chosen) (*form.Plan, *Result) {
 	for matchOnly := false; ; {
 		plan := p.plan(clauses, matchOnly)
 		if !plan.Changes() && p.rerank == nil && !a.s.nested {
-			return plan, &Result{Parts: []Part{{Index: a.s.req.Index}}, Clauses: explain(plan, a.s.firstHits(), false)} // the explanations give the reasons
+			return plan, &Result{Parts: []Part{{Index: a.s.req.Index}}, Clauses: explain(plan, a.first, false)} // the explanations give the reasons
 		}
 		rewriting := plan.Rewrite(&a.m.queries)
 		count := rewriting.Leaves()
@@ -71,7 +71,7 @@ func (a *expansion) write(c chosen) (*form.Plan, *Result) {
 			}
 			return plan, &Result{
 				Rewritten: true, Parts: []Part{{Index: a.s.req.Index, Rerank: p.rerank}}, Body: body, ClauseCount: count,
-				RawQuery: a.s.rawQuery(plan.NeedsDFS(), p.rerank != nil), Clauses: explain(plan, a.s.firstHits(), p.rerank != nil),
+				RawQuery: a.s.rawQuery(plan.NeedsDFS(), p.rerank != nil), Clauses: explain(plan, a.first, p.rerank != nil),
 			}
 		}
 	}

@@ -20,6 +20,9 @@ type target struct {
 	// text has the terms of the clause with their rows. It is nil if the field was
 	// left alone earlier.
 	text terms.Text
+	// near is the text with the rows of the nearest known words for unknown ones,
+	// nil if it has none or the measure has not asked.
+	near terms.Text
 	// expressions are those of the text that the matrix has, with their rows.
 	expressions []terms.Expression
 	rows        Rows
@@ -46,7 +49,11 @@ func (a *expansion) begin(open []*target) ([]form.Clause, []choice) {
 		if t := &a.targets[i]; t.text != nil {
 			f := &clauses[t.at[0]].Fields[t.at[1]]
 			f.Terms = a.m.selection()
-			f.Terms.Start(t.text)
+			if t.near != nil {
+				f.Terms.Start(t.near)
+			} else {
+				f.Terms.Start(t.text)
+			}
 			f.Terms.Expressions, f.Terms.NoFit = t.expressions, !a.s.profile.Fit
 			byPairs := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.ByPairs }
 			f.Terms.Spans = (byPairs(*f) || t.clause.TermCentric && slices.ContainsFunc(t.clause.Fields, byPairs)) && t.clause.Parsed.Slop == 0
@@ -118,7 +125,7 @@ func each[T any](some []T, f func(t T) error) error {
 // neighbors of a text above all. Without the selections an expansion takes 20
 // times the memory, without the queries twice or three times.
 type memory struct {
-	parser     dsl.Parser
+	parser     *dsl.Parser
 	queries    query.Tree
 	selections []*terms.Selection
 	used       int // of the selections
