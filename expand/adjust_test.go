@@ -87,11 +87,7 @@ func TestAdjustedFirstPageOfAPointInTimeIsNotKept(t *testing.T) {
 	c.docFreqs["tariff"] = 7
 	e := New(c, m, with(feedback))
 	req := Request{Body: []byte(pitPage(0, `{"match":{"body":"car"}}`, "")), Adjusted: []Adjustment{{"automobile", 0}}}
-	for _, hits := range [][][]FirstHit{nil, {firstHits}} {
-		req.FirstHits = hits
-		_, err := e.Expand(t.Context(), &req)
-		check.OK(t, err)
-	}
+	withHits(t, e, expanded(t, e, &req), firstHits)
 	r, err := e.Expand(t.Context(), &Request{Body: req.Body})
 	check.That(t, err == nil && r.firstPass() != nil, "%v: the first page for others asks for no first hits of its own: %+v", err, r)
 }

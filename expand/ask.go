@@ -12,6 +12,7 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 const (
@@ -34,7 +35,7 @@ type expansion struct {
 
 	s    *search
 	m    *memory
-	pins Pins
+	pins pins
 	// together is the number of searches in the request. clauseLimit is how many
 	// clauses the indices accept in a query, 0 if unknown.
 	together, clauseLimit int
@@ -42,6 +43,12 @@ type expansion struct {
 	// their fields that may be expanded.
 	clauses []form.Clause
 	targets []target
+	// open are the targets that may still get terms.
+	open []*target
+	// notNested explains clauses without the nested ones that their fields allow.
+	notNested []Explanation
+	// first are the first hits whose terms are added, nil before the first pass.
+	first []FirstHit
 	// recipe says how many terms are written.
 	recipe *form.Recipe
 }
@@ -63,52 +70,60 @@ type chosen struct {
 	notInMode []reason.Reason
 }
 
-// ask finds the fields of the clauses, the matrices bound to them, the terms of
-// the texts and the rows of these terms. It returns the targets that are still
-// open.
-func (a *expansion) ask(ctx context.Context, m measure) (open []*target, err error) {
+// ask finds out what the search is rewritten from. It returns why it is left
+// alone, or "".
+func (a *expansion) ask(ctx context.Context, m measure) (reason.Reason, error) {
+	if err := a.nest(ctx); err != nil {
+		return "", err
+	}
+	if err := a.learn(ctx, m); err != nil {
+		return "", err
+	}
+	return a.pipeline(ctx)
+}
+
+// learn finds the fields of the clauses, the matrices bound to them, the terms
+// of the texts and the rows of these terms.
+func (a *expansion) learn(ctx context.Context, m measure) error {
 	if err := ctx.Err(); err != nil { // the client is gone
-		return nil, err
+		return err
 	}
 	a.start()
 	if err := run(ctx, StageFields, func(ctx context.Context) (err error) {
 		if err = a.findFields(ctx); err == nil {
-			open, err = a.bind(ctx)
+			err = a.bind(ctx)
 		}
 		return err
 	}); err != nil {
-		return nil, err
+		return err
 	}
-	some := m.asksAbout(open)
+	some := m.asksAbout(a.open)
 	if len(some) == 0 {
-		return a.texts(ctx, open)
+		return a.texts(ctx)
 	}
-	err = recovery.InParallel(2, 2, func(i int) (err error) {
+	return recovery.InParallel(2, 2, func(i int) error {
 		if i == 1 {
 			return each(some, func(t *target) error { return m.ask(ctx, t) })
 		}
-		open, err = a.texts(ctx, open)
-		return err
+		return a.texts(ctx)
 	})
-	return open, err
 }
 
 // start takes the clauses of the search.
 func (a *expansion) start() {
 	a.clauseLimit = int(a.limits.of(LimitClauses, a.s.req.Index))
-	a.clauses = a.m.clauses[:0]
+	a.clauses = make([]form.Clause, 0, len(a.s.Clauses))
 	for i := range a.s.Clauses {
 		parsed := &a.s.Clauses[i]
 		c := form.Clause{Parsed: parsed, Traits: parsed.Traits, Reason: parsed.Reason}
 		c.Fixed = c.Fixed || a.s.profile.SameMatches
 		c.SameMatches = c.SameMatches || a.s.profile.SameMatches
-		c.Fields = slices.Grow(c.Fields, len(parsed.Fields))
+		c.Fields = make([]form.Field, 0, len(parsed.Fields))
 		for _, f := range parsed.Fields {
 			c.Fields = append(c.Fields, form.Field{Name: f.Name, Boost: f.Boost})
 		}
 		a.clauses = append(a.clauses, c)
 	}
-	a.m.clauses = a.clauses
 }
 
 // findFields sets the full names of each clause's fields: the default fields if
@@ -183,16 +198,16 @@ func (a *expansion) matchPatterns(ctx context.Context, c *form.Clause) (err erro
 	return nil
 }
 
-// bind returns the fields that may be expanded, with their matrices, and sets
-// the reason of the others. It also chooses the recipe, which depends on the
+// bind finds the fields that may be expanded, with their matrices, and sets the
+// reason of the others. It also chooses the recipe, which depends on the
 // matrices.
-func (a *expansion) bind(ctx context.Context) ([]*target, error) {
+func (a *expansion) bind(ctx context.Context) error {
 	n := 0
 	for i := range a.clauses {
 		n += len(a.clauses[i].Fields)
 	}
-	a.targets = slices.Grow(a.m.targets[:0], n) // it must not grow again: open points into it
-	open := make([]*target, 0, n)
+	a.targets = make([]target, 0, n) // it must not grow: open points into it
+	a.open = make([]*target, 0, n)
 	for i := range a.clauses {
 		c := &a.clauses[i]
 		for k := range c.Fields {
@@ -202,21 +217,20 @@ func (a *expansion) bind(ctx context.Context) ([]*target, error) {
 			t := target{clause: c, field: &c.Fields[k], at: [2]int{i, k}}
 			why, err := a.bindField(ctx, &t)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if why != "" {
 				c.LeaveField(t.field, why)
 				continue
 			}
 			a.targets = append(a.targets, t)
-			open = append(open, &a.targets[len(a.targets)-1])
+			a.open = append(a.open, &a.targets[len(a.targets)-1])
 		}
 		if noField := !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Reason == "" }); c.Readings && noField {
 			c.Reason = cmp.Or(c.Reason, reason.Phrase)
 		}
 	}
-	a.m.targets = a.targets
-	mixed := len(open) > 0 && !slices.ContainsFunc(open, func(t *target) bool { return t.rows.Model() == "" })
+	mixed := len(a.open) > 0 && !slices.ContainsFunc(a.open, func(t *target) bool { return t.rows.Model() == "" })
 	effort := cmp.Or(a.s.req.Effort, a.s.profile.Effort)
 	exact := !a.s.Hybrid && (a.s.profile.exact() || a.s.profile.Mode == ModeVectors)
 	if exact { // these order more hits than a normal effort scores
@@ -226,7 +240,7 @@ func (a *expansion) bind(ctx context.Context) ([]*target, error) {
 	if !exact && a.s.besideVectors() {
 		a.recipe = a.recipe.BesideVectors()
 	}
-	return open, nil
+	return nil
 }
 
 func (a *expansion) bindField(ctx context.Context, t *target) (reason.Reason, error) {
@@ -251,19 +265,19 @@ func (a *expansion) bindField(ctx context.Context, t *target) (reason.Reason, er
 	return reasonOf(err)
 }
 
-// texts sets the targets' terms and rows, and returns the targets still open.
-func (a *expansion) texts(ctx context.Context, open []*target) ([]*target, error) {
-	if err := run(ctx, StageAnalyze, func(ctx context.Context) error { return a.analyze(ctx, open) }); err != nil {
-		return nil, err
+// texts sets the targets' terms and rows.
+func (a *expansion) texts(ctx context.Context) error {
+	if err := run(ctx, StageAnalyze, func(ctx context.Context) error { return a.analyze(ctx, a.open) }); err != nil {
+		return err
 	}
 	for i := range a.clauses {
 		understand(&a.clauses[i])
 	}
-	open = stillOpen(open)
-	if err := a.limitTerms(ctx, leading(open)); err != nil {
-		return nil, failed(StageStatistics, err)
+	a.open = stillOpen(a.open)
+	if err := a.limitTerms(ctx, leading(a.open)); err != nil {
+		return failed(StageStatistics, err)
 	}
-	return open, run(ctx, StageRows, func(ctx context.Context) error { return a.fetchRows(ctx, leading(open)) })
+	return run(ctx, StageRows, func(ctx context.Context) error { return a.fetchRows(ctx, leading(a.open)) })
 }
 
 // limitTerms leaves neighbors only to the most selective terms of a long text.
@@ -272,7 +286,7 @@ func (a *expansion) limitTerms(ctx context.Context, targets []*target) error {
 		if len(t.text) <= a.s.profile.MaxQueryTerms || a.s.profile.exact() {
 			return nil
 		}
-		words := t.text.Terms(nil)
+		words := t.text.Terms()
 		docFreqs := make([]int64, len(words))
 		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.field.Name, words, docFreqs)
 		if err == nil {
@@ -342,30 +356,30 @@ func understand(c *form.Clause) {
 // consecutive targets of the same matrix.
 func (a *expansion) fetchRows(ctx context.Context, targets []*target) error {
 	for len(targets) > 0 {
-		rows, n := targets[0].rows, 0
-		a.m.terms = a.m.terms[:0]
-		for ; n < len(targets) && targets[n].rows == rows; n++ {
+		matrix, n := targets[0].rows, 0
+		var words []string
+		for ; n < len(targets) && targets[n].rows == matrix; n++ {
 			t := targets[n]
-			a.withRows(t, func(o *terms.Origin) { a.m.terms = append(a.m.terms, o.Term) })
-			if has := rows.Expressions(); has != nil && a.s.profile.Expressions {
+			a.withRows(t, func(o *terms.Origin) { words = append(words, o.Term) })
+			if has := matrix.Expressions(); has != nil && a.s.profile.Expressions {
 				t.expressions = t.text.Recognize(t.field.Analysis.Terms, t.field.Analysis.Positions, has)
 			}
 			for _, e := range t.expressions {
-				a.m.terms = append(a.m.terms, e.Term)
+				words = append(words, e.Term)
 			}
 		}
-		a.m.rows = sized(a.m.rows, len(a.m.terms))
-		if err := rows.Rows(ctx, a.m.terms, a.m.rows); err != nil {
-			return fmt.Errorf("%s: %w", rows.Version(), err)
+		rows := make([]simmatrix.Row, len(words))
+		if err := matrix.Rows(ctx, words, rows); err != nil {
+			return fmt.Errorf("%s: %w", matrix.Version(), err)
 		}
 		k := 0
 		for _, t := range targets[:n] {
 			a.withRows(t, func(o *terms.Origin) {
-				o.Row = a.m.rows[k]
+				o.Row = rows[k]
 				k++
 			})
 			for i := range t.expressions {
-				t.expressions[i].Row = a.m.rows[k]
+				t.expressions[i].Row = rows[k]
 				k++
 			}
 		}

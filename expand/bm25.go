@@ -25,24 +25,19 @@ func (bm25) ask(context.Context, *target) error { return nil }
 // choose selects the terms to add to the targets, first by their rows, then by
 // the live statistics of the best ones.
 func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
-	near, err := a.nearWords(ctx, leading(targets))
-	if err != nil {
-		return chosen{}, err
-	}
-	clauses, open := a.begin(targets)
-	for _, t := range open {
-		if text := near[t.of]; text != nil {
-			t.Terms.Start(text)
-			t.Terms.Expressions = t.of.expressions
+	feedback := len(a.first) > 0
+	if !feedback { // else it has asked for them before
+		if err := a.nearWords(ctx, leading(targets)); err != nil {
+			return chosen{}, err
 		}
 	}
-	feedback := len(a.s.firstHits()) > 0
+	clauses, open := a.begin(targets)
 	if feedback {
 		for _, t := range open {
 			if t.clause.Readings {
 				continue
 			}
-			t.Feedback = terms.Feedback(a.s.firstHits(), t.Name) // the terms of the first hits
+			t.Feedback = terms.Feedback(a.first, t.Name) // the terms of the first hits
 			if !t.follows() {
 				t.Terms.Context = make(map[string]float64, len(t.Feedback))
 				for _, f := range t.Feedback {
@@ -125,19 +120,11 @@ func (c choice) leave() {
 // settle computes the final values of the terms to add from their live document
 // frequencies.
 func (a bm25) settle(ctx context.Context, open []choice) error {
-	// Goroutines use their own memory. A single target uses that of the expansion.
-	single := len(open) == 1
 	err := recovery.InParallel(len(open), sideBySide, func(i int) (err error) {
 		t := &open[i]
-		var own weighing
-		m := &own
-		if single {
-			m = &a.m.weighing
-		}
-		m.terms = t.lead().Terms.Terms(m.terms[:0])
-		m.docFreqs = sized(m.docFreqs, len(m.terms))
-		t.docFreqs = m.docFreqs
-		t.Stats, err = a.cluster.Statistics(ctx, a.s.indices, t.Name, m.terms, m.docFreqs)
+		words := t.lead().Terms.Terms()
+		t.docFreqs = make([]int64, len(words))
+		t.Stats, err = a.cluster.Statistics(ctx, a.s.indices, t.Name, words, t.docFreqs)
 		return err
 	})
 	if err != nil {

@@ -47,7 +47,7 @@ type Expander struct {
 func New(cluster Cluster, matrices Matrices, profile Profile) *Expander {
 	return &Expander{
 		sources: sources{cluster: cluster, matrices: matrices, limits: new(Limits)},
-		profile: profile, pits: newPITs(), memory: &sync.Pool{New: func() any { return new(memory) }},
+		profile: profile, pits: newPITs(), memory: &sync.Pool{New: func() any { return &memory{parser: new(dsl.Parser)} }},
 	}
 }
 
@@ -99,39 +99,71 @@ func (e *Expander) WithVectors(vectors VectorSource) *Expander {
 // [ModeSoftCosine] ask about linear fields during the first two stages, and for
 // weights during the last. [ModeVectors] asks about the documents' vectors
 // during the first two.
-func (e *Expander) Expand(ctx context.Context, req *Request) (res *Result, err error) {
-	pins := req.Pins
-	if pins.Matrices == nil {
-		pins = e.pin(e.profile.Mode)
+func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
+	p := e.pin(e.profile.Mode)
+	if req.Endpoint == EndpointMultiSearch || req.Endpoint == EndpointRankEval {
+		return e.expandSeveral(ctx, req, p)
 	}
-	switch req.Endpoint {
-	case EndpointMultiSearch, EndpointRankEval:
-		res, err = e.expandSeveral(ctx, req, pins)
-	default:
-		res, err = e.expandOne(ctx, req, pins, 1)
+	return e.expandOne(ctx, req, p, 1)
+}
+
+// WithFirstHits returns the result of Expand with terms of first hits: for each
+// of its Parts those that the [FirstPass] has found, nil for none, but some for
+// at least one of them. It parses nothing, asks only for the statistics of
+// terms, and leaves the first result as it is. Its errors are those of Expand.
+func (e *Expander) WithFirstHits(ctx context.Context, first *Result, hits [][]FirstHit) (*Result, error) {
+	if first.several == nil {
+		return e.writeAgain(ctx, first.Parts[0].FirstPass, hits[0])
 	}
-	if err == nil && slices.ContainsFunc(res.Parts, func(p Part) bool { return p.FirstPass != nil }) {
-		res.Pins = pins
-	}
-	return res, err
+	again := *first.several
+	again.results, again.errs = slices.Clone(again.results), slices.Clone(again.errs)
+	_ = recovery.InParallel(len(hits), searchesSideBySide, func(i int) error {
+		if len(hits[i]) > 0 {
+			again.results[i], again.errs[i] = e.writeAgain(ctx, first.Parts[i].FirstPass, hits[i])
+		}
+		return nil // each part has its own error
+	})
+	return again.joined()
+}
+
+// writeAgain writes a search with terms of its first hits.
+func (e *Expander) writeAgain(ctx context.Context, pass *FirstPass, hits []FirstHit) (*Result, error) {
+	m, _ := e.memory.Get().(*memory)
+	defer e.giveBack(m)
+	a := *pass.asked
+	a.first, a.m = hits, m
+	return e.rewritten(ctx, &a)
+}
+
+func (e *Expander) giveBack(m *memory) {
+	m.release()
+	e.memory.Put(m)
+}
+
+// A several is a request of several searches, with their results so far.
+type several struct {
+	req     *Request
+	parts   []dsl.Part
+	results []*Result
+	errs    []error
 }
 
 // expandSeveral expands each search of a request on its own.
-func (e *Expander) expandSeveral(ctx context.Context, req *Request, pins Pins) (*Result, error) {
+func (e *Expander) expandSeveral(ctx context.Context, req *Request, p pins) (*Result, error) {
 	parts, why := partsOf(req)
 	if why != "" {
 		return &Result{Reason: why}, nil
 	}
-	results, errs := make([]*Result, len(parts)), make([]error, len(parts))
+	all := &several{req: req, parts: parts, results: make([]*Result, len(parts)), errs: make([]error, len(parts))}
 	_ = recovery.InParallel(len(parts), searchesSideBySide, func(i int) error {
 		if parts[i].Odd {
-			results[i] = &Result{Reason: reason.MultiSearch}
+			all.results[i] = &Result{Reason: reason.MultiSearch}
 			return nil
 		}
-		one, p := *req, &parts[i]
-		one.Index = p.Index
-		one.RawQuery = p.RawQuery
-		one.Body = p.At.Of(req.Body)
+		one := *req
+		one.Index = parts[i].Index
+		one.RawQuery = parts[i].RawQuery
+		one.Body = parts[i].At.Of(req.Body)
 		switch {
 		case req.Endpoint == EndpointRankEval:
 			one.Preview = false
@@ -143,25 +175,19 @@ func (e *Expander) expandSeveral(ctx context.Context, req *Request, pins Pins) (
 		default:
 			one.Endpoint = EndpointSearch
 		}
-		if one.FirstHits = nil; i < len(req.FirstHits) {
-			one.FirstHits = req.FirstHits[i : i+1]
-		}
-		results[i], errs[i] = e.expandOne(ctx, &one, pins, len(parts))
+		all.results[i], all.errs[i] = e.expandOne(ctx, &one, p, len(parts))
 		return nil // each part has its own error
 	})
-	return joined(req, parts, results, errs)
+	return all.joined()
 }
 
 // expandOne expands one search. together is the number of searches in the
 // request.
-func (e *Expander) expandOne(ctx context.Context, req *Request, pins Pins, together int) (*Result, error) {
+func (e *Expander) expandOne(ctx context.Context, req *Request, p pins, together int) (*Result, error) {
 	m, _ := e.memory.Get().(*memory)
-	defer func() {
-		m.release()
-		e.memory.Put(m)
-	}()
+	defer e.giveBack(m)
 	_, span := tracing.Start(ctx, "parse")
-	s, why := parse(req, &e.profile, &m.parser)
+	s, why := parse(req, &e.profile, m.parser)
 	span.SetAttributes(attribute.String("akin.reason", string(why)))
 	span.End()
 	var err error
@@ -169,20 +195,25 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, pins Pins, toget
 		why, err = reasonOf(req.Allowed(ctx, s.indices))
 		err = failed(StageAccess, err)
 	}
-	switch a := (&expansion{sources: e.sources, s: s, m: m, pins: pins, together: together}); {
+	switch {
 	case err != nil:
 		return nil, err
 	case why != "":
 		return &Result{Reason: why, Clauses: s.notes()}, nil
-	case s.PIT.ID != "" && len(req.Adjusted) == 0:
-		return e.expandPage(ctx, a)
-	default:
-		res, plan, err := a.rewrite(ctx, e.measure(a))
-		if err != nil {
-			return nil, err
-		}
-		return a.finish(res, plan), nil
 	}
+	return e.rewritten(ctx, &expansion{sources: e.sources, s: s, m: m, pins: p, together: together})
+}
+
+// rewritten returns the result for a parsed search.
+func (e *Expander) rewritten(ctx context.Context, a *expansion) (*Result, error) {
+	if a.s.PIT.ID != "" && len(a.s.req.Adjusted) == 0 {
+		return e.expandPage(ctx, a)
+	}
+	res, plan, err := a.rewrite(ctx, e.measure(a))
+	if err != nil {
+		return nil, err
+	}
+	return a.finish(res, plan), nil
 }
 
 // measure returns the measure that ranks the hits of a search.
@@ -201,24 +232,20 @@ func (e *Expander) measure(a *expansion) measure {
 	return bm25{a}
 }
 
-// rewrite asks, chooses the terms and writes the search.
+// rewrite asks, unless with first hits, before which it has asked, chooses the
+// terms and writes the search.
 func (a *expansion) rewrite(ctx context.Context, m measure) (*Result, *form.Plan, error) {
-	s, notNested, err := a.nest(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	a.s = s
-	open, err := a.ask(ctx, m)
-	if err != nil {
-		return nil, nil, err
-	}
-	if why, err := a.pipeline(ctx, open); err != nil {
-		return nil, nil, err
-	} else if why != "" {
-		return &Result{Parts: []Part{{Index: s.req.Index}}, Clauses: s.notes(), Reason: why}, &form.Plan{Search: s.Search}, nil
+	if len(a.first) == 0 {
+		why, err := a.ask(ctx, m)
+		if err != nil {
+			return nil, nil, err
+		}
+		if why != "" {
+			return &Result{Parts: []Part{{Index: a.s.req.Index}}, Clauses: a.s.notes(), Reason: why}, &form.Plan{Search: a.s.Search}, nil
+		}
 	}
 	choosing, span := tracing.Start(ctx, "select")
-	c, err := m.choose(choosing, open)
+	c, err := m.choose(choosing, a.open)
 	span.End()
 	if err != nil {
 		return nil, nil, err
@@ -226,7 +253,7 @@ func (a *expansion) rewrite(ctx context.Context, m measure) (*Result, *form.Plan
 	_, span = tracing.Start(ctx, "write")
 	plan, res := a.write(c)
 	span.End()
-	res.Clauses = append(res.Clauses, notNested...)
+	res.Clauses = append(res.Clauses, a.notNested...)
 	if !res.Rewritten {
 		res.Reason = whyNothing(plan)
 	}
@@ -234,12 +261,17 @@ func (a *expansion) rewrite(ctx context.Context, m measure) (*Result, *form.Plan
 }
 
 // finish leaves the search alone if its answer would show terms from documents
-// that the client may not see. Otherwise it adds the first pass, if any.
+// that the client may not see. Otherwise it adds the first pass, if any, which
+// keeps what was asked and parsed.
 func (a *expansion) finish(res *Result, plan *form.Plan) *Result {
 	if a.s.discloses != 0 && filtered(plan.Selected()) {
 		return &Result{Reason: reason.Hidden, Clauses: a.s.notes()}
 	}
-	res.Parts[0].FirstPass = a.firstPass(res, plan)
+	if pass := a.firstPass(res, plan); pass != nil {
+		res.Parts[0].FirstPass, pass.asked = pass, a
+		a.m.parser = new(dsl.Parser)
+		a.m = nil
+	}
 	return res
 }
 
@@ -247,7 +279,7 @@ func (a *expansion) finish(res *Result, plan *form.Plan) *Result {
 // search_after sees stable scores. It expands the first page as usual.
 func (e *Expander) expandPage(ctx context.Context, a *expansion) (*Result, error) {
 	s := a.s
-	wanted, second := s.profile.Feedback.documents(s.req.Feedback) > 0, len(s.firstHits()) > 0
+	wanted, second := s.profile.Feedback.documents(s.req.Feedback) > 0, len(a.first) > 0
 	key := pageKey(e, s, wanted)
 	page, known, _ := cache.Peek[*firstPage](e.pits, key)
 	if !known && !second {
@@ -335,21 +367,22 @@ func partsOf(req *Request) ([]dsl.Part, reason.Reason) {
 	}
 }
 
-// joined combines the results of a request's searches. If none was rewritten,
-// it returns their failures as an error, or else the first reason.
-func joined(req *Request, parts []dsl.Part, results []*Result, errs []error) (*Result, error) {
+// joined combines the results. If no search was rewritten, it returns the
+// failures as an error, or else the first reason.
+func (s *several) joined() (*Result, error) {
+	req := s.req
 	room := len(req.Body)
-	for _, res := range results {
+	for _, res := range s.results {
 		if res != nil {
 			room += len(res.Body) + len(dsl.DFS) + dsl.HeaderRoom
 		}
 	}
-	out := &Result{RawQuery: req.RawQuery, Body: make([]byte, 0, room), Parts: make([]Part, len(parts))}
+	out := &Result{RawQuery: req.RawQuery, Body: make([]byte, 0, room), Parts: make([]Part, len(s.parts))}
 	at := 0
-	for i := range parts {
-		p, res := &parts[i], results[i]
-		out.Parts[i] = Part{Index: p.Index, Err: errs[i]}
-		if errs[i] != nil {
+	for i := range s.parts {
+		p, res := &s.parts[i], s.results[i]
+		out.Parts[i] = Part{Index: p.Index, Err: s.errs[i]}
+		if s.errs[i] != nil {
 			continue
 		}
 		number := "[" + strconv.Itoa(i) + "]"
@@ -363,9 +396,8 @@ func joined(req *Request, parts []dsl.Part, results []*Result, errs []error) (*R
 		if len(res.Parts) > 0 {
 			out.Parts[i].Rerank, out.Parts[i].FirstPass = res.Parts[0].Rerank, res.Parts[0].FirstPass
 		}
-		if out.Parts[i].FirstPass != nil && i >= maxReranked {
-			out.Parts[i].FirstPass = nil
-			out.TooManyFirstPasses++
+		if out.Parts[i].FirstPass != nil {
+			out.several = s
 		}
 		if !res.Rewritten {
 			continue
@@ -384,9 +416,9 @@ func joined(req *Request, parts []dsl.Part, results []*Result, errs []error) (*R
 		out.Body = append(out.Body, req.Body[at:]...)
 		return out, nil
 	case len(out.Failures()) > 0:
-		return nil, fmt.Errorf("of %d searches: %w", len(parts), errors.Join(out.Failures()...))
+		return nil, fmt.Errorf("of %d searches: %w", len(s.parts), errors.Join(out.Failures()...))
 	case len(out.Clauses) > 0:
-		return &Result{Parts: out.Parts, Clauses: out.Clauses, Reason: out.Clauses[0].Reason, TooManyFirstPasses: out.TooManyFirstPasses}, nil
+		return &Result{Parts: out.Parts, Clauses: out.Clauses, Reason: out.Clauses[0].Reason, several: out.several}, nil
 	}
 	return &Result{Reason: reason.NoClause}, nil
 }

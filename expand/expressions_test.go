@@ -499,9 +499,7 @@ func TestSegmentsAndSecondPassesHaveAlternatives(t *testing.T) {
 	if first.firstPass() == nil {
 		t.Fatalf("%+v", first)
 	}
-	second := *req
-	second.FirstHits = [][]FirstHit{firstHits}
-	if r := expanded(t, e, &second); !strings.Contains(string(r.Body), want) || !strings.Contains(string(r.Body), "tariff") {
+	if r := withHits(t, e, first, firstHits); !strings.Contains(string(r.Body), want) || !strings.Contains(string(r.Body), "tariff") {
 		t.Errorf("with terms of the first hits: %s", r.Body)
 	}
 }

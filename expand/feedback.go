@@ -13,10 +13,10 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// How feedback works: the first call of [Expander.Expand] returns the search
-// expanded by S, and a first pass that asks for its first hits. The caller
-// sends the first pass and gives the terms of its hits to a second call, which
-// adds the best of them to the search. These terms change the order of the hits
+// How feedback works: [Expander.Expand] returns the search expanded by S, and a
+// first pass that asks for its first hits. The caller sends the first pass and
+// gives the terms of its hits to [Expander.WithFirstHits], which chooses and
+// writes again, with the best of them. These terms change the order of the hits
 // and find none. All pages of a search have the same first pass, so that they
 // get the same terms. [ModeSoft] needs no first pass: the hits and their terms
 // are known when they are reranked (package soft).
@@ -51,7 +51,7 @@ const onlyHits = `"from":0,"_source":false,"track_total_hits":false,"seq_no_prim
 func (a *expansion) firstPass(res *Result, plan *form.Plan) *FirstPass {
 	s, o := a.s, a.s.profile
 	documents := o.Feedback.documents(s.req.Feedback)
-	if documents == 0 || o.Mode != ModeBM25 || len(s.firstHits()) > 0 || s.req.Endpoint != EndpointSearch ||
+	if documents == 0 || o.Mode != ModeBM25 || len(a.first) > 0 || s.req.Endpoint != EndpointSearch ||
 		s.unscored || s.Hits.None || s.Scores.Sorted || s.Query.IsZero() ||
 		s.Scores.Min || // the added scores would change which hits reach min_score
 		s.req.Allowed != nil && s.discloses != 0 { // the cluster may hide fields of the documents from the client

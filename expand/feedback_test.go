@@ -22,7 +22,26 @@ var firstHits = []FirstHit{
 	{ID: "2", Score: 1, Fields: map[string]FieldTerms{"body": {Terms: []string{"tariff", "cheap"}, Freqs: []float64{1, 1}}}},
 }
 
-// expandTwice expands a search, and again with the first hits.
+// withHits writes a search again with the same first hits for each of its parts,
+// if they have a first pass.
+func withHits(tb testing.TB, e *Expander, first *Result, hits []FirstHit) *Result {
+	tb.Helper()
+	all := make([][]FirstHit, len(first.Parts))
+	some := false
+	for i := range all {
+		if first.Parts[i].FirstPass != nil {
+			all[i], some = hits, true
+		}
+	}
+	if !some {
+		return first
+	}
+	again, err := e.WithFirstHits(tb.Context(), first, all)
+	check.OK(tb, err)
+	return again
+}
+
+// expandTwice expands a search, and writes it again with the first hits.
 func expandTwice(t *testing.T, req *Request, change ...func(*Profile)) (first, second *Result) {
 	t.Helper()
 	c, m := rental(t)
@@ -34,12 +53,7 @@ func expandTwice(t *testing.T, req *Request, change ...func(*Profile)) (first, s
 	}))
 	req.Index = "docs"
 	first = expanded(t, e, req)
-	again := *req
-	again.FirstHits = make([][]FirstHit, max(len(first.Parts), 1))
-	for i := range again.FirstHits {
-		again.FirstHits[i] = firstHits
-	}
-	return first, expanded(t, e, &again)
+	return first, withHits(t, e, first, firstHits)
 }
 
 func TestFirstPassAsksForTheFirstHitsOnly(t *testing.T) {
@@ -143,15 +157,15 @@ func TestPagesOfAPointInTimeKeepTheFeedback(t *testing.T) {
 		c, m := rental(t)
 		c.docFreqs["tariff"] = 7
 		e := New(c, m, with(feedback))
-		page := func(after string, hits [][]FirstHit) (*Result, error) {
+		page := func(after string) (*Result, error) {
 			body := `{"query":{"match":{"body":"car"}},"pit":{"id":"` + pitIDs[0].id + `"}` + after + `}`
-			return e.Expand(t.Context(), &Request{Body: []byte(body), FirstHits: hits})
+			return e.Expand(t.Context(), &Request{Body: []byte(body)})
 		}
-		first, err := page("", nil)
+		first, err := page("")
 		check.Must(t, err == nil && first.firstPass() != nil, "%v %+v", err, first)
 		want := 0
 		c.statisticsErr = failure
-		if with, err := page("", [][]FirstHit{firstHits}); failure == nil {
+		if with, err := e.WithFirstHits(t.Context(), first, [][]FirstHit{firstHits}); failure == nil {
 			check.OK(t, err)
 			want = len(with.Clauses[0].Feedback)
 			check.That(t, want > 0, "%+v", with)
@@ -159,7 +173,7 @@ func TestPagesOfAPointInTimeKeepTheFeedback(t *testing.T) {
 			check.Error(t, failure, err)
 		}
 		c.statisticsErr = nil
-		next, err := page(`,"search_after":[1]`, nil)
+		next, err := page(`,"search_after":[1]`)
 		check.Must(t, err == nil && next.Rewritten && next.firstPass() == nil && len(next.Clauses) == 1, "%v %+v", err, next)
 		check.Equal(t, foundTerms(first), foundTerms(next))
 		check.Equal(t, want, len(next.Clauses[0].Feedback), failure)
@@ -195,23 +209,55 @@ func TestFeedbackIsTakenBackFirst(t *testing.T) {
 	c, m := rental(t)
 	c.docFreqs["tariff"] = 7
 	e := New(c, m, with(func(o *Profile) { feedback(o); o.NoRescore, o.Scoring = true, form.Linear }))
-	req := &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"car"}}}`), FirstHits: [][]FirstHit{firstHits}}
-	all, err := e.Expand(t.Context(), req)
-	check.Must(t, err == nil && len(all.Clauses[0].Feedback) == 2, "%v %+v", err, all)
+	withFeedback := func() *Result {
+		first := expanded(t, e, &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"car"}}}`)})
+		return withHits(t, e, first, firstHits)
+	}
+	all := withFeedback()
+	check.Must(t, len(all.Clauses[0].Feedback) == 2, "%+v", all)
 	for limit := all.ClauseCount - 1; limit > 0; limit-- {
 		e.limits.set(Limit{Kind: LimitClauses, Index: "docs"}, int64(limit), false)
-		r, err := e.Expand(t.Context(), req)
-		check.Must(t, err == nil && r.ClauseCount <= limit, "limit %d: %v %+v", limit, err, r)
+		r := withFeedback()
+		check.Must(t, r.ClauseCount <= limit, "limit %d: %+v", limit, r)
 		n := len(r.Clauses[0].Feedback)
 		check.That(t, n <= 0 || len(r.Clauses[0].Added) >= len(all.Clauses[0].Added), "limit %d: %d terms of feedback and %d added ones", limit, n, len(r.Clauses[0].Added))
 	}
 }
 
-func TestOnlyTheFirstSearchesOfManyHaveFeedback(t *testing.T) {
-	lines := strings.Repeat("{}\n"+`{"query":{"match":{"body":"car"}}}`+"\n", maxReranked+3)
-	first, second := expandTwice(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte(lines)})
-	check.That(t, len(first.Parts) == maxReranked+3 && first.Parts[maxReranked-1].FirstPass != nil && first.Parts[maxReranked].FirstPass == nil && first.TooManyFirstPasses == 3, "%d searches, too many first passes: %d", len(first.Parts), first.TooManyFirstPasses)
-	check.That(t, second.Rewritten, "%+v", second)
+// Of several searches those without hits stay as they are.
+func TestEachSearchOfSeveralGetsTheTermsOfItsHits(t *testing.T) {
+	c, m := rental(t)
+	c.docFreqs["tariff"] = 7
+	e := New(c, m, with(feedback))
+	first := expanded(t, e, &Request{Index: "docs", Endpoint: EndpointMultiSearch, Body: []byte(strings.Repeat("{}\n"+`{"query":{"match":{"body":"car"}}}`+"\n", 3))})
+	before := string(first.Body)
+	second, err := e.WithFirstHits(t.Context(), first, [][]FirstHit{nil, firstHits, nil})
+	check.Must(t, err == nil && second.Rewritten, "%v %+v", err, second)
+	was, is := strings.Split(before, "\n"), strings.Split(string(second.Body), "\n")
+	check.Must(t, len(was) == len(is) && len(is) == 7, "%d lines, then %d", len(was), len(is))
+	for i := range is {
+		check.Equal(t, i == 3, strings.Contains(is[i], "tariff"), is[i])
+		check.Equal(t, i != 3, is[i] == was[i], is[i])
+	}
+	check.Equal(t, before, string(first.Body))
+}
+
+// What was parsed and asked is kept, and the memory of the first expansion is
+// another search's by then.
+func TestFirstHitsAreAddedWithoutAskingAgain(t *testing.T) {
+	c, m := rental(t)
+	c.docFreqs["tariff"] = 7
+	e := New(c, m, with(feedback))
+	_, want := expandTwice(t, &Request{Body: []byte(carRental)})
+	first := expanded(t, e, &Request{Index: "docs", Body: []byte(carRental)})
+	for range 3 {
+		expanded(t, e, &Request{Index: "docs", Body: []byte(`{"query":{"multi_match":{"query":"lease hire","fields":["title","other"]}}}`)})
+	}
+	c.analyzeErr, m.err = errors.New("asked again"), errors.New("asked again")
+	for range 2 {
+		second := withHits(t, e, first, firstHits)
+		check.Equal(t, string(want.Body), string(second.Body))
+	}
 }
 
 // firstPass returns that of a single search, nil for none.

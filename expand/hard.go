@@ -11,6 +11,7 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // In [ModeHard] the score of a hit is the length-normalized soft cosine of the
@@ -187,11 +188,7 @@ func (a *hard) choose(ctx context.Context, targets []*target) (chosen, error) {
 	most := min(exactLimit(a.clauseLimit), maxExactTerms, maxSharedTerms/a.together)
 	gather(open, min(candidatesPerTerm*most, maxExactTerms))
 	if err := each(open, func(t choice) (err error) {
-		m := &a.m.weighing
-		if len(open) > 1 { // they are weighed at the same time
-			m = new(weighing)
-		}
-		t.Exact, t.Stats, err = a.weigh(ctx, t.of, t.Terms, m)
+		t.Exact, t.Stats, err = a.weigh(ctx, t.of, t.Terms)
 		return err
 	}); err != nil {
 		return chosen{}, err
@@ -231,22 +228,22 @@ func gather(open []choice, total int) {
 }
 
 // weigh settles the terms of a target by their weights and live statistics.
-func (a *hard) weigh(ctx context.Context, t *target, sel *terms.Selection, m *weighing) (x *form.Exact, stats esclient.FieldStatistics, err error) {
-	m.terms = sel.Terms(m.terms[:0])
-	m.rows, m.docFreqs = sized(m.rows, len(m.terms)), sized(m.docFreqs, len(m.terms))
+func (a *hard) weigh(ctx context.Context, t *target, sel *terms.Selection) (x *form.Exact, stats esclient.FieldStatistics, err error) {
+	words := sel.Terms()
+	rows, docFreqs := make([]simmatrix.Row, len(words)), make([]int64, len(words))
 	linear, weights := a.linear[t].Linear, t.weights
 	err = recovery.InParallel(2, 2, func(i int) (err error) {
 		if i == 0 {
-			return failed(StageWeights, weights.Rows(ctx, m.terms, m.rows))
+			return failed(StageWeights, weights.Rows(ctx, words, rows))
 		}
-		stats, err = a.cluster.Statistics(ctx, a.s.indices, linear.Field, m.terms, m.docFreqs)
+		stats, err = a.cluster.Statistics(ctx, a.s.indices, linear.Field, words, docFreqs)
 		return failed(StageStatistics, err)
 	})
 	if err != nil {
 		return nil, stats, err
 	}
-	frozen := func(k int) int64 { return int64(m.rows[k].DocFreq()) }
-	norm := sel.SettleFrozen(weights.Docs(), frozen, stats.DocCount, m.docFreqs)
+	frozen := func(k int) int64 { return int64(rows[k].DocFreq()) }
+	norm := sel.SettleFrozen(weights.Docs(), frozen, stats.DocCount, docFreqs)
 	if a.soft {
 		norm = sel.SoftNorm()
 	}

@@ -17,20 +17,20 @@ import (
 // each.
 const mostNear = 8
 
-// nearWords returns the changed texts of targets with unknown words: words that
-// no document contains and that have no row. These words get the rows of the
-// nearest known words. The first words of all clauses are looked up before the
-// second ones.
-func (a *expansion) nearWords(ctx context.Context, targets []*target) (map[*target]terms.Text, error) {
+// nearWords sets the near texts of targets with unknown words: words that no
+// document contains and that have no row. There these words have the rows of
+// the nearest known words. The first words of all clauses are looked up before
+// the second ones.
+func (a *expansion) nearWords(ctx context.Context, targets []*target) error {
 	if !a.s.profile.NearestWords {
-		return nil, nil
+		return nil
 	}
 	unknown := make([][]string, len(targets))
 	if err := recovery.InParallel(len(targets), sideBySide, func(i int) (err error) {
 		unknown[i], err = a.findUnknown(ctx, targets[i])
 		return err
 	}); err != nil {
-		return nil, failed(StageStatistics, err)
+		return failed(StageStatistics, err)
 	}
 	type word struct {
 		*target
@@ -64,7 +64,7 @@ func (a *expansion) nearWords(ctx context.Context, targets []*target) (map[*targ
 			continue
 		}
 		if err := ctx.Err(); err != nil { // the client is gone
-			return nil, failed(StageRows, err)
+			return failed(StageRows, err)
 		}
 		n := near{first: len(known[q.of])}
 		n.known, n.similarity = q.of.Nearest(q.text)
@@ -73,12 +73,11 @@ func (a *expansion) nearWords(ctx context.Context, targets []*target) (map[*targ
 	for of, all := range known {
 		rows[of] = make([]simmatrix.Row, len(all))
 		if err := of.Rows(ctx, all, rows[of]); err != nil {
-			return nil, failed(StageRows, err)
+			return failed(StageRows, err)
 		}
 	}
-	texts := map[*target]terms.Text{}
 	for _, w := range words {
-		n, text := nearest[question{w.rows, w.text}], texts[w.target]
+		n, text := nearest[question{w.rows, w.text}], w.near
 		if text == nil {
 			text = slices.Clone(w.target.text)
 		}
@@ -89,9 +88,9 @@ func (a *expansion) nearWords(ctx context.Context, targets []*target) (map[*targ
 		}
 		at := text.Index(w.text)
 		text[at] = text[at].ByNearest(n.known, rows[w.rows][n.first:], n.similarity)
-		texts[w.target] = text
+		w.near = text
 	}
-	return texts, nil
+	return nil
 }
 
 // findUnknown returns the words of a target that have no row and that no field

@@ -48,27 +48,21 @@ func TestAllSearchesOfARequestHaveOnePin(t *testing.T) {
 		"a search":     {Body: []byte(fields)},
 		"_msearch":     {Endpoint: EndpointMultiSearch, Body: []byte(strings.Repeat("{}\n"+fields+"\n", 9))},
 		"_rank_eval":   {Endpoint: EndpointRankEval, Body: []byte(`{"requests":[` + strings.Repeat(`{"id":"a","request":`+fields+`,"ratings":[]},`, 8) + `{"id":"b","request":` + fields + `,"ratings":[]}]}`)},
-		"its 2nd pass": {Body: []byte(fields), FirstHits: [][]FirstHit{firstHits}},
 	}
 	for name, request := range requests {
 		for _, mode := range []Mode{ModeBM25, ModeSoft, ModeHard} {
-			if request.FirstHits != nil && mode != ModeBM25 {
-				continue // there is no feedback
-			}
 			var versions, weights atomic.Int64
 			e := New(c, switching{m, &versions}, with(func(o *Profile) {
 				o.Mode, o.Feedback = mode, FeedbackOptions{Documents: 3, Terms: 5, Weight: 0.5}
 			})).WithWeights(switchingWeights{rentalWeights(), &weights})
 			in := request
 			in.Index = "docs"
-			if in.FirstHits != nil { // its first pass was expanded before
-				first := expanded(t, e, &Request{Index: in.Index, Body: in.Body})
-				in.Pins = first.Pins
-			}
-			res, err := e.Expand(t.Context(), &in)
-			check.Must(t, err == nil && res.Rewritten, "%s, mode %v: %+v, %v", name, mode, res, err)
-			for _, clause := range res.Clauses {
-				check.That(t, clause.Matrix == "test@1", "%s, mode %v: %s of %s has the matrix %q", name, mode, clause.Path, clause.Field, clause.Matrix)
+			first := expanded(t, e, &in)
+			for _, res := range []*Result{first, withHits(t, e, first, firstHits)} {
+				check.Must(t, res.Rewritten, "%s, mode %v: %+v", name, mode, res)
+				for _, clause := range res.Clauses {
+					check.That(t, clause.Matrix == "test@1", "%s, mode %v: %s of %s has the matrix %q", name, mode, clause.Path, clause.Field, clause.Matrix)
+				}
 			}
 			n := weights.Load()
 			check.That(t, n <= 1, "%s, mode %v: weights were pinned %d times", name, mode, n)

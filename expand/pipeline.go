@@ -19,7 +19,7 @@ const noPipeline = "_none"
 // search names and akin may not read counts as one that reads the query. A
 // default pipeline of an index that akin may not read does not count; akin
 // check warns about it.
-func (a *expansion) pipeline(ctx context.Context, open []*target) (why reason.Reason, err error) {
+func (a *expansion) pipeline(ctx context.Context) (why reason.Reason, err error) {
 	named := []string{a.s.parameters.Get("search_pipeline")}
 	if at := a.s.Pipeline; !at.IsZero() {
 		switch raw := at.Of(a.s.Body); {
@@ -35,7 +35,7 @@ func (a *expansion) pipeline(ctx context.Context, open []*target) (why reason.Re
 	named = slices.DeleteFunc(named, func(name string) bool { return name == "" })
 	byDefault := len(named) == 0
 	if byDefault {
-		for _, t := range open {
+		for _, t := range a.open {
 			if t.field.Analysis != nil {
 				named = append(named, t.field.Analysis.Pipelines...)
 			}

@@ -47,7 +47,7 @@ func (a *expansion) write(c chosen) (*form.Plan, *Result) {
 	for matchOnly := false; ; {
 		plan := p.plan(clauses, matchOnly)
 		if !plan.Changes() && p.rerank == nil && !a.s.nested {
-			return plan, &Result{Parts: []Part{{Index: a.s.req.Index}}, Clauses: explain(plan, a.s.firstHits(), false)} // the explanations give the reasons
+			return plan, &Result{Parts: []Part{{Index: a.s.req.Index}}, Clauses: explain(plan, a.first, false)} // the explanations give the reasons
 		}
 		rewriting := plan.Rewrite(&a.m.queries)
 		count := rewriting.Leaves()
@@ -71,7 +71,7 @@ func (a *expansion) write(c chosen) (*form.Plan, *Result) {
 			}
 			return plan, &Result{
 				Rewritten: true, Parts: []Part{{Index: a.s.req.Index, Rerank: p.rerank}}, Body: body, ClauseCount: count,
-				RawQuery: a.s.rawQuery(plan.NeedsDFS(), p.rerank != nil), Clauses: explain(plan, a.s.firstHits(), p.rerank != nil),
+				RawQuery: a.s.rawQuery(plan.NeedsDFS(), p.rerank != nil), Clauses: explain(plan, a.first, p.rerank != nil),
 			}
 		}
 	}
@@ -113,20 +113,18 @@ func dropTerms(plan *form.Plan, over, count int) []form.Clause {
 func (p *planner) plan(selected []form.Clause, matchOnly bool) *form.Plan {
 	p.m.queries.Reset()
 	plan := p.newPlan()
-	plan.FindOnly = p.findOnly
-	clauses, exact := p.m.plan[:0], false
+	plan.FindOnly, plan.Clauses = p.findOnly, make([]form.ClausePlan, 0, len(selected))
+	exact := false
 	for i := range selected {
 		c := p.clausePlan(plan, &selected[i], matchOnly)
 		c.ModeReason = p.notReranked
 		if len(p.notInMode) > 0 {
 			c.ModeReason = cmp.Or(p.notInMode[i], c.ModeReason)
 		}
-		clauses = append(clauses, c)
+		plan.Clauses = append(plan.Clauses, c)
 		plan.Rescore = plan.Rescore || c.Rescored
 		exact = exact || c.Exact
 	}
-	p.m.plan = clauses
-	plan.Clauses = clauses
 	plan.MatchOnly = matchOnly || p.s.unscored && !exact
 	plan.NameAdded = plan.NameAdded && !filtered(selected) // names would show terms that the client may not see
 	plan.FindsMany = plan.Rescore && p.findsMany(selected)

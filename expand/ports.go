@@ -137,9 +137,9 @@ type PinnedWeights interface {
 	Weights(ctx context.Context, indices esclient.Indices, field string) (Weights, error)
 }
 
-// Pins are the versions of matrices and weights, and the vector models, that
-// all searches of a request use. The zero value pins nothing.
-type Pins struct {
+// pins are the versions of matrices and weights, and the vector models, that
+// all searches of a request use.
+type pins struct {
 	Matrices Pinned
 	Weights  PinnedWeights // nil if there are none or the mode needs none
 	Vectors  VectorSource  // like Weights
@@ -200,8 +200,8 @@ type sources struct {
 }
 
 // pin returns the currently active versions that a mode needs.
-func (s *sources) pin(mode Mode) Pins {
-	p := Pins{Matrices: s.matrices.Pin()}
+func (s *sources) pin(mode Mode) pins {
+	p := pins{Matrices: s.matrices.Pin()}
 	if s.weights != nil && (mode == ModeHard || mode == ModeSoft || mode == ModeSoftCosine) {
 		p.Weights = s.weights.Pin()
 	}

@@ -258,25 +258,28 @@ func oddHits(fields []string) (hits []FirstHit) {
 	return append(hits, FirstHit{ID: "none", Score: -1})
 }
 
-// checkFeedback expands a search again with first hits: what comes out has to
+// checkFeedback adds terms of first hits to a search: what comes out has to
 // find what the first result finds.
 func checkFeedback(t *testing.T, body []byte, first *Result, change func(c *fakeCluster, o *Profile)) {
 	t.Helper()
 	pass := first.firstPass()
 	check.Must(t, json.Valid(pass.Body), "first pass %q: not JSON", pass.Body)
 	hits := oddHits(pass.Fields)
-	r := expandRequest(t, &Request{Body: body, FirstHits: [][]FirstHit{hits}}, func(c *fakeCluster, o *Profile) {
-		change(c, o)
-		for _, h := range hits {
-			for _, d := range h.Fields {
-				for k, term := range d.Terms {
-					if _, known := c.docFreqs[term]; !known && term != "unheard" {
-						c.docFreqs[term] = int64(1 + k)
-					}
+	c, m := rental(t)
+	o := DefaultProfile()
+	change(c, &o)
+	e := New(c, m, o)
+	again := expanded(t, e, &Request{Body: body})
+	for _, h := range hits {
+		for _, d := range h.Fields {
+			for k, term := range d.Terms {
+				if _, known := c.docFreqs[term]; !known && term != "unheard" {
+					c.docFreqs[term] = int64(1 + k)
 				}
 			}
 		}
-	})
+	}
+	r := withHits(t, e, again, hits)
 	check.Must(t, r.firstPass() == nil && (!first.Rewritten || r.Rewritten), "Expand(%q): rewritten %t with feedback, first passes %v", body, r.Rewritten, r.firstPass())
 	check.Must(t, !r.Rewritten || json.Valid(r.Body), "Expand(%q) with feedback = %q: not JSON", body, r.Body)
 	if r.Rewritten {

@@ -48,12 +48,6 @@ type Request struct {
 	Adjusted []Adjustment
 	// NameAdded is [Profile.NameAdded] for this request.
 	NameAdded bool
-	// Pins are those in the [Result] of an earlier call for the same request. The
-	// zero value pins the currently active versions.
-	Pins Pins
-	// FirstHits are, for each search, the hits of its [Part.FirstPass], nil if it
-	// has none. It is empty in the first call.
-	FirstHits [][]FirstHit
 }
 
 // An Effort is how much a search may cost the cluster.
@@ -87,6 +81,7 @@ type FirstPass struct {
 	Documents int
 	// Fields are the fields whose terms are wanted, sorted and unique.
 	Fields []string
+	asked  *expansion // what the search is written again from
 }
 
 // A FirstHit is a hit of a first pass.
@@ -103,15 +98,10 @@ type Result struct {
 	// RawQuery and Body replace those of the request. Body is JSON.
 	RawQuery string
 	Body     []byte
-	// Pins are the versions used, for the second call. They are zero without first
-	// passes.
-	Pins Pins
 	// Parts are the searches of the request in order: one, or those of _msearch
 	// and _rank_eval. There are none if the request could not be parsed.
-	Parts []Part
-	// TooManyFirstPasses is the number of searches without first pass because the
-	// request has too many.
-	TooManyFirstPasses int
+	Parts   []Part
+	several *several // nil for one search and without first passes
 	// ClauseCount is an upper estimate of the clauses in the query as the engine
 	// counts them; the maximum if there are several searches.
 	ClauseCount int
@@ -129,9 +119,9 @@ type Part struct {
 	// Rerank says how to rerank the hits before the client gets them, nil if they
 	// keep the engine's order.
 	Rerank *Rerank
-	// FirstPass is the search to send first for feedback, nil for none: a second
-	// call adds the terms of its hits. If it fails, the Body of the [Result] is
-	// sent.
+	// FirstPass is the search to send first for feedback, nil for none:
+	// [Expander.WithFirstHits] adds the terms of its hits. If it fails, the Body of
+	// the [Result] is sent.
 	FirstPass *FirstPass
 	// Err is the [*StageError] of one of several searches; Body has the original
 	// of that search.

@@ -141,14 +141,6 @@ func (s *search) rawQuery(needsDFS, reranked bool) string {
 	return s.parameters.Rewritten(s.req.RawQuery, needsDFS, reranked)
 }
 
-// firstHits returns the hits of the first pass, or nil if none are known.
-func (s *search) firstHits() []FirstHit {
-	if len(s.req.FirstHits) == 0 {
-		return nil
-	}
-	return s.req.FirstHits[0]
-}
-
 // fixedOrder returns why the search does not allow its first hits to be
 // reordered, or "".
 func (s *search) fixedOrder() reason.Reason {

@@ -25,20 +25,19 @@ type nestable struct {
 	reason   reason.Reason // why it gets no nested clause
 }
 
-// nest returns the search with nested clauses, or unchanged, and explanations
-// of clauses that get none although their fields have segments.
-func (a *expansion) nest(ctx context.Context) (*search, []Explanation, error) {
+// nest gives the search nested clauses, and explains the clauses that get none
+// although their fields have segments.
+func (a *expansion) nest(ctx context.Context) error {
 	s := a.s
 	found := s.nestables()
 	if err := recovery.InParallel(len(found), sideBySide, func(i int) error { return a.findSegments(ctx, &found[i]) }); err != nil {
-		return nil, nil, failed(StageFields, err)
+		return failed(StageFields, err)
 	}
-	var notes []Explanation
 	var edits []jsonspan.Edit
 	named := namesQueries(s.Body) // names of inner hits must be unique
 	for _, n := range found {
 		if n.reason != "" {
-			notes = append(notes, Explanation{Path: n.clause.Path, Field: n.segments.Text, Reason: n.reason})
+			a.notNested = append(a.notNested, Explanation{Path: n.clause.Path, Field: n.segments.Text, Reason: n.reason})
 			continue
 		}
 		how := form.Nesting{
@@ -49,7 +48,7 @@ func (a *expansion) nest(ctx context.Context) (*search, []Explanation, error) {
 		edits = append(edits, jsonspan.Edit{At: n.clause.At, Text: n.segments.Nest(n.clause, s.Body, how)})
 	}
 	if len(edits) == 0 {
-		return s, notes, nil
+		return nil
 	}
 	body, highlights := s.Body, s.Highlights // the parser reuses its memory
 	var paths []string                       // of the clauses in the client's search; twice if a clause gets a nested one, which will follow it
@@ -62,20 +61,21 @@ func (a *expansion) nest(ctx context.Context) (*search, []Explanation, error) {
 	}
 	nested := *s
 	nested.nested = true
+	a.s = &nested
 	var why reason.Reason
 	nested.Search, why = a.m.parser.Parse(jsonspan.AppendEdited(nil, body, 0, len(body), edits), &s.parameters)
 	if why == "" && nested.FieldCount() <= dsl.MaxFields && !nested.Crowded() {
 		nested.asBefore(body, highlights, paths)
-		return &nested, notes, nil
+		return nil
 	}
 	nested.nested = false
 	nested.Search, _ = a.m.parser.Parse(body, &s.parameters) // it was parsed before
 	for _, c := range nested.Clauses {
 		if !c.Note {
-			notes = append(notes, Explanation{Path: c.Path, Reason: reason.TooManyClauses})
+			a.notNested = append(a.notNested, Explanation{Path: c.Path, Reason: reason.TooManyClauses})
 		}
 	}
-	return &nested, notes, nil
+	return nil
 }
 
 // asBefore restores what people see of the client's search: highlighters mark

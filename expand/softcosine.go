@@ -105,13 +105,13 @@ func (a *softCosine) measure(ctx context.Context, t *target, b *form.Beside, mos
 	}
 	b.Terms.Gather(t.rows.Docs())
 	b.Terms.KeepBest(candidatesPerTerm * most)
-	x, stats, err := a.weigh(ctx, t, b.Terms, new(weighing))
+	x, stats, err := a.weigh(ctx, t, b.Terms)
 	if err != nil {
 		return err
 	}
 	b.Terms.KeepBest(most)
 	b.Exact, b.Docs = *x, stats.DocCount
-	words := t.text.Terms(nil)
+	words := t.text.Terms()
 	docFreqs := make([]int64, len(words))
 	if stats, err = a.cluster.Statistics(ctx, a.s.indices, t.field.Name, words, docFreqs); err != nil {
 		return failed(StageStatistics, err)

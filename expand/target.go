@@ -9,7 +9,6 @@ import (
 	"github.com/akin-search/akin/expand/query"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/internal/recovery"
-	"github.com/akin-search/akin/simmatrix"
 )
 
 // A target is a field of a clause that may get terms, with what is known about
@@ -21,6 +20,9 @@ type target struct {
 	// text has the terms of the clause with their rows. It is nil if the field was
 	// left alone earlier.
 	text terms.Text
+	// near is the text with the rows of the nearest known words for unknown ones,
+	// nil if it has none or the measure has not asked.
+	near terms.Text
 	// expressions are those of the text that the matrix has, with their rows.
 	expressions []terms.Expression
 	rows        Rows
@@ -42,12 +44,16 @@ type choice struct {
 
 // begin returns copies of the clauses, with a choice for each open target.
 func (a *expansion) begin(open []*target) ([]form.Clause, []choice) {
-	clauses, choices := form.Copied(a.clauses), a.m.choices[:0]
+	clauses, choices := form.Copied(a.clauses), make([]choice, 0, len(open))
 	for i := range a.targets { // ModeSoft may compare those left alone
 		if t := &a.targets[i]; t.text != nil {
 			f := &clauses[t.at[0]].Fields[t.at[1]]
 			f.Terms = a.m.selection()
-			f.Terms.Start(t.text)
+			if t.near != nil {
+				f.Terms.Start(t.near)
+			} else {
+				f.Terms.Start(t.text)
+			}
 			f.Terms.Expressions, f.Terms.NoFit = t.expressions, !a.s.profile.Fit
 			byPairs := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.ByPairs }
 			f.Terms.Spans = (byPairs(*f) || t.clause.TermCentric && slices.ContainsFunc(t.clause.Fields, byPairs)) && t.clause.Parsed.Slop == 0
@@ -61,7 +67,6 @@ func (a *expansion) begin(open []*target) ([]form.Clause, []choice) {
 		c := &clauses[t.at[0]]
 		choices = append(choices, choice{Field: &c.Fields[t.at[1]], clause: c, of: t})
 	}
-	a.m.choices = choices
 	return clauses, choices
 }
 
@@ -116,24 +121,14 @@ func each[T any](some []T, f func(t T) error) error {
 	return recovery.InParallel(len(some), sideBySide, func(i int) error { return f(some[i]) })
 }
 
-// memory is reused from one expansion to the next.
+// memory is reused from one expansion to the next: what takes most, the
+// neighbors of a text above all. Without the selections an expansion takes 20
+// times the memory, without the queries twice or three times.
 type memory struct {
-	parser     dsl.Parser
-	clauses    []form.Clause
-	targets    []target
-	choices    []choice
-	plan       []form.ClausePlan
+	parser     *dsl.Parser
 	queries    query.Tree
 	selections []*terms.Selection
 	used       int // of the selections
-	weighing
-}
-
-// weighing is memory for the terms of one target.
-type weighing struct {
-	terms    []string
-	rows     []simmatrix.Row
-	docFreqs []int64
 }
 
 func (m *memory) selection() *terms.Selection {
@@ -154,22 +149,6 @@ func (m *memory) release() {
 		sel.Context = nil
 	}
 	m.used = 0
-	clear(m.clauses)
-	clear(m.targets)
-	clear(m.choices[:cap(m.choices)])
-	clear(m.plan)
 	m.queries.Reset()
-	clear(m.terms[:cap(m.terms)])
-	clear(m.rows[:cap(m.rows)])
 	m.parser.Release()
-}
-
-// sized returns a slice of n zero values, in the memory of s if possible.
-func sized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	s = s[:n]
-	clear(s)
-	return s
 }

@@ -181,7 +181,7 @@ func (a *byVectors) makeVector(ctx context.Context, t *target) error {
 		return nil
 	}
 	if !a.alone() {
-		words := t.text.Terms(nil)
+		words := t.text.Terms()
 		docFreqs := make([]int64, len(words))
 		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.field.Name, words, docFreqs)
 		if err != nil {

@@ -16,6 +16,9 @@ const (
 	maxFirstPasses = 128
 	// feedbackSideBySide limits those of one request.
 	feedbackSideBySide = 4
+	// mostWithFeedback is how many of the first searches of one request may have a
+	// first pass.
+	mostWithFeedback = 16
 	// hitTermBytes is about what one term of a hit takes while terms are chosen.
 	hitTermBytes = 200
 )
@@ -48,7 +51,11 @@ func (f *feedback) firstHits(
 	hits, results = make([][]expand.FirstHit, len(searches)), make([]string, len(searches))
 	_ = recovery.InParallel(len(searches), feedbackSideBySide, func(i int) error {
 		pass := searches[i].FirstPass
-		if pass == nil {
+		switch {
+		case pass == nil:
+			return nil
+		case i >= mostWithFeedback:
+			results[i] = feedbackTooMany
 			return nil
 		}
 		if err := f.guard.Do("asking for the first hits", func() error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,15 +44,28 @@ const (
 		`{"_index":"i","_id":"gone","_score":1,"_seq_no":6,"_primary_term":1,"_version":1}]}}`
 )
 
-// asksForHits wants a first pass, and writes the ids of its hits.
-func asksForHits(_ context.Context, r *expand.Request) (*expand.Result, error) {
-	if len(r.FirstHits) == 0 {
-		return &expand.Result{Rewritten: true, Body: []byte(withoutFeedback), Parts: []expand.Part{{FirstPass: &expand.FirstPass{
-			SideSearch: expand.SideSearch{Index: "i,j", RawQuery: "routing=a", Body: []byte(firstPassBody)}, Documents: 2, Fields: []string{"body"},
-		}}}}, nil
+// asksForHits wants a first pass for each search, and writes with their hits as
+// again does, or the ids of those of the first.
+type asksForHits struct {
+	expander
+
+	searches int // 0 is 1
+	again    expander
+}
+
+func (e asksForHits) Expand(context.Context, *expand.Request) (*expand.Result, error) {
+	part := expand.Part{FirstPass: &expand.FirstPass{
+		SideSearch: expand.SideSearch{Index: "i,j", RawQuery: "routing=a", Body: []byte(firstPassBody)}, Documents: 2, Fields: []string{"body"},
+	}}
+	return &expand.Result{Rewritten: true, Body: []byte(withoutFeedback), Parts: slices.Repeat([]expand.Part{part}, max(e.searches, 1))}, nil
+}
+
+func (e asksForHits) WithFirstHits(ctx context.Context, _ *expand.Result, hits [][]expand.FirstHit) (*expand.Result, error) {
+	if e.again != nil {
+		return e.again(ctx, nil)
 	}
 	var ids []string
-	for _, h := range r.FirstHits[0] {
+	for _, h := range hits[0] {
 		ids = append(ids, fmt.Sprint(h.ID, h.Score, h.Fields["body"].Terms))
 	}
 	return &expand.Result{Rewritten: true, Body: []byte(`{"query":{"with":"` + strings.Join(ids, " ") + `"}}`)}, nil
@@ -62,7 +76,7 @@ func startFeedback(t *testing.T, o Options, terms hitTermsFunc, reply func(n int
 	t.Helper()
 	o.HitTerms, o.Budget = terms, cmp.Or(o.Budget, patience)
 	if o.Expander == nil {
-		o.Expander = expander(asksForHits)
+		o.Expander = asksForHits{}
 	}
 	if o.Cause == nil {
 		o.Cause = func(err error) string {
@@ -138,12 +152,7 @@ func TestASecondExpansionThatFailsLeavesTheFirst(t *testing.T) {
 		"nothing is left": results(expand.Result{}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := startFeedback(t, Options{Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
-				if len(r.FirstHits) > 0 {
-					return second(ctx, r)
-				}
-				return asksForHits(ctx, r)
-			})}, termsOfAll, inTurn(answerOf(firstTwo)))
+			p := startFeedback(t, Options{Expander: asksForHits{again: second}}, termsOfAll, inTurn(answerOf(firstTwo)))
 			p.search(t, "/i/_search")
 			p.arrived(t, firstPassBody, withoutFeedback)
 			p.counted(t, 0, "akin_feedback_total", "result", feedbackUsed)
@@ -190,6 +199,14 @@ func TestFirstPassesAreBoundedInNumber(t *testing.T) {
 	check.Equal(t, withoutFeedback, p.all()[maxFirstPasses/2].body, "sent")
 	p.counted(t, 1, "akin_feedback_total", "result", feedbackBusy)
 	p.counted(t, maxFirstPasses/2, "akin_feedback_total", "result", feedbackUsed)
+}
+
+func TestOnlyTheFirstSearchesOfManyHaveFeedback(t *testing.T) {
+	p := startFeedback(t, Options{Expander: asksForHits{searches: mostWithFeedback + 3}}, termsOfAll, func(int, rawRequest) string { return answerOf(firstTwo) })
+	p.search(t, "/i/_search")
+	check.Equal(t, mostWithFeedback+1, len(p.all()), "sent")
+	p.counted(t, mostWithFeedback, "akin_feedback_total", "result", feedbackUsed)
+	p.counted(t, 3, "akin_feedback_total", "result", feedbackTooMany)
 }
 
 func TestFirstPassesAreBoundedInMemory(t *testing.T) {

@@ -43,6 +43,10 @@ func (f expander) Expand(ctx context.Context, r *expand.Request) (*expand.Result
 	return f(ctx, r)
 }
 
+func (expander) WithFirstHits(context.Context, *expand.Result, [][]expand.FirstHit) (*expand.Result, error) {
+	return nil, errors.New("this expander wants no first hits")
+}
+
 func (expander) Below(*expand.Request) []int { return nil }
 
 // leaveAlone expands nothing.

@@ -395,7 +395,7 @@ func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made 
 	}
 	made = new(rewrittenSearch)
 	if made.Result, err = e.Expand(ctx, in); err == nil && s.feedback.terms != nil && slices.ContainsFunc(made.Parts, wantsFirstPass) {
-		made.Result, x.report.Feedback = s.withFeedback(ctx, x, e, in, made.Result)
+		made.Result, x.report.Feedback = s.withFeedback(ctx, x, e, made.Result)
 	}
 	if err != nil || !made.Rewritten {
 		return made, err
@@ -422,21 +422,18 @@ func (s *Server) fixed(x *search) reason.Reason {
 	return ""
 }
 
-// withFeedback expands a search again with the first hits that the first
-// expansion asks for. It returns the result and the outcome of each first pass.
-// If the second expansion or a search in it fails, or nothing is added, the
-// result is that of the first one.
-func (s *Server) withFeedback(ctx context.Context, x *search, e Expander, in *expand.Request, first *expand.Result) (out *expand.Result, results []string) {
+// withFeedback adds terms of the first hits that an expansion asks for. It
+// returns the result and the outcome of each first pass. If that or a search in
+// it fails, or nothing is added, the result is that of the expansion.
+func (s *Server) withFeedback(ctx context.Context, x *search, e Expander, first *expand.Result) (out *expand.Result, outcomes []string) {
 	ctx, span := tracing.Start(ctx, "feedback")
 	defer span.End()
-	second := *in
-	second.Pins = first.Pins
-	second.FirstHits, results = s.feedback.firstHits(ctx, first.Parts, x.client.Name, x.hold, s.calls.as(x.from, x.hold))
+	hits, results := s.feedback.firstHits(ctx, first.Parts, x.client.Name, x.hold, s.calls.as(x.from, x.hold))
 	result := feedbackUsed
 	out = first
 	if slices.Contains(results, feedbackUsed) {
 		err := s.guard.Do("expanding", func() (err error) {
-			out, err = e.Expand(ctx, &second)
+			out, err = e.WithFirstHits(ctx, first, hits)
 			return err
 		})
 		if err == nil && len(out.Failures()) > len(first.Failures()) {
@@ -449,17 +446,16 @@ func (s *Server) withFeedback(ctx context.Context, x *search, e Expander, in *ex
 			out, result = first, feedbackNoTerms
 		}
 	}
-	all := make([]string, 0, len(results)+first.TooManyFirstPasses)
 	for _, became := range results {
 		switch became {
 		case "": // no first pass
 		case feedbackUsed:
-			all = append(all, result)
+			outcomes = append(outcomes, result)
 		default:
-			all = append(all, became)
+			outcomes = append(outcomes, became)
 		}
 	}
-	return out, append(all, slices.Repeat([]string{feedbackTooMany}, first.TooManyFirstPasses)...)
+	return out, outcomes
 }
 
 // made reports the expander's result.

@@ -24,8 +24,10 @@ import (
 // An Expander rewrites searches. The expand package implements it.
 type Expander interface {
 	// Expand rewrites r, at the latest until ctx ends. If it returns an error, the
-	// original is sent. It must not keep or modify r.
+	// original is sent. It must not modify r.
 	Expand(ctx context.Context, r *expand.Request) (*expand.Result, error)
+	// WithFirstHits is [expand.Expander.WithFirstHits].
+	WithFirstHits(ctx context.Context, first *expand.Result, hits [][]expand.FirstHit) (*expand.Result, error)
 	// Below is [expand.Expander.Below].
 	Below(r *expand.Request) []int
 }

@@ -84,7 +84,7 @@ func (e *handExample) selection(t *testing.T) *terms.Selection {
 func (e *handExample) choose(sel *terms.Selection, share float64) {
 	sel.Propose(terms.SqrtIDF, 0, 1, share, 30)
 	var freqs []int64
-	for _, term := range sel.Terms(nil) {
+	for _, term := range sel.Terms() {
 		freqs = append(freqs, e.docFreq(term))
 	}
 	sel.Settle(terms.SqrtIDF, int64(len(e.docs)), freqs, share)

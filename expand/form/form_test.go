@@ -26,7 +26,7 @@ func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
 	sel.Propose(terms.SqrtIDF, 0, 1, 1, 10)
 	docFreqs := map[string][]int64{"car": {5, 50}, "automobile": {2, 40}, "lease": {0, 7}}
 	fields := []terms.FieldCounts{{Docs: 900}, {Docs: 1000}}
-	for _, term := range sel.Terms(nil) {
+	for _, term := range sel.Terms() {
 		for i := range fields {
 			fields[i].DocFreqs = append(fields[i].DocFreqs, docFreqs[term][i])
 		}

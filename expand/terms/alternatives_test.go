@@ -109,7 +109,7 @@ func proposed(tb testing.TB, text string, rows map[string]string, docFreqs map[s
 		change(sel)
 	}
 	sel.Propose(SqrtIDF, 1000, 1, 0.1, 10)
-	all := sel.Terms(nil)
+	all := sel.Terms()
 	counts := make([]int64, len(all))
 	for k, term := range all {
 		counts[k] = docFreqs[term]

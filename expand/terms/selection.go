@@ -606,29 +606,30 @@ func (sel *Selection) Related(i int, candidates []Candidate, f func(c *Candidate
 	}
 }
 
-// Terms appends the terms to dst.
-func (t Text) Terms(dst []string) []string {
+// Terms returns the terms.
+func (t Text) Terms() []string {
+	out := make([]string, len(t))
 	for i := range t {
-		dst = append(dst, t[i].Term)
+		out[i] = t[i].Term
 	}
-	return dst
+	return out
 }
 
-// Terms appends the origins' terms, then the candidates', and then those of the
-// alternatives to dst.
-func (sel *Selection) Terms(dst []string) []string {
-	dst = sel.Origins.Terms(dst)
+// Terms returns the origins' terms, then the candidates', and then those of the
+// alternatives.
+func (sel *Selection) Terms() []string {
+	out := slices.Grow(sel.Origins.Terms(), len(sel.Candidates))
 	for k := range sel.Candidates {
-		dst = append(dst, sel.Candidates[k].Term)
+		out = append(out, sel.Candidates[k].Term)
 	}
 	for k := range sel.Alternatives {
 		for _, term := range sel.Alternatives[k].Terms {
 			if term != "" {
-				dst = append(dst, term)
+				out = append(out, term)
 			}
 		}
 	}
-	return dst
+	return out
 }
 
 // MaxLeftOut limits the recorded neighbors that are left out.
