@@ -198,7 +198,7 @@ func TestReferenceExamplesLoad(t *testing.T) {
 	want.Expansion.Segments = []form.Segments{first}
 	want.Vectors = []string{"model.akin"}
 	careful, plain := defaultProfile(want), defaultProfile(want)
-	careful.SameMatches, careful.Strength, careful.Matrices = true, 0.5, []string{"main"}
+	careful.Matching, careful.Strength, careful.Matrices = expand.Same, 0.5, []string{"main"}
 	plain.Enabled = false
 	want.Profiles = map[string]Profile{"careful": careful, "plain": plain}
 	want.Expansion.Trials = []Trial{{
@@ -287,5 +287,5 @@ func TestLimitsAreReadable(t *testing.T) {
 		}
 	}
 	look(reflect.ValueOf(*Default()))
-	check.Equal(t, 32, limits)
+	check.Equal(t, 34, limits)
 }

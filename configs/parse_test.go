@@ -53,7 +53,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	data := check.Got(os.ReadFile("testdata/full.yml"))(t)
 	got := check.Got(Parse("full.yml", data))(t)
 	common := expand.Profile{
-		Mode: expand.ModeSoft, RerankWindow: 1000, SoftWeight: 0, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Linear, SameMatches: true,
+		Mode: expand.ModeSoft, RerankWindow: 1000, SoftWeight: 0, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Linear, Matching: expand.Same, Enough: 10000, EnoughAll: 0,
 		MaxAddedTerms: 0, MaxQueryTerms: 1024, MaxDocShare: 1,
 		Strength:      0.125,
 		DefaultFields: []string{"title", "body.english"},
@@ -83,7 +83,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 				Enabled: true,
 				Profile: expand.Profile{
 					RerankWindow: 1, SoftWeight: 1, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Saturated, NoRescore: true,
-					MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5, NearestWords: true, Hybrid: true,
+					Matching: expand.Auto, Enough: 50, EnoughAll: 20, MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5, NearestWords: true, Hybrid: true,
 					Strength: 2, Fit: true,
 					Feedback: expand.FeedbackOptions{Documents: 5, Terms: 1, Weight: 1},
 					Segments: []form.Segments{{
@@ -167,8 +167,8 @@ func TestWordsStandForWhatTheirConstantsDo(t *testing.T) {
 		"phase=auto":        func(p *expand.Profile) { p.NoRescore = false },
 		"phase=rescore":     func(p *expand.Profile) { p.NoRescore = false },
 		"phase=query":       func(p *expand.Profile) { p.NoRescore = true },
-		"matching=widen":    func(p *expand.Profile) { p.SameMatches = false },
-		"matching=same":     func(p *expand.Profile) { p.SameMatches = true },
+		"matching=widen":    func(p *expand.Profile) { p.Matching = expand.Widen },
+		"matching=same":     func(p *expand.Profile) { p.Matching = expand.Same },
 		"highlight=related": func(p *expand.Profile) { p.MarkRelated = true },
 		"segments=[{field: f, aggregate: max}]": func(p *expand.Profile) {
 			p.Segments = segmentsOf(form.Segments{Aggregate: form.Max})

@@ -116,8 +116,9 @@ func (a *expansion) start() {
 	for i := range a.s.Clauses {
 		parsed := &a.s.Clauses[i]
 		c := form.Clause{Parsed: parsed, Traits: parsed.Traits, Reason: parsed.Reason}
-		c.Fixed = c.Fixed || a.s.profile.SameMatches
-		c.SameMatches = c.SameMatches || a.s.profile.SameMatches
+		same, scores := a.s.profile.Matching == Same, a.s.profile.Mode != ModeBM25 && a.s.profile.Mode != ModeSoft
+		c.Fixed = c.Fixed || same
+		c.SameMatches = c.SameMatches || same || a.s.order && scores
 		c.Fields = make([]form.Field, 0, len(parsed.Fields))
 		for _, f := range parsed.Fields {
 			c.Fields = append(c.Fields, form.Field{Name: f.Name, Boost: f.Boost})
@@ -230,17 +231,25 @@ func (a *expansion) bind(ctx context.Context) error {
 			c.Reason = cmp.Or(c.Reason, reason.Phrase)
 		}
 	}
+	a.recipe = a.recipeOf(a.s.order)
+	return nil
+}
+
+// recipeOf returns the recipe. order says that related words only put the hits in
+// order.
+func (a *expansion) recipeOf(order bool) *form.Recipe {
 	mixed := len(a.open) > 0 && !slices.ContainsFunc(a.open, func(t *target) bool { return t.rows.Model() == "" })
 	effort := cmp.Or(a.s.req.Effort, a.s.profile.Effort)
 	exact := !a.s.Hybrid && (a.s.profile.exact() || a.s.profile.Mode == ModeVectors)
-	if exact { // these order more hits than a normal effort scores
-		effort = form.High
+	switch {
+	case exact: // these order more hits than a normal effort scores
+		return form.High.Recipe(mixed, false)
+	case a.s.besideVectors():
+		return effort.Recipe(mixed, order).BesideVectors()
+	case order && a.s.profile.Matching == Auto:
+		return effort.Ordering()
 	}
-	a.recipe = effort.Recipe(mixed, a.s.profile.SameMatches && !exact)
-	if !exact && a.s.besideVectors() {
-		a.recipe = a.recipe.BesideVectors()
-	}
-	return nil
+	return effort.Recipe(mixed, order)
 }
 
 func (a *expansion) bindField(ctx context.Context, t *target) (reason.Reason, error) {

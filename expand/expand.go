@@ -245,7 +245,7 @@ func (a *expansion) rewrite(ctx context.Context, m measure) (*Result, *form.Plan
 		}
 	}
 	choosing, span := tracing.Start(ctx, "select")
-	c, err := m.choose(choosing, a.open)
+	c, enough, err := a.choose(choosing, m)
 	span.End()
 	if err != nil {
 		return nil, nil, err
@@ -253,11 +253,31 @@ func (a *expansion) rewrite(ctx context.Context, m measure) (*Result, *form.Plan
 	_, span = tracing.Start(ctx, "write")
 	plan, res := a.write(c)
 	span.End()
+	res.Parts[0].Enough = enough
 	res.Clauses = append(res.Clauses, a.notNested...)
 	if !res.Rewritten {
 		res.Reason = whyNothing(plan)
 	}
 	return res, plan, nil
+}
+
+// choose returns what the measure chooses, and how many hits are enough for a
+// search that is ordered. If it finds too few, it is not ordered, but wide.
+func (a *expansion) choose(ctx context.Context, m measure) (chosen, Enough, error) {
+	c, err := m.choose(ctx, a.open)
+	if err != nil || !a.s.order || a.s.profile.Matching != Auto {
+		return c, Enough{}, err
+	}
+	enough, tooFew := a.enough(c.clauses)
+	if !tooFew {
+		return c, enough, nil
+	}
+	wide := *a.s
+	wide.order = false
+	a.s = &wide
+	a.recipe = a.recipeOf(false)
+	c, err = m.choose(ctx, a.open)
+	return c, Enough{}, err
 }
 
 // finish leaves the search alone if its answer would show terms from documents
@@ -394,7 +414,7 @@ func (s *several) joined() (*Result, error) {
 			out.Clauses = append(out.Clauses, c)
 		}
 		if len(res.Parts) > 0 {
-			out.Parts[i].Rerank, out.Parts[i].FirstPass = res.Parts[0].Rerank, res.Parts[0].FirstPass
+			out.Parts[i].Rerank, out.Parts[i].FirstPass, out.Parts[i].Enough = res.Parts[0].Rerank, res.Parts[0].FirstPass, res.Parts[0].Enough
 		}
 		if out.Parts[i].FirstPass != nil {
 			out.several = s

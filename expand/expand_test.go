@@ -111,7 +111,7 @@ func manyFields(n int) string {
 
 // What the files of e2e/testdata/requests do not have.
 func TestSearchesLeftAlone(t *testing.T) {
-	same := func(o *Profile) { o.SameMatches = true }
+	same := func(o *Profile) { o.Matching = Same }
 	clause := func(query string) Request { return Request{Body: []byte(`{"query":` + query + `}`)} }
 	for name, tt := range map[string]struct {
 		req    Request
@@ -210,9 +210,9 @@ func TestFieldsOfOtherAnalyzersAreNotSearchedTogether(t *testing.T) {
 
 func TestFieldsThatDoNotMatchDoNotScore(t *testing.T) {
 	query := `{"query":{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}}`
-	r := expandBody(t, with(func(o *Profile) { o.SameMatches = true }), query)
+	r := expandBody(t, with(func(o *Profile) { o.Matching = Same }), query)
 	check.Equal(t, 2, strings.Count(string(r.Body), `"minimum_should_match":"100%"`), string(r.Body))
-	r = expandBody(t, with(func(o *Profile) { o.SameMatches = true }), strings.Replace(query, `,"title"`, "", 1))
+	r = expandBody(t, with(func(o *Profile) { o.Matching = Same }), strings.Replace(query, `,"title"`, "", 1))
 	check.That(t, !strings.Contains(string(r.Body), "minimum_should_match"), "a single field counts what its filter has counted:\n%s", r.Body)
 }
 

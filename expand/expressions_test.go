@@ -103,7 +103,7 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 			},
 			nil, "",
 		},
-		"the same matches": {func(o *Profile) { o.SameMatches, o.Scoring = true, form.Linear }, nil, original, 10, nil, []string{"match_phrase"}, reason.NoNeighbors},
+		"the same matches": {func(o *Profile) { o.Matching, o.Scoring = Same, form.Linear }, nil, original, 10, nil, []string{"match_phrase"}, reason.NoNeighbors},
 		"pairs": {
 			linear, func(c *fakeCluster) { c.phrases = mapping.ByPairs }, original, 10,
 			[]string{`{"span_near":{"clauses":[{"span_term":{"body":"myocardial"}},{"span_term":{"body":"infarction"}}],"slop":0,"in_order":true,"boost":0.6`},
@@ -254,7 +254,7 @@ func TestExplanationsSayWhyWhatStandsForWordsIsLeftOut(t *testing.T) {
 		"no positions":    {func(*Profile) {}, nil, `{"match":{"bare":"heart attack"}}`, []LeftOut{{Reason: LeftOutPositions}}},
 		"a graph":         {func(*Profile) {}, func(c *fakeCluster) { c.graph = true }, `{"match":{"body":"heart attack"}}`, []LeftOut{{Reason: LeftOutGraph}}},
 		"the same matches": {
-			func(o *Profile) { o.SameMatches, o.Scoring = true, form.Linear }, nil, `{"match":{"body":"heart attack"}}`, []LeftOut{{Reason: LeftOutOrdered}},
+			func(o *Profile) { o.Matching, o.Scoring = Same, form.Linear }, nil, `{"match":{"body":"heart attack"}}`, []LeftOut{{Reason: LeftOutOrdered}},
 		},
 		"a prefix that counts words": {
 			func(*Profile) {}, nil, `{"match_bool_prefix":{"body":{"query":"heart attack sym","operator":"and"}}}`, []LeftOut{{Reason: LeftOutOrdered}},
@@ -471,7 +471,7 @@ func TestAnySearchWithAlternativesIsValid(t *testing.T) {
 			o.Scoring = []form.Scoring{form.Auto, form.Linear, form.Grouped, form.Saturated}[rng.IntN(4)]
 			o.Mode = []Mode{ModeBM25, ModeSoft}[rng.IntN(2)]
 			o.Filters = rng.IntN(2) == 0
-			o.SameMatches, o.NoRescore, o.Phrases = rng.IntN(5) == 0, rng.IntN(2) == 0, rng.IntN(4) == 0
+			o.Matching, o.NoRescore, o.Phrases = Matching(rng.IntN(10)/4), rng.IntN(2) == 0, rng.IntN(4) == 0
 			o.NormalizeScores, o.NameAdded, o.MarkRelated = rng.IntN(4) == 0, rng.IntN(4) == 0, rng.IntN(2) == 0
 		})
 		body := fmt.Sprintf(`{"query":%s,"size":%d,"highlight":{"fields":{"body":{}}}}`, query, 10*rng.IntN(2))

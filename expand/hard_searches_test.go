@@ -123,7 +123,7 @@ func TestHardFormWithoutScores(t *testing.T) {
 		"same":            {req: Request{Body: []byte(`{"size":0,"query":{"bool":{"must":{"nested":{"query":{"match":{"body":"car"}}}}}}}`)}, reason: reason.NoScores},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := expandHard(t, hardRental(t, func(c *fakeCluster, _ *fakeWeights, o *Profile) { c.shards, o.SameMatches = 3, tt.matching }), tt.req)
+			r := expandHard(t, hardRental(t, func(c *fakeCluster, _ *fakeWeights, o *Profile) { c.shards, o.Matching = 3, sameIf(tt.matching) }), tt.req)
 			check.That(t, string(r.Body) == tt.want && r.Clauses[0].Reason == tt.reason && (r.RawQuery == "" || !r.Rewritten), "raw query %q, body %s, clauses %+v", r.RawQuery, r.Body, r.Clauses)
 		})
 	}

@@ -214,10 +214,10 @@ func TestHardFormFindsWhatItShould(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	widened := 0
 	for _, matching := range []bool{false, true} {
-		hard := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.SameMatches = matching })
+		hard := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.Matching = sameIf(matching) })
 		c, m := rental(t)
 		bm25 := New(c, m, with(func(o *Profile) {
-			o.Scoring, o.SameMatches, o.MaxAddedTerms, o.MaxDocShare = form.Linear, matching, 1000, 1
+			o.Scoring, o.Matching, o.MaxAddedTerms, o.MaxDocShare = form.Linear, sameIf(matching), 1000, 1
 		}))
 		for range rounds(200) {
 			query := randomQuery(rng, 0)
@@ -325,7 +325,7 @@ func TestHardFormIsNotWrittenTooDeep(t *testing.T) {
 		`{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}`,
 	} {
 		for _, matching := range []bool{false, true} {
-			e := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.SameMatches = matching })
+			e := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.Matching = sameIf(matching) })
 			deepest := 0
 			for depth := range maxLevels {
 				query := strings.Repeat(`{"bool":{"must":`, depth) + clause + strings.Repeat(`}}`, depth)

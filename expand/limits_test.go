@@ -243,7 +243,7 @@ func TestDeepClausesTakeFlatterForms(t *testing.T) {
 						req := Request{}
 						e := text.e.With(with(func(o *Profile) {
 							feedback(o)
-							o.Scoring, o.SameMatches, o.NoRescore, o.NameAdded = scoring, matching, true, true
+							o.Scoring, o.Matching, o.NoRescore, o.NameAdded = scoring, sameIf(matching), true, true
 						}))
 						for depth := range 20 {
 							query := strings.Repeat(`{"bool":{"must":`, depth) + clause + strings.Repeat(`}}`, depth)

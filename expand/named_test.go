@@ -85,7 +85,7 @@ func TestAddedClausesHaveNames(t *testing.T) {
 		"linear":                 {match, func(o *Profile) { o.Scoring = form.Linear }},
 		"grouped":                {match, func(o *Profile) { o.Scoring = form.Grouped }},
 		"saturated":              {match, func(o *Profile) { o.NoRescore = true }},
-		"the same matches":       {match, func(o *Profile) { o.SameMatches = true }},
+		"the same matches":       {match, func(o *Profile) { o.Matching = Same }},
 		"finding for reranking":  {match, soft},
 		"highlighted":            {`{"highlight":{"fields":{"body":{}}},` + match[1:], func(o *Profile) { o.MarkRelated = true }},
 		"counted words":          {`{"query":{"match":{"body":{"query":"car rental","operator":"and"}}}}`, func(*Profile) {}},

@@ -58,7 +58,7 @@ func TestClauseGetsANestedOneForSegments(t *testing.T) {
 		"inner hits":   {func(s *form.Segments) { s.InnerHits = 2 }, false, add(strings.TrimSuffix(nested("max", copied), "}}") + `,"inner_hits":{"size":2}}}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := with(func(o *Profile) { o.SameMatches = tt.same })
+			o := with(func(o *Profile) { o.Matching = sameIf(tt.same) })
 			r := expandNested(t, o, `{"size":3,"query":`+original+`}`, bodySegments(tt.change))
 			diff := cmp.Diff(`{"size":3,"query":`+tt.want+`}`, string(r.Body))
 			check.That(t, diff == "" && r.Rewritten, "body (-want +got):\n%s", diff)

@@ -45,9 +45,9 @@ func TestAllSearchesOfARequestHaveOnePin(t *testing.T) {
 	c, m := rental(t)
 	const fields = `{"query":{"multi_match":{"query":"car rental","fields":["body","title"]}}}`
 	requests := map[string]Request{
-		"a search":     {Body: []byte(fields)},
-		"_msearch":     {Endpoint: EndpointMultiSearch, Body: []byte(strings.Repeat("{}\n"+fields+"\n", 9))},
-		"_rank_eval":   {Endpoint: EndpointRankEval, Body: []byte(`{"requests":[` + strings.Repeat(`{"id":"a","request":`+fields+`,"ratings":[]},`, 8) + `{"id":"b","request":` + fields + `,"ratings":[]}]}`)},
+		"a search":   {Body: []byte(fields)},
+		"_msearch":   {Endpoint: EndpointMultiSearch, Body: []byte(strings.Repeat("{}\n"+fields+"\n", 9))},
+		"_rank_eval": {Endpoint: EndpointRankEval, Body: []byte(`{"requests":[` + strings.Repeat(`{"id":"a","request":`+fields+`,"ratings":[]},`, 8) + `{"id":"b","request":` + fields + `,"ratings":[]}]}`)},
 	}
 	for name, request := range requests {
 		for _, mode := range []Mode{ModeBM25, ModeSoft, ModeHard} {

@@ -50,6 +50,7 @@ type firstPage struct {
 	// needsDFS says that the search needs the statistics of all shards. filtered
 	// says that an alias shows the client only some documents.
 	needsDFS, filtered bool
+	enough             Enough
 	clauseCount        int
 	// clauses is the JSON of the explanations.
 	clauses []byte
@@ -122,7 +123,7 @@ func pageKey(expander any, s *search, feedback bool) pitKey {
 			add(value)
 		}
 	}
-	for _, flag := range []bool{s.unscored, s.Scores.Min, s.OwnRescore, s.named} {
+	for _, flag := range []bool{s.unscored, s.Scores.Min, s.OwnRescore, s.named, s.order} {
 		if flag {
 			raw = append(raw, '1')
 		} else {
@@ -134,7 +135,8 @@ func pageKey(expander any, s *search, feedback bool) pitKey {
 
 // newPage returns what to remember of a search and its result.
 func newPage(s *search, res *Result, needsDFS, filtered bool) *firstPage {
-	p := &firstPage{reason: res.Reason, needsDFS: needsDFS, filtered: filtered, clauseCount: res.ClauseCount}
+	p := &firstPage{reason: res.Reason, needsDFS: needsDFS, filtered: filtered, enough: res.Parts[0].Enough, clauseCount: res.ClauseCount}
+	p.enough.Page = 0                        // every page has the total
 	p.clauses, _ = json.Marshal(res.Clauses) // marshaling these types cannot fail
 	if !res.Rewritten {
 		return p
@@ -153,7 +155,7 @@ func newPage(s *search, res *Result, needsDFS, filtered bool) *firstPage {
 
 // result returns the result for a later page.
 func (p *firstPage) result(s *search) *Result {
-	res := &Result{Rewritten: p.members != nil, Parts: []Part{{Index: s.req.Index}}, Reason: p.reason, ClauseCount: p.clauseCount}
+	res := &Result{Rewritten: p.members != nil, Parts: []Part{{Index: s.req.Index, Enough: p.enough}}, Reason: p.reason, ClauseCount: p.clauseCount}
 	_ = json.Unmarshal(p.clauses, &res.Clauses)
 	if !res.Rewritten {
 		return res

@@ -31,6 +31,9 @@ type planner struct {
 // search.
 func (a *expansion) write(c chosen) (*form.Plan, *Result) {
 	p, clauses := planner{expansion: a, notInMode: c.notInMode}, adjusted(c.clauses, a.s.req.Adjusted)
+	if a.s.order && a.s.profile.Matching == Auto {
+		clauses = a.s.ordering(clauses)
+	}
 	if o := a.s.profile; !o.NoRescore {
 		p.noRescore = a.s.notRescored(a.recipe.Window, a.limits.of(LimitRescore, a.s.req.Index))
 		if slices.ContainsFunc(clauses, func(c form.Clause) bool { return len(c.Vectors) > 0 }) {
@@ -162,7 +165,12 @@ func (p *planner) clausePlan(plan *form.Plan, c *form.Clause, matchOnly bool) fo
 		return p.clausePlan(plan, &ordered, matchOnly)
 	}
 	for scoring != form.Auto && (!orders || scoring != form.Linear) {
-		if out := p.inForm(c, scoring, why); !plan.TooDeep(&p.m.queries, &out) {
+		out := p.inForm(c, scoring, why)
+		if c.Orders && !out.Rescored && !p.findOnly {
+			without := c.WithoutAdded(cmp.Or(p.noRescore, why, reason.NoScores))
+			return p.clausePlan(plan, &without, matchOnly)
+		}
+		if !plan.TooDeep(&p.m.queries, &out) {
 			return out
 		}
 		scoring, why = scoring-1, reason.TooDeep
@@ -176,7 +184,8 @@ func (p *planner) inForm(c *form.Clause, scoring form.Scoring, why reason.Reason
 	switch {
 	case p.s.unscored:
 		return form.ClausePlan{Clause: *c, Scoring: form.Linear}
-	case !p.s.profile.NoRescore && (scoring == form.Saturated || c.HasBeside() && !c.Writes()):
+	case p.s.profile.NoRescore:
+	case scoring == form.Saturated || c.HasBeside() && !c.Writes():
 		return form.ClausePlan{Clause: *c, Scoring: scoring, ScoringReason: p.noRescore, Rescored: p.noRescore == ""}
 	}
 	return form.ClausePlan{Clause: *c, Scoring: scoring, ScoringReason: why}

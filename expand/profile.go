@@ -35,6 +35,19 @@ const (
 	FewHits      // if the original finds fewer than [Profile.Below] hits
 )
 
+// A Matching says whether documents with only related words are found.
+type Matching uint8
+
+// The choices.
+const (
+	Widen Matching = iota // they are
+	Same                  // related words only change the order of the hits
+	// Auto is Same for a search that finds as many hits as [Profile.Enough] and
+	// EnoughAll say, and Widen for one that finds fewer. What counts as much as a
+	// word of the text always finds documents.
+	Auto
+)
+
 // A Profile has the limits and options of an [Expander]. The zero value adds
 // nothing; [DefaultProfile] has measured values.
 //
@@ -65,9 +78,13 @@ type Profile struct {
 	// NoRescore makes the saturated form the query. Otherwise it rescores the
 	// first hits of the linear form if the request allows that.
 	NoRescore bool `yaml:"phase" allowed:"auto query rescore"`
-	// SameMatches makes related words only change the order. Otherwise documents
-	// with only related words are found, too.
-	SameMatches bool `yaml:"matching" allowed:"widen same"`
+	// Matching says whether documents with only related words are found.
+	Matching Matching `yaml:"matching" allowed:"widen same auto"`
+	// Enough is how many hits of its own are enough for a search with [Auto], and
+	// EnoughAll for one of which all words, or some number of them, must match.
+	// With 0 related words never find documents.
+	Enough    int `yaml:"enough" allowed:"0 10000"`
+	EnoughAll int `yaml:"enough_all" allowed:"0 10000"`
 	// MaxAddedTerms is how many terms are chosen for one search at most, shared
 	// fairly between its clauses. Low and normal efforts add the best of them.
 	MaxAddedTerms int `yaml:"max_added_terms" allowed:"0 200"`
@@ -155,7 +172,7 @@ const (
 // tenth of the documents, with λ measured on judged collections.
 func DefaultProfile() Profile {
 	return Profile{
-		Below: 10, RerankWindow: 100, SoftWeight: 0.2, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
+		Below: 10, Enough: 100, EnoughAll: 10, RerankWindow: 100, SoftWeight: 0.2, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
 		Strength: 1, Fit: true, NearestWords: true, Hybrid: true, Expressions: true,
 		Feedback: FeedbackOptions{Terms: 20, Weight: 0.3},
 	}

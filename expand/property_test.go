@@ -153,7 +153,7 @@ func fuzzOptions(bits uint16) (o Profile, change func(c *fakeCluster)) {
 	o = with(func(o *Profile) {
 		o.Scoring, o.NoRescore = form.Scoring(bits%4), bits>>2%3 == 1
 		o.NormalizeScores, o.Phrases, o.RescoreQueries = bits>>4&1 == 1, bits>>5&1 == 1, bits>>6&1 == 1
-		o.SameMatches, o.MarkRelated, o.NameAdded = bits>>7&1 == 1, bits>>8&1 == 1, bits>>14&1 == 1
+		o.Matching, o.MarkRelated, o.NameAdded = sameIf(bits>>7&1 == 1), bits>>8&1 == 1, bits>>14&1 == 1
 		o.DefaultFields = []string{"body", "title"}
 		if bits>>12&1 == 1 {
 			o.Mode = ModeHard

@@ -46,6 +46,9 @@ type Request struct {
 	Effort Effort
 	// Adjusted changes the weights of added terms.
 	Adjusted []Adjustment
+	// Wide has related words find documents in a search with [Auto], as where it
+	// finds fewer hits than its [Part.Enough].
+	Wide bool
 	// NameAdded is [Profile.NameAdded] for this request.
 	NameAdded bool
 }
@@ -119,6 +122,8 @@ type Part struct {
 	// Rerank says how to rerank the hits before the client gets them, nil if they
 	// keep the engine's order.
 	Rerank *Rerank
+	// Enough says when the search is to be expanded again, with [Request.Wide].
+	Enough Enough
 	// FirstPass is the search to send first for feedback, nil for none:
 	// [Expander.WithFirstHits] adds the terms of its hits. If it fails, the Body of
 	// the [Result] is sent.

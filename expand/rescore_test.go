@@ -24,7 +24,7 @@ import (
 func TestSameMatchesAreFoundByTheClientsQuery(t *testing.T) {
 	const match = `{"match":{"body":"car"}}`
 	for name, change := range map[string]func(o *Profile){"": func(*Profile) {}, "with names": named} {
-		r := expandBody(t, with(func(o *Profile) { o.SameMatches = true; change(o) }), `{"query":`+match+`}`)
+		r := expandBody(t, with(func(o *Profile) { o.Matching = Same; change(o) }), `{"query":`+match+`}`)
 		query, rescore, _ := strings.Cut(string(r.Body), `,"rescore":`)
 		check.That(t, (name != "" || query == `{"query":`+match) && strings.Contains(rescore, "automobile"), "%s: %s", name, r.Body)
 		if name != "" {
@@ -175,7 +175,7 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 		check.Equal(t, tt.scored, len(scored), name, scored, "scores terms")
 	}
 	// Terms that only order are fewer: there is nothing to find by the others.
-	same := expand(EndpointSearch, `{`+query+`}`, func(o *Profile) { o.NoRescore, o.SameMatches = true, true })
+	same := expand(EndpointSearch, `{`+query+`}`, func(o *Profile) { o.NoRescore, o.Matching = true, Same })
 	if scored, all := terms(string(same.Body)); len(scored) != 12 || len(all) != 12 || same.AddedTerms() != 12 || !slices.Contains(want, scored[0]) {
 		t.Errorf("same matches: scores %q of %q", scored, all)
 	}

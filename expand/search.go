@@ -23,6 +23,7 @@ type search struct {
 	indices   esclient.Indices
 	pitShards int
 	discloses Disclosure // how the answer would show added terms
+	order     bool       // related words only put its hits in order
 	unscored  bool       // nothing in the answer depends on scores
 	nested    bool       // it has nested clauses for segments
 	named     bool       // added clauses get names
@@ -69,7 +70,8 @@ func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.
 		return s, reason.TooManyHighlights
 	}
 	s.unscored = (req.Endpoint == EndpointCount || s.Hits.None && !s.Scores.Aggregated) && !s.Scores.Min
-	if profile.SameMatches && (s.unscored || s.Scores.Sorted && !s.Scores.Tracked) {
+	s.order = profile.Matching == Same || profile.Matching == Auto && !req.Wide
+	if profile.Matching == Same && (s.unscored || s.Scores.Sorted && !s.Scores.Tracked) {
 		return s, reason.NoScores
 	}
 	s.named = s.namesAdded()

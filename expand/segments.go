@@ -41,7 +41,7 @@ func (a *expansion) nest(ctx context.Context) error {
 			continue
 		}
 		how := form.Nesting{
-			Boost: n.boost, Several: n.several, SameMatches: n.clause.SameMatches || s.profile.SameMatches,
+			Boost: n.boost, Several: n.several, SameMatches: n.clause.SameMatches || s.order,
 			InnerHits: n.segments.InnerHits > 0 && !named && !s.unscored && s.req.Endpoint == EndpointSearch && s.Query.Holds(n.clause.At),
 		}
 		named = named || how.InnerHits

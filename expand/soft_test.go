@@ -397,7 +397,7 @@ func TestSoftModeSearchesBehindTheWindowByTheSameQuery(t *testing.T) {
 	}
 	for _, change := range []func(*Profile){
 		func(*Profile) {}, func(o *Profile) { o.Scoring = form.Grouped }, func(o *Profile) { o.Scoring = form.Linear },
-		func(o *Profile) { o.SameMatches = true },
+		func(o *Profile) { o.Matching = Same },
 	} {
 		expand := func(b, query string) (res *Result, got body) {
 			t.Helper()

@@ -20,7 +20,7 @@ import (
 //
 // BM25 is that of the original clause, which stays in the query, so that
 // everything it finds is found. Vectors find more, unless the clause counts its
-// words or Profile.SameMatches is set.
+// words or only the order may change.
 //
 // With w = 1 the scores have another scale. So if one text clause of a search
 // cannot be scored this way, none is. Clauses that are not get terms added as

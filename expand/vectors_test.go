@@ -74,7 +74,7 @@ const (
 )
 
 func TestVectorsAreWrittenWithTheOriginal(t *testing.T) {
-	same := func(o *Profile) { o.SameMatches = true }
+	same := func(o *Profile) { o.Matching = Same }
 	// car is in 50 of 1000 documents: M = 2.2·ln(1 + 950.5/50.5).
 	blend := func(o *Profile) { o.SoftWeight = 0.5 }
 	const model = `{"term":{"akin_vector_model.body":{"value":"MODEL"}}}`

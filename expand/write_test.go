@@ -85,7 +85,7 @@ func TestAllFormsFindTheSame(t *testing.T) {
 		for _, v := range writings {
 			expanders = append(expanders, New(c, m, with(func(o *Profile) {
 				v.change(o)
-				o.SameMatches = matching
+				o.Matching = sameIf(matching)
 			})))
 		}
 		for range rounds(150) {
@@ -163,4 +163,12 @@ func TestHugeBoostsFitInto32Bits(t *testing.T) {
 		body := v.expanded(t, func() *Expander { c, m := rental(t); return New(c, m, with(v.change)) }(), query)
 		check.That(t, json.Valid(body) && !slices.Contains(strings.FieldsFunc(string(body), func(r rune) bool { return strings.ContainsRune(`:,}{]`, r) }), "+Inf"), "%s: %s", v.name, body)
 	}
+}
+
+// sameIf returns Same, or Widen.
+func sameIf(same bool) Matching {
+	if same {
+		return Same
+	}
+	return Widen
 }

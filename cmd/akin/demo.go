@@ -15,6 +15,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/internal/serve"
@@ -133,7 +134,7 @@ func demoConfig(engine string, port int) *configs.Config {
 	cfg.Expansion.Budget = configs.Duration(time.Second) // the first searches find cold caches
 	cfg.Expansion.DefaultFields = []string{"title", "body"}
 	same := configs.Profile{Enabled: true, Profile: cfg.Expansion.Profile}
-	same.SameMatches = true
+	same.Matching = expand.Same
 	cfg.Profiles[sameProfile] = same
 	return cfg
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/tools/evaluate"
@@ -250,7 +251,7 @@ func TestSettingsOfALineAreKeysOfAProfile(t *testing.T) {
 	cfg, err := (&armOptions{Cluster: cli.Cluster{URL: "http://c"}}).configure("x", "m.akin", "strength=0.4,feedback.documents=10,matching=same")
 	check.OK(t, err)
 	p := cfg.Profiles["x"]
-	check.That(t, p.Strength == 0.4 && p.Feedback.Documents == 10 && p.SameMatches, "%+v", p)
+	check.That(t, p.Strength == 0.4 && p.Feedback.Documents == 10 && p.Matching == expand.Same, "%+v", p)
 }
 
 // TestSearchesOfAnAkin has the answers of an admin port, and what is made of them.

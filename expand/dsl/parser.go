@@ -110,7 +110,7 @@ func (s *Search) option(name string, at jsonspan.Span) (err error) {
 	case "indices_boost":
 		s.NoRescore = reason.IndicesBoost
 	case "search_after":
-		s.NoRescore = reason.SearchAfter
+		s.NoRescore, s.Hits.After = reason.SearchAfter, true
 	case "knn", "rank", "sub_searches":
 		s.NoRescore, s.KNN = reason.Vectors, s.KNN || name == "knn"
 	case "track_scores":

@@ -69,6 +69,7 @@ type Hits struct {
 	// From and Size are the places of the values.
 	From, Size jsonspan.Span
 	None       bool // the size is 0
+	After      bool // they come after a hit of an earlier page
 	Bare       bool // hits may come back without id or score
 	Ext        bool // there are plugin options, which may have the same effect
 }

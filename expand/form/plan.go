@@ -127,6 +127,9 @@ type Clause struct {
 	SingleWord bool
 	// Exact says that the measure of the mode hard scores the clause.
 	Exact bool
+	// Orders says that the added terms only put the hits of the text and of its
+	// alternatives in order.
+	Orders bool
 	// Vectors are the vector queries of its fields.
 	Vectors []Vector
 }
@@ -252,6 +255,23 @@ func (c *Clause) Ordered() Clause {
 		}
 	}
 	return left
+}
+
+// WithoutAdded returns a copy of the clause without the added terms. why is the
+// reason of fields that have nothing else.
+func (c *Clause) WithoutAdded(why reason.Reason) Clause {
+	out := *c
+	out.Orders = false
+	out.Fields = slices.Clone(c.Fields)
+	for i := range out.Fields {
+		f := &out.Fields[i]
+		had := len(f.Added)+len(f.Feedback) > 0
+		f.Added, f.Feedback = nil, nil
+		if had && f.Reason == "" && len(f.Alternatives) == 0 {
+			out.LeaveField(f, why)
+		}
+	}
+	return out
 }
 
 // Writes reports whether terms or alternatives are added to the clause.

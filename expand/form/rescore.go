@@ -62,7 +62,7 @@ func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
 			d.rescored, _ = f.common()
 		}
 		switch {
-		case c.SameMatches: // terms find nothing
+		case c.SameMatches, c.Orders: // terms find nothing
 			if p.NameAdded {
 				d.left = d.rescored
 			}

@@ -24,7 +24,7 @@ func tuneOptions() TuneOptions {
 func noise(s *expand.Profile, q int) float64 {
 	h := fnv.New64a()
 	if s != nil {
-		fmt.Fprintf(h, "%v", []any{uint8(s.Effort), s.Strength, s.MaxAddedTerms, s.MaxDocShare, s.SameMatches, s.Feedback, s.Mode, s.SoftWeight})
+		fmt.Fprintf(h, "%v", []any{uint8(s.Effort), s.Strength, s.MaxAddedTerms, s.MaxDocShare, uint8(s.Matching), s.Feedback, s.Mode, s.SoftWeight})
 	}
 	return rand.New(rand.NewPCG(h.Sum64(), uint64(q))).Float64()
 }

@@ -1,0 +1,135 @@
+package expand
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
+)
+
+// How [Auto] works: a search is expanded so that related words only put its hits
+// in order. If it finds fewer hits than its [Part.Enough] says, the caller expands
+// it again with [Request.Wide], and the client gets the answer to that: related
+// words find documents, too. If the frequencies of its words tell that it cannot
+// find enough, the first expansion is the wide one. What counts as much as a word
+// of the text, an alternative of package terms, always finds. Where hits are not
+// sorted by score, nothing else does, and nothing is put in order.
+
+// An Enough says how many hits are enough.
+type Enough struct {
+	// Hits is the number: a search that finds fewer is expanded again. 0 is none.
+	Hits int
+	// Page is how many hits the answer has at least if there are more than it has.
+	// It tells how much a search without a total finds. 0 if it does not.
+	Page int
+}
+
+// ordering returns clauses whose related words only put the hits in order, and
+// are left out where nothing does.
+func (s *search) ordering(clauses []form.Clause) []form.Clause {
+	out := slices.Clone(clauses)
+	for i := range out {
+		c := &out[i]
+		switch {
+		case s.unscored, s.Scores.Sorted:
+			*c = c.WithoutAdded(reason.NoScores)
+		case c.HasAlternatives() && !c.Phrase:
+			c.Orders = true
+		default:
+			c.SameMatches = true
+		}
+	}
+	return out
+}
+
+// enough returns how many hits are enough for a search that is ordered, given the
+// clauses with all chosen terms, or that it must find fewer.
+func (a *expansion) enough(clauses []form.Clause) (enough Enough, tooFew bool) {
+	s, least := a.s, a.s.profile.Enough
+	adds := false
+	for i := range clauses {
+		c := &clauses[i]
+		adds = adds || c.Added() > 0 && !c.SameMatches || c.Exact || len(c.Vectors) > 0
+		if c.Reason == "" && c.Counted() {
+			least = s.profile.EnoughAll
+		}
+	}
+	switch {
+	case !adds, least == 0, s.Scores.Sorted, s.Hybrid, searchesVectors(s.Query.Of(s.Body)), s.KNN, s.Fused, s.Compound:
+		return Enough{}, false // it finds by other means, or nothing more can be found
+	case a.mostHits(clauses) < float64(least) && !s.nested:
+		return Enough{}, true
+	case s.parameters.Get("scroll") != "", s.Scores.FirstOnly, s.req.Fixed == reason.Endpoint,
+		s.req.Endpoint != EndpointSearch && s.req.Endpoint != EndpointCount && s.req.Endpoint != EndpointMultiSearch:
+		return Enough{}, false // no answer tells how much the search finds
+	}
+	enough.Hits = least
+	if page, ok := s.Page(&s.parameters); ok && page.From == 0 && !s.Hits.After {
+		enough.Page = page.Size
+	}
+	return enough, false
+}
+
+// mostHits returns how many hits the search itself has at most, by the document
+// frequencies in the rows of its words, or +Inf if these do not tell. It uses no
+// live statistics, so that all pages and proxies decide alike.
+func (a *expansion) mostHits(clauses []form.Clause) float64 {
+	most := math.Inf(1)
+	for i := range clauses {
+		if c := &clauses[i]; c.Reason == "" && !c.Prefix && !c.Fuzzy && !c.HasAlternatives() && required(c.Parsed.Path) {
+			most = min(most, a.mostHitsOf(c))
+		}
+	}
+	return most
+}
+
+// required reports whether each hit of the search matches the clause at a path.
+func required(path string) bool {
+	steps := strings.Split(path, ".")
+	for k := 1; k+1 < len(steps); k++ {
+		step, _, _ := strings.Cut(steps[k], "[")
+		if !slices.Contains([]string{"bool", "must", "function_score", "script_score", "query"}, step) {
+			return false
+		}
+	}
+	return steps[0] == "query"
+}
+
+// mostHitsOf is mostHits for one clause: the sum of its words' frequencies or, if
+// all must match, the least of them, each summed over the fields.
+func (a *expansion) mostHitsOf(c *form.Clause) float64 {
+	words := map[string]float64{}
+	for k := range c.Fields {
+		f := &c.Fields[k]
+		at := slices.IndexFunc(a.targets, func(t target) bool { return t.clause.Parsed == c.Parsed && t.field.Name == f.Name })
+		if at < 0 || f.Terms == nil || c.TermCentric || a.targets[at].rows.Docs() == 0 {
+			return math.Inf(1)
+		}
+		// The matrix may have been learned from a part of the documents.
+		part := max(float64(f.Stats.DocCount)/float64(a.targets[at].rows.Docs()), 1)
+		for _, o := range f.Terms.Origins {
+			switch {
+			case o.Nearest != nil: // in no document
+				words[o.Term] += 0
+			case o.Row.IsZero():
+				return math.Inf(1)
+			default:
+				words[o.Term] += part * float64(o.Row.DocFreq())
+			}
+		}
+	}
+	if len(words) == 0 {
+		return math.Inf(1)
+	}
+	sum, least := 0.0, math.Inf(1)
+	for _, docs := range words {
+		sum += docs
+		least = min(least, docs)
+	}
+	if c.Parsed.OperatorAnd {
+		return least
+	}
+	return sum
+}

@@ -1,0 +1,112 @@
+package expand
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+func auto(o *Profile) { o.Matching, o.Enough, o.EnoughAll = Auto, 50, 10 }
+
+// The documents of rental: car 50, rental 20, cheap 90 of 1,000.
+func TestAutoSaysHowManyHitsAreEnough(t *testing.T) {
+	const match = `"query":{"match":{"body":"car rental"}}`
+	both := func(option string) string { return `{"match":{"body":{"query":"car rental",` + option + `}}}` }
+	for name, tt := range map[string]struct {
+		endpoint       Endpoint
+		rawQuery, body string
+		change         func(c *fakeCluster, m *fakeMatrix, o *Profile)
+		want           Enough
+		wide           bool // at once
+	}{
+		"enough in sum":  {body: `{` + match + `}`, want: Enough{50, 10}},
+		"too few in sum": {body: `{` + match + `}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.Enough = 71 }, wide: true},
+		"too few of a part that was read": {
+			body:   `{` + match + `}`,
+			change: func(c *fakeCluster, _ *fakeMatrix, o *Profile) { o.Enough = 71; c.docCount = 2000 }, want: Enough{71, 10},
+		},
+		"the rarest of all words":      {body: `{"query":` + both(`"operator":"and"`) + `}`, want: Enough{10, 10}},
+		"too few of the rarest":        {body: `{"query":` + both(`"operator":"and"`) + `}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.EnoughAll = 21 }, wide: true},
+		"some words must match":        {body: `{"query":` + both(`"minimum_should_match":2`) + `}`, want: Enough{10, 10}},
+		"a word without a row":         {body: `{"query":{"match":{"body":"rental zeppelin"}}}`, want: Enough{50, 10}},
+		"in a filter's company":        {body: `{"query":{"bool":{"must":[{"match":{"body":"rental"}}],"filter":{"term":{"a":1}}}}}`, wide: true},
+		"beside what finds more":       {body: `{"query":{"bool":{"should":[{"match":{"body":"rental"}},{"term":{"a":1}}]}}}`, want: Enough{50, 10}},
+		"the last word is a prefix":    {body: `{"query":{"match_bool_prefix":{"body":"rental ca"}}}`, want: Enough{50, 10}},
+		"misspelled words match":       {body: `{"query":{"match":{"body":{"query":"rental","fuzziness":1}}}}`, want: Enough{50, 10}},
+		"no neighbor":                  {body: `{"query":{"match":{"body":"zeppelin"}}}`},
+		"never":                        {body: `{` + match + `}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.Enough = 0 }},
+		"another page":                 {body: `{"from":20,` + match + `}`, want: Enough{50, 0}},
+		"after a hit":                  {body: `{"search_after":[1],"sort":["_score"],` + match + `}`, want: Enough{50, 0}},
+		"no hits":                      {body: `{"size":0,` + match + `}`, want: Enough{50, 0}},
+		"a count":                      {endpoint: EndpointCount, body: `{` + match + `}`, want: Enough{50, 10}},
+		"a validation":                 {endpoint: EndpointValidate, body: `{` + match + `}`},
+		"a scroll":                     {rawQuery: "scroll=1m", body: `{` + match + `}`},
+		"a scroll that finds too few":  {rawQuery: "scroll=1m", body: `{"query":{"match":{"body":"rental"}}}`, wide: true},
+		"only the first of each shard": {body: `{"terminate_after":5,` + match + `}`, wide: true}, // it finds no more by related words anyway
+		"sorted":                       {body: `{"sort":["price"],` + match + `}`},
+		"sorted, with scores":          {body: `{"sort":["price"],"track_scores":true,"query":{"match":{"body":"rental"}}}`},
+		"vectors":                      {body: `{"query":{"bool":{"should":[{"match":{"body":"rental"}},{"knn":{"v":{"vector":[1],"k":1}}}]}}}`},
+		"one of its documents is more": {body: `{"query":{"match":{"body":"rental"}}}`, change: func(_ *fakeCluster, m *fakeMatrix, _ *Profile) { m.docs = 0 }, want: Enough{50, 10}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, m := rental(t)
+			o := with(auto)
+			if tt.change != nil {
+				tt.change(c, m, &o)
+			}
+			req := &Request{Endpoint: tt.endpoint, Index: "docs", RawQuery: tt.rawQuery, Body: []byte(tt.body)}
+			r := expanded(t, New(c, m, o), req)
+			check.Equal(t, tt.want, r.Parts[0].Enough)
+			req.Wide = true
+			wide := expanded(t, New(c, m, o), req)
+			check.Equal(t, tt.wide, string(wide.Body) == string(r.Body) && r.Rewritten, string(r.Body))
+			check.Equal(t, Enough{}, wide.Parts[0].Enough, "a wide search")
+			o.Matching = Widen
+			check.Equal(t, string(expanded(t, New(c, m, o), req).Body), string(wide.Body), "a wide search is one of widen")
+		})
+	}
+}
+
+func TestOrderedSearchesFindByTheClientsQuery(t *testing.T) {
+	const match, rescore = `{"match":{"body":"car rental"}}`, `,"rescore":{"window_size":100,`
+	for effort, window := range map[Effort]string{Efforts[0]: "20", Efforts[1]: "100", Efforts[2]: "100"} {
+		r := expandBody(t, with(func(o *Profile) { auto(o); o.Effort = effort }), `{"query":`+match+`}`)
+		want := `{"query":` + match + strings.Replace(rescore, "100", window, 1)
+		check.That(t, strings.HasPrefix(string(r.Body), want) && strings.Contains(string(r.Body), "automobile"), "%s", r.Body)
+	}
+	// What nothing puts in order stays as it is.
+	for _, body := range []string{`{"size":0,"query":` + match + `}`, `{"sort":["price"],"query":` + match + `}`} {
+		r := expandBody(t, with(auto), body)
+		check.That(t, !r.Rewritten && r.Reason == "no_scores", "%s became %s: %s", body, r.Body, r.Reason)
+	}
+}
+
+// What counts as much as the words finds documents, however many there are and
+// whatever sorts them; related words only put them in order.
+func TestOrderedSearchesFindByExactWordsAndExpressions(t *testing.T) {
+	const phrase = `{"match_phrase":{"body":{"query":"myocardial infarction"`
+	for _, more := range []string{"", `,"size":0`, `,"sort":["price"]`, `,"collapse":{"field":"a"}`} {
+		c, m := attacks(t)
+		m.rows["heart"] = matrixOf(t, c, map[string][]simmatrix.Neighbor{"heart": {{Term: "signs", Similarity: 0.5}}}).rows["heart"]
+		r := expanded(t, New(c, m, with(auto)), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"heart attack"}}` + more + `}`)})
+		query, order, _ := strings.Cut(string(r.Body), `"rescore"`)
+		check.That(t, r.Rewritten && strings.Contains(query, phrase) && !strings.Contains(query, "signs"), "%s: the query is %s", more, query)
+		check.Equal(t, more == "", strings.Contains(order, "signs"), more, order)
+	}
+}
+
+// All pages of a point in time decide alike, by the total that each of them has.
+func TestPagesOfAPointInTimeAreOrderedOrWide(t *testing.T) {
+	c, m := rental(t)
+	e := New(c, m, with(auto))
+	for page := range 2 {
+		body := []byte(pitPage(0, `{"match":{"body":"car rental"}}`, strings.Repeat(`,"search_after":[1]`, page)))
+		ordered := expanded(t, e, &Request{Body: body})
+		wide := expanded(t, e, &Request{Body: body, Wide: true})
+		check.Equal(t, []Enough{{50, 0}, {}}, []Enough{ordered.Parts[0].Enough, wide.Parts[0].Enough}, page)
+		check.That(t, string(ordered.Body) != string(wide.Body), "page %d: %s", page, wide.Body)
+		c.docFreqs["automobile"]++ // later pages do not see it
+	}
+}
