@@ -268,7 +268,7 @@ func reasonOfBody(err error) (why string, broken error) {
 func (s *Server) backsOff(x *search) (why string) {
 	paused := false
 	switch {
-	case s.shapes.count.Load() > 0 && s.shapes.has(s.shapeOf(x)):
+	case !s.shapes.empty() && s.shapes.has(s.shapes.shapeOf(x)):
 		return reasonRejected
 	case !x.control.dryRun: // a dry run sends no rewritten search
 		x.ticket, paused = s.pause.enter()
@@ -416,7 +416,7 @@ func (s *Server) fixed(x *search) reason.Reason {
 		return reason.Endpoint
 	case !answer.AnswersJSON(x.rawQuery, x.header), x.endpoint == expand.EndpointMultiSearch && answer.FilterPath(x.rawQuery) != "":
 		return reason.Answer
-	case s.unrerankable.has(s.unrerankable.hash(x.kind()).Sum64()):
+	case s.unrerankable.has(s.unrerankable.kindOf(x)):
 		return reason.TooLong
 	}
 	return ""
@@ -738,7 +738,7 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	}
 	if out == nil {
 		if odd {
-			s.unrerankable.note(s.unrerankable.hash(x.kind()).Sum64())
+			s.unrerankable.failed(s.unrerankable.kindOf(x))
 		}
 		s.log.DebugContext(ctx, "an answer could not be reranked", "index", x.index, "err", err)
 		return false
@@ -773,8 +773,8 @@ func (s *Server) allowOriginal(ctx context.Context, x *search, r *answer.Failure
 // accepted records that the cluster accepted a rewritten search.
 func (s *Server) accepted(ctx context.Context, x *search) {
 	s.pause.accepted(ctx, s.log, x.ticket)
-	if s.shapes.count.Load() > 0 {
-		s.shapes.reset(s.shapeOf(x))
+	if !s.shapes.empty() {
+		s.shapes.accepted(s.shapes.shapeOf(x))
 	}
 }
 
@@ -805,7 +805,7 @@ func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.F
 	news := s.opts.OnRefused != nil &&
 		s.opts.OnRefused(&expand.Refusal{Index: x.rewritten.indexOf(x.index, r.Search), ClauseCount: x.rewritten.ClauseCount, Causes: r.Causes})
 	if !news { // the next one would probably be refused, too
-		s.shapes.failure(s.shapeOf(x))
+		s.shapes.failed(s.shapes.shapeOf(x))
 	}
 }
 
@@ -938,14 +938,6 @@ func (s *Server) leave(ctx context.Context, x *search) {
 	s.pause.leave(x.ticket)
 	x.hold.Release()
 	x.body.arriving.Free()
-}
-
-func (x *search) kind() kind { return kind{x.endpoint, x.index, x.control.profile} }
-
-// shapeOf returns the hash under which rejections of searches like x from its
-// client are remembered.
-func (s *Server) shapeOf(x *search) uint64 {
-	return s.shapes.shapeOf(x.kind(), x.client.Name, x.header, x.rawQuery, x.body.plain)
 }
 
 // sent describes the search for judging an answer to it.
