@@ -609,12 +609,13 @@ func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*ht
 	case refused == nil:
 		s.accepted(ctx, x)
 		fits = s.rerank(ctx, x, res)
-	case original == nil && !s.allowOriginal(ctx, x, refused): // the client gets this answer
+	case original == nil && !s.mayRepeat(x, refused): // the client gets this answer
+		s.refused(ctx, x, refused, originalNotSent)
 		// A refusal goes out as it is. A 200 with failures (status 0) has hits to
 		// rerank; if that fails, the original is sent in spite of the spent budget,
 		// since the client cannot read those hits.
 		fits = refused.Status != 0 || s.rerank(ctx, x, res)
-		refused = nil // nothing to learn from it
+		refused = nil // it is told
 	default: // the original is sent below
 	}
 	if fits {
@@ -635,9 +636,13 @@ func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*ht
 		res, err = s.sendOriginal(out.WithContext(again), x)
 		span.End()
 	}
-	if refused != nil { // an answer to the original that cannot be checked counts as good
-		taken := original != nil || err == nil && res.StatusCode < http.StatusBadRequest && s.judge.verdict(x.sent(), res).refused == nil
-		s.refused(ctx, x, taken, refused)
+	if refused != nil {
+		became := originalRejected
+		// An answer to the original that cannot be checked counts as good.
+		if original != nil || err == nil && res.StatusCode < http.StatusBadRequest && s.judge.verdict(x.sent(), res).refused == nil {
+			became = originalAccepted
+		}
+		s.refused(ctx, x, refused, became)
 	}
 	return res, err
 }
@@ -756,18 +761,11 @@ func (s *Server) replace(x *search, res *http.Response, body []byte) {
 	}
 }
 
-// allowOriginal decides whether to send the original of a rejected search: not
+// mayRepeat reports whether the original of a rejected search may be sent: not
 // if access was denied, and to an overloaded cluster only within the retry
 // budget or as the trial of a pause.
-func (s *Server) allowOriginal(ctx context.Context, x *search, r *answer.Failure) bool {
-	if answer.IsDenied(r.Status) || r.Busy && x.ticket == 0 && !s.upstream.TakeRepeat() {
-		x.report.Fallback = originalNotSent
-		if r.Busy && r.Whole {
-			s.pause.refused(ctx, s.log, x.ticket, r, originalNotSent)
-		}
-		return false
-	}
-	return true
+func (s *Server) mayRepeat(x *search, r *answer.Failure) bool {
+	return !answer.IsDenied(r.Status) && (!r.Busy || x.ticket != 0 || s.upstream.TakeRepeat())
 }
 
 // accepted records that the cluster accepted a rewritten search.
@@ -778,22 +776,21 @@ func (s *Server) accepted(ctx context.Context, x *search) {
 	}
 }
 
-// refused records that the cluster rejected a rewritten search, and whether it
-// accepted the original. If it did not, the client's search is wrong, and
-// nothing is learned.
-func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.Failure) {
-	x.report.Refused = true
-	s.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
-		"busy", r.Busy, "original_accepted", taken)
-	original := originalRejected
-	if taken {
-		original = originalAccepted
-	}
+// refused records that the cluster rejected a rewritten search, and what became
+// of the original. If it did not accept that, the client's search may be wrong,
+// and nothing is learned but for a pause.
+func (s *Server) refused(ctx context.Context, x *search, r *answer.Failure, original string) {
 	x.report.Fallback = original
 	if r.Busy && r.Whole {
 		s.pause.refused(ctx, s.log, x.ticket, r, original)
 	}
-	if !taken {
+	if original == originalNotSent { // the client gets the refusal
+		return
+	}
+	x.report.Refused = true
+	s.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
+		"busy", r.Busy, "original", original)
+	if original == originalRejected {
 		return
 	}
 	if x.shadow == nil { // clients do not notice a shadow
@@ -898,7 +895,7 @@ func (s *Server) compare(ctx context.Context, out *http.Request, x *search, h ht
 	defer func() { _ = res.Body.Close() }() // res.Body is replaced below
 	took := time.Since(sent)
 	if refused := s.judge.verdict(x.sent(), res).refused; refused != nil { // learn from it as from a client's search
-		s.refused(ctx, x, true, refused)
+		s.refused(ctx, x, refused, originalAccepted)
 		return report.Shadow{Outcome: report.ShadowRejected}
 	}
 	text, err = limits.Read(res.Body, x.hold, res.ContentLength, maxShadowed)
