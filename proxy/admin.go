@@ -99,7 +99,7 @@ func (s *Server) condition(ctx context.Context) (c report.Condition) {
 	if s.draining.Load() {
 		c.NotReady = append([]string{"shutting down"}, c.NotReady...)
 	}
-	if s.pause.on.Load() {
+	if s.pause.holds() {
 		c.Degraded = append(c.Degraded, report.Degradation{
 			Reason: report.Paused, Detail: "the cluster refuses rewritten searches with 429, 503 or the like: all are sent as they came",
 		})

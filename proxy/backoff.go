@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"hash/maphash"
 	"maps"
-	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/answer"
 )
 
@@ -30,9 +27,9 @@ const (
 // backoffs remembers, by hash, searches that would cost the cluster a second
 // search each time. It may be used concurrently.
 type backoffs struct {
-	seed maphash.Seed
-	// count is how many there are; while it is 0, as usual, nothing is hashed.
-	count atomic.Int32
+	seed   maphash.Seed
+	enough int // failures in a row that begin a back-off
+
 	mu    sync.Mutex
 	made  map[uint64]backoff
 	swept time.Time
@@ -45,102 +42,80 @@ type backoff struct {
 	failures int
 }
 
-func newBackoffs() *backoffs {
-	return &backoffs{seed: maphash.MakeSeed(), made: map[uint64]backoff{}}
+func newBackoffs(enough int) *backoffs {
+	return &backoffs{seed: maphash.MakeSeed(), enough: enough, made: map[uint64]backoff{}}
 }
 
-// change replaces a back-off with f's result. It drops one without a time, and
-// all that ended more than maxBackoffTime ago.
-func (m *backoffs) change(key uint64, f func(backoff, time.Time) backoff) {
+// empty reports whether nothing is kept, as usual: then nothing is hashed.
+func (m *backoffs) empty() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.made) == 0
+}
+
+// has reports whether a back-off holds. It forgets all that ended more than
+// maxBackoffTime ago.
+func (m *backoffs) has(key uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
 	if now.Sub(m.swept) >= backoffTime {
 		m.swept = now
-		maps.DeleteFunc(m.made, func(_ uint64, old backoff) bool { return now.Sub(old.until) > maxBackoffTime })
+		maps.DeleteFunc(m.made, func(_ uint64, b backoff) bool { return now.Sub(b.until) > maxBackoffTime })
 	}
-	old := m.made[key]
-	switch next := f(old, now); {
-	case next == old:
-	case next.until.IsZero():
-		delete(m.made, key)
-	default:
-		m.made[key] = next
-		if len(m.made) > maxBackoffs {
-			first := key
-			for k, other := range m.made {
-				if first == key || k != key && other.until.Before(m.made[first].until) {
-					first = k
-				}
+	return now.Before(m.made[key].until)
+}
+
+// failed records a failure. Enough of them, with no accepted search between,
+// begin a back-off, and so does each one after that has ended.
+func (m *backoffs) failed(key uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	b := m.made[key]
+	b.failures++
+	switch {
+	case now.Before(b.until): // it holds
+	case b.failures >= m.enough:
+		b.span = min(max(2*b.span, backoffTime), maxBackoffTime)
+		b.until = now.Add(b.span)
+	case b.failures == 1:
+		b.until = now // already over; it is swept like the others
+	}
+	if _, kept := m.made[key]; !kept && len(m.made) == maxBackoffs {
+		first := key
+		for k, other := range m.made {
+			if first == key || other.until.Before(m.made[first].until) {
+				first = k
 			}
-			delete(m.made, first)
 		}
+		delete(m.made, first)
 	}
-	m.count.Store(int32(len(m.made))) //nolint:gosec // at most maxBackoffs
+	m.made[key] = b
 }
 
-// note begins a back-off. It does nothing while one holds.
-func (m *backoffs) note(key uint64) { m.change(key, backoff.renewed) }
-
-func (old backoff) renewed(now time.Time) backoff {
-	if now.Before(old.until) {
-		return old
-	}
-	old.span = min(max(2*old.span, backoffTime), maxBackoffTime)
-	old.until = now.Add(old.span)
-	return old
+// accepted forgets failures and the back-off that they began.
+func (m *backoffs) accepted(key uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.made, key)
 }
 
-// failure begins a back-off after maxFailures calls without a reset.
-func (m *backoffs) failure(key uint64) {
-	m.change(key, func(old backoff, now time.Time) backoff {
-		if old.failures++; old.failures >= maxFailures {
-			return old.renewed(now)
-		}
-		if old.until.IsZero() {
-			old.until = now // already over; it is swept like the others
-		}
-		return old
-	})
-}
+// kindOf returns a hash of the endpoint, index expression and profile of a
+// search.
+func (m *backoffs) kindOf(x *search) uint64 { return m.hash(x).Sum64() }
 
-// reset forgets failures and the back-off that they began.
-func (m *backoffs) reset(key uint64) {
-	m.change(key, func(old backoff, _ time.Time) backoff {
-		if old.failures > 0 {
-			return backoff{}
-		}
-		return old
-	})
-}
-
-// has reports whether a back-off holds.
-func (m *backoffs) has(key uint64) (has bool) {
-	m.change(key, func(old backoff, now time.Time) backoff {
-		has = now.Before(old.until)
-		return old
-	})
-	return has
-}
-
-// A kind is what searches with a common back-off share.
-type kind struct {
-	endpoint       expand.Endpoint
-	index, profile string
-}
-
-// shapeOf returns a hash of a search without its words and numbers: client,
-// endpoint, index expression, profile, names of parameters and of members of
-// the body, and the kinds of values there. A client is an address and the
-// headers that identify users behind it, so that no user turns off expansion
-// for others.
-func (m *backoffs) shapeOf(k kind, client string, header http.Header, rawQuery string, body []byte) uint64 {
-	h := m.hash(k)
-	maphash.WriteComparable(h, client)
-	eachIdentity(header, func(text string) { maphash.WriteComparable(h, text) })
-	answer.EachParameter(rawQuery, func(name, _ string) { maphash.WriteComparable(h, name) })
+// shapeOf returns a hash of a search without its words and numbers: its kind,
+// client, names of parameters and of members of the body, and the kinds of
+// values there. A client is an address and the headers that identify users
+// behind it, so that no user turns off expansion for others.
+func (m *backoffs) shapeOf(x *search) uint64 {
+	h := m.hash(x)
+	maphash.WriteComparable(h, x.client.Name)
+	eachIdentity(x.header, func(text string) { maphash.WriteComparable(h, text) })
+	answer.EachParameter(x.rawQuery, func(name, _ string) { maphash.WriteComparable(h, name) })
 	var last jsontext.Kind
-	for d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); ; {
+	for d := jsontext.NewDecoder(bytes.NewReader(x.body.plain), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); ; {
 		t, err := d.ReadToken()
 		if err != nil {
 			return h.Sum64()
@@ -158,12 +133,12 @@ func (m *backoffs) shapeOf(k kind, client string, header http.Header, rawQuery s
 	}
 }
 
-// hash begins the hash of a search of a kind.
-func (m *backoffs) hash(k kind) *maphash.Hash {
+// hash begins the hash of a search with what kindOf says.
+func (m *backoffs) hash(x *search) *maphash.Hash {
 	h := new(maphash.Hash)
 	h.SetSeed(m.seed)
-	_ = h.WriteByte(byte(k.endpoint)) // never fails
-	maphash.WriteComparable(h, k.index)
-	maphash.WriteComparable(h, k.profile)
+	_ = h.WriteByte(byte(x.endpoint)) // never fails
+	maphash.WriteComparable(h, x.index)
+	maphash.WriteComparable(h, x.control.profile)
 	return h
 }

@@ -13,18 +13,18 @@ import (
 // forgotten ten minutes after that.
 func TestBackoffsTakeLongerWhereTheyBeginAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newBackoffs()
+		m := newBackoffs(1)
 		for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
-			m.note(7)
-			m.note(7) // at the same time
+			m.failed(7)
+			m.failed(7) // at the same time
 			check.Elapse(want - time.Second)
 			check.That(t, m.has(7) && !m.has(8), "it does not hold for %v, or for others", want)
 			check.Elapse(time.Second)
 			check.That(t, !m.has(7), "it holds for longer than %v", want)
 		}
 		check.Elapse(maxBackoffTime + backoffTime)
-		check.That(t, !m.has(7) && m.count.Load() == 0 && len(m.made) == 0, "it is still there")
-		m.note(7)
+		check.That(t, !m.has(7) && m.empty(), "it is still there")
+		m.failed(7)
 		if check.Elapse(backoffTime); m.has(7) {
 			t.Error("it does not begin again with a minute")
 		}
@@ -35,10 +35,10 @@ func TestBackoffsTakeLongerWhereTheyBeginAgain(t *testing.T) {
 // others' searches run twice again.
 func TestBackoffsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newBackoffs()
+		m := newBackoffs(1)
 		for n := range uint64(3 * maxBackoffs) {
-			m.note(n)
-			m.note(n) // not in the place of another
+			m.failed(n)
+			m.failed(n) // not in the place of another
 			for k := n - min(n, maxBackoffs-1); k <= n; k += maxBackoffs / 4 {
 				check.Must(t, m.has(k) && len(m.made) <= maxBackoffs, "%d of %d are held, or %d is not", len(m.made), n+1, k)
 			}
@@ -54,7 +54,7 @@ func TestShapesDifferByClient(t *testing.T) {
 	shape := func(client string) uint64 {
 		x := searchFor(expand.EndpointSearch, "a", "", `{"query":{"match":{"a":"b"}}}`)
 		x.client.Name = client
-		return s.shapeOf(x)
+		return s.shapes.shapeOf(x)
 	}
 	one, again, other := shape("127.0.0.1"), shape("127.0.0.1"), shape("127.0.0.2")
 	check.That(t, one == again && one != other, "shapes do not tell clients apart")
@@ -63,7 +63,7 @@ func TestShapesDifferByClient(t *testing.T) {
 func TestShapesDifferByMembersAndNotByValues(t *testing.T) {
 	s := newServer(t, Options{})
 	shape := func(endpoint expand.Endpoint, query, body string) uint64 {
-		return s.shapeOf(searchFor(endpoint, "a", query, body))
+		return s.shapes.shapeOf(searchFor(endpoint, "a", query, body))
 	}
 	base := shape(expand.EndpointSearch, "pretty", `{"query":{"terms":{"n":[1,2,3]}},"size":10}`)
 	for name, tt := range map[string]struct {

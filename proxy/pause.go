@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,21 +30,18 @@ const (
 // long.
 type pause struct {
 	gauge prometheus.Gauge
-	// on says that there is a pause; refusals counts refusals in a row. Most
-	// searches need only these, and take no lock.
-	on       atomic.Bool
-	refusals atomic.Int32
 
 	mu           sync.Mutex
-	began, until time.Time
-	ended        time.Time // end of the last pause
-	taken        time.Time // when the cluster last refused a rewritten search and accepted its original
-	lost         int       // clients without an answer since lostSince
+	on           bool
+	began, until time.Time     // of this pause or the last one
+	span         time.Duration // until the next trial
+	refusals     int           // in a row
+	taken        time.Time     // when the cluster last refused a rewritten search and accepted its original
+	lost         int           // clients without an answer since lostSince
 	lostSince    time.Time
-	span         time.Duration // of this pause or the last one
-	tickets      uint64        // given to trials so far
-	trial        uint64        // the ticket of the trial in flight, 0 for none
-	unchanged    int           // searches sent unchanged in this pause
+	tickets      uint64 // given to trials so far
+	trial        uint64 // the ticket of the trial in flight, 0 for none
+	unchanged    int    // searches sent unchanged in this pause
 }
 
 func newPause(registry prometheus.Registerer) *pause {
@@ -55,17 +51,21 @@ func newPause(registry prometheus.Registerer) *pause {
 	})}
 }
 
+// holds reports whether there is a pause.
+func (p *pause) holds() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.on
+}
+
 // enter reports whether a search is to be sent unchanged. A trial gets a
 // ticket, other searches 0.
 func (p *pause) enter() (ticket uint64, paused bool) {
-	if !p.on.Load() {
-		return 0, false
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	switch {
-	case !p.on.Load(): // it has just ended
+	case !p.on:
 		return 0, false
 	case now.Before(p.until):
 		p.unchanged++
@@ -80,35 +80,30 @@ func (p *pause) enter() (ticket uint64, paused bool) {
 // leave records that a search has ended. If it was a trial without a result,
 // e.g. because nothing was added, the next search is the trial.
 func (p *pause) leave(ticket uint64) {
-	if ticket == 0 {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.trial == ticket {
-		p.trial, p.until = 0, time.Now()
+	if ticket != 0 && p.trial == ticket {
+		p.trial = 0
+		p.until = time.Now()
 	}
 }
 
 // accepted records that the cluster accepted a rewritten search. Only a trial
 // ends a pause: others were sent before it began.
 func (p *pause) accepted(ctx context.Context, log *slog.Logger, ticket uint64) {
-	if ticket == 0 {
-		if p.refusals.Load() != 0 {
-			p.refusals.Store(0)
-		}
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.trial != ticket {
-		return
+	switch ticket {
+	case 0:
+		p.refusals = 0
+	case p.trial:
+		p.refusals = 0
+		p.trial = 0
+		p.until = time.Now()
+		p.on = false
+		p.gauge.Set(0)
+		log.InfoContext(ctx, "rewriting goes on", "duration", p.until.Sub(p.began).Round(time.Millisecond), "searches_sent_as_they_came", p.unchanged)
 	}
-	p.trial, p.ended = 0, time.Now()
-	p.refusals.Store(0)
-	p.on.Store(false)
-	p.gauge.Set(0)
-	log.InfoContext(ctx, "rewriting goes on", "duration", p.ended.Sub(p.began).Round(time.Millisecond), "searches_sent_as_they_came", p.unchanged)
 }
 
 // refused records that the cluster refused a rewritten search as a whole, and
@@ -118,40 +113,39 @@ func (p *pause) accepted(ctx context.Context, log *slog.Logger, ticket uint64) {
 // the refusal counts only if the cluster accepted one instead of a refused
 // search within maxPause.
 func (p *pause) refused(ctx context.Context, log *slog.Logger, ticket uint64, r *answer.Failure, original string) {
+	if original == originalRejected {
+		p.leave(ticket)
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	isTrial := p.on.Load() && ticket != 0 && p.trial == ticket
-	switch {
-	case original == originalAccepted:
+	if original == originalAccepted {
 		p.taken = now
-	case original == originalRejected && isTrial: // the next search is the trial
-		p.trial, p.until = 0, now
+	}
+	again := now.Sub(p.until) < maxPause
+	isTrial := ticket != 0 && p.trial == ticket
+	switch {
+	case now.Sub(p.taken) >= maxPause:
 		return
-	case original == originalRejected, now.Sub(p.taken) >= maxPause:
+	case isTrial:
+		p.trial = 0
+	case p.on, !p.enough(now, original == originalNotSent, again): // sent before the pause, or too few
 		return
 	}
-	switch again := now.Sub(p.ended) < maxPause; {
-	case isTrial:
-		p.trial, p.span = 0, min(2*p.span, maxPause)
-	case p.on.Load(): // sent before the pause
-		return
-	case !p.enough(now, original == originalNotSent, again):
-		return
-	case again: // the last pause was too short
+	if isTrial || again { // the last span was too short
 		p.span = min(2*p.span, maxPause)
-		p.began = now
-		p.unchanged = 0
-	default:
+	} else {
 		p.span = minPause
-		p.began = now
-		p.unchanged = 0
 	}
 	p.until = now.Add(p.span)
-	if p.on.Swap(true) {
+	if isTrial {
 		log.InfoContext(ctx, "rewriting stays paused", "status", r.Status, "original", original, "next_trial_in", p.span)
 		return
 	}
+	p.on = true
+	p.began = now
+	p.unchanged = 0
 	p.gauge.Set(1)
 	log.WarnContext(ctx, "rewriting is paused: the cluster refuses rewritten searches, and all are sent as they came",
 		"status", r.Status, "original", original, "next_trial_in", p.span)
@@ -162,14 +156,15 @@ func (p *pause) refused(ctx context.Context, log *slog.Logger, ticket uint64, r 
 // whatever was accepted between. Within maxPause after a pause one such client
 // will do.
 func (p *pause) enough(now time.Time, lost, again bool) bool {
-	inARow := p.refusals.Add(1)
+	p.refusals++
 	if lost {
 		if now.Sub(p.lostSince) >= maxPause {
-			p.lost, p.lostSince = 0, now
+			p.lost = 0
+			p.lostSince = now
 		}
 		p.lost++
 	}
-	if inARow >= maxRefusals || p.lost >= maxRefusals || lost && again {
+	if p.refusals >= maxRefusals || p.lost >= maxRefusals || lost && again {
 		p.lost = 0
 		return true
 	}

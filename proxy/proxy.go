@@ -27,7 +27,7 @@ func New(o Options) *Server {
 	s := &Server{
 		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
 		bodyGrace: limits.BodyGrace, answerGrace: limits.AnswerGrace,
-		unrerankable: newBackoffs(), shapes: newBackoffs(),
+		unrerankable: newBackoffs(1), shapes: newBackoffs(maxFailures),
 		shadows: newBackground(), clearing: newBackground(), cause: causeOf(o.Cause),
 	}
 	s.tokens.log = o.Logger

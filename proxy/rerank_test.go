@@ -442,7 +442,7 @@ func TestClientsThatLeaveAreAskedNoMoreFor(t *testing.T) {
 				}
 				got := s.explanations.Last(1)[0]
 				check.That(t, got.Sent == "rewritten" && got.Reranked == "" && !got.Refused, "the record says %+v", got)
-				check.Equal(t, 0, s.unrerankable.count.Load(), "the next search is left in the engine's order")
+				check.That(t, s.unrerankable.empty(), "the next search is left in the engine's order")
 			}()
 			req := httptest.NewRequestWithContext(ctx, http.MethodPost, c.path, strings.NewReader("{}\n{}\n"))
 			req.Header.Set("Content-Type", "application/json")

@@ -268,7 +268,7 @@ func reasonOfBody(err error) (why string, broken error) {
 func (s *Server) backsOff(x *search) (why string) {
 	paused := false
 	switch {
-	case s.shapes.count.Load() > 0 && s.shapes.has(s.shapeOf(x)):
+	case !s.shapes.empty() && s.shapes.has(s.shapes.shapeOf(x)):
 		return reasonRejected
 	case !x.control.dryRun: // a dry run sends no rewritten search
 		x.ticket, paused = s.pause.enter()
@@ -416,7 +416,7 @@ func (s *Server) fixed(x *search) reason.Reason {
 		return reason.Endpoint
 	case !answer.AnswersJSON(x.rawQuery, x.header), x.endpoint == expand.EndpointMultiSearch && answer.FilterPath(x.rawQuery) != "":
 		return reason.Answer
-	case s.unrerankable.has(s.unrerankable.hash(x.kind()).Sum64()):
+	case s.unrerankable.has(s.unrerankable.kindOf(x)):
 		return reason.TooLong
 	}
 	return ""
@@ -605,12 +605,13 @@ func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*ht
 	case refused == nil:
 		s.accepted(ctx, x)
 		fits = s.rerank(ctx, x, res)
-	case original == nil && !s.allowOriginal(ctx, x, refused): // the client gets this answer
+	case original == nil && !s.mayRepeat(x, refused): // the client gets this answer
+		s.refused(ctx, x, refused, originalNotSent)
 		// A refusal goes out as it is. A 200 with failures (status 0) has hits to
 		// rerank; if that fails, the original is sent in spite of the spent budget,
 		// since the client cannot read those hits.
 		fits = refused.Status != 0 || s.rerank(ctx, x, res)
-		refused = nil // nothing to learn from it
+		refused = nil // it is told
 	default: // the original is sent below
 	}
 	if fits {
@@ -631,9 +632,13 @@ func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*ht
 		res, err = s.sendOriginal(out.WithContext(again), x)
 		span.End()
 	}
-	if refused != nil { // an answer to the original that cannot be checked counts as good
-		taken := original != nil || err == nil && res.StatusCode < http.StatusBadRequest && s.judge.verdict(x.sent(), res).refused == nil
-		s.refused(ctx, x, taken, refused)
+	if refused != nil {
+		became := originalRejected
+		// An answer to the original that cannot be checked counts as good.
+		if original != nil || err == nil && res.StatusCode < http.StatusBadRequest && s.judge.verdict(x.sent(), res).refused == nil {
+			became = originalAccepted
+		}
+		s.refused(ctx, x, refused, became)
 	}
 	return res, err
 }
@@ -734,7 +739,7 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	}
 	if out == nil {
 		if odd {
-			s.unrerankable.note(s.unrerankable.hash(x.kind()).Sum64())
+			s.unrerankable.failed(s.unrerankable.kindOf(x))
 		}
 		s.log.DebugContext(ctx, "an answer could not be reranked", "index", x.index, "err", err)
 		return false
@@ -752,44 +757,36 @@ func (s *Server) replace(x *search, res *http.Response, body []byte) {
 	}
 }
 
-// allowOriginal decides whether to send the original of a rejected search: not
+// mayRepeat reports whether the original of a rejected search may be sent: not
 // if access was denied, and to an overloaded cluster only within the retry
 // budget or as the trial of a pause.
-func (s *Server) allowOriginal(ctx context.Context, x *search, r *answer.Failure) bool {
-	if answer.IsDenied(r.Status) || r.Busy && x.ticket == 0 && !s.upstream.TakeRepeat() {
-		x.report.Fallback = originalNotSent
-		if r.Busy && r.Whole {
-			s.pause.refused(ctx, s.log, x.ticket, r, originalNotSent)
-		}
-		return false
-	}
-	return true
+func (s *Server) mayRepeat(x *search, r *answer.Failure) bool {
+	return !answer.IsDenied(r.Status) && (!r.Busy || x.ticket != 0 || s.upstream.TakeRepeat())
 }
 
 // accepted records that the cluster accepted a rewritten search.
 func (s *Server) accepted(ctx context.Context, x *search) {
 	s.pause.accepted(ctx, s.log, x.ticket)
-	if s.shapes.count.Load() > 0 {
-		s.shapes.reset(s.shapeOf(x))
+	if !s.shapes.empty() {
+		s.shapes.accepted(s.shapes.shapeOf(x))
 	}
 }
 
-// refused records that the cluster rejected a rewritten search, and whether it
-// accepted the original. If it did not, the client's search is wrong, and
-// nothing is learned.
-func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.Failure) {
-	x.report.Refused = true
-	s.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
-		"busy", r.Busy, "original_accepted", taken)
-	original := originalRejected
-	if taken {
-		original = originalAccepted
-	}
+// refused records that the cluster rejected a rewritten search, and what became
+// of the original. If it did not accept that, the client's search may be wrong,
+// and nothing is learned but for a pause.
+func (s *Server) refused(ctx context.Context, x *search, r *answer.Failure, original string) {
 	x.report.Fallback = original
 	if r.Busy && r.Whole {
 		s.pause.refused(ctx, s.log, x.ticket, r, original)
 	}
-	if !taken {
+	if original == originalNotSent { // the client gets the refusal
+		return
+	}
+	x.report.Refused = true
+	s.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
+		"busy", r.Busy, "original", original)
+	if original == originalRejected {
 		return
 	}
 	if x.shadow == nil { // clients do not notice a shadow
@@ -801,7 +798,7 @@ func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.F
 	news := s.opts.OnRefused != nil &&
 		s.opts.OnRefused(&expand.Refusal{Index: x.rewritten.indexOf(x.index, r.Search), ClauseCount: x.rewritten.ClauseCount, Causes: r.Causes})
 	if !news { // the next one would probably be refused, too
-		s.shapes.failure(s.shapeOf(x))
+		s.shapes.failed(s.shapes.shapeOf(x))
 	}
 }
 
@@ -894,7 +891,7 @@ func (s *Server) compare(ctx context.Context, out *http.Request, x *search, h ht
 	defer func() { _ = res.Body.Close() }() // res.Body is replaced below
 	took := time.Since(sent)
 	if refused := s.judge.verdict(x.sent(), res).refused; refused != nil { // learn from it as from a client's search
-		s.refused(ctx, x, true, refused)
+		s.refused(ctx, x, refused, originalAccepted)
 		return report.Shadow{Outcome: report.ShadowRejected}
 	}
 	text, err = limits.Read(res.Body, x.hold, res.ContentLength, maxShadowed)
@@ -934,14 +931,6 @@ func (s *Server) leave(ctx context.Context, x *search) {
 	s.pause.leave(x.ticket)
 	x.hold.Release()
 	x.body.arriving.Free()
-}
-
-func (x *search) kind() kind { return kind{x.endpoint, x.index, x.control.profile} }
-
-// shapeOf returns the hash under which rejections of searches like x from its
-// client are remembered.
-func (s *Server) shapeOf(x *search) uint64 {
-	return s.shapes.shapeOf(x.kind(), x.client.Name, x.header, x.rawQuery, x.body.plain)
 }
 
 // sent describes the search for judging an answer to it.

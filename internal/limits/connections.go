@@ -52,19 +52,14 @@ type Listener struct {
 	once  sync.Once
 	freed chan struct{} // has room for one: a connection closed or fell silent
 
-	mu sync.Mutex
-	places
-	full   time.Time // last log line that all are in use
-	greedy time.Time // last log line that a client has more than its share
-}
-
-// places are the connections of a listener.
-type places struct {
-	max    int // 0 means no limit
+	max    int // connections, 0 for no limit
+	mu     sync.Mutex
 	count  int
 	silent list.List // of *connection, longest silent first
 	active list.List // of *connection, oldest request first
 	fair   time.Time // when no client was found with more than its share
+	full   time.Time // last log line that all are in use
+	greedy time.Time // last log line that a client has more than its share
 }
 
 // A connection is a client's connection.
@@ -94,8 +89,7 @@ type connection struct {
 // go through [Handler].
 func Listen(l net.Listener, limit int, open prometheus.Gauge, closed prometheus.Counter, log func() *slog.Logger, refuse Refuse) *Listener {
 	return &Listener{
-		Listener: l, open: open, closed: closed, log: log, refuse: refuse, end: make(chan struct{}), freed: make(chan struct{}, 1),
-		places: places{max: limit},
+		Listener: l, open: open, closed: closed, log: log, refuse: refuse, end: make(chan struct{}), freed: make(chan struct{}, 1), max: limit,
 	}
 }
 
@@ -179,14 +173,14 @@ func isDue(last *time.Time, now time.Time) bool {
 
 // unfair returns the connection with the oldest request of the client that has
 // most of them waiting, or nil if no client has more than its share.
-func (p *places) unfair(now time.Time) *connection {
-	if now.Sub(p.fair) < rebalanceEvery {
+func (l *Listener) unfair(now time.Time) *connection {
+	if now.Sub(l.fair) < rebalanceEvery {
 		return nil
 	}
 	late := now.Add(-LateAfter).UnixNano()
 	oldest, count := map[string]*connection{}, map[string]int{}
 	most := ""
-	for e := p.active.Front(); e != nil; e = e.Next() {
+	for e := l.active.Front(); e != nil; e = e.Next() {
 		c := e.Value.(*connection)
 		if !c.keepsWaiting(late) {
 			continue
@@ -198,8 +192,8 @@ func (p *places) unfair(now time.Time) *connection {
 			most = c.client
 		}
 	}
-	if count[most]*(len(count)+1) <= p.max {
-		p.fair = now
+	if count[most]*(len(count)+1) <= l.max {
+		l.fair = now
 		return nil
 	}
 	return oldest[most]

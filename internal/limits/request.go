@@ -55,7 +55,9 @@ type Arriving struct {
 	err     error
 	guard   *recovery.Guard
 	hold    *Hold // the memory of the buffer
-	conn    heldConnection
+	conn    *http.ResponseController
+	steady  pace         // until it is cut off
+	cutAt   atomic.Int64 // when, in Unix nanoseconds; 0 for never
 }
 
 // arrived is the result of a read. It has the bytes themselves: the transport
@@ -65,33 +67,27 @@ type arrived struct {
 	err  error
 }
 
-// A heldConnection is cut off if its body comes too slowly.
-type heldConnection struct {
-	*http.ResponseController
-
-	pace     pace         // no stretch means no cut-off
-	deadline atomic.Int64 // in Unix nanoseconds, 0 for never
-}
-
 // NewArriving returns the body of r, awaited for grace and cut off after cut.
 func NewArriving(w http.ResponseWriter, r *http.Request, grace, cut time.Duration, guard *recovery.Guard, hold *Hold) *Arriving {
 	now := time.Now()
-	a := &Arriving{body: r.Body, awaited: true, patient: pace{stretch: grace, rate: bodyRate, since: now}, guard: guard, hold: hold}
-	a.conn.ResponseController, a.conn.pace = http.NewResponseController(w), pace{stretch: cut, rate: bodyRate, since: now}
-	a.conn.cutAt(a.conn.pace.until())
+	a := &Arriving{
+		body: r.Body, awaited: true, patient: pace{stretch: grace, rate: bodyRate, since: now}, guard: guard, hold: hold,
+		conn: http.NewResponseController(w), steady: pace{stretch: cut, rate: bodyRate, since: now},
+	}
+	a.setDeadline(a.steady.until())
 	return a
 }
 
-// cutAt sets the deadline; the zero time removes it.
-func (c *heldConnection) cutAt(t time.Time) {
-	if c.SetReadDeadline(t) != nil { // not a server's connection
+// setDeadline sets when the client is cut off; the zero time is never.
+func (a *Arriving) setDeadline(t time.Time) {
+	if a.conn.SetReadDeadline(t) != nil { // not a server's connection
 		return
 	}
 	at := int64(0)
 	if !t.IsZero() {
 		at = t.UnixNano()
 	}
-	c.deadline.Store(at)
+	a.cutAt.Store(at)
 }
 
 // IsLate reports whether the client was cut off; false for nil.
@@ -99,7 +95,7 @@ func (a *Arriving) IsLate() bool {
 	if a == nil {
 		return false
 	}
-	at := a.conn.deadline.Load()
+	at := a.cutAt.Load()
 	return at != 0 && time.Now().UnixNano() >= at
 }
 
@@ -196,8 +192,8 @@ func (a *Arriving) note(n int, err error) {
 	a.patient.note(n, now)
 	switch {
 	case errors.Is(err, io.EOF):
-		a.conn.cutAt(time.Time{}) // the connection will be reused
-	case err == nil && a.conn.pace.note(n, now):
-		a.conn.cutAt(a.conn.pace.until())
+		a.setDeadline(time.Time{}) // the connection will be reused
+	case err == nil && a.steady.note(n, now):
+		a.setDeadline(a.steady.until())
 	}
 }

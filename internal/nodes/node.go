@@ -65,8 +65,7 @@ type node struct {
 	pingAt       time.Time     // next ping because it fails or is down; zero for never
 	pingedAt     time.Time     // when the last such ping began
 
-	changed chan struct{} // gets a value when due is before awaited
-	awaited time.Time     // when the next ping is planned; zero to wait only for changed
+	timer *time.Timer // fires when due
 }
 
 // resolve returns the URL of asked at n; path and query stay.
@@ -164,16 +163,11 @@ func (n *node) due() time.Time {
 // failing reports whether n is to be pinged because it fails or is down.
 func (n *node) failing(now time.Time) bool { return !n.pingAt.IsZero() && !n.pingAt.After(now) }
 
-// plan wakes the goroutine that pings n if that is due earlier than before.
+// plan sets the timer to when n is due.
 func (n *node) plan() {
-	due := n.due()
-	if due.IsZero() || !n.awaited.IsZero() && !due.Before(n.awaited) {
-		return
-	}
-	n.awaited = due
-	select {
-	case n.changed <- struct{}{}:
-	default: // already woken
+	n.timer.Stop()
+	if due := n.due(); !due.IsZero() {
+		n.timer.Reset(time.Until(due))
 	}
 }
 

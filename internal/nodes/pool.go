@@ -101,7 +101,7 @@ func New(o Options) (*Pool, error) {
 		if !slices.ContainsFunc(p.nodes, func(n *node) bool { return n.name == name }) {
 			p.nodes = append(p.nodes, &node{
 				base: base, name: name, log: o.Logger, failures: p.metrics.failures,
-				cancels: map[*http.Request]context.CancelCauseFunc{}, changed: make(chan struct{}, 1),
+				cancels: map[*http.Request]context.CancelCauseFunc{}, timer: time.NewTimer(0),
 			})
 		}
 	}
@@ -320,21 +320,19 @@ func (p *Pool) ended(n *node, sent *http.Request, safe bool, res *http.Response,
 
 // watch pings n whenever due, until ctx ends.
 func (p *Pool) watch(ctx context.Context, n *node) {
-	for earliest := (time.Time{}); ; {
+	for {
 		p.mu.Lock()
-		n.awaited = n.due()
-		var due <-chan time.Time // a nil channel never delivers
-		if !n.awaited.IsZero() {
-			due = time.After(max(time.Until(n.awaited), time.Until(earliest)))
-		}
+		n.plan()
 		p.mu.Unlock()
 		select {
 		case <-ctx.Done():
 			return
-		case <-n.changed:
-		case <-due:
-			if err := p.guard.Do(checking, func() error { p.check(ctx, n); return nil }); err != nil {
-				earliest = time.Now().Add(maxBackoff) // a panic: it would come again at once
+		case <-n.timer.C:
+		}
+		if p.guard.Do(checking, func() error { p.check(ctx, n); return nil }) != nil { // a panic: it would come again at once
+			select {
+			case <-ctx.Done():
+			case <-time.After(maxBackoff):
 			}
 		}
 	}

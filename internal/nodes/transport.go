@@ -58,27 +58,17 @@ type dialError struct {
 func (e *dialError) Unwrap() error { return e.error }
 
 func newTransport(config *tls.Config) *http.Transport {
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dialer.DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, &dialError{kindConnect, err}
-		}
-		return newNodeConn(conn), nil
-	}
 	if config == nil {
 		config = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	return &http.Transport{
 		// No Proxy: the environment's proxy is for outside addresses.
-		DialContext: dial,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return dial(ctx, network, addr, nil)
+		},
 		// Not TLSClientConfig: its errors do not show whether the request was sent.
 		DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := dial(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return handshake(ctx, conn, addr, config)
+			return dial(ctx, network, addr, config)
 		},
 		MaxIdleConnsPerHost:    idleConnsPerNode,
 		MaxResponseHeaderBytes: maxAnswerHead,
@@ -88,8 +78,16 @@ func newTransport(config *tls.Config) *http.Transport {
 	}
 }
 
-// handshake returns a TLS connection to addr over conn.
-func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Config) (net.Conn, error) {
+// dial returns a connection to addr, with TLS unless config is nil.
+func dial(ctx context.Context, network, addr string, config *tls.Config) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	conn, err := dialer.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, &dialError{kindConnect, err}
+	}
+	if config == nil {
+		return newNodeConn(conn), nil
+	}
 	if config.ServerName == "" {
 		config = config.Clone()
 		config.ServerName, _, _ = net.SplitHostPort(addr) // net/http built addr
@@ -218,10 +216,7 @@ func (c *nodeConn) answered(answer *[]byte) bool {
 
 // headSize returns the sizes of the first line and of the headers.
 func headSize(r *http.Request) (line, headers int) {
-	line = len(r.Method) + len(r.URL.RawQuery) + len(r.URL.Opaque) + max(len(r.URL.RawPath), len(r.URL.Path)) + len("  HTTP/1.1")
-	if line > maxLine/3 { // escaping can triple a path
-		line = len(r.Method) + len(r.URL.RequestURI()) + len("  HTTP/1.1")
-	}
+	line = len(r.Method) + len(r.URL.RequestURI()) + len("  HTTP/1.1")
 	headers = len("Host: \r\n") + len(r.URL.Host)
 	for name, values := range r.Header {
 		for _, value := range values {
