@@ -17,6 +17,13 @@ import (
 // of the text, an alternative of package terms, always finds. Where hits are not
 // sorted by score, nothing else does, and nothing is put in order.
 
+// What added words do in a search.
+const (
+	Ordered = "ordered" // related words only put the hits in order
+	Widened = "widened" // related words find documents, too
+	Exact   = "exact"   // there are only words and expressions that count as much as the text's
+)
+
 // An Enough says how many hits are enough.
 type Enough struct {
 	// Hits is the number: a search that finds fewer is expanded again. 0 is none.
@@ -42,6 +49,25 @@ func (s *search) ordering(clauses []form.Clause) []form.Clause {
 		}
 	}
 	return out
+}
+
+// how returns what the added words of a plan do.
+func how(plan *form.Plan) string {
+	ordered, exact := false, false
+	for i := range plan.Clauses {
+		c := &plan.Clauses[i].Clause
+		switch {
+		case c.Added() > 0 && !c.SameMatches && !c.Orders, len(c.Vectors) > 0 && !c.SameMatches:
+			return Widened
+		case c.Added() > 0, c.Exact, len(c.Vectors) > 0, c.HasBeside():
+			ordered = true
+		}
+		exact = exact || c.HasAlternatives()
+	}
+	if exact && !ordered {
+		return Exact
+	}
+	return Ordered
 }
 
 // enough returns how many hits are enough for a search that is ordered, given the

@@ -254,6 +254,9 @@ func (a *expansion) rewrite(ctx context.Context, m measure) (*Result, *form.Plan
 	plan, res := a.write(c)
 	span.End()
 	res.Parts[0].Enough = enough
+	if res.Rewritten {
+		res.Parts[0].How = how(plan)
+	}
 	res.Clauses = append(res.Clauses, a.notNested...)
 	if !res.Rewritten {
 		res.Reason = whyNothing(plan)
@@ -414,7 +417,9 @@ func (s *several) joined() (*Result, error) {
 			out.Clauses = append(out.Clauses, c)
 		}
 		if len(res.Parts) > 0 {
-			out.Parts[i].Rerank, out.Parts[i].FirstPass, out.Parts[i].Enough = res.Parts[0].Rerank, res.Parts[0].FirstPass, res.Parts[0].Enough
+			index := out.Parts[i].Index
+			out.Parts[i] = res.Parts[0]
+			out.Parts[i].Index = index
 		}
 		if out.Parts[i].FirstPass != nil {
 			out.several = s

@@ -50,6 +50,7 @@ type firstPage struct {
 	// needsDFS says that the search needs the statistics of all shards. filtered
 	// says that an alias shows the client only some documents.
 	needsDFS, filtered bool
+	how                string
 	enough             Enough
 	clauseCount        int
 	// clauses is the JSON of the explanations.
@@ -135,7 +136,7 @@ func pageKey(expander any, s *search, feedback bool) pitKey {
 
 // newPage returns what to remember of a search and its result.
 func newPage(s *search, res *Result, needsDFS, filtered bool) *firstPage {
-	p := &firstPage{reason: res.Reason, needsDFS: needsDFS, filtered: filtered, enough: res.Parts[0].Enough, clauseCount: res.ClauseCount}
+	p := &firstPage{reason: res.Reason, needsDFS: needsDFS, filtered: filtered, how: res.Parts[0].How, enough: res.Parts[0].Enough, clauseCount: res.ClauseCount}
 	p.enough.Page = 0                        // every page has the total
 	p.clauses, _ = json.Marshal(res.Clauses) // marshaling these types cannot fail
 	if !res.Rewritten {
@@ -155,7 +156,7 @@ func newPage(s *search, res *Result, needsDFS, filtered bool) *firstPage {
 
 // result returns the result for a later page.
 func (p *firstPage) result(s *search) *Result {
-	res := &Result{Rewritten: p.members != nil, Parts: []Part{{Index: s.req.Index, Enough: p.enough}}, Reason: p.reason, ClauseCount: p.clauseCount}
+	res := &Result{Rewritten: p.members != nil, Parts: []Part{{Index: s.req.Index, How: p.how, Enough: p.enough}}, Reason: p.reason, ClauseCount: p.clauseCount}
 	_ = json.Unmarshal(p.clauses, &res.Clauses)
 	if !res.Rewritten {
 		return res

@@ -122,6 +122,9 @@ type Part struct {
 	// Rerank says how to rerank the hits before the client gets them, nil if they
 	// keep the engine's order.
 	Rerank *Rerank
+	// How says what the added words do in it, [Ordered], [Widened] or [Exact], ""
+	// if none are added.
+	How string
 	// Enough says when the search is to be expanded again, with [Request.Wide].
 	Enough Enough
 	// FirstPass is the search to send first for feedback, nil for none:

@@ -47,7 +47,7 @@ func TestFewHitsAreAnsweredByTheExpandedSearch(t *testing.T) {
 		"enough":              {path, 10, 200, totalOf(10), fewAnswer, nil, "", 1, fewEnough, report.Unchanged, reasonEnoughHits, ""},
 		"never":               {path, 0, 200, totalOf(0), fewAnswer, nil, "", 1, fewEnough, report.Unchanged, reasonEnoughHits, ""},
 		"total as a number":   {path, 10, 200, `{"_shards":{"failed":0},"hits":{"total":12,"hits":[]}}`, fewAnswer, nil, "", 1, fewEnough, report.Unchanged, reasonEnoughHits, ""},
-		"no total":            {path, 10, 200, `{"_shards":{"failed":0},"hits":{"hits":[]}}`, fewAnswer, nil, fewAnswer, 2, fewExpanded, report.Rewritten, "", ""},
+		"no total":            {path, 10, 200, `{"_shards":{"failed":0},"hits":{"hits":[]}}`, fewAnswer, nil, "", 1, fewUnread, report.Unchanged, reasonEnoughHits, ""},
 		"a count":             {"/i/_count", 10, 200, `{"count":3,"_shards":{"failed":0}}`, `{"count":8,"_shards":{"failed":0}}`, nil, `{"count":8,"_shards":{"failed":0}}`, 2, fewExpanded, report.Rewritten, "", ""},
 		"a count is enough":   {"/i/_count", 10, 200, `{"count":30,"_shards":{"failed":0}}`, "", nil, "", 1, fewEnough, report.Unchanged, reasonEnoughHits, ""},
 		"a shard failed":      {path, 10, 200, strings.Replace(totalOf(1), `"failed":0`, `"failed":1`, 1), fewAnswer, nil, "", 1, fewFailed, report.Unchanged, reasonEnoughHits, ""},
@@ -136,4 +136,117 @@ func TestOfSeveralSearchesThoseWithFewHitsAreExpanded(t *testing.T) {
 			check.Equal(t, tt.paths, paths, "explained")
 		})
 	}
+}
+
+// An orderer rewrites a search so that its hits are put in order, and again, so
+// that it finds more.
+type orderer struct {
+	expander
+
+	enough []expand.Enough
+	wide   expander // nil: "wide" and the body
+}
+
+func (o orderer) Expand(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+	if r.Wide && o.wide != nil {
+		return o.wide(ctx, r)
+	}
+	name, how := "ordered ", expand.Ordered
+	if r.Wide {
+		name, how = "wide ", expand.Widened
+	}
+	parts := strings.Count(string(r.Body), "{}")
+	res := &expand.Result{Rewritten: true, Body: append([]byte(name), r.Body...), Parts: make([]expand.Part, max(parts, 1))}
+	for k := range res.Parts {
+		res.Parts[k].How = how
+		if !r.Wide {
+			res.Parts[k].Enough = o.enough[k]
+		}
+		res.Clauses = append(res.Clauses, expand.Explanation{Path: fmt.Sprintf("[%d].query.match", k), Form: name})
+	}
+	return res, nil
+}
+
+func TestOrderedSearchThatFindsTooFewIsAnsweredByAWideOne(t *testing.T) {
+	const path, refusal = "/i/_search", `{"error":{"type":"too_many_clauses"},"status":400}`
+	page := func(total string, hits int) string {
+		return `{"took":1,"timed_out":false,"_shards":{"failed":0},"hits":{` + total + `"hits":[` + strings.TrimSuffix(strings.Repeat(`{"_id":"o"},`, hits), ",") + `]}}`
+	}
+	for name, tt := range map[string]struct {
+		enough          expand.Enough
+		ordered, wide   string // answers
+		expander        expander
+		sent            []string
+		result, how     string
+		matching        string
+		outcome, reason string
+	}{
+		"enough":               {expand.Enough{Hits: 10, Page: 10}, totalOf(10), fewAnswer, nil, []string{"ordered "}, fewEnough, expand.Ordered, "ordered: finds 10 itself", report.Rewritten, ""},
+		"too few":              {expand.Enough{Hits: 10, Page: 10}, totalOf(9), fewAnswer, nil, []string{"ordered ", "wide "}, fewExpanded, expand.Widened, "widened: finds 9 itself", report.Rewritten, ""},
+		"no hits":              {expand.Enough{Hits: 10, Page: 10}, totalOf(0), fewAnswer, nil, []string{"ordered ", "wide "}, fewExpanded, expand.Widened, "widened: finds 0 itself", report.Rewritten, ""},
+		"counted less far":     {expand.Enough{Hits: 10, Page: 3}, page(`"total":{"value":2,"relation":"gte"},`, 3), fewAnswer, nil, []string{"ordered "}, fewUnread, expand.Ordered, "ordered: finds 2 itself", report.Rewritten, ""},
+		"not counted":          {expand.Enough{Hits: 10, Page: 3}, page("", 3), fewAnswer, nil, []string{"ordered "}, fewUnread, expand.Ordered, "ordered", report.Rewritten, ""},
+		"told by its page":     {expand.Enough{Hits: 10, Page: 3}, page("", 2), fewAnswer, nil, []string{"ordered ", "wide "}, fewExpanded, expand.Widened, "widened: finds 2 itself", report.Rewritten, ""},
+		"told by no page":      {expand.Enough{Hits: 10}, page("", 2), fewAnswer, nil, []string{"ordered "}, fewUnread, expand.Ordered, "ordered", report.Rewritten, ""},
+		"a page of enough":     {expand.Enough{Hits: 2, Page: 3}, page("", 2), fewAnswer, nil, []string{"ordered "}, fewEnough, expand.Ordered, "ordered: finds 2 itself", report.Rewritten, ""},
+		"a shard fails":        {expand.Enough{Hits: 10, Page: 3}, strings.Replace(totalOf(1), `"failed":0`, `"failed":1`, 1), "", nil, []string{"ordered ", original}, "", "", "ordered", report.Rewritten, ""},
+		"out of time":          {expand.Enough{Hits: 10, Page: 3}, strings.Replace(totalOf(1), "false", "true", 1), fewAnswer, nil, []string{"ordered "}, fewFailed, expand.Ordered, "ordered", report.Rewritten, ""},
+		"ordered is refused":   {expand.Enough{Hits: 10, Page: 3}, "", fewAnswer, nil, []string{"ordered ", original}, "", "", "ordered", report.Rewritten, ""},
+		"the wide one, too":    {expand.Enough{Hits: 10, Page: 3}, totalOf(1), "", nil, []string{"ordered ", "wide "}, fewExpanded, "", "widened: finds 1 itself", report.Rewritten, ""},
+		"nothing to find by":   {expand.Enough{Hits: 10, Page: 3}, totalOf(1), "", leaveAlone, []string{"ordered "}, fewExpanded, expand.Ordered, "ordered: finds 1 itself", report.Rewritten, ""},
+		"the expander fails":   {expand.Enough{Hits: 10, Page: 3}, totalOf(1), "", panics, []string{"ordered "}, fewExpanded, expand.Ordered, "ordered: finds 1 itself", report.Rewritten, ""},
+		"decided at once":      {expand.Enough{}, totalOf(1), fewAnswer, nil, []string{"ordered "}, "", expand.Ordered, "ordered", report.Rewritten, ""},
+		"a page of many bytes": {expand.Enough{Hits: 10, Page: 3}, page(`"x":"`+strings.Repeat("x", 2*maxLooked)+`",`, 1), fewAnswer, nil, []string{"ordered "}, fewUnread, expand.Ordered, "ordered", report.Rewritten, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, Options{Expander: orderer{nil, []expand.Enough{tt.enough}, tt.expander}}, func(_ int, r rawRequest) string {
+				reply := map[bool]string{true: tt.wide, false: tt.ordered}[strings.HasPrefix(r.body, "wide ")]
+				switch {
+				case r.body == original:
+					return answerOf(totalOf(3))
+				case reply == "":
+					return answerWith(400, jsonType, refusal)
+				}
+				return answerOf(reply)
+			})
+			want := tt.ordered
+			switch last := tt.sent[len(tt.sent)-1]; {
+			case last == original:
+				want = totalOf(3)
+			case last == "wide " && tt.wide != "":
+				want = tt.wide
+			}
+			got := p.post(t, path, jsonType+"X-Akin: explain\n", original)
+			check.Equal(t, want, bodyOf(got), "the client")
+			sent := make([]string, len(tt.sent))
+			for k, s := range tt.sent {
+				sent[k] = strings.TrimSuffix(s, original) + original
+			}
+			p.arrived(t, sent...)
+			if tt.result != "" {
+				p.counted(t, 1, "akin_few_hits_total", "result", tt.result)
+			}
+			if tt.how != "" {
+				p.counted(t, 1, "akin_searches_total", "how", tt.how)
+			}
+			p.became(t, tt.outcome, tt.reason)
+			check.Equal(t, any(tt.matching), p.explained(t, got)["matching"])
+		})
+	}
+}
+
+func TestOfSeveralOrderedSearchesThoseThatFindTooFewAreWide(t *testing.T) {
+	const body = "{}\n{\"q\":1}\n{}\n{\"q\":2}\n{}\n{\"q\":3}\n"
+	few := expand.Enough{Hits: 10, Page: 10}
+	p := start(t, Options{Expander: orderer{nil, []expand.Enough{few, few, {}}, nil}}, func(_ int, r rawRequest) string {
+		if strings.HasPrefix(r.body, "wide ") {
+			return answerOf(responses(fewAnswer))
+		}
+		return answerOf(responses(totalOf(20), totalOf(1), totalOf(2)))
+	})
+	got := p.post(t, "/_msearch", "Content-Type: application/x-ndjson\n", body)
+	check.Equal(t, responses(totalOf(20), fewAnswer, totalOf(2)), bodyOf(got))
+	p.arrived(t, "ordered "+body, "wide {}\n{\"q\":2}\n")
+	p.counted(t, 2, "akin_searches_total", "how", expand.Ordered)
+	p.counted(t, 1, "akin_searches_total", "how", expand.Widened)
 }

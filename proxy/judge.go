@@ -78,10 +78,11 @@ func (j *judge) verdict(to *sentSearch, res *http.Response) (v judgment) {
 	return v
 }
 
-// few returns the searches of a request whose originals find fewer hits than
-// x.below, and the outcome of each, values of the label "result". It reads the
-// answer, or its beginning, and puts it back.
-func (j *judge) few(x *search, res *http.Response) (few []int, results []string) {
+// few returns the searches of a request that find fewer hits than x.enough, and
+// the outcome of each, values of the label "result". found has how many hits each
+// has, -1 if the answer does not tell. It reads the answer, or its beginning, and
+// puts it back.
+func (j *judge) few(x *search, res *http.Response) (few []int, found []int64, results []string) {
 	var totals []answer.Total
 	read := func(r io.Reader) (err error) {
 		totals, err = answer.ReadTotals(r, x.endpoint)
@@ -98,21 +99,41 @@ func (j *judge) few(x *search, res *http.Response) (few []int, results []string)
 			err = read(bytes.NewReader(whole))
 		}
 	}
-	for k, below := range x.below {
+	for k, enough := range x.enough {
+		hits, result := int64(-1), fewUnread
 		switch {
 		case res.StatusCode != http.StatusOK:
-			results = append(results, fewFailed)
-		case err != nil || len(totals) != len(x.below):
-			results = append(results, fewUnread)
+			result = fewFailed
+		case err != nil || len(totals) != len(x.enough):
 		case totals[k].Failed:
-			results = append(results, fewFailed)
-		case totals[k].Hits >= int64(below) || below == 0:
-			results = append(results, fewEnough)
+			result = fewFailed
 		default:
-			few, results = append(few, k), append(results, fewExpanded)
+			hits, result = judged(&totals[k], enough)
 		}
+		if result == fewExpanded {
+			few = append(few, k)
+		}
+		found, results = append(found, hits), append(results, result)
 	}
-	return few, results
+	return few, found, results
+}
+
+// judged returns how many hits a search has, at least, and whether that is enough.
+func judged(t *answer.Total, enough expand.Enough) (hits int64, result string) {
+	hits = t.Hits
+	exact := hits >= 0 && !t.AtLeast
+	if !exact && t.Page >= 0 && t.Page < enough.Page { // all hits are on the page
+		hits, exact = int64(t.Page), true
+	}
+	switch {
+	case enough.Hits == expand.AtOnce:
+		return hits, fewExpanded
+	case enough.Hits == 0, hits >= int64(enough.Hits):
+		return hits, fewEnough
+	case !exact:
+		return hits, fewUnread
+	}
+	return hits, fewExpanded
 }
 
 // readRefusal reads what a 4xx or 5xx answer says, and puts it back.

@@ -86,13 +86,13 @@ const (
 	rerankUnreadable = "unreadable" // an answer is too long or cannot be read: the original is sent
 )
 
-// Outcomes of a search that is expanded if the original finds few hits, values
-// of the label "result".
+// Outcomes of a search that is expanded, or expanded again, if it finds few hits,
+// values of the label "result".
 const (
-	fewEnough   = "enough"   // the client gets the answer to the original
-	fewExpanded = "expanded" // the original finds few hits, or does not say how many
-	fewFailed   = "failed"   // the original failed, at least on one shard
-	fewUnread   = "unread"   // its answer cannot be read
+	fewEnough   = "enough"   // the client gets its answer
+	fewExpanded = "expanded" // it finds few hits
+	fewFailed   = "failed"   // it failed, at least on one shard
+	fewUnread   = "unread"   // its answer cannot be read, or does not say how many
 )
 
 // Results of access checks, values of the label "result".

@@ -60,12 +60,12 @@ type search struct {
 	rewritten *rewrittenSearch
 	// shadow rewrites it after the client has the answer to the original.
 	shadow Expander
-	// wait rewrites the search if the original finds fewer hits than below, see
-	// [expand.Expander.Below]; nil for any other search. few lists the searches of
-	// the request that find fewer.
-	wait  Expander
-	below []int
-	few   []int
+	// wait rewrites the search if the first that is sent finds fewer hits than are
+	// enough, see [expand.Expander.Below] and [expand.Part]; nil for any other
+	// search. few lists the searches of the request that find fewer.
+	wait   Expander
+	enough []expand.Enough
+	few    []int
 	asked *sync.Map // the client's accessKeys
 	// tried says that the search comes from a playground, with adjusted terms.
 	tried    bool
@@ -135,13 +135,17 @@ func (s *Server) search(w *relay, r *http.Request, m match) {
 		x.report.Outcome, x.report.Why = report.Unchanged, reasonShadow
 		x.shadow = expander
 	default:
-		if x.below = x.waits(expander); x.below != nil {
+		if below := x.waits(expander); below != nil {
 			x.wait = expander
+			for _, hits := range below {
+				x.enough = append(x.enough, expand.Enough{Hits: hits})
+			}
 			x.report.Outcome = report.Unchanged
 			x.report.Why = reasonEnoughHits // until the original is known to find few
 			x.report.Explain = x.control.asks()
 		} else {
 			x.rewritten = s.rewrite(r.Context(), x, expander)
+			x.waitForEnough(expander)
 		}
 	}
 	if x.body.arriving != nil && !x.body.whole { // report now: the client may be slow to send the rest
@@ -369,6 +373,7 @@ func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made 
 	in := &expand.Request{
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
 		Adjusted: x.adjusted, NameAdded: x.tried, Fixed: s.fixed(x), Feedback: x.control.feedback, Effort: x.control.effort,
+		Wide: x.few != nil,
 	}
 	if x.endpoint == expand.EndpointMultiSearch && x.few != nil {
 		in.Body = expand.Only(in, x.few)
@@ -463,15 +468,48 @@ func (x *search) made(res *expand.Result) {
 	shown := *res
 	shown.RawQuery = answer.Known(res.RawQuery) // the rest may be credentials
 	if x.endpoint == expand.EndpointMultiSearch && x.few != nil {
-		shown.Clauses = slices.Clone(res.Clauses)
-		for i := range shown.Clauses { // number them among all searches of the request
-			number, rest, _ := strings.Cut(strings.TrimPrefix(shown.Clauses[i].Path, "["), "]")
-			if k, err := strconv.Atoi(number); err == nil && k < len(x.few) {
-				shown.Clauses[i].Path = "[" + strconv.Itoa(x.few[k]) + "]" + rest
+		x.number(&shown)
+	}
+	x.report.Result, x.report.Reason = &shown, reasonOf(res)
+}
+
+// number numbers the searches of a result, which are those of x.few, among all of
+// the request, and adds what is known of the others.
+func (x *search) number(res *expand.Result) {
+	few := res.Clauses
+	parts := make([]expand.Part, len(x.enough))
+	res.Clauses = nil
+	if first := x.report.Result; first != nil {
+		copy(parts, first.Parts)
+		for _, c := range first.Clauses {
+			k, _ := numberOf(c.Path)
+			if !slices.Contains(x.few, k) {
+				res.Clauses = append(res.Clauses, c)
 			}
 		}
 	}
-	x.report.Result, x.report.Reason = &shown, reasonOf(res)
+	for i, p := range res.Parts[:min(len(res.Parts), len(x.few))] {
+		parts[x.few[i]] = p
+	}
+	res.Parts = parts
+	for _, c := range few {
+		k, rest := numberOf(c.Path)
+		if k >= 0 && k < len(x.few) {
+			c.Path = "[" + strconv.Itoa(x.few[k]) + "]" + rest
+		}
+		res.Clauses = append(res.Clauses, c)
+	}
+}
+
+// numberOf returns the number of the search that a path begins with, -1 for none,
+// and the rest.
+func numberOf(path string) (k int, rest string) {
+	number, rest, _ := strings.Cut(strings.TrimPrefix(path, "["), "]")
+	k, err := strconv.Atoi(number)
+	if err != nil {
+		return -1, path
+	}
+	return k, rest
 }
 
 // reasonOf returns why nothing was rewritten: of the whole, or of the first
@@ -536,43 +574,78 @@ func (x *search) waits(e Expander) []int {
 	return e.Below(&expand.Request{Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain})
 }
 
-// askFew sends the original. If it finds few hits, the client gets the answer
-// to the rewritten search; of several searches, to those with few hits.
+// waitForEnough has the search expanded again, by the same expander, if it finds
+// fewer hits than are enough.
+func (x *search) waitForEnough(e Expander) {
+	if x.report.Result == nil || x.control.dryRun {
+		return
+	}
+	parts := x.report.Result.Parts
+	if !slices.ContainsFunc(parts, func(p expand.Part) bool { return p.Enough.Hits > 0 }) {
+		return
+	}
+	x.wait = e
+	for _, p := range parts {
+		x.enough = append(x.enough, p.Enough)
+	}
+}
+
+// askFew sends the original, or the search that was rewritten to order its hits.
+// If that finds too few, the client gets the answer to the search that is
+// rewritten now; of several searches, to those that find too few.
 func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
-	several := x.endpoint == expand.EndpointMultiSearch
+	several, ordered := x.endpoint == expand.EndpointMultiSearch, x.rewritten
 	if several {
 		out.Header.Del("Accept-Encoding") // the answer is read and may be changed
 	}
-	original, err := s.sendOriginal(out, x)
+	var first *http.Response
+	var err error
+	if ordered != nil {
+		first, err = s.ask(out, x, nil)
+	} else {
+		first, err = s.sendOriginal(out, x)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case x.report.Fallback != "": // the cluster rejects rewritten searches like this one
+		return first, nil
+	}
+	x.few, x.report.Found, x.report.FewHits = s.judge.few(x, first)
+	if len(x.few) == 0 {
+		if ordered == nil && x.report.Result == nil {
+			x.made(&expand.Result{Reason: reasonEnoughHits})
+		}
+		return first, nil
+	}
+	before := x.report
+	x.rewritten = s.rewrite(out.Context(), x, x.wait)
+	if x.rewritten == nil {
+		x.rewritten = ordered
+		if ordered != nil { // the client gets its answer
+			x.report.Outcome, x.report.Why, x.report.Result = before.Outcome, before.Why, before.Result
+		}
+		return first, nil
+	}
+	res, err := s.ask(out, x, first)
 	if err != nil {
+		_ = first.Body.Close() // the client does not get it
 		return nil, err
 	}
-	if x.few, x.report.FewHits = s.judge.few(x, original); len(x.few) == 0 {
-		x.made(&expand.Result{Reason: reasonEnoughHits})
-		return original, nil
-	}
-	if x.rewritten = s.rewrite(out.Context(), x, x.wait); x.rewritten == nil {
-		return original, nil
-	}
-	res, err := s.ask(out, x, original)
-	if err != nil {
-		_ = original.Body.Close() // the client does not get it
-		return nil, err
-	}
-	if res == original || !several {
+	if res == first || !several {
 		return res, nil
 	}
 	defer res.Body.Close()
-	whole, err := x.client.Whole(s.opts.Memory, original)
+	whole, err := x.client.Whole(s.opts.Memory, first)
 	others, errOthers := x.client.Whole(s.opts.Memory, res)
 	if cmp.Or(err, errOthers) == nil {
 		if joined := answer.ReplaceSearches(whole, others, x.few); joined != nil {
-			s.replace(x, original, joined)
-			return original, nil
+			s.replace(x, first, joined)
+			return first, nil
 		}
 	}
 	x.report.Fail(out.Context(), report.Failure{What: failedSearch, Cause: causeUnchecked})
-	return original, nil
+	return first, nil
 }
 
 // ask sends the rewritten search. If the cluster answers 4xx or 5xx, reports a

@@ -70,6 +70,9 @@ type Record struct {
 	Refused  bool
 	Reranked []string
 	Uncut    bool
+	// Found has how many hits each search itself has, -1 if that is not known; it
+	// is nil where no search had to find enough.
+	Found []int64
 }
 
 // A Message is the part of a request that is rewritten.
@@ -109,7 +112,7 @@ func keep(s *Record) *entry {
 	e := &entry{id: rand.Text(), packed: s.Packed}
 	all := Explanation{Summary: Summary{
 		ID: e.id, Time: time.Now().UTC(), Endpoint: endpoints[s.Endpoint], Index: s.Index, Profile: s.Profile, Trial: s.Trial, Arm: s.Arm,
-		Outcome: FailedOpen, Cause: s.Cause, TookMillis: milliseconds(s.Took), Sent: sentOriginal, Refused: s.Refused, Reranked: rerankedOf(s),
+		Outcome: FailedOpen, Cause: s.Cause, TookMillis: milliseconds(s.Took), Sent: sentOriginal, Refused: s.Refused, Reranked: rerankedOf(s), Matching: matchingOf(s),
 	}}
 	all.Original, e.original = keepMessage(s.Original)
 	if res := s.Result; res != nil {
@@ -287,6 +290,28 @@ func (x *Ring) Find(id string, unpack func([]byte) []byte) (all Explanation, ok 
 	return all, true
 }
 
+// matchingOf returns [Summary.Matching].
+func matchingOf(s *Record) string {
+	if s.Result == nil {
+		return ""
+	}
+	var all []string
+	for k := range s.Result.Parts {
+		text := s.Result.Parts[k].How
+		if text == "" {
+			continue
+		}
+		if k < len(s.Found) && s.Found[k] >= 0 {
+			text += ": finds " + strconv.FormatInt(s.Found[k], 10) + " itself"
+		}
+		if len(s.Result.Parts) > 1 {
+			text = "[" + strconv.Itoa(k) + "] " + text
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ", ")
+}
+
 // rerankedOf returns [Summary.Reranked].
 func rerankedOf(s *Record) string {
 	var all []string
@@ -441,6 +466,10 @@ type Summary struct {
 	// Reranked has the outcome of reranking, a result of the metric
 	// akin_reranked_total, or of several searches "[0] reranked, [2] budget".
 	Reranked string `json:"reranked,omitempty"`
+	// Matching says what the added words do, "ordered", "widened" or "exact", and
+	// with matching: auto how many hits the search itself has: "ordered: finds 310
+	// itself", or of several searches "[0] widened: finds 7 itself, [1] exact".
+	Matching string `json:"matching,omitempty"`
 }
 
 // A ShownMessage is a message in an explanation.

@@ -38,6 +38,7 @@ type Metrics struct {
 
 	// Of hits to be reranked, or to add terms from.
 	Reranked, Feedback, FewHits *prometheus.CounterVec
+	searches                    *prometheus.CounterVec // by what added words do
 	RerankTook                  prometheus.Observer
 
 	// Of clients' connections and their problems.
@@ -81,7 +82,9 @@ func NewMetrics(registry prometheus.Registerer, known Values) *Metrics {
 		Feedback: r.by("result", slices.Concat(known.Feedback, known.Causes), "akin_feedback_total",
 			"Searches that were to get terms of their first hits (feedback), by result. With any but used they are expanded without feedback."),
 		FewHits: r.by("result", known.FewHits, "akin_few_hits_total",
-			"Searches that are expanded where the original finds few hits, by result. With any but expanded the client gets the answer to the original."),
+			"Searches that are expanded where they find few hits, by result. With any but expanded the client gets the answer to the first."),
+		searches: r.by("how", []string{expand.Ordered, expand.Widened, expand.Exact}, "akin_searches_total",
+			"Rewritten searches whose answer the client got, by what the added words do: put hits in order, find more, or count as much as the text's."),
 		RerankTook: r.times("akin_rerank_duration_seconds",
 			"Time from the cluster's whole answer until the pages were in it: hits are put in order, and asked for.", 0.5e-3, 2).WithLabelValues(),
 		Trials:  r.counter("akin_trial_searches_total", "Searches in a trial, by the arm that they got.", "trial", "arm"),

@@ -35,7 +35,8 @@ type Search struct {
 	Expanded bool
 	// Feedback has the outcome of each first pass.
 	Feedback []string
-	// FewHits has the outcome of each search expanded only if it finds few hits.
+	// FewHits has the outcome of each search that is expanded, or expanded again,
+	// if it finds few hits.
 	FewHits []string
 	// Shadow compares the answer to the expanded search, if it is shadowed.
 	Shadow Shadow
@@ -142,6 +143,13 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 	}
 	for _, result := range s.Feedback {
 		m.Feedback.WithLabelValues(result).Inc()
+	}
+	if s.Result != nil && s.Outcome == Rewritten && !s.Refused && !s.Uncut {
+		for k := range s.Result.Parts {
+			if how := s.Result.Parts[k].How; how != "" {
+				m.searches.WithLabelValues(how).Inc()
+			}
+		}
 	}
 	for _, result := range s.FewHits {
 		m.FewHits.WithLabelValues(result).Inc()
