@@ -129,6 +129,8 @@ func rankings(e *engine) []ranking {
 		{"words", "normal, built-in words", section{}, saturated, rescore, withBuiltin},
 		{"words-low", "low, built-in words", section{"effort": "low"}, "linear", "query", withBuiltin},
 		{"words-high", "high, built-in words", section{"effort": "high"}, saturated, rescore, withBuiltin},
+		{"auto", "", section{"matching": "auto"}, saturated, rescore, withBuiltin},
+		{"auto-soft", "", section{"matching": "auto", "mode": "soft"}, "linear", "rerank", withBuiltin},
 		{"words-soft", "soft, normal, built-in words", section{"mode": "soft"}, "linear", "rerank", withBuiltin},
 		{"model", "high, model", section{"effort": "high"}, saturated, rescore, withModel},
 		{"model-feedback", "high, model, feedback", section{"effort": "high", "feedback": feedback}, saturated, rescore, withModel},
