@@ -28,8 +28,8 @@ const (
 )
 
 // An expansion is of one search: it asks the cluster and the matrices for what
-// the clauses need. A measure works on copies, so that the answers stay as they
-// are.
+// the clauses need. A measure chooses in copies, so that the answers stay as
+// they are.
 type expansion struct {
 	sources
 
@@ -59,15 +59,17 @@ type measure interface {
 	// analyzed.
 	asksAbout(open []*target) []*target
 	ask(ctx context.Context, t *target) error
-	// choose returns the terms to add to the targets that are still open.
-	choose(ctx context.Context, open []*target) (chosen, error)
+	// choose returns the terms to add to the targets that are still open. If the
+	// measure cannot rank the search, each clause has the reason.
+	choose(ctx context.Context) (*chosen, error)
 }
 
-// A chosen search is its clauses with the terms to add. If the measure cannot
-// rank the search, notInMode has the reason of each clause.
+// A chosen search is its clauses with the terms to add, their targets, and
+// those that were open before.
 type chosen struct {
-	clauses   []form.Clause
-	notInMode []reason.Reason
+	clauses []form.Clause
+	targets []target
+	open    []*target
 }
 
 // ask finds out what the search is rewritten from. It returns why it is left
@@ -115,10 +117,13 @@ func (a *expansion) start() {
 	a.clauses = make([]form.Clause, 0, len(a.s.Clauses))
 	for i := range a.s.Clauses {
 		parsed := &a.s.Clauses[i]
-		c := form.Clause{Parsed: parsed, Traits: parsed.Traits, Reason: parsed.Reason}
-		same, scores := a.s.profile.Matching == Same, a.s.profile.Mode != ModeBM25 && a.s.profile.Mode != ModeSoft
-		c.Fixed = c.Fixed || same
-		c.SameMatches = c.SameMatches || same || a.s.order && scores
+		c := form.Clause{Parsed: parsed, Additive: parsed.Additive, Matches: parsed.Matches, Reason: parsed.Reason}
+		switch mode := a.s.profile.Mode; {
+		case a.s.profile.Matching == Same:
+			c.Matches = dsl.Fixed
+		case a.s.order && mode != ModeBM25 && mode != ModeSoft: // these have no alternatives
+			c.Matches = max(c.Matches, dsl.Same)
+		}
 		c.Fields = make([]form.Field, 0, len(parsed.Fields))
 		for _, f := range parsed.Fields {
 			c.Fields = append(c.Fields, form.Field{Name: f.Name, Boost: f.Boost})
@@ -153,7 +158,7 @@ func (a *expansion) findFields(ctx context.Context) error {
 		}
 	}
 	for i := range a.clauses { // patterns can match many
-		if c := &a.clauses[i]; c.Reason == "" && c.Readings && fields > dsl.MaxFields {
+		if c := &a.clauses[i]; c.Reason == "" && c.Parsed.Unrelated() != "" && fields > dsl.MaxFields {
 			c.Reason = reason.Phrase
 			fields -= len(c.Fields)
 		}
@@ -170,7 +175,7 @@ func (a *expansion) findFields(ctx context.Context) error {
 // engines, it multiplies the boosts of a field that is named twice.
 func (a *expansion) matchPatterns(ctx context.Context, c *form.Clause) (err error) {
 	isPattern := func(f form.Field) bool { return strings.Contains(f.Name, "*") }
-	if !c.Patterns || !slices.ContainsFunc(c.Fields, isPattern) {
+	if !c.Parsed.Patterns || !slices.ContainsFunc(c.Fields, isPattern) {
 		return nil
 	}
 	var matched []form.Field
@@ -215,19 +220,19 @@ func (a *expansion) bind(ctx context.Context) error {
 			if c.Reason != "" {
 				break
 			}
-			t := target{clause: c, field: &c.Fields[k], at: [2]int{i, k}}
+			t := target{clause: c, Field: &c.Fields[k]}
 			why, err := a.bindField(ctx, &t)
 			if err != nil {
 				return err
 			}
 			if why != "" {
-				c.LeaveField(t.field, why)
+				c.LeaveField(t.Field, why)
 				continue
 			}
 			a.targets = append(a.targets, t)
 			a.open = append(a.open, &a.targets[len(a.targets)-1])
 		}
-		if noField := !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Reason == "" }); c.Readings && noField {
+		if noField := !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Reason == "" }); c.Parsed.Unrelated() != "" && noField {
 			c.Reason = cmp.Or(c.Reason, reason.Phrase)
 		}
 	}
@@ -253,23 +258,23 @@ func (a *expansion) recipeOf(order bool) *form.Recipe {
 }
 
 func (a *expansion) bindField(ctx context.Context, t *target) (reason.Reason, error) {
-	if a.s.Redefines(t.field.Name) {
+	if a.s.Redefines(t.Name) {
 		return reason.RuntimeField, nil
 	}
-	bound, err := a.pins.Matrices.For(ctx, a.s.indices, t.field.Name)
+	bound, err := a.pins.Matrices.For(ctx, a.s.indices, t.Name)
 	if err != nil {
 		return reasonOf(err)
 	}
 	if t.rows, t.named = bound.Rows, bound.Named; t.rows == nil {
-		t.field.Indices = bound.Resolved[:min(len(bound.Resolved), maxExplainedIndices)]
+		t.Indices = bound.Resolved[:min(len(bound.Resolved), maxExplainedIndices)]
 		return reason.NoMatrix, nil
 	}
-	if t.clause.Phrase && t.clause.Readings && t.rows.Expressions() == nil { // most matrices have nothing for phrases
+	if t.clause.Parsed.Phrase && t.clause.Parsed.Unrelated() != "" && t.rows.Expressions() == nil { // most matrices have nothing for phrases
 		return reason.Phrase, nil
 	}
-	t.field.Matrix, t.field.Model = t.rows.Version(), t.rows.Model()
+	t.Matrix, t.Model = t.rows.Version(), t.rows.Model()
 	if a.pins.Weights != nil {
-		t.weights, err = a.pins.Weights.Weights(ctx, a.s.indices, t.field.Name)
+		t.weights, err = a.pins.Weights.Weights(ctx, a.s.indices, t.Name)
 	}
 	return reasonOf(err)
 }
@@ -297,7 +302,7 @@ func (a *expansion) limitTerms(ctx context.Context, targets []*target) error {
 		}
 		words := t.text.Terms()
 		docFreqs := make([]int64, len(words))
-		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.field.Name, words, docFreqs)
+		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
 		if err == nil {
 			t.text.Limit(docFreqs, stats.DocCount, a.s.profile.MaxQueryTerms)
 		}
@@ -309,14 +314,14 @@ func (a *expansion) analyze(ctx context.Context, targets []*target) error {
 	return each(targets, func(t *target) error {
 		text := t.clause.Parsed.Text
 		if len(text) > maxText {
-			t.field.Reason = reason.TooManyTerms
+			t.Reason = reason.TooManyTerms
 			return nil
 		}
-		analysis, err := a.cluster.Analyze(ctx, a.s.indices, t.field.Name, t.clause.Parsed.Analyzer, text)
-		if t.field.Reason, err = reasonOf(err); t.field.Reason != "" || err != nil {
+		analysis, err := a.cluster.Analyze(ctx, a.s.indices, t.Name, t.clause.Parsed.Analyzer, text)
+		if t.Reason, err = reasonOf(err); t.Reason != "" || err != nil {
 			return err
 		}
-		if t.clause.Prefix { // the terms at the last position are prefixes
+		if t.clause.Parsed.Prefix { // the terms at the last position are prefixes
 			n, trimmed := len(analysis.Terms), *analysis
 			for n > 0 && analysis.Positions[n-1] == analysis.Positions[len(analysis.Positions)-1] {
 				n--
@@ -326,13 +331,13 @@ func (a *expansion) analyze(ctx context.Context, targets []*target) error {
 		}
 		switch {
 		case analysis.NotWords != "" && !t.named:
-			t.field.Reason = reason.NotWords
+			t.Reason = reason.NotWords
 		case len(analysis.Terms) == 0:
-			t.field.Reason = reason.NoTerms
+			t.Reason = reason.NoTerms
 		case len(analysis.Terms) > maxTerms, a.s.profile.exact() && len(analysis.Terms) > a.s.profile.MaxQueryTerms:
-			t.field.Reason = reason.TooManyTerms
+			t.Reason = reason.TooManyTerms
 		default:
-			t.field.Analysis, t.text = analysis, terms.Read(analysis.Terms, analysis.Positions)
+			t.Analysis, t.text = analysis, terms.Read(analysis.Terms, analysis.Positions)
 		}
 		return nil
 	})
@@ -348,7 +353,7 @@ func understand(c *form.Clause) {
 		case c.Reason != "":
 		case f.Reason != "":
 			c.LeaveField(f, f.Reason)
-		case c.TermCentric && (f.Analysis.Analyzer != first.Analyzer || !slices.Equal(f.Analysis.Terms, first.Terms)):
+		case c.Parsed.TermCentric() && (f.Analysis.Analyzer != first.Analyzer || !slices.Equal(f.Analysis.Terms, first.Terms)):
 			// OpenSearch 2 searches fields whose analyzers have different names
 			// separately, even if these give the same terms.
 			c.Reason = reason.FieldsDiffer
@@ -356,7 +361,7 @@ func understand(c *form.Clause) {
 			// The engine searches for a term that spans several positions as part of a
 			// phrase. Its other words alone find nothing, so a related word must not
 			// either.
-			c.Additive, c.SameMatches = false, true
+			c.Additive, c.Matches = false, max(c.Matches, dsl.Same)
 		}
 	}
 }
@@ -366,12 +371,12 @@ func understand(c *form.Clause) {
 func (a *expansion) fetchRows(ctx context.Context, targets []*target) error {
 	for len(targets) > 0 {
 		matrix, n := targets[0].rows, 0
-		var words []string
+		words := make([]string, 0, len(targets[0].text))
 		for ; n < len(targets) && targets[n].rows == matrix; n++ {
 			t := targets[n]
 			a.withRows(t, func(o *terms.Origin) { words = append(words, o.Term) })
 			if has := matrix.Expressions(); has != nil && a.s.profile.Expressions {
-				t.expressions = t.text.Recognize(t.field.Analysis.Terms, t.field.Analysis.Positions, has)
+				t.expressions = t.text.Recognize(t.Analysis.Terms, t.Analysis.Positions, has)
 			}
 			for _, e := range t.expressions {
 				words = append(words, e.Term)

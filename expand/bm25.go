@@ -1,9 +1,11 @@
 package expand
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
+	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
@@ -22,19 +24,29 @@ type bm25 struct{ *expansion }
 func (bm25) asksAbout([]*target) []*target      { return nil }
 func (bm25) ask(context.Context, *target) error { return nil }
 
-// choose selects the terms to add to the targets, first by their rows, then by
-// the live statistics of the best ones.
-func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
-	feedback := len(a.first) > 0
-	if !feedback { // else it has asked for them before
-		if err := a.nearWords(ctx, leading(targets)); err != nil {
-			return chosen{}, err
+func (a bm25) choose(ctx context.Context) (*chosen, error) {
+	if len(a.first) == 0 { // else it has asked for them before
+		if err := a.nearWords(ctx, leading(a.open)); err != nil {
+			return nil, err
 		}
 	}
-	clauses, open := a.begin(targets)
+	c := a.begin()
+	return c, a.add(ctx, c.open)
+}
+
+// add selects the terms to add to targets, first by their rows, then by the
+// live statistics of the best ones.
+func (a bm25) add(ctx context.Context, open []*target) error {
+	for _, t := range open {
+		if t.near != nil {
+			t.Terms.Start(t.near)
+			t.Terms.Expressions = t.expressions
+		}
+	}
+	feedback := len(a.first) > 0
 	if feedback {
 		for _, t := range open {
-			if t.clause.Readings {
+			if t.clause.Parsed.Unrelated() != "" {
 				continue
 			}
 			t.Feedback = terms.Feedback(a.first, t.Name) // the terms of the first hits
@@ -48,16 +60,15 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 	}
 	leads := leading(open)
 	for k, t := range leads {
-		rows := t.of.rows
-		same := slices.IndexFunc(leads[:k], func(o choice) bool { // another field for the same text
-			return !feedback && o.of.rows == rows && o.Weighting() == t.Weighting() && o.Terms.Alike(t.Terms)
+		same := slices.IndexFunc(leads[:k], func(o *target) bool { // another field for the same text
+			return !feedback && o.rows == t.rows && o.Weighting() == t.Weighting() && o.Terms.Alike(t.Terms)
 		})
 		if same >= 0 {
 			t.Terms.Copy(leads[same].Terms)
 		} else {
-			t.Terms.Propose(t.Weighting(), rows.Docs(), rows.Power(), a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms*candidatesPerTerm)
+			t.Terms.Propose(t.Weighting(), t.rows.Docs(), t.rows.Power(), a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms*candidatesPerTerm)
 		}
-		if t.clause.Readings {
+		if t.clause.Parsed.Unrelated() != "" {
 			t.Terms.Candidates = t.Terms.Candidates[:0]
 		}
 		if t.nothing() && !feedback && a.s.profile.Mode != ModeSoft { // ModeSoft needs the live frequencies of the text's own terms for its sum
@@ -66,18 +77,18 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 	}
 	open = stillOpen(open)
 	if err := a.settle(ctx, open); err != nil {
-		return chosen{}, failed(StageStatistics, err)
+		return failed(StageStatistics, err)
 	}
 	if feedback {
-		if err := each(open, func(t choice) (err error) {
+		if err := each(open, func(t *target) (err error) {
 			t.Feedback, err = a.settleFeedback(ctx, t, len(open))
 			return err
 		}); err != nil {
-			return chosen{}, failed(StageStatistics, err)
+			return failed(StageStatistics, err)
 		}
 	}
 	for _, t := range open {
-		if t.clause.Phrase {
+		if t.clause.Parsed.Phrase {
 			t.Terms.Alternatives = t.readings()
 		}
 		t.Alternatives = t.Terms.Alternatives
@@ -87,44 +98,44 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 	}
 	open = leading(stillOpen(open))
 	if a.s.nested { // each segment has as many terms as the whole text
-		segments := slices.DeleteFunc(slices.Clone(open), func(t choice) bool { return !t.clause.Segments })
-		open = slices.DeleteFunc(open, func(t choice) bool { return t.clause.Segments })
+		segments := without(open, func(t *target) bool { return t.clause.Parsed.Role != dsl.InSegments })
+		open = without(open, func(t *target) bool { return t.clause.Parsed.Role == dsl.InSegments })
 		shareAdded(segments, a.s.profile.MaxAddedTerms, a.recipe)
 	}
 	shareAdded(open, a.s.profile.MaxAddedTerms, a.recipe)
-	return chosen{clauses: clauses}, nil
+	return nil
 }
 
 // nothing reports whether there is nothing to add.
-func (c choice) nothing() bool { return len(c.Terms.Candidates)+len(c.Terms.Alternatives) == 0 }
+func (t *target) nothing() bool { return len(t.Terms.Candidates)+len(t.Terms.Alternatives) == 0 }
 
 // readings returns those of a phrase.
-func (c choice) readings() []terms.Alternative {
-	if c.clause.Fixed || c.Analysis.Graph || !c.OneTermPerWord() {
+func (t *target) readings() []terms.Alternative {
+	if t.clause.Matches == dsl.Fixed || t.Analysis.Graph || !t.OneTermPerWord() {
 		return nil
 	}
-	return c.Terms.Readings(c.Analysis.Terms, c.Analysis.Positions)
+	return t.Terms.Readings(t.Analysis.Terms, t.Analysis.Positions)
 }
 
 // leave sets the reason why no neighbor is added.
-func (c choice) leave() {
-	why := reason.NoNeighbors
-	if c.clause.Readings {
-		why = c.clause.Unrelated()
-	} else if left := c.Terms.LeftOut; len(left) > 0 && slices.ContainsFunc(left, func(l terms.LeftOut) bool { return l.Why == terms.Frequent }) {
+func (t *target) leave() {
+	why := cmp.Or(t.clause.Parsed.Unrelated(), reason.NoNeighbors)
+	frequent := func(l terms.LeftOut) bool { return l.Why == terms.Frequent }
+	if why == reason.NoNeighbors && slices.ContainsFunc(t.Terms.LeftOut, frequent) {
 		why = reason.NeighborsTooFrequent
 	}
-	c.clause.LeaveField(c.Field, why)
+	t.clause.LeaveField(t.Field, why)
 }
 
 // settle computes the final values of the terms to add from their live document
 // frequencies.
-func (a bm25) settle(ctx context.Context, open []choice) error {
+func (a bm25) settle(ctx context.Context, open []*target) error {
+	docFreqs := make([][]int64, len(open))
 	err := recovery.InParallel(len(open), sideBySide, func(i int) (err error) {
-		t := &open[i]
+		t := open[i]
 		words := t.lead().Terms.Terms()
-		t.docFreqs = make([]int64, len(words))
-		t.Stats, err = a.cluster.Statistics(ctx, a.s.indices, t.Name, words, t.docFreqs)
+		docFreqs[i] = make([]int64, len(words))
+		t.Stats, err = a.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs[i])
 		return err
 	})
 	if err != nil {
@@ -135,14 +146,14 @@ func (a bm25) settle(ctx context.Context, open []choice) error {
 		switch {
 		case t.follows():
 			continue
-		case t.clause.TermCentric: // all its fields are open
+		case t.clause.Parsed.TermCentric(): // all its fields are open
 			known := make([]terms.FieldCounts, len(t.clause.Fields))
 			for k, f := range open[i : i+len(known)] {
-				known[k] = terms.FieldCounts{Docs: f.Stats.DocCount, DocFreqs: f.docFreqs}
+				known[k] = terms.FieldCounts{Docs: f.Stats.DocCount, DocFreqs: docFreqs[i+k]}
 			}
 			t.Stats.DocCount = t.Terms.SettleFields(t.Weighting(), known, share)
 		default:
-			t.Terms.Settle(t.Weighting(), t.Stats.DocCount, t.docFreqs, share)
+			t.Terms.Settle(t.Weighting(), t.Stats.DocCount, docFreqs[i], share)
 		}
 	}
 	return nil
@@ -150,7 +161,7 @@ func (a bm25) settle(ctx context.Context, open []choice) error {
 
 // shareAdded divides the terms that may be added to the search among the
 // targets, chooses the terms of each, and keeps as many as the recipe allows.
-func shareAdded(targets []choice, total int, recipe *form.Recipe) {
+func shareAdded(targets []*target, total int, recipe *form.Recipe) {
 	sizes, all := make([]int, len(targets)), 0
 	for i, t := range targets {
 		sizes[i] = len(t.Terms.Candidates)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 )
@@ -33,31 +34,29 @@ type Enough struct {
 	Page int
 }
 
-// ordering returns clauses whose related words only put the hits in order, and
-// are left out where nothing does.
-func (s *search) ordering(clauses []form.Clause) []form.Clause {
-	out := slices.Clone(clauses)
-	for i := range out {
-		c := &out[i]
+// ordering has the related words of clauses only put the hits in order, and leaves
+// them out where nothing does.
+func (s *search) ordering(clauses []form.Clause) {
+	for i := range clauses {
+		c := &clauses[i]
 		switch {
 		case s.unscored, s.Scores.Sorted:
-			*c = c.WithoutAdded(reason.NoScores)
-		case c.HasAlternatives() && !c.Phrase:
+			c.DropAdded(reason.NoScores)
+		case c.HasAlternatives() && !c.Parsed.Phrase:
 			c.Orders = true
 		default:
-			c.SameMatches = true
+			c.Matches = max(c.Matches, dsl.Same)
 		}
 	}
-	return out
 }
 
 // how returns what the added words of a plan do.
 func how(plan *form.Plan) string {
 	ordered, exact := false, false
 	for i := range plan.Clauses {
-		c := &plan.Clauses[i].Clause
+		c := &plan.Clauses[i]
 		switch {
-		case c.Added() > 0 && !c.SameMatches && !c.Orders, len(c.Vectors) > 0 && !c.SameMatches:
+		case c.Added() > 0 && !c.SameMatches() && !c.Orders, len(c.Vectors) > 0 && !c.SameMatches():
 			return Widened
 		case c.Added() > 0, c.Exact, len(c.Vectors) > 0, c.HasBeside():
 			ordered = true
@@ -77,7 +76,7 @@ func (a *expansion) enough(clauses []form.Clause) (enough Enough, tooFew bool) {
 	adds := false
 	for i := range clauses {
 		c := &clauses[i]
-		adds = adds || c.Added() > 0 && !c.SameMatches || c.Exact || len(c.Vectors) > 0
+		adds = adds || c.Added() > 0 && !c.SameMatches() || c.Exact || len(c.Vectors) > 0
 		if c.Reason == "" && c.Counted() {
 			least = s.profile.EnoughAll
 		}
@@ -104,7 +103,7 @@ func (a *expansion) enough(clauses []form.Clause) (enough Enough, tooFew bool) {
 func (a *expansion) mostHits(clauses []form.Clause) float64 {
 	most := math.Inf(1)
 	for i := range clauses {
-		if c := &clauses[i]; c.Reason == "" && !c.Prefix && !c.Fuzzy && !c.HasAlternatives() && required(c.Parsed.Path) {
+		if c := &clauses[i]; c.Reason == "" && !c.Parsed.Prefix && !c.Parsed.Fuzzy && !c.HasAlternatives() && required(c.Parsed.Path) {
 			most = min(most, a.mostHitsOf(c))
 		}
 	}
@@ -129,8 +128,8 @@ func (a *expansion) mostHitsOf(c *form.Clause) float64 {
 	words := map[string]float64{}
 	for k := range c.Fields {
 		f := &c.Fields[k]
-		at := slices.IndexFunc(a.targets, func(t target) bool { return t.clause.Parsed == c.Parsed && t.field.Name == f.Name })
-		if at < 0 || f.Terms == nil || c.TermCentric || a.targets[at].rows.Docs() == 0 {
+		at := slices.IndexFunc(a.targets, func(t target) bool { return t.clause.Parsed == c.Parsed && t.Name == f.Name })
+		if at < 0 || f.Terms == nil || c.Parsed.TermCentric() || a.targets[at].rows.Docs() == 0 {
 			return math.Inf(1)
 		}
 		// The matrix may have been learned from a part of the documents.

@@ -12,6 +12,8 @@
 //	        may its pipeline read the query?         pipeline.go
 //	choose  → terms to add, by the measure           bm25.go, hard.go, softcosine.go, vectors.go, package terms
 //	write   → the form of each clause, and the body  plan.go, package form
+//
+// Feedback repeats the last two with the terms of first hits, see feedback.go.
 package expand
 
 import (
@@ -223,7 +225,7 @@ func (e *Expander) measure(a *expansion) measure {
 	case mode == ModeHard:
 		return &hard{expansion: a}
 	case mode == ModeVectors:
-		return &byVectors{expansion: a}
+		return byVectors{a}
 	case mode == ModeSoftCosine && e.profile.exact():
 		return &hard{expansion: a, soft: true}
 	case mode == ModeSoftCosine:
@@ -266,8 +268,8 @@ func (a *expansion) rewrite(ctx context.Context, m measure) (*Result, *form.Plan
 
 // choose returns what the measure chooses, and how many hits are enough for a
 // search that is ordered. If it finds too few, it is not ordered, but wide.
-func (a *expansion) choose(ctx context.Context, m measure) (chosen, Enough, error) {
-	c, err := m.choose(ctx, a.open)
+func (a *expansion) choose(ctx context.Context, m measure) (*chosen, Enough, error) {
+	c, err := m.choose(ctx)
 	if err != nil || !a.s.order || a.s.profile.Matching != Auto {
 		return c, Enough{}, err
 	}
@@ -279,7 +281,7 @@ func (a *expansion) choose(ctx context.Context, m measure) (chosen, Enough, erro
 	wide.order = false
 	a.s = &wide
 	a.recipe = a.recipeOf(false)
-	c, err = m.choose(ctx, a.open)
+	c, err = m.choose(ctx)
 	return c, Enough{}, err
 }
 
@@ -287,7 +289,7 @@ func (a *expansion) choose(ctx context.Context, m measure) (chosen, Enough, erro
 // that the client may not see. Otherwise it adds the first pass, if any, which
 // keeps what was asked and parsed.
 func (a *expansion) finish(res *Result, plan *form.Plan) *Result {
-	if a.s.discloses != 0 && filtered(plan.Selected()) {
+	if a.s.discloses != 0 && filtered(plan.Clauses) {
 		return &Result{Reason: reason.Hidden, Clauses: a.s.notes()}
 	}
 	if pass := a.firstPass(res, plan); pass != nil {
@@ -318,7 +320,7 @@ func (e *Expander) expandPage(ctx context.Context, a *expansion) (*Result, error
 		case err != nil:
 			page = &firstPage{failed: true}
 		default:
-			plan, page = own, newPage(s, res, own.NeedsDFS(), filtered(own.Selected()))
+			plan, page = own, newPage(s, res, own.NeedsDFS(), filtered(own.Clauses))
 		}
 		if !s.req.Preview {
 			// Slices of a search may arrive at the same time: the first one stored wins.
@@ -352,7 +354,7 @@ func (e *Expander) expandPage(ctx context.Context, a *expansion) (*Result, error
 func whyNothing(plan *form.Plan) reason.Reason {
 	for i := range plan.Clauses {
 		c := &plan.Clauses[i]
-		if !c.Note && c.Reason != "" {
+		if c.Parsed.Role != dsl.Note && c.Reason != "" {
 			return c.Reason
 		}
 		for k := range c.Fields {

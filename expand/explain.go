@@ -44,7 +44,7 @@ func explain(p *form.Plan, first []FirstHit, reranked bool) []Explanation {
 	return out
 }
 
-func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool) Explanation {
+func explainField(p *form.Plan, c *form.Clause, f *form.Field, reranked bool) Explanation {
 	e := Explanation{Path: c.Parsed.Path, Field: f.Name, Matrix: f.Matrix, Model: f.Model, Indices: f.Indices, Reason: f.Reason}
 	if f.Analysis != nil {
 		e.Terms, e.Written = f.Analysis.Terms, f.Analysis.Written
@@ -121,12 +121,12 @@ var whysLeftOut = [...]string{
 
 // leftOut returns the neighbors that were not added to a field: first the
 // alternatives that its selection chose and the plan cut.
-func leftOut(c *form.ClausePlan, f *form.Field) (out []LeftOut) {
+func leftOut(c *form.Clause, f *form.Field) (out []LeftOut) {
 	if f.Terms == nil {
 		return nil
 	}
 	why := terms.Limited
-	if c.SameMatches && !c.Phrase {
+	if c.SameMatches() && !c.Parsed.Phrase {
 		why = terms.Ordered
 	}
 	left := make([]terms.LeftOut, 0, len(f.Terms.LeftOut))

@@ -63,8 +63,8 @@ func (a *expansion) firstPass(res *Result, plan *form.Plan) *FirstPass {
 		body = res.Body
 	}
 	p := &FirstPass{SideSearch: SideSearch{Index: s.req.Index, RawQuery: dsl.FirstPass(rawQuery)}, Documents: documents}
-	for c, f := range form.Fields(plan.Selected()) {
-		if c.Reason == "" && !c.Readings && f.Terms != nil && f.Analysis.Nested == "" { // engines report no terms of nested documents
+	for c, f := range form.Fields(plan.Clauses) {
+		if c.Reason == "" && c.Parsed.Unrelated() == "" && f.Terms != nil && f.Analysis.Nested == "" { // engines report no terms of nested documents
 			p.Fields = append(p.Fields, f.Name)
 		}
 	}
@@ -92,7 +92,7 @@ func (a *expansion) firstPass(res *Result, plan *form.Plan) *FirstPass {
 
 // settleFeedback returns the feedback terms that are added to one of the given
 // number of targets.
-func (a *expansion) settleFeedback(ctx context.Context, t choice, targets int) ([]terms.FeedbackTerm, error) {
+func (a *expansion) settleFeedback(ctx context.Context, t *target, targets int) ([]terms.FeedbackTerm, error) {
 	o := a.s.profile
 	n := max(o.Feedback.Terms/targets, 1)
 	found := slices.Clone(t.Feedback[:min(n*feedbackPool, len(t.Feedback))])

@@ -3,10 +3,10 @@ package expand
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
@@ -50,10 +50,6 @@ type hard struct {
 	*expansion
 
 	soft bool
-	// reasons has, by clause, why the measure cannot score it. linear has what is
-	// known of the targets with weights.
-	reasons []reason.Reason
-	linear  map[*target]*linearField
 }
 
 // A linearField is the field that scores a target.
@@ -67,20 +63,18 @@ type linearField struct {
 // asksAbout returns the targets that have weights, or none if a known reason
 // already rules out the measure.
 func (a *hard) asksAbout(targets []*target) (weighted []*target) {
-	a.linear = map[*target]*linearField{}
-	a.reasons = a.notRanked(reason.NoNorms, true, func(c *form.Clause) reason.Reason {
-		if !c.Additive || c.TermCentric {
+	a.notRanked(reason.NoNorms, true, func(c *form.Clause) reason.Reason {
+		if !c.Additive || c.Parsed.TermCentric() {
 			return reason.NotAdditive
 		}
 		return ""
 	})
-	if why := allOrNone(a.clauses, a.reasons); why != nil {
-		a.reasons = why
+	if !a.allOrNone() {
 		return nil
 	}
 	for _, t := range targets {
 		if t.weights != nil && t.weights.Docs() > 0 {
-			a.linear[t] = new(linearField)
+			t.linear = new(linearField)
 			weighted = append(weighted, t)
 		}
 	}
@@ -89,12 +83,12 @@ func (a *hard) asksAbout(targets []*target) (weighted []*target) {
 
 // ask asks for the linear field of a target.
 func (a *hard) ask(ctx context.Context, t *target) error {
-	x := a.linear[t]
+	x := t.linear
 	matrix := ""
 	if a.soft {
 		matrix = t.rows.Checksum()
 	}
-	linear, err := a.weights.Linear(ctx, a.s.indices, t.field.Name, t.weights.ID(), matrix)
+	linear, err := a.weights.Linear(ctx, a.s.indices, t.Name, t.weights.ID(), matrix)
 	x.Linear = linear
 	x.reason, x.failure = reasonOf(err)
 	if err == nil && (a.s.Redefines(linear.Field) || a.s.Redefines(linear.Norm)) {
@@ -103,57 +97,52 @@ func (a *hard) ask(ctx context.Context, t *target) error {
 	return nil // a failure counts only if the measure is used
 }
 
-// notRanked returns, by clause, why a measure cannot rank it. nested is the
-// reason for clauses inside nested queries: what the measure needs is in the
-// parent document. otherScale says that the measure's scores have another
-// scale. special returns further reasons of a clause.
-func (a *expansion) notRanked(nested reason.Reason, otherScale bool, special func(c *form.Clause) reason.Reason) []reason.Reason {
-	reasons := make([]reason.Reason, len(a.clauses))
+// notRanked sets why a measure cannot rank clauses. nested is the reason for
+// clauses inside nested queries: what the measure needs is in the parent
+// document. otherScale says that the measure's scores have another scale.
+// special returns further reasons of a clause.
+func (a *expansion) notRanked(nested reason.Reason, otherScale bool, special func(c *form.Clause) reason.Reason) {
 	for i := range a.clauses {
 		switch c := &a.clauses[i]; {
-		case c.Note:
+		case c.Parsed.Role == dsl.Note:
 		case c.Reason != "":
-			reasons[i] = c.Reason
+			c.ModeReason = c.Reason
 		case a.s.Scores.Min:
-			reasons[i] = reason.MinScore // it is meant for BM25 scores
+			c.ModeReason = reason.MinScore // it is meant for BM25 scores
 		case otherScale && a.s.OwnRescore && !a.s.profile.RescoreQueries:
-			reasons[i] = reason.Rescore // its scores are added to BM25 scores
+			c.ModeReason = reason.Rescore // its scores are added to BM25 scores
 		case strings.Contains(c.Parsed.Path, ".nested."):
-			reasons[i] = nested
+			c.ModeReason = nested
 		default:
-			reasons[i] = special(c)
+			c.ModeReason = special(c)
 		}
 	}
-	return reasons
 }
 
-// allOrNone returns the reason of each clause why a measure whose scores have
-// another scale cannot rank the search, or nil if it can. reasons are the known
-// ones by clause; clauses without one get the first reason.
-func allOrNone(clauses []form.Clause, reasons []reason.Reason) []reason.Reason {
-	all, first := slices.Clone(reasons), reason.Reason("")
-	for i := range clauses {
-		for k := range clauses[i].Fields {
-			if why := clauses[i].Fields[k].Reason; why != reason.NoTerms { // a clause without terms finds nothing
-				all[i] = cmp.Or(all[i], why)
+// allOrNone reports whether a measure whose scores have another scale can rank
+// all clauses. If not, those that it could rank get the first reason.
+func (a *expansion) allOrNone() bool {
+	first := reason.Reason("")
+	for i := range a.clauses {
+		c := &a.clauses[i]
+		for k := range c.Fields {
+			if why := c.Fields[k].Reason; why != reason.NoTerms { // a clause without terms finds nothing
+				c.ModeReason = cmp.Or(c.ModeReason, why)
 			}
 		}
-		first = cmp.Or(first, all[i])
+		first = cmp.Or(first, c.ModeReason)
 	}
-	if first == "" {
-		return nil
+	for i := range a.clauses {
+		a.clauses[i].ModeReason = cmp.Or(a.clauses[i].ModeReason, first)
 	}
-	for i := range all {
-		all[i] = cmp.Or(all[i], first)
-	}
-	return all
+	return first == ""
 }
 
 // targetNotExact returns why the measure cannot score an analyzed target, or
 // "".
 func (a *hard) targetNotExact(t *target) reason.Reason {
-	switch c, x := t.clause, a.linear[t]; {
-	case !c.Additive || !t.field.OneTermPerWord():
+	switch c, x := t.clause, t.linear; {
+	case !c.Additive || !t.OneTermPerWord():
 		return reason.NotAdditive
 	case c.HardTooDeep():
 		return reason.TooDeep
@@ -162,7 +151,7 @@ func (a *hard) targetNotExact(t *target) reason.Reason {
 	case x.reason != "":
 		return x.reason
 	case !x.Scripted:
-		return a.s.shardReason(t.field.Analysis)
+		return a.s.shardReason(t.Analysis)
 	}
 	return ""
 }
@@ -170,36 +159,34 @@ func (a *hard) targetNotExact(t *target) reason.Reason {
 // choose fetches weights and statistics and selects the terms. If the measure
 // cannot score the search, it adds terms as in [ModeBM25], with the reason of
 // each clause.
-func (a *hard) choose(ctx context.Context, targets []*target) (chosen, error) {
-	for _, t := range targets {
-		a.reasons[t.at[0]] = cmp.Or(a.reasons[t.at[0]], a.targetNotExact(t))
+func (a *hard) choose(ctx context.Context) (*chosen, error) {
+	for _, t := range a.open {
+		t.clause.ModeReason = cmp.Or(t.clause.ModeReason, a.targetNotExact(t))
 	}
-	if why := allOrNone(a.clauses, a.reasons); why != nil || len(targets) == 0 {
-		c, err := bm25{a.expansion}.choose(ctx, targets)
-		c.notInMode = why
-		return c, err
+	if !a.allOrNone() || len(a.open) == 0 {
+		return bm25{a.expansion}.choose(ctx)
 	}
-	for _, t := range targets {
-		if err := a.linear[t].failure; err != nil {
-			return chosen{}, failed(StageLinear, err)
+	for _, t := range a.open {
+		if err := t.linear.failure; err != nil {
+			return nil, failed(StageLinear, err)
 		}
 	}
-	clauses, open := a.begin(targets)
+	c := a.begin()
 	most := min(exactLimit(a.clauseLimit), maxExactTerms, maxSharedTerms/a.together)
-	gather(open, min(candidatesPerTerm*most, maxExactTerms))
-	if err := each(open, func(t choice) (err error) {
-		t.Exact, t.Stats, err = a.weigh(ctx, t.of, t.Terms)
+	gather(c.open, min(candidatesPerTerm*most, maxExactTerms))
+	if err := each(c.open, func(t *target) (err error) {
+		t.Exact, t.Stats, err = a.weigh(ctx, t, t.Terms)
 		return err
 	}); err != nil {
-		return chosen{}, err
+		return nil, err
 	}
 	added := 0
-	for _, t := range open {
+	for _, t := range c.open {
 		t.clause.Exact, t.Added = true, t.Terms.Candidates
 		added += len(t.Added)
 	}
-	clauses, _ = form.CutExact(clauses, added-most) // before the body is written
-	return chosen{clauses: clauses}, nil
+	form.CutExact(c.clauses, added-most) // before the body is written
+	return c, nil
 }
 
 // exactLimit returns how many clauses a search in [ModeHard] may have. It
@@ -212,10 +199,10 @@ func exactLimit(known int) int {
 
 // gather collects the neighbors of each target, and keeps the best of its share
 // of total.
-func gather(open []choice, total int) {
+func gather(open []*target, total int) {
 	sizes := make([]int, len(open))
 	for i, t := range open {
-		t.Terms.Gather(t.of.rows.Docs())
+		t.Terms.Gather(t.rows.Docs())
 		sizes[i] = len(t.Terms.Candidates)
 	}
 	quota, _ := terms.Share(sizes, total)
@@ -231,7 +218,7 @@ func gather(open []choice, total int) {
 func (a *hard) weigh(ctx context.Context, t *target, sel *terms.Selection) (x *form.Exact, stats esclient.FieldStatistics, err error) {
 	words := sel.Terms()
 	rows, docFreqs := make([]simmatrix.Row, len(words)), make([]int64, len(words))
-	linear, weights := a.linear[t].Linear, t.weights
+	linear, weights := t.linear.Linear, t.weights
 	err = recovery.InParallel(2, 2, func(i int) (err error) {
 		if i == 0 {
 			return failed(StageWeights, weights.Rows(ctx, words, rows))

@@ -394,7 +394,7 @@ func TestFieldsShareTheNeighborsThatAreLookedAt(t *testing.T) {
 		{[]int{50, 4, 6, 50}, []int{5, 4, 5, 5}},
 		{[]int{20, 0}, []int{20, 0}},
 	} {
-		var targets []choice
+		var targets []*target
 		for _, n := range tt.sizes {
 			neighbors := make([]simmatrix.Neighbor, n)
 			for k := range neighbors {
@@ -402,7 +402,7 @@ func TestFieldsShareTheNeighborsThatAreLookedAt(t *testing.T) {
 			}
 			row, err := simmatrix.PackRow(1, neighbors)
 			check.OK(t, err)
-			f := choice{Field: &form.Field{Terms: new(terms.Selection)}, of: &target{rows: &fakeMatrix{}}}
+			f := &target{Field: &form.Field{Terms: new(terms.Selection)}, rows: &fakeMatrix{}}
 			f.Terms.Start(terms.Read([]string{"a"}, []int{0}))
 			f.Terms.Origins[0].Row = row
 			targets = append(targets, f)

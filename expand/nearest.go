@@ -96,7 +96,7 @@ func (a *expansion) nearWords(ctx context.Context, targets []*target) error {
 // findUnknown returns the words of a target that have no row and that no field
 // of its clause contains.
 func (a *expansion) findUnknown(ctx context.Context, t *target) (unknown []string, err error) {
-	if t.clause.Fuzzy || t.clause.Readings { // the engine itself finds words with a similar spelling, or phrases of just these words
+	if t.clause.Parsed.Fuzzy || t.clause.Parsed.Unrelated() != "" { // the engine itself finds words with a similar spelling, or phrases of just these words
 		return nil, nil
 	}
 	t.text.Expanded(func(o *terms.Origin) {
@@ -105,7 +105,7 @@ func (a *expansion) findUnknown(ctx context.Context, t *target) (unknown []strin
 		}
 	})
 	for _, f := range t.clause.Fields {
-		if len(unknown) == 0 || f.Analysis == nil && !t.clause.TermCentric { // fields without analysis are not text
+		if len(unknown) == 0 || f.Analysis == nil && !t.clause.Parsed.TermCentric() { // fields without analysis are not text
 			continue
 		}
 		docFreqs := make([]int64, len(unknown))
@@ -128,7 +128,7 @@ func (a *expansion) findUnknown(ctx context.Context, t *target) (unknown []strin
 // them, with a capital in a text that has no other.
 func isName(t *target, o *terms.Origin) bool {
 	typed := o.Term
-	if written := t.field.Analysis.Written; written != nil {
+	if written := t.Analysis.Written; written != nil {
 		typed = cmp.Or(written[o.First], typed)
 	}
 	hasCapital := func(text string) bool { return strings.ContainsFunc(text, unicode.IsUpper) }

@@ -36,8 +36,8 @@ func (a *expansion) pipeline(ctx context.Context) (why reason.Reason, err error)
 	byDefault := len(named) == 0
 	if byDefault {
 		for _, t := range a.open {
-			if t.field.Analysis != nil {
-				named = append(named, t.field.Analysis.Pipelines...)
+			if t.Analysis != nil {
+				named = append(named, t.Analysis.Pipelines...)
 			}
 		}
 		slices.Sort(named)

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/jsonspan"
@@ -100,7 +101,7 @@ func membersOf(body []byte) (members []member) {
 func pageKey(expander any, s *search, feedback bool) pitKey {
 	rewritten := func(at jsonspan.Span) bool {
 		for i := range s.Clauses {
-			if at.Holds(s.Clauses[i].At) && !s.Clauses[i].Note {
+			if at.Holds(s.Clauses[i].At) && s.Clauses[i].Role != dsl.Note {
 				return true
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
@@ -15,11 +16,8 @@ import (
 type planner struct {
 	*expansion
 
-	// rerank says how akin reranks the hits, nil if it does not. notReranked is
-	// why [ModeSoft] does not rerank. notInMode is that of [chosen].
-	rerank      *Rerank
-	notReranked reason.Reason
-	notInMode   []reason.Reason
+	// rerank says how akin reranks the hits, nil if it does not.
+	rerank *Rerank
 	// findOnly says that the query only finds hits, and akin reranks them or
 	// nothing does.
 	findOnly bool
@@ -29,10 +27,10 @@ type planner struct {
 
 // write returns the plan of a search for the chosen terms, and the rewritten
 // search.
-func (a *expansion) write(c chosen) (*form.Plan, *Result) {
-	p, clauses := planner{expansion: a, notInMode: c.notInMode}, adjusted(c.clauses, a.s.req.Adjusted)
+func (a *expansion) write(c *chosen) (*form.Plan, *Result) {
+	p, clauses := planner{expansion: a}, adjusted(c.clauses, a.s.req.Adjusted)
 	if a.s.order && a.s.profile.Matching == Auto {
-		clauses = a.s.ordering(clauses)
+		a.s.ordering(clauses)
 	}
 	if o := a.s.profile; !o.NoRescore {
 		p.noRescore = a.s.notRescored(a.recipe.Window, a.limits.of(LimitRescore, a.s.req.Index))
@@ -40,12 +38,16 @@ func (a *expansion) write(c chosen) (*form.Plan, *Result) {
 			p.noRescore = cmp.Or(p.noRescore, reason.Vectors) // not all engines rescore vector queries
 		}
 	}
+	var notReranked reason.Reason
 	switch {
 	case a.s.Hybrid && a.s.profile.Mode != ModeBM25:
-		p.notReranked = reason.Hybrid
+		notReranked = reason.Hybrid
 	case a.s.profile.Mode == ModeSoft:
-		p.rerank, p.notReranked = a.reranking(c.clauses)
-		p.findOnly = p.rerank != nil || slices.Contains(sameQuery, p.notReranked)
+		p.rerank, notReranked = a.reranking(c)
+		p.findOnly = p.rerank != nil || slices.Contains(sameQuery, notReranked)
+	}
+	for i := range clauses {
+		clauses[i].ModeReason = cmp.Or(clauses[i].ModeReason, notReranked)
 	}
 	for matchOnly := false; ; {
 		plan := p.plan(clauses, matchOnly)
@@ -60,9 +62,11 @@ func (a *expansion) write(c chosen) (*form.Plan, *Result) {
 		}
 		switch {
 		case limit == 0 && count > exactLimit(0) && plan.HasAlternatives(): // nothing else bounds them
-			clauses = form.CutAlternatives(plan.Selected(), count-exactLimit(0), count)
+			clauses = plan.Clauses // of a plan that is given up
+			form.CutAlternatives(clauses, count-exactLimit(0), count)
 		case limit > 0 && count > limit && plan.Changes():
-			clauses = dropTerms(plan, count-limit, count)
+			clauses = plan.Clauses // as above
+			dropTerms(clauses, plan.Exact(), count-limit, count)
 		case plan.Unscored && !plan.MatchOnly:
 			// The first plan has the terms of a search with scores, so that both find
 			// the same documents.
@@ -80,57 +84,49 @@ func (a *expansion) write(c chosen) (*form.Plan, *Result) {
 	}
 }
 
-// dropTerms returns the clauses of a plan with fewer terms. The plan has over
-// clauses too many, of count.
-func dropTerms(plan *form.Plan, over, count int) []form.Clause {
-	clauses := plan.Selected()
+// dropTerms drops terms of clauses, where over of count written clauses are too
+// many. exact says that the measure of the mode hard scores them.
+func dropTerms(clauses []form.Clause, exact bool, over, count int) {
 	for i := range clauses { // a vector query cannot lose terms: drop all of it
 		if len(clauses[i].Vectors) > 0 {
-			clauses[i] = clauses[i].Left(reason.TermLimit)
-			return clauses
+			clauses[i].Leave(reason.TermLimit)
+			return
 		}
 	}
 	if slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.HasBeside() }) {
 		for i := range clauses {
-			clauses[i] = clauses[i].WithoutBeside(reason.TermLimit)
+			clauses[i].DropBeside(reason.TermLimit)
 		}
-		return clauses
+		return
 	}
-	if !plan.Exact() {
-		return form.Cut(clauses, over, count)
+	if !exact {
+		form.Cut(clauses, over, count)
+		return
 	}
 	if slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.Counted() }) {
 		over = (over + 1) / 2 // a term may be written twice
 	}
-	fewer, had := form.CutExact(clauses, over)
-	if !had {
-		for i := range fewer {
-			fewer[i] = fewer[i].Left(reason.TermLimit)
+	if !form.CutExact(clauses, over) {
+		for i := range clauses {
+			clauses[i].Leave(reason.TermLimit)
 		}
 	}
-	return fewer
 }
 
 // plan returns how clauses are written. matchOnly says that scores do not
 // count, not even in clauses of the mode hard.
-func (p *planner) plan(selected []form.Clause, matchOnly bool) *form.Plan {
+func (p *planner) plan(clauses []form.Clause, matchOnly bool) *form.Plan {
 	p.m.queries.Reset()
 	plan := p.newPlan()
-	plan.FindOnly, plan.Clauses = p.findOnly, make([]form.ClausePlan, 0, len(selected))
-	exact := false
-	for i := range selected {
-		c := p.clausePlan(plan, &selected[i], matchOnly)
-		c.ModeReason = p.notReranked
-		if len(p.notInMode) > 0 {
-			c.ModeReason = cmp.Or(p.notInMode[i], c.ModeReason)
-		}
-		plan.Clauses = append(plan.Clauses, c)
+	plan.FindOnly, plan.Clauses = p.findOnly, form.Copied(clauses)
+	for i := range plan.Clauses {
+		c := &plan.Clauses[i]
+		p.chooseForm(plan, c, matchOnly)
 		plan.Rescore = plan.Rescore || c.Rescored
-		exact = exact || c.Exact
 	}
-	plan.MatchOnly = matchOnly || p.s.unscored && !exact
-	plan.NameAdded = plan.NameAdded && !filtered(selected) // names would show terms that the client may not see
-	plan.FindsMany = plan.Rescore && p.findsMany(selected)
+	plan.MatchOnly = matchOnly || p.s.unscored && !plan.Exact()
+	plan.NameAdded = plan.NameAdded && !filtered(clauses) // names would show terms that the client may not see
+	plan.FindsMany = plan.Rescore && p.findsMany(clauses)
 	return plan
 }
 
@@ -143,63 +139,69 @@ func (a *expansion) newPlan() *form.Plan {
 	}
 }
 
-// clausePlan chooses the form of a clause and its phase: a simpler one if it
-// would be nested too deep in a plan.
-func (p *planner) clausePlan(plan *form.Plan, c *form.Clause, matchOnly bool) form.ClausePlan {
+// chooseForm chooses the form of a clause of the plan and its phase: a simpler
+// one if it would be nested too deep.
+func (p *planner) chooseForm(plan *form.Plan, c *form.Clause, matchOnly bool) {
+	c.Writing = form.Writing{}
 	switch {
 	case !c.Changed():
-		return form.ClausePlan{Clause: *c}
-	case p.s.unscored && c.SameMatches && (!c.Phrase || !c.HasAlternatives()):
-		return form.ClausePlan{Clause: c.Left(reason.NoScores)} // only the order could change
+		return
+	case p.s.unscored && c.SameMatches() && (!c.Parsed.Phrase || !c.HasAlternatives()):
+		c.Leave(reason.NoScores) // only the order could change
+		return
 	case len(c.Vectors) > 0:
-		return form.ClausePlan{Clause: *c, Scoring: form.Vectors}
+		c.Scoring = form.Vectors
+		return
 	case c.Exact && matchOnly && c.Added() == 0:
-		return form.ClausePlan{Clause: c.Left(reason.NoNeighbors)}
+		c.Leave(reason.NoNeighbors)
+		return
 	case c.Exact:
-		return form.ClausePlan{Clause: *c, Scoring: form.Hard}
+		c.Scoring = form.Hard
+		return
 	}
 	scoring, why := p.scoring(c)
-	orders := c.SameMatches && !c.Phrase && c.HasAlternatives() // the linear form cannot have these
+	orders := c.SameMatches() && !c.Parsed.Phrase && c.HasAlternatives() // the linear form cannot have these
 	if orders && scoring == form.Linear {
-		ordered := c.Ordered()
-		return p.clausePlan(plan, &ordered, matchOnly)
+		c.DropAlternatives()
+		p.chooseForm(plan, c, matchOnly)
+		return
 	}
 	for scoring != form.Auto && (!orders || scoring != form.Linear) {
-		out := p.inForm(c, scoring, why)
-		if c.Orders && !out.Rescored && !p.findOnly {
-			without := c.WithoutAdded(cmp.Or(p.noRescore, why, reason.NoScores))
-			return p.clausePlan(plan, &without, matchOnly)
+		c.Writing = p.inForm(c, scoring, why)
+		if c.Orders && !c.Rescored && !p.findOnly {
+			c.DropAdded(cmp.Or(p.noRescore, why, reason.NoScores))
+			p.chooseForm(plan, c, matchOnly)
+			return
 		}
-		if !plan.TooDeep(&p.m.queries, &out) {
-			return out
+		if !plan.TooDeep(&p.m.queries, c) {
+			return
 		}
 		scoring, why = scoring-1, reason.TooDeep
 	}
-	return form.ClausePlan{Clause: c.Left(reason.TooDeep)}
+	c.Leave(reason.TooDeep)
 }
 
-// inForm returns the plan of a clause in a form. why is why it is not the
+// inForm returns how a clause is written in a form. why is why it is not the
 // configured one.
-func (p *planner) inForm(c *form.Clause, scoring form.Scoring, why reason.Reason) form.ClausePlan {
+func (p *planner) inForm(c *form.Clause, scoring form.Scoring, why reason.Reason) form.Writing {
 	switch {
 	case p.s.unscored:
-		return form.ClausePlan{Clause: *c, Scoring: form.Linear}
-	case p.s.profile.NoRescore:
-	case scoring == form.Saturated || c.HasBeside() && !c.Writes():
-		return form.ClausePlan{Clause: *c, Scoring: scoring, ScoringReason: p.noRescore, Rescored: p.noRescore == ""}
+		return form.Writing{Scoring: form.Linear}
+	case !p.s.profile.NoRescore && (scoring == form.Saturated || c.HasBeside() && !c.Writes()):
+		return form.Writing{Scoring: scoring, ScoringReason: p.noRescore, Rescored: p.noRescore == ""}
 	}
-	return form.ClausePlan{Clause: *c, Scoring: scoring, ScoringReason: why}
+	return form.Writing{Scoring: scoring, ScoringReason: why}
 }
 
 // scoring chooses the form, and returns why it is not the configured one.
 func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 	wanted := cmp.Or(p.s.profile.Scoring, p.recipe.Scoring)
-	if p.findOnly || !c.Writes() || c.Filters || wanted == form.Linear {
+	if p.findOnly || !c.Writes() || c.Parsed.Role == dsl.InFilter || wanted == form.Linear {
 		return form.Linear, ""
 	}
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		if unread := f.Analysis == nil; !c.Additive || c.TermCentric || unread && !c.ByField || !unread && !f.OneTermPerWord() {
+		if unread := f.Analysis == nil; !c.Additive || c.Parsed.TermCentric() || unread && c.Parsed.Across != dsl.ByField || !unread && !f.OneTermPerWord() {
 			return form.Linear, reason.NotAdditive
 		}
 	}

@@ -40,7 +40,7 @@ var sameQuery = []reason.Reason{
 }
 
 // reranking returns how to rerank the hits, or why they are not reranked.
-func (a *expansion) reranking(clauses []form.Clause) (*Rerank, reason.Reason) {
+func (a *expansion) reranking(choice *chosen) (*Rerank, reason.Reason) {
 	if why := a.s.noRerank(); why != "" {
 		return nil, why
 	}
@@ -53,7 +53,7 @@ func (a *expansion) reranking(clauses []form.Clause) (*Rerank, reason.Reason) {
 		r.Feedback, r.MaxDocShare = a.s.profile.Feedback, a.s.profile.MaxDocShare
 		r.Feedback.Documents = documents
 	}
-	if why := r.compare(clauses, a.targets, form.LambdaOf(a.s.profile.Strength).Saturated); why != "" {
+	if why := r.compare(choice, form.LambdaOf(a.s.profile.Strength).Saturated); why != "" {
 		return nil, why
 	}
 	// The order matters: a page can be after the window only if the search is
@@ -68,8 +68,8 @@ func (a *expansion) reranking(clauses []form.Clause) (*Rerank, reason.Reason) {
 	// Hits after the window need ids, and so do hits with inner hits, which are
 	// read by them. Without _shards the answer does not show the number of shards.
 	r.BySeqNo = r.From+r.Size <= r.Window && !namesQueries(a.s.Body) && a.s.parameters.Get("filter_path") == ""
-	for _, t := range a.targets {
-		analysis := t.field.Analysis
+	for i := range choice.targets {
+		analysis := choice.targets[i].Analysis
 		if analysis != nil && len(analysis.Pipelines) > 0 { // the pipeline would run on each of the answers
 			return nil, reason.Answer
 		}
@@ -97,11 +97,11 @@ func (s *search) noRerank() reason.Reason {
 
 // compare sets the texts to compare with the hits, or returns why it cannot. A
 // field of several clauses gets the sum of their terms.
-func (r *Rerank) compare(clauses []form.Clause, targets []target, lambda float64) reason.Reason {
+func (r *Rerank) compare(choice *chosen, lambda float64) reason.Reason {
 	summed := r.SoftWeight < 1
-	for i := range clauses {
-		c := &clauses[i]
-		if c.Note || c.Filters {
+	for i := range choice.clauses {
+		c := &choice.clauses[i]
+		if c.Parsed.Role == dsl.Note || c.Parsed.Role == dsl.InFilter {
 			continue
 		}
 		if !compared(c.Reason) {
@@ -117,7 +117,7 @@ func (r *Rerank) compare(clauses []form.Clause, targets []target, lambda float64
 			case f.Analysis == nil || boost == 0: // no term, or none that counts
 				continue
 			}
-			t := &targets[slices.IndexFunc(targets, func(t target) bool { return t.at == [2]int{i, k} })]
+			t := &choice.targets[slices.IndexFunc(choice.targets, func(t target) bool { return t.Field == f })]
 			if t.weights == nil && t.rows.Docs() <= 0 {
 				return reason.NoWeights
 			}
@@ -131,7 +131,7 @@ func (r *Rerank) compare(clauses []form.Clause, targets []target, lambda float64
 			summed = summed && f.OneTermPerWord()
 		}
 		r.Sums = append(r.Sums, sum)
-		summed = summed && c.Additive && !c.TermCentric && !strings.Contains(c.Parsed.Path, "dis_max")
+		summed = summed && c.Additive && !c.Parsed.TermCentric() && !strings.Contains(c.Parsed.Path, "dis_max")
 	}
 	if len(r.Fields) == 0 {
 		return reason.NoTerms

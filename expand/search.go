@@ -110,7 +110,7 @@ func (s *search) notes() (out []Explanation) {
 		return nil
 	}
 	for i := range s.Clauses {
-		if c := &s.Clauses[i]; c.Note {
+		if c := &s.Clauses[i]; c.Role == dsl.Note {
 			out = append(out, Explanation{Path: c.Path, Reason: c.Reason})
 		}
 	}

@@ -41,7 +41,7 @@ func (a *expansion) nest(ctx context.Context) error {
 			continue
 		}
 		how := form.Nesting{
-			Boost: n.boost, Several: n.several, SameMatches: n.clause.SameMatches || s.order,
+			Boost: n.boost, Several: n.several, SameMatches: n.clause.Matches >= dsl.Same || s.order,
 			InnerHits: n.segments.InnerHits > 0 && !named && !s.unscored && s.req.Endpoint == EndpointSearch && s.Query.Holds(n.clause.At),
 		}
 		named = named || how.InnerHits
@@ -71,7 +71,7 @@ func (a *expansion) nest(ctx context.Context) error {
 	nested.nested = false
 	nested.Search, _ = a.m.parser.Parse(body, &s.parameters) // it was parsed before
 	for _, c := range nested.Clauses {
-		if !c.Note {
+		if c.Role != dsl.Note {
 			a.notNested = append(a.notNested, Explanation{Path: c.Path, Reason: reason.TooManyClauses})
 		}
 	}
@@ -87,8 +87,12 @@ func (s *search) asBefore(body []byte, highlights []dsl.Highlight, paths []strin
 		}
 	}
 	for i := range s.Clauses {
-		if len(paths) == len(s.Clauses) { // not equal if the parser dropped notes
-			s.Clauses[i].Path, s.Clauses[i].Segments = paths[i], i > 0 && paths[i] == paths[i-1]
+		if len(paths) != len(s.Clauses) { // the parser dropped notes
+			break
+		}
+		s.Clauses[i].Path = paths[i]
+		if i > 0 && paths[i] == paths[i-1] {
+			s.Clauses[i].Role = dsl.InSegments
 		}
 	}
 }
@@ -104,7 +108,7 @@ func (s *search) nestables() (out []nestable) {
 	}
 	for i := range s.Clauses {
 		c := &s.Clauses[i]
-		if c.Reason != "" || c.Readings || strings.Contains(c.Path, ".nested.") { // a field in nested documents has no segments
+		if c.Reason != "" || c.Unrelated() != "" || strings.Contains(c.Path, ".nested.") { // a field in nested documents has no segments
 			continue
 		}
 		fields := c.Fields

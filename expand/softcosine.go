@@ -7,7 +7,6 @@ import (
 
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
-	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -35,11 +34,13 @@ type softCosine struct{ hard }
 
 // asksAbout returns the targets that have weights.
 func (a *softCosine) asksAbout(targets []*target) (weighted []*target) {
-	a.linear = map[*target]*linearField{}
-	a.reasons = a.notRanked(reason.NoNorms, false, func(*form.Clause) reason.Reason { return "" })
+	if a.s.unscored {
+		return nil
+	}
+	a.notRanked(reason.NoNorms, false, func(*form.Clause) reason.Reason { return "" })
 	for _, t := range targets {
-		if t.weights != nil && t.weights.Docs() > 0 && a.reasons[t.at[0]] == "" {
-			a.linear[t] = new(linearField)
+		if t.weights != nil && t.weights.Docs() > 0 && t.clause.ModeReason == "" {
+			t.linear = new(linearField)
 			weighted = append(weighted, t)
 		}
 	}
@@ -48,44 +49,42 @@ func (a *softCosine) asksAbout(targets []*target) (weighted []*target) {
 
 // choose adds terms as in [ModeBM25], and the measure to each clause that
 // allows it.
-func (a *softCosine) choose(ctx context.Context, targets []*target) (chosen, error) {
-	some := slices.Clone(targets)
-	c, err := bm25{a.expansion}.choose(ctx, targets)
-	if err != nil || a.s.unscored {
-		return c, err
+func (a *softCosine) choose(ctx context.Context) (*chosen, error) {
+	if a.s.unscored {
+		return bm25{a.expansion}.choose(ctx)
 	}
-	for _, t := range some {
-		why := &a.reasons[t.at[0]]
-		if *why = cmp.Or(*why, a.targetNotExact(t)); *why == "" && t.clause.TermCentric {
+	for _, t := range a.open {
+		why := &t.clause.ModeReason
+		if *why = cmp.Or(*why, a.targetNotExact(t)); *why == "" && t.clause.Parsed.TermCentric() {
 			*why = reason.NotAdditive
 		}
 		if *why == "" && len(t.text) > a.s.profile.MaxQueryTerms {
 			*why = reason.TooManyTerms
 		}
 	}
-	some = slices.DeleteFunc(some, func(t *target) bool { return a.reasons[t.at[0]] != "" })
-	most := max(a.s.profile.MaxAddedTerms/max(len(some), 1), 1)
-	beside := make([]*form.Beside, len(some))
-	for i, t := range some { // the memory of selections is shared
-		beside[i] = &form.Beside{Terms: a.m.selection()}
-		beside[i].Terms.Start(t.text)
-		beside[i].Terms.NoAlternatives = true
-	}
-	err = recovery.InParallel(len(some), sideBySide, func(i int) error { return a.measure(ctx, some[i], beside[i], most) })
+	c, err := bm25{a.expansion}.choose(ctx)
 	if err != nil {
-		return chosen{}, err
+		return nil, err
 	}
-	for i, t := range some {
-		c.clauses[t.at[0]].Fields[t.at[1]].Beside = beside[i]
+	some := without(c.open, func(t *target) bool { return t.clause.ModeReason != "" })
+	most := max(a.s.profile.MaxAddedTerms/max(len(some), 1), 1)
+	for _, t := range some { // the memory of selections is shared
+		t.Beside = &form.Beside{Terms: a.m.selection()}
+		t.Beside.Terms.Start(t.text)
+		t.Beside.Terms.NoAlternatives = true
+	}
+	if err := each(some, func(t *target) error { return a.measure(ctx, t, most) }); err != nil {
+		return nil, err
 	}
 	nothing := []reason.Reason{reason.NoNeighbors, reason.NeighborsTooFrequent, reason.TermLimit}
 	for i := range c.clauses {
 		clause := &c.clauses[i]
-		if clause.HasBeside() && a.newPlan().TooDeep(&a.m.queries, &form.ClausePlan{Clause: *clause, Scoring: form.Linear}) {
+		clause.Scoring = form.Linear // until a plan has another form
+		if clause.HasBeside() && a.newPlan().TooDeep(&a.m.queries, clause) {
 			for k := range clause.Fields {
 				clause.Fields[k].Beside = nil
 			}
-			a.reasons[i] = reason.TooDeep
+			clause.ModeReason = reason.TooDeep
 		}
 		for k := range clause.Fields {
 			if f := &clause.Fields[k]; f.Beside != nil && slices.Contains(nothing, f.Reason) {
@@ -93,14 +92,14 @@ func (a *softCosine) choose(ctx context.Context, targets []*target) (chosen, err
 			}
 		}
 	}
-	c.notInMode = a.reasons
 	return c, nil
 }
 
 // measure sets the measure of a target over the terms of its text and the most
 // important of their neighbors.
-func (a *softCosine) measure(ctx context.Context, t *target, b *form.Beside, most int) error {
-	if err := a.linear[t].failure; err != nil {
+func (a *softCosine) measure(ctx context.Context, t *target, most int) error {
+	b := t.Beside
+	if err := t.linear.failure; err != nil {
 		return failed(StageLinear, err)
 	}
 	b.Terms.Gather(t.rows.Docs())
@@ -113,7 +112,7 @@ func (a *softCosine) measure(ctx context.Context, t *target, b *form.Beside, mos
 	b.Exact, b.Docs = *x, stats.DocCount
 	words := t.text.Terms()
 	docFreqs := make([]int64, len(words))
-	if stats, err = a.cluster.Statistics(ctx, a.s.indices, t.field.Name, words, docFreqs); err != nil {
+	if stats, err = a.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs); err != nil {
 		return failed(StageStatistics, err)
 	}
 	for i := range t.text {

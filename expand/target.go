@@ -14,9 +14,8 @@ import (
 // A target is a field of a clause that may get terms, with what is known about
 // it.
 type target struct {
+	*form.Field
 	clause *form.Clause
-	field  *form.Field
-	at     [2]int // the indexes of clause and field
 	// text has the terms of the clause with their rows. It is nil if the field was
 	// left alone earlier.
 	text terms.Text
@@ -30,44 +29,41 @@ type target struct {
 	named bool
 	// weights are set in the modes that need them, nil if none are bound.
 	weights Weights
+	// linear and vector are what a measure has asked, nil if it has not.
+	linear *linearField
+	vector *vectorField
 }
 
-// A choice is what a measure chooses for a target. It points to a copy of the
-// clause and field.
-type choice struct {
-	*form.Field
-	clause *form.Clause
-	of     *target
-	// docFreqs are the live document frequencies of the selection's terms.
-	docFreqs []int64
-}
-
-// begin returns copies of the clauses, with a choice for each open target.
-func (a *expansion) begin(open []*target) ([]form.Clause, []choice) {
-	clauses, choices := form.Copied(a.clauses), make([]choice, 0, len(open))
-	for i := range a.targets { // ModeSoft may compare those left alone
-		if t := &a.targets[i]; t.text != nil {
-			f := &clauses[t.at[0]].Fields[t.at[1]]
-			f.Terms = a.m.selection()
-			if t.near != nil {
-				f.Terms.Start(t.near)
-			} else {
-				f.Terms.Start(t.text)
-			}
-			f.Terms.Expressions, f.Terms.NoFit = t.expressions, !a.s.profile.Fit
-			byPairs := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.ByPairs }
-			f.Terms.Spans = (byPairs(*f) || t.clause.TermCentric && slices.ContainsFunc(t.clause.Fields, byPairs)) && t.clause.Parsed.Slop == 0
-			f.Terms.NoAlternatives, f.Terms.NoExpressions = t.clause.Combined, noExpressions(t.clause, f)
-			if !a.s.profile.Expressions {
-				f.Terms.NoAlternatives, f.Terms.NoExpressions = true, 0
+// begin returns copies of the clauses and targets, in which a measure chooses.
+func (a *expansion) begin() *chosen {
+	c := &chosen{clauses: form.Copied(a.clauses), targets: slices.Clone(a.targets), open: make([]*target, 0, len(a.open))}
+	next := 0 // targets are in the order of the clauses and their fields
+	for i := range c.clauses {
+		for k := range c.clauses[i].Fields {
+			if next < len(c.targets) && c.targets[next].Field == &a.clauses[i].Fields[k] {
+				c.targets[next].clause, c.targets[next].Field = &c.clauses[i], &c.clauses[i].Fields[k]
+				next++
 			}
 		}
 	}
-	for _, t := range open {
-		c := &clauses[t.at[0]]
-		choices = append(choices, choice{Field: &c.Fields[t.at[1]], clause: c, of: t})
+	for i := range c.targets {
+		t := &c.targets[i]
+		if t.text != nil { // ModeSoft may compare those left alone
+			t.Terms = a.m.selection()
+			t.Terms.Start(t.text)
+			t.Terms.Expressions, t.Terms.NoFit = t.expressions, !a.s.profile.Fit
+			byPairs := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.ByPairs }
+			t.Terms.Spans = (byPairs(*t.Field) || t.clause.Parsed.TermCentric() && slices.ContainsFunc(t.clause.Fields, byPairs)) && t.clause.Parsed.Slop == 0
+			t.Terms.NoAlternatives, t.Terms.NoExpressions = t.clause.Parsed.Across == dsl.AsOne, noExpressions(t.clause, t.Field)
+			if !a.s.profile.Expressions {
+				t.Terms.NoAlternatives, t.Terms.NoExpressions = true, 0
+			}
+		}
+		if !t.closed() {
+			c.open = append(c.open, t)
+		}
 	}
-	return clauses, choices
+	return c
 }
 
 // noExpressions returns why expressions cannot stand for words of a field, or
@@ -75,39 +71,37 @@ func (a *expansion) begin(open []*target) ([]form.Clause, []choice) {
 func noExpressions(c *form.Clause, f *form.Field) terms.Why {
 	noPhrases := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.NoPhrases }
 	switch {
-	case c.Combined:
+	case c.Parsed.Across == dsl.AsOne:
 		return terms.Combined
 	case f.Analysis.Graph:
 		return terms.Graph
-	case noPhrases(*f), c.TermCentric && slices.ContainsFunc(c.Fields, noPhrases):
+	case noPhrases(*f), c.Parsed.TermCentric() && slices.ContainsFunc(c.Fields, noPhrases):
 		return terms.NoPositions
 	}
 	return 0
 }
 
-func (t *target) closed() bool { return t.field.Reason != "" || t.clause.Reason != "" }
-func (c choice) closed() bool  { return c.Reason != "" || c.clause.Reason != "" }
+func (t *target) closed() bool { return t.Reason != "" || t.clause.Reason != "" }
 
-// follows reports whether the target uses the selection of the first field.
-func (t *target) follows() bool { return t.clause.TermCentric && t.at[1] != 0 }
-func (c choice) follows() bool  { return c.of.follows() }
-
-// lead returns the field whose selection c uses.
-func (c choice) lead() *form.Field {
-	if c.clause.TermCentric {
-		return &c.clause.Fields[0]
+// lead returns the field whose selection the target uses, and follows reports
+// whether that is another.
+func (t *target) lead() *form.Field {
+	if t.clause.Parsed.TermCentric() {
+		return &t.clause.Fields[0]
 	}
-	return c.Field
+	return t.Field
 }
 
-func stillOpen[T interface{ closed() bool }](some []T) []T {
-	return slices.DeleteFunc(some, func(t T) bool { return t.closed() })
-}
+func (t *target) follows() bool { return t.lead() != t.Field }
+
+func stillOpen(some []*target) []*target { return without(some, (*target).closed) }
 
 // leading returns those with a selection of their own.
-func leading[T interface{ follows() bool }](some []T) []T {
-	if follows := func(t T) bool { return t.follows() }; slices.ContainsFunc(some, follows) {
-		return slices.DeleteFunc(slices.Clone(some), follows)
+func leading(some []*target) []*target { return without(some, (*target).follows) }
+
+func without(some []*target, drop func(t *target) bool) []*target {
+	if slices.ContainsFunc(some, drop) {
+		return slices.DeleteFunc(slices.Clone(some), drop)
 	}
 	return some
 }
@@ -116,8 +110,8 @@ func leading[T interface{ follows() bool }](some []T) []T {
 // 16 analyses on one thread and rejects more.
 const sideBySide = 8
 
-// each calls f for each element, several at the same time.
-func each[T any](some []T, f func(t T) error) error {
+// each calls f for each target, several at the same time.
+func each(some []*target, f func(t *target) error) error {
 	return recovery.InParallel(len(some), sideBySide, func(i int) error { return f(some[i]) })
 }
 

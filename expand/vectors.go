@@ -3,8 +3,8 @@ package expand
 import (
 	"cmp"
 	"context"
-	"slices"
 
+	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/vectors"
@@ -27,14 +27,7 @@ import (
 // in [ModeBM25], and give the reason.
 
 // byVectors is the measure of [ModeVectors].
-type byVectors struct {
-	*expansion
-
-	// reasons has, by clause, why vectors cannot score it. fields has what is
-	// known of the targets that vectors may score.
-	reasons []reason.Reason
-	fields  map[*target]*vectorField
-}
+type byVectors struct{ *expansion }
 
 // A vectorField is the vector query of a target.
 type vectorField struct {
@@ -45,12 +38,11 @@ type vectorField struct {
 }
 
 // asksAbout returns the targets whose models are needed.
-func (a *byVectors) asksAbout(open []*target) (some []*target) {
-	a.reasons, a.fields = make([]reason.Reason, len(a.clauses)), map[*target]*vectorField{}
+func (a byVectors) asksAbout(open []*target) (some []*target) {
 	if a.pins.Vectors == nil {
 		return nil
 	}
-	a.reasons = a.notRanked(reason.NoVectors, a.alone(), func(c *form.Clause) reason.Reason {
+	a.notRanked(reason.NoVectors, a.alone(), func(c *form.Clause) reason.Reason {
 		switch {
 		case a.s.PIT.Has:
 			return reason.PointInTime // later pages cannot reuse vectors
@@ -59,13 +51,12 @@ func (a *byVectors) asksAbout(open []*target) (some []*target) {
 		}
 		return ""
 	})
-	if why := allOrNone(a.clauses, a.reasons); why != nil && a.alone() {
-		a.reasons = why
+	if a.alone() && !a.allOrNone() {
 		return nil
 	}
 	for _, t := range open {
-		if a.reasons[t.at[0]] == "" {
-			a.fields[t] = new(vectorField)
+		if t.clause.ModeReason == "" {
+			t.vector = new(vectorField)
 			some = append(some, t)
 		}
 	}
@@ -73,22 +64,22 @@ func (a *byVectors) asksAbout(open []*target) (some []*target) {
 }
 
 // ask asks for the model of a target.
-func (a *byVectors) ask(ctx context.Context, t *target) (err error) {
-	v := a.fields[t]
-	v.model, v.mixed, err = a.pins.Vectors.Model(ctx, a.s.indices, t.field.Name)
-	if v.reason, err = reasonOf(err); v.reason == "" && err == nil && a.s.Redefines(vectors.Path(t.field.Name)) {
+func (a byVectors) ask(ctx context.Context, t *target) (err error) {
+	v := t.vector
+	v.model, v.mixed, err = a.pins.Vectors.Model(ctx, a.s.indices, t.Name)
+	if v.reason, err = reasonOf(err); v.reason == "" && err == nil && a.s.Redefines(vectors.Path(t.Name)) {
 		v.reason = reason.RuntimeField
 	}
 	return failed(StageVectors, err)
 }
 
 // alone reports whether only vectors score.
-func (a *byVectors) alone() bool { return a.s.profile.SoftWeight == 1 }
+func (a byVectors) alone() bool { return a.s.profile.SoftWeight == 1 }
 
 // notByNearest returns why a search for the nearest documents is not possible,
 // or "". Engines accept such queries only in plain searches. mixed is that of
 // the field.
-func (a *byVectors) notByNearest(c *form.Clause, mixed bool) reason.Reason {
+func (a byVectors) notByNearest(c *form.Clause, mixed bool) reason.Reason {
 	why := a.s.fixedOrder()
 	switch {
 	case a.s.req.Endpoint != EndpointSearch:
@@ -105,54 +96,49 @@ func (a *byVectors) notByNearest(c *form.Clause, mixed bool) reason.Reason {
 
 // onlyOrder reports whether vectors only order what a clause finds: they cannot
 // count its words.
-func onlyOrder(c *form.Clause) bool { return c.SameMatches || c.Counted() }
+func onlyOrder(c *form.Clause) bool { return c.SameMatches() || c.Counted() }
 
 // choose makes the vector queries, and adds terms to the targets without one.
-func (a *byVectors) choose(ctx context.Context, targets []*target) (chosen, error) {
-	some := slices.DeleteFunc(slices.Clone(targets), func(t *target) bool { return a.fields[t] == nil })
+func (a byVectors) choose(ctx context.Context) (*chosen, error) {
+	notAsked := func(t *target) bool { return t.vector == nil }
+	some := without(a.open, notAsked)
 	if err := each(some, func(t *target) error { return a.makeVector(ctx, t) }); err != nil {
-		return chosen{}, err
+		return nil, err
 	}
 	for _, t := range some {
-		a.reasons[t.at[0]] = cmp.Or(a.reasons[t.at[0]], a.fields[t].reason)
+		t.clause.ModeReason = cmp.Or(t.clause.ModeReason, t.vector.reason)
 	}
-	if a.alone() && len(some) > 0 {
-		if why := allOrNone(a.clauses, a.reasons); why != nil {
-			c, err := bm25{a.expansion}.choose(ctx, targets)
-			c.notInMode = why
-			return c, err
+	if a.alone() && len(some) > 0 && !a.allOrNone() {
+		return bm25(a).choose(ctx)
+	}
+	c := a.begin()
+	some = without(c.open, notAsked)
+	for _, t := range some {
+		if t.vector.reason == "" {
+			if onlyOrder(t.clause) {
+				t.clause.Matches = max(t.clause.Matches, dsl.Same)
+			}
+			t.clause.Vectors = append(t.clause.Vectors, t.vector.query)
+			t.clause.ModeReason = ""
+			t.Matrix = string(t.vector.query.Store) + "@" + t.vector.model.ID()
 		}
 	}
-	clauses, open := a.begin(some)
-	for _, t := range open {
-		if v := a.fields[t.of]; v.reason == "" {
-			t.clause.SameMatches = onlyOrder(t.clause)
-			t.clause.Vectors = append(t.clause.Vectors, v.query)
-			t.Matrix = string(v.query.Store) + "@" + v.model.ID()
+	byVector := func(t *target) bool { return len(t.clause.Vectors) > 0 }
+	rest := without(c.open, byVector)
+	for _, t := range some {
+		if byVector(t) {
+			t.Reason = t.vector.reason
 		}
 	}
-	byVector := func(t *target) bool { return len(clauses[t.at[0]].Vectors) > 0 }
-	for _, t := range open {
-		if byVector(t.of) {
-			t.Reason = a.fields[t.of].reason
-		}
+	if err := a.nearWords(ctx, leading(rest)); err != nil {
+		return nil, err
 	}
-	c, err := bm25{a.expansion}.choose(ctx, slices.DeleteFunc(targets, byVector))
-	if err != nil {
-		return c, err
-	}
-	for i := range clauses {
-		if len(clauses[i].Vectors) > 0 {
-			c.clauses[i], a.reasons[i] = clauses[i], ""
-		}
-	}
-	c.notInMode = a.reasons
-	return c, nil
+	return c, bm25(a).add(ctx, rest)
 }
 
 // makeVector makes the vector query of a target.
-func (a *byVectors) makeVector(ctx context.Context, t *target) error {
-	v, o := a.fields[t], a.s.profile
+func (a byVectors) makeVector(ctx context.Context, t *target) error {
+	v, o := t.vector, a.s.profile
 	if v.reason == "" && v.model.Meta().Store.Dense() {
 		v.reason = a.notByNearest(t.clause, v.mixed)
 	}
@@ -164,8 +150,8 @@ func (a *byVectors) makeVector(ctx context.Context, t *target) error {
 		x[i] = vectors.Coordinate{Term: origin.Term, Value: origin.X}
 	}
 	q := form.Vector{
-		Field: t.field.Name, Store: v.model.Meta().Store, Model: v.model.ID(), Mixed: v.mixed,
-		Boost: t.clause.Parsed.Boost * t.field.Boost, Nearest: o.RerankWindow,
+		Field: t.Name, Store: v.model.Meta().Store, Model: v.model.ID(), Mixed: v.mixed,
+		Boost: t.clause.Parsed.Boost * t.Boost, Nearest: o.RerankWindow,
 	}
 	switch {
 	case q.Store.Dense():
@@ -183,7 +169,7 @@ func (a *byVectors) makeVector(ctx context.Context, t *target) error {
 	if !a.alone() {
 		words := t.text.Terms()
 		docFreqs := make([]int64, len(words))
-		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.field.Name, words, docFreqs)
+		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
 		if err != nil {
 			return failed(StageStatistics, err)
 		}

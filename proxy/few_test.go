@@ -47,7 +47,7 @@ func TestFewHitsAreAnsweredByTheExpandedSearch(t *testing.T) {
 		"enough":              {path, 10, 200, totalOf(10), fewAnswer, nil, "", 1, fewEnough, report.Unchanged, reasonEnoughHits, ""},
 		"never":               {path, 0, 200, totalOf(0), fewAnswer, nil, "", 1, fewEnough, report.Unchanged, reasonEnoughHits, ""},
 		"total as a number":   {path, 10, 200, `{"_shards":{"failed":0},"hits":{"total":12,"hits":[]}}`, fewAnswer, nil, "", 1, fewEnough, report.Unchanged, reasonEnoughHits, ""},
-		"no total":            {path, 10, 200, `{"_shards":{"failed":0},"hits":{"hits":[]}}`, fewAnswer, nil, "", 1, fewUnread, report.Unchanged, reasonEnoughHits, ""},
+		"no total":            {path, 10, 200, `{"_shards":{"failed":0},"hits":{"hits":[]}}`, fewAnswer, nil, fewAnswer, 2, fewExpanded, report.Rewritten, "", ""},
 		"a count":             {"/i/_count", 10, 200, `{"count":3,"_shards":{"failed":0}}`, `{"count":8,"_shards":{"failed":0}}`, nil, `{"count":8,"_shards":{"failed":0}}`, 2, fewExpanded, report.Rewritten, "", ""},
 		"a count is enough":   {"/i/_count", 10, 200, `{"count":30,"_shards":{"failed":0}}`, "", nil, "", 1, fewEnough, report.Unchanged, reasonEnoughHits, ""},
 		"a shard failed":      {path, 10, 200, strings.Replace(totalOf(1), `"failed":0`, `"failed":1`, 1), fewAnswer, nil, "", 1, fewFailed, report.Unchanged, reasonEnoughHits, ""},

@@ -108,7 +108,10 @@ func (j *judge) few(x *search, res *http.Response) (few []int, found []int64, re
 		case totals[k].Failed:
 			result = fewFailed
 		default:
-			hits, result = judged(&totals[k], enough)
+			hits, result = foundBy(&totals[k], enough)
+			if result == fewUnread && x.report.Result == nil { // it is not expanded yet
+				result = fewExpanded
+			}
 		}
 		if result == fewExpanded {
 			few = append(few, k)
@@ -118,8 +121,8 @@ func (j *judge) few(x *search, res *http.Response) (few []int, found []int64, re
 	return few, found, results
 }
 
-// judged returns how many hits a search has, at least, and whether that is enough.
-func judged(t *answer.Total, enough expand.Enough) (hits int64, result string) {
+// foundBy returns how many hits a search has, at least, and whether that is enough.
+func foundBy(t *answer.Total, enough expand.Enough) (hits int64, result string) {
 	hits = t.Hits
 	exact := hits >= 0 && !t.AtLeast
 	if !exact && t.Page >= 0 && t.Page < enough.Page { // all hits are on the page

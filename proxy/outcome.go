@@ -90,7 +90,7 @@ const (
 // values of the label "result".
 const (
 	fewEnough   = "enough"   // the client gets its answer
-	fewExpanded = "expanded" // it finds few hits
+	fewExpanded = "expanded" // it finds few hits, or was not expanded and does not say how many
 	fewFailed   = "failed"   // it failed, at least on one shard
 	fewUnread   = "unread"   // its answer cannot be read, or does not say how many
 )

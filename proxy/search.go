@@ -66,7 +66,7 @@ type search struct {
 	wait   Expander
 	enough []expand.Enough
 	few    []int
-	asked *sync.Map // the client's accessKeys
+	asked  *sync.Map // the client's accessKeys
 	// tried says that the search comes from a playground, with adjusted terms.
 	tried    bool
 	adjusted []expand.Adjustment
@@ -430,7 +430,7 @@ func (s *Server) fixed(x *search) reason.Reason {
 // withFeedback adds terms of the first hits that an expansion asks for. It
 // returns the result and the outcome of each first pass. If that or a search in
 // it fails, or nothing is added, the result is that of the expansion.
-func (s *Server) withFeedback(ctx context.Context, x *search, e Expander, first *expand.Result) (out *expand.Result, outcomes []string) {
+func (s *Server) withFeedback(ctx context.Context, x *search, e Expander, first *expand.Result) (out *expand.Result, results []string) {
 	ctx, span := tracing.Start(ctx, "feedback")
 	defer span.End()
 	hits, results := s.feedback.firstHits(ctx, first.Parts, x.client.Name, x.hold, s.calls.as(x.from, x.hold))
@@ -451,16 +451,12 @@ func (s *Server) withFeedback(ctx context.Context, x *search, e Expander, first 
 			out, result = first, feedbackNoTerms
 		}
 	}
-	for _, became := range results {
-		switch became {
-		case "": // no first pass
-		case feedbackUsed:
-			outcomes = append(outcomes, result)
-		default:
-			outcomes = append(outcomes, became)
+	for i := range results {
+		if results[i] == feedbackUsed {
+			results[i] = result
 		}
 	}
-	return out, outcomes
+	return out, slices.DeleteFunc(results, func(result string) bool { return result == "" })
 }
 
 // made reports the expander's result.
@@ -623,7 +619,8 @@ func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
 	if x.rewritten == nil {
 		x.rewritten = ordered
 		if ordered != nil { // the client gets its answer
-			x.report.Outcome, x.report.Why, x.report.Result = before.Outcome, before.Why, before.Result
+			x.report.Outcome, x.report.Why = before.Outcome, before.Why
+			x.report.Result = before.Result
 		}
 		return first, nil
 	}

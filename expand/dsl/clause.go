@@ -53,8 +53,9 @@ func (c *Clause) settle(err error) {
 	// With "and" no word is optional. A percentage of none is none, but engines
 	// find nothing if three of none must match.
 	if c.OperatorAnd {
-		n, err := strconv.Atoi(strings.Trim(string(c.MinimumShouldMatch), `" `))
-		c.SameMatches = c.SameMatches || err == nil && n > 0
+		if n, err := strconv.Atoi(strings.Trim(string(c.MinimumShouldMatch), `" `)); err == nil && n > 0 {
+			c.Matches = Same
+		}
 	}
 	switch {
 	case c.Reason != "" || err == nil:
@@ -75,7 +76,9 @@ func (c *Clause) matchBoolPrefix(raw []byte) {
 // counts how many terms match.
 func (c *Clause) lastIsPrefix() {
 	c.Prefix, c.Additive = true, false
-	c.SameMatches = c.SameMatches || c.Counted()
+	if c.Counted() {
+		c.Matches = Same
+	}
 }
 
 // Counted reports whether the clause counts how many terms of the text match.
@@ -97,7 +100,7 @@ func (c *Clause) matchPhrase(raw []byte) {
 // these find.
 func (c *Clause) isPhrase() {
 	c.Phrase = true
-	c.SameMatches = true
+	c.Matches = Same
 	c.Additive = false
 	c.OperatorAnd, c.MinimumShouldMatch = false, nil
 }
@@ -161,18 +164,21 @@ func (c *Clause) several(raw []byte, own func(name string, value []byte) (bool, 
 
 // multiMatch reads {"query": "text", "fields": […], "type": …}.
 func (c *Clause) multiMatch(raw []byte) {
-	kind, tie := "best_fields", false
-	c.ByField = true
+	kind := "best_fields"
+	tie, named := false, false
 	err := c.several(raw, func(name string, value []byte) (taken bool, err error) {
 		tie = tie || name == "tie_breaker"
-		c.ByField = c.ByField && name != "_name" // a name belongs to one query
+		named = named || name == "_name"
 		if name == "type" {
 			kind, err = text(value)
 		}
 		return name == "type", err
 	})
-	// With all fields the engine skips those that cannot contain the text.
-	c.ByField = c.ByField && !slices.ContainsFunc(c.Fields, func(f BoostedField) bool { return f.Name == "*" })
+	// A name belongs to one query. With all fields the engine skips those that
+	// cannot contain the text.
+	if !named && !slices.ContainsFunc(c.Fields, func(f BoostedField) bool { return f.Name == "*" }) {
+		c.Across = ByField
+	}
 	switch kind {
 	case "best_fields":
 	case "most_fields", "bool_prefix":
@@ -183,7 +189,7 @@ func (c *Clause) multiMatch(raw []byte) {
 			c.lastIsPrefix()
 		}
 	case "cross_fields":
-		c.TermCentric, c.Additive = true, false
+		c.Across, c.Additive = ByTerm, false
 	case "phrase", "phrase_prefix":
 		c.Prefix = kind == "phrase_prefix"
 		c.isPhrase()
@@ -195,9 +201,7 @@ func (c *Clause) multiMatch(raw []byte) {
 
 // combinedFields reads a query that scores several fields like one.
 func (c *Clause) combinedFields(raw []byte) {
-	c.TermCentric = true
-	c.Combined = true
-	c.Additive = false
+	c.Across, c.Additive = AsOne, false
 	c.settle(c.several(raw, nil))
 }
 
@@ -228,7 +232,9 @@ func (c *Clause) simpleQueryString(raw []byte) {
 	// each in any of the fields. All of them are all terms.
 	one := len(c.Fields) == 1 && !strings.Contains(c.Fields[0].Name, "*")
 	c.Additive = c.Additive && len(c.Fields) == 1
-	c.SameMatches = c.SameMatches || len(c.MinimumShouldMatch) > 0 || c.OperatorAnd && !one
+	if len(c.MinimumShouldMatch) > 0 || c.OperatorAnd && !one {
+		c.Matches = Same
+	}
 	if err == nil && hasSyntax(c.Text, `+|"*()~\`) {
 		c.Reason = reason.Syntax
 	}

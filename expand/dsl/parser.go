@@ -2,6 +2,7 @@ package dsl
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"slices"
 
@@ -41,8 +42,9 @@ func (p *Parser) Parse(body []byte, parameters *Parameters) (*Search, reason.Rea
 	s.markHits(p.standards)
 	parameters.apply(s)
 	for i := range s.Clauses {
-		s.Clauses[i].Fixed = s.Clauses[i].Fixed || s.Scores.FirstOnly
-		s.Clauses[i].SameMatches = s.Clauses[i].SameMatches || s.Clauses[i].Fixed
+		if s.Scores.FirstOnly {
+			s.Clauses[i].Matches = Fixed
+		}
 	}
 	return s, ""
 }
@@ -185,7 +187,7 @@ func (p *Parser) kind(name string, depth int) error {
 	first := len(s.Clauses)
 	same, err := p.compound(k, depth)
 	for i := first; same && i < len(s.Clauses); i++ {
-		s.Clauses[i].SameMatches, s.Clauses[i].Fixed = true, true
+		s.Clauses[i].Matches = Fixed
 	}
 	return err
 }
@@ -259,16 +261,21 @@ func (p *Parser) clause(k kind, depth int) error {
 	if p.texts > MaxFields {
 		return nil
 	}
-	s.Clauses = append(s.Clauses, Clause{Path: string(p.path), Depth: depth, Boost: 1, Traits: Traits{Additive: true}})
+	s.Clauses = append(s.Clauses, Clause{Path: string(p.path), Depth: depth, Boost: 1, Additive: true})
 	c := &s.Clauses[len(s.Clauses)-1]
 	k.read(c, v.Of(s.Body))
-	c.Filters = p.filtering
-	if c.Readings = c.Filters || c.Phrase && !p.Phrases; c.Readings && (!p.Readings || c.Prefix || p.phrases == maxPhrases) && c.Reason == "" {
-		c.Reason = c.Unrelated()
-	}
-	s.Scores.Others = s.Scores.Others || !c.Filters && (c.Reason != "" || c.Prefix || c.Fuzzy || c.Readings)
 	switch {
-	case c.Reason == "" && c.Readings:
+	case p.filtering:
+		c.Role = InFilter
+	case c.Phrase && !p.Phrases:
+		c.Role = OnlyReadings
+	}
+	if !p.Readings || c.Prefix || p.phrases == maxPhrases {
+		c.Reason = cmp.Or(c.Reason, c.Unrelated())
+	}
+	s.Scores.Others = s.Scores.Others || !p.filtering && (c.Reason != "" || c.Prefix || c.Fuzzy || c.Role == OnlyReadings)
+	switch {
+	case c.Reason == "" && c.Unrelated() != "":
 		p.phrases++
 	case c.Reason == "":
 		p.texts++
@@ -290,7 +297,7 @@ func (p *Parser) leave(why reason.Reason) error {
 	s.ClauseCount += queriesIn(v.Of(s.Body))
 	if p.notes < maxNotes && string(v.Of(s.Body)) != "[]" {
 		p.notes++
-		s.Clauses = append(s.Clauses, Clause{Path: string(p.path), Reason: why, Traits: Traits{Note: true}})
+		s.Clauses = append(s.Clauses, Clause{Path: string(p.path), Reason: why, Role: Note})
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ func TestScoresOfSeveralMatchesDecideWhatMayMatch(t *testing.T) {
 		`"has_parent":{"parent_type":"c","score":true,`: false,
 	} {
 		s := parse(t, `{"query":{`+kind+`"query":{"match":{"body":"car"}}}}}`)
-		check.Equal(t, same, s.Clauses[0].SameMatches, kind)
+		check.Equal(t, same, s.Clauses[0].Matches >= Same, kind)
 	}
 }
 
@@ -242,7 +242,7 @@ func (s *Search) shown() string {
 func (c *Clause) shown() string {
 	var b strings.Builder
 	b.WriteString(c.Path)
-	if !c.Note {
+	if c.Role != Note {
 		fmt.Fprintf(&b, " %q", c.Text)
 	}
 	for _, f := range c.Fields {
@@ -258,11 +258,11 @@ func (c *Clause) shown() string {
 		{c.Analyzer != "", "analyzer=" + c.Analyzer},
 		{c.OperatorAnd, "operator=and"},
 		{len(c.MinimumShouldMatch) > 0, "minimum_should_match=" + string(c.MinimumShouldMatch)},
-		{c.Boost != 1 && !c.Note, fmt.Sprintf("boost=%v", c.Boost)},
+		{c.Boost != 1 && c.Role != Note, fmt.Sprintf("boost=%v", c.Boost)},
 		{c.TieBreaker != 0, fmt.Sprintf("tie_breaker=%v", c.TieBreaker)},
-		{!c.Additive && !c.Note, "not additive"},
-		{c.SameMatches, "same matches"},
-		{c.TermCentric, "term-centric"},
+		{!c.Additive && c.Role != Note, "not additive"},
+		{c.Matches >= Same, "same matches"},
+		{c.TermCentric(), "term-centric"},
 		{c.Prefix, "prefix"},
 		{c.Phrase, "phrase"},
 		{c.Fuzzy, "fuzzy"},

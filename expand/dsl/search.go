@@ -4,6 +4,7 @@ package dsl
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"github.com/akin-search/akin/expand/reason"
@@ -88,7 +89,7 @@ type Scores struct {
 
 // Expandable reports whether there is a clause other than notes.
 func (s *Search) Expandable() bool {
-	return slices.ContainsFunc(s.Clauses, func(c Clause) bool { return !c.Note })
+	return slices.ContainsFunc(s.Clauses, func(c Clause) bool { return c.Role != Note })
 }
 
 // Redefines reports whether the request may define its own field of that name.
@@ -117,51 +118,72 @@ type Clause struct {
 	MinimumShouldMatch []byte
 	// Slop is how many places the words of a phrase may be apart.
 	Slop float64
-	Traits
+	// Additive says that the score is the sum of the text's terms' scores, so that
+	// the terms may be scored in another way.
+	Additive bool
+	Matches  Matches
+	Across   Across
+	Role     Role
+	Prefix   bool // the last term of the text is a prefix
+	Patterns bool // field names may be patterns
+	Phrase   bool // it looks for a phrase
+	Fuzzy    bool // the original also finds words spelled similarly
 	// Reason is why the clause is left alone, or "".
 	Reason reason.Reason
 }
 
-// Traits are how a clause's kind and options affect its rewriting.
-type Traits struct {
-	// Additive says that the score is the sum of the text's terms' scores, so that
-	// the terms may be scored in another way.
-	Additive bool
-	// SameMatches says that only what the original matches may match.
-	SameMatches bool
-	// Fixed says that not even readings of a phrase may match. Then SameMatches is
-	// true, too.
-	Fixed bool
-	// TermCentric says that the clause searches each term in all fields together
-	// (cross_fields, combined_fields).
-	TermCentric bool
-	// Combined says that it scores the fields like one (combined_fields).
-	Combined bool
-	// ByField says that the score combines the fields' scores, and that with one
-	// name in the member fields the query is that field's.
-	ByField  bool
-	Prefix   bool // the last term of the text is a prefix
-	Patterns bool // field names may be patterns
-	Phrase   bool // it looks for a phrase
-	// Readings says that related words are not added, only readings of a phrase, or
-	// alternatives in a filter.
-	Readings bool
-	Filters  bool // it is in a filter, and scores nothing
-	Fuzzy    bool // the original also finds words spelled similarly
-	Segments bool // written for segments, not by the client
-	// Note says that there is nothing to rewrite: the clause only records why a
-	// query of another kind is left alone.
-	Note bool
+// Matches is what a clause may match when it is rewritten, in falling order.
+type Matches uint8
+
+// What a clause may match.
+const (
+	AlsoRelated Matches = iota // also what only related words find
+	Same                       // what the original or a reading of its phrase matches
+	Fixed                      // what the original matches
+)
+
+// Across is how a clause searches several fields.
+type Across uint8
+
+// How a clause searches several fields.
+const (
+	Apart Across = iota
+	// ByField scores each field, and with one name in the member fields the query
+	// is that field's.
+	ByField
+	ByTerm // each term in all fields together (cross_fields)
+	AsOne  // like ByTerm, and scores the fields like one (combined_fields)
+)
+
+// A Role is what a clause is there for.
+type Role uint8
+
+// The roles.
+const (
+	Ranks        Role = iota
+	OnlyReadings      // a phrase, to which only readings are added
+	InFilter          // it scores nothing, and only alternatives are added
+	InSegments        // written for segments, not by the client
+	// Note has nothing to rewrite: the clause only records why a query of another
+	// kind is left alone.
+	Note
+)
+
+// Unrelated is why related words are not added to the clause, "" if they are.
+func (c *Clause) Unrelated() reason.Reason {
+	switch c.Role {
+	case OnlyReadings:
+		return reason.Phrase
+	case InFilter:
+		return reason.NotScoring
+	case Ranks, InSegments, Note:
+	}
+	return ""
 }
 
-// Unrelated is why related words are not added to a clause with
-// [Traits.Readings].
-func (t Traits) Unrelated() reason.Reason {
-	if t.Filters {
-		return reason.NotScoring
-	}
-	return reason.Phrase
-}
+// TermCentric reports whether the clause searches each term in all fields
+// together.
+func (c *Clause) TermCentric() bool { return c.Across >= ByTerm }
 
 // A BoostedField is a field of a clause with its boost, as in "title^3".
 type BoostedField struct {
@@ -173,9 +195,8 @@ type BoostedField struct {
 // added.
 func (s *Search) LeavePhrases() {
 	for i := range s.Clauses {
-		if c := &s.Clauses[i]; c.Readings && c.Reason == "" {
-			c.Reason = c.Unrelated()
-		}
+		c := &s.Clauses[i]
+		c.Reason = cmp.Or(c.Reason, c.Unrelated())
 	}
 }
 

@@ -1,6 +1,7 @@
 package form
 
 import (
+	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/query"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/simmatrix"
@@ -11,7 +12,7 @@ type builder struct {
 	*query.Tree
 
 	plan    *Plan
-	c       *ClausePlan
+	c       *Clause
 	divided []division // of the fields of c
 	scoring Scoring    // the form being written
 	role    role
@@ -52,9 +53,9 @@ func (w *builder) scored() *query.Query {
 	switch {
 	case len(c.Vectors) > 0:
 		return w.vectors()
-	case !c.Writes() && !c.Exact, w.role == finding && c.SameMatches, w.scoring == Linear && c.SameMatches && c.Added() == 0:
+	case !c.Writes() && !c.Exact, w.role == finding && c.SameMatches(), w.scoring == Linear && c.SameMatches() && c.Added() == 0:
 		return w.original()
-	case w.plan.MatchOnly, c.Filters:
+	case w.plan.MatchOnly, c.Parsed.Role == dsl.InFilter:
 		q = w.matching()
 	case w.scoring == Linear:
 		q = w.linear()
@@ -77,7 +78,7 @@ func (w *builder) matching() *query.Query {
 			q.Should(w.anyOf(c.Fields[i].Name, i, added))
 		}
 	}
-	if !c.Phrase { // whose readings are beside the original
+	if !c.Parsed.Phrase { // whose readings are beside the original
 		c.eachAlternative(func(i int, a *terms.Alternative, _ float64) { q.Should(w.alternative(i, a, 1, "")) })
 	}
 	return q
@@ -86,7 +87,7 @@ func (w *builder) matching() *query.Query {
 // found returns a bool that finds what the original finds, without its scores.
 func (w *builder) found() *query.Query {
 	switch {
-	case w.c.SameMatches:
+	case w.c.SameMatches():
 		return w.Bool().Filter(w.original())
 	case w.role == ordering && !w.c.Counted():
 		// The hits are already found, and whatever the original matches contains one
@@ -99,7 +100,7 @@ func (w *builder) found() *query.Query {
 // counts reports whether each of n scoring fields counts the words itself. If
 // the original decides which documents match, a single field needs no count of
 // its own. Of several fields, one may match while another must not score.
-func (w *builder) counts(n int) bool { return w.c.Counted() && (n > 1 || !w.c.SameMatches) }
+func (w *builder) counts(n int) bool { return w.c.Counted() && (n > 1 || !w.c.SameMatches()) }
 
 // feedback adds the terms of the first hits to the clause. They score documents
 // that the clause finds, and find none themselves. share is the ratio of their
@@ -166,7 +167,7 @@ func (w *builder) anyOf(field string, i int, added []terms.Candidate) *query.Que
 func (w *builder) original() *query.Query {
 	c := w.c
 	client := w.Raw(c.Parsed.At.Of(w.plan.Search.Body), c.leaves())
-	if !c.Phrase || !c.HasAlternatives() {
+	if !c.Parsed.Phrase || !c.HasAlternatives() {
 		return client
 	}
 	q := w.Best().Should(client)
@@ -194,7 +195,7 @@ func (w *builder) several() *query.Query { return w.DisMax(w.c.Parsed.TieBreaker
 // alternative returns the query of an alternative in field i of the clause.
 func (w *builder) alternative(i int, a *terms.Alternative, boost float64, name string) *query.Query {
 	field, slop := w.c.Fields[i].Name, 0.0
-	if w.c.Phrase {
+	if w.c.Parsed.Phrase {
 		slop = w.c.Parsed.Slop
 	}
 	switch {

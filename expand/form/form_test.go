@@ -34,9 +34,9 @@ func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
 	if docs := sel.SettleFields(terms.SqrtIDF, fields, 0.1); sel.Origins[0].IDF != simmatrix.IDF(50, 1000) || docs != 1000 {
 		t.Errorf("settled by idf %v of %d documents, want the largest frequency and number", sel.Origins[0].IDF, docs)
 	}
-	c := &ClausePlan{Clause: Clause{Parsed: &dsl.Clause{Boost: 2}, Traits: dsl.Traits{TermCentric: true}, Fields: []Field{
+	c := &Clause{Parsed: &dsl.Clause{Boost: 2, Across: dsl.ByTerm}, Fields: []Field{
 		{Name: "title", Boost: 3, Analysis: a, Terms: sel, Added: sel.Candidates}, {Name: "body", Boost: 1, Analysis: a},
-	}}}
+	}}
 	p := &Plan{Strength: Lambda{Linear: 0.2}, Recipe: High.Recipe(false, false)}
 	for k := range sel.Candidates {
 		cand := &sel.Candidates[k]
@@ -64,9 +64,9 @@ func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
 func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
 
 func TestRareTermsAreNotWorthARescore(t *testing.T) {
-	c := ClausePlan{
-		Clause:   Clause{Parsed: &dsl.Clause{}, Fields: []Field{{Stats: esclient.FieldStatistics{DocCount: 10_000}}}},
-		Rescored: true, Scoring: Saturated,
+	c := Clause{
+		Parsed: &dsl.Clause{}, Fields: []Field{{Stats: esclient.FieldStatistics{DocCount: 10_000}}},
+		Writing: Writing{Rescored: true, Scoring: Saturated},
 	}
 	f := &c.Fields[0]
 	for i, df := range []int64{1, 19, 20, 21, 18, 500, 1000, 2} {
@@ -111,9 +111,9 @@ func TestEffortDecidesHowManyTermsAreWritten(t *testing.T) {
 		if r != &recipes[tt.want] {
 			t.Errorf("%v, mixed %t: another recipe than that of %v", tt.effort, tt.mixed, tt.want)
 		}
-		c := ClausePlan{Scoring: tt.scoring, Rescored: tt.scoring == Saturated, Clause: Clause{Parsed: &dsl.Clause{}, Fields: []Field{{
+		c := Clause{Parsed: &dsl.Clause{}, Writing: Writing{Scoring: tt.scoring, Rescored: tt.scoring == Saturated}, Fields: []Field{{
 			Stats: esclient.FieldStatistics{DocCount: 10_000}, Added: r.KeepFew(chosen, len(chosen)),
-		}}}}
+		}}}
 		d := (&Plan{Recipe: r}).divisions(nil, &c, c.Added())[0]
 		if added := len(c.Fields[0].Added); added != tt.added || len(d.scored) != tt.scored || len(d.set) != tt.set || len(d.rescored) != tt.order {
 			t.Errorf("%v: of %d terms %d are scored, %d find and %d order", tt.effort, added, len(d.scored), len(d.set), len(d.rescored))

@@ -24,7 +24,7 @@ func (c *Clause) HardTooDeep() bool {
 	if several {
 		levels++ // dis_max
 	}
-	if c.Counted() && (several || !c.SameMatches) {
+	if c.Counted() && (several || !c.SameMatches()) {
 		levels++ // bool, with either the words or the function_score in it
 	}
 	return c.Parsed.Depth+levels > maxLevels
@@ -87,7 +87,7 @@ func (w *builder) beside(clause *query.Query) *query.Query {
 	q := w.Bool()
 	c := w.c
 	several := w.several()
-	if w.role != ordering || c.SameMatches || c.Counted() {
+	if w.role != ordering || c.SameMatches() || c.Counted() {
 		q.Must(clause)
 	} else {
 		q.Should(clause)

@@ -39,15 +39,15 @@ func (p *Plan) marks(h *dsl.Highlight) bool {
 
 // marksTermsOf reports whether terms were added to a clause of the client's
 // own.
-func marksTermsOf(c *ClausePlan, h *dsl.Highlight) bool {
-	return c.Writes() && !c.Segments && h.Covers(c.Parsed.At)
+func marksTermsOf(c *Clause, h *dsl.Highlight) bool {
+	return c.Writes() && c.Parsed.Role != dsl.InSegments && h.Covers(c.Parsed.At)
 }
 
 // highlighted returns the original query, or any of several, and with
 // MarkRelated also the added terms. The form hard can change a clause without
 // added terms.
 func (p *Plan) highlighted(t *query.Tree, h *dsl.Highlight) *query.Query {
-	related := p.MarkRelated && slices.ContainsFunc(p.Clauses, func(c ClausePlan) bool { return marksTermsOf(&c, h) })
+	related := p.MarkRelated && slices.ContainsFunc(p.Clauses, func(c Clause) bool { return marksTermsOf(&c, h) })
 	if !related && len(h.Queries) == 1 {
 		return t.Raw(h.Query(0, p.Search.Body), 0)
 	}

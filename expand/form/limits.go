@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/reason"
 )
 
@@ -14,14 +15,14 @@ const fuzzyExpansions = 50
 // leaves returns an upper estimate of the original's clauses as the engine
 // counts them.
 func (c *Clause) leaves() int {
-	if c.Note {
+	if c.Parsed.Role == dsl.Note {
 		return 0 // counted when the body was read
 	}
 	n := 0
 	for i := range c.Fields {
 		n += c.leavesOf(i)
 	}
-	if c.Fuzzy {
+	if c.Parsed.Fuzzy {
 		n *= fuzzyExpansions
 	}
 	return n
@@ -35,17 +36,17 @@ func (c *Clause) leavesOf(i int) (n int) {
 		text := c.Parsed.Text
 		n = max(len(strings.Fields(text)), len(text)/3) + 1
 	}
-	if c.Prefix {
+	if c.Parsed.Prefix {
 		n++
 	}
 	return n
 }
 
-// Cut returns clauses with fewer added terms, where over of count written
-// clauses are too many. Feedback terms go first, then repeatedly the weakest
+// Cut drops added terms of clauses, where over of count written clauses are too
+// many. Feedback terms go first, then repeatedly the weakest
 // term of the field that has the most; of equal fields the last one.
 // Alternatives go only where there are no other terms.
-func Cut(clauses []Clause, over, count int) []Clause {
+func Cut(clauses []Clause, over, count int) {
 	n, added := (over+1)/2, 0 // a term may be written twice, so half as many may do
 	for _, f := range Fields(clauses) {
 		added += len(f.Feedback)
@@ -54,9 +55,9 @@ func Cut(clauses []Clause, over, count int) []Clause {
 		added += clauses[i].Added()
 	}
 	if added == 0 {
-		return CutAlternatives(clauses, over, count)
+		CutAlternatives(clauses, over, count)
+		return
 	}
-	clauses = Copied(clauses)
 	for _, f := range Fields(clauses) {
 		cut := min(n, len(f.Feedback))
 		f.Feedback = f.Feedback[:len(f.Feedback)-cut]
@@ -73,7 +74,6 @@ func Cut(clauses []Clause, over, count int) []Clause {
 		f.Added = f.Added[:len(f.Added)-1]
 		f.leaveEmpty(reason.TermLimit)
 	}
-	return clauses
 }
 
 // fullest returns the field that has the most of something, the last one of
@@ -95,11 +95,9 @@ func (f *Field) leaveEmpty(why reason.Reason) {
 	}
 }
 
-// CutAlternatives returns clauses with fewer alternatives, where over of count
-// written clauses are too many: with as large a share less. One may take dozens
-// of clauses.
-func CutAlternatives(clauses []Clause, over, count int) []Clause {
-	clauses = Copied(clauses)
+// CutAlternatives drops alternatives of clauses, where over of count written
+// clauses are too many: as large a share. One may take dozens of clauses.
+func CutAlternatives(clauses []Clause, over, count int) {
 	all := 0
 	for _, f := range Fields(clauses) {
 		all += len(f.Alternatives)
@@ -115,14 +113,11 @@ func CutAlternatives(clauses []Clause, over, count int) []Clause {
 		f.Alternatives = f.Alternatives[:last]
 		f.leaveEmpty(reason.TermLimit)
 	}
-	return clauses
 }
 
-// CutExact returns clauses without the n added terms of the form hard that
-// contribute least to the scores, or without all. It reports whether there were
-// any.
-func CutExact(clauses []Clause, n int) ([]Clause, bool) {
-	clauses = Copied(clauses)
+// CutExact drops the n added terms of the form hard that contribute least to
+// the scores, or all. It reports whether there were any.
+func CutExact(clauses []Clause, n int) bool {
 	for k := range n {
 		var weakest *Field // its last added term contributes least
 		least := math.Inf(1)
@@ -136,11 +131,11 @@ func CutExact(clauses []Clause, n int) ([]Clause, bool) {
 			}
 		}
 		if weakest == nil {
-			return clauses, k > 0
+			return k > 0
 		}
 		weakest.Added, weakest.Truncated = weakest.Added[:len(weakest.Added)-1], true
 	}
-	return clauses, n > 0
+	return n > 0
 }
 
 // maxLevels is how deep queries may be nested, including the innermost.

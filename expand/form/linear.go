@@ -26,14 +26,14 @@ const linearLambda = 0.2
 func (w *builder) linear() *query.Query {
 	c, q := w.c, w.Bool()
 	switch {
-	case c.SameMatches:
+	case c.SameMatches():
 		q.Must(w.original())
 	case c.Counted():
 		q.Filter(w.countedWords(w.Bool().Should(w.original()))).Should(w.original())
 	default:
 		q.Should(w.original())
 	}
-	if c.TermCentric {
+	if c.Parsed.TermCentric() {
 		return w.termCentric(q)
 	}
 	several, fields := w.several(), 0
@@ -96,10 +96,10 @@ func (w *builder) alternatives(to *query.Query, i int) {
 	c := w.c
 	f := &w.c.Fields[i]
 	end := i + 1
-	if c.TermCentric {
+	if c.Parsed.TermCentric() {
 		end = len(c.Fields)
 	}
-	if f.Reason != "" || c.Phrase { // whose readings are beside the original
+	if f.Reason != "" || c.Parsed.Phrase { // whose readings are beside the original
 		return
 	}
 	inFields := func(idf func(at int) float64, in func(at int, boost, weight float64) *query.Query) *query.Query {
@@ -174,7 +174,7 @@ func (w *builder) linearBound(i int) float64 {
 	for k := range scored {
 		sum += scored[k].Score(w.plan.lambda(w.role == finding))
 	}
-	if w.c.Phrase {
+	if w.c.Parsed.Phrase {
 		return sum
 	}
 	for _, g := range f.hosted() { // a document may have all of the words but one

@@ -10,7 +10,7 @@ import (
 // the fields, or for a term-centric clause in any of them.
 func (w *builder) countedWords(to *query.Query) *query.Query {
 	c := w.c
-	if c.TermCentric {
+	if c.Parsed.TermCentric() {
 		return to.Should(w.words(0, len(c.Fields)))
 	}
 	for i := range c.Fields {

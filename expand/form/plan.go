@@ -5,6 +5,7 @@
 package form
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -61,7 +62,7 @@ type Plan struct {
 	// Search is the original search. Clauses say how its clauses are written, in
 	// their order.
 	Search  *dsl.Search
-	Clauses []ClausePlan
+	Clauses []Clause
 	// Strength is λ, the factor of the added terms. Recipe says how many of them
 	// are written where.
 	Strength Lambda
@@ -88,37 +89,14 @@ type Plan struct {
 	FindOnly bool
 }
 
-// A ClausePlan says how one clause of a search is written.
-type ClausePlan struct {
-	Clause
-	// Scoring is the form, and ScoringReason is why it is not the configured one.
-	// ModeReason is why the search is not ranked in the configured mode.
-	Scoring       Scoring
-	ScoringReason reason.Reason
-	ModeReason    reason.Reason
-	// Rescored says that the form reorders the best hits of the linear form.
-	Rescored bool
-}
-
-// Form returns the name of the form of a field, for explanations.
-func (c *ClausePlan) Form(f *Field) string {
-	const softCosine = "softcosine"
-	switch {
-	case f.Exact != nil && f.Exact.Soft:
-		return softCosine
-	case f.Beside != nil:
-		return c.Scoring.String() + " + " + softCosine
-	}
-	return c.Scoring.String()
-}
-
-// A Clause is a clause of a search, with the terms that a measure has selected
-// for it, if any.
+// A Clause is a clause of a search: what is known of it, the terms that a
+// measure has chosen for it, if any, and in a plan how it is written.
 type Clause struct {
-	// Parsed is the original clause. Traits are its traits, updated from the
-	// analyses of its text.
-	Parsed *dsl.Clause
-	dsl.Traits
+	// Parsed is the original clause. Additive and Matches are as there, or what the
+	// profile and the analyses of the text make of them.
+	Parsed   *dsl.Clause
+	Additive bool
+	Matches  dsl.Matches
 	// Reason is why the clause is left alone, "" if it is not.
 	Reason reason.Reason
 	Fields []Field
@@ -132,6 +110,30 @@ type Clause struct {
 	Orders bool
 	// Vectors are the vector queries of its fields.
 	Vectors []Vector
+	// ModeReason is why the search is not ranked in the configured mode.
+	ModeReason reason.Reason
+	Writing
+}
+
+// A Writing says how a clause is written.
+type Writing struct {
+	// Scoring is the form, and ScoringReason is why it is not the configured one.
+	Scoring       Scoring
+	ScoringReason reason.Reason
+	// Rescored says that the form reorders the best hits of the linear form.
+	Rescored bool
+}
+
+// Form returns the name of the form of a field, for explanations.
+func (c *Clause) Form(f *Field) string {
+	const softCosine = "softcosine"
+	switch {
+	case f.Exact != nil && f.Exact.Soft:
+		return softCosine
+	case f.Beside != nil:
+		return c.Scoring.String() + " + " + softCosine
+	}
+	return c.Scoring.String()
 }
 
 // A Field is one field of a clause, with the terms selected for it.
@@ -183,6 +185,10 @@ type Beside struct {
 	Most  float64 // what a measure of 1 scores, before the boosts of clause and field
 }
 
+// SameMatches reports whether related words may only order what the clause
+// finds.
+func (c *Clause) SameMatches() bool { return c.Matches >= dsl.Same }
+
 // Counted reports whether the clause counts how many terms of the text match.
 func (c *Clause) Counted() bool { return !c.SingleWord && c.Parsed.Counted() }
 
@@ -206,18 +212,15 @@ func (c *Clause) HasBeside() bool {
 	return slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Beside != nil })
 }
 
-// WithoutBeside returns a copy of the clause without the soft cosine. why is
-// the reason of fields that have nothing else.
-func (c *Clause) WithoutBeside(why reason.Reason) Clause {
-	out := *c
-	out.Fields = slices.Clone(c.Fields)
-	for i := range out.Fields {
-		if f := &out.Fields[i]; f.Beside != nil {
+// DropBeside drops the soft cosine. why is the reason of fields that have
+// nothing else.
+func (c *Clause) DropBeside(why reason.Reason) {
+	for i := range c.Fields {
+		if f := &c.Fields[i]; f.Beside != nil {
 			f.Beside, f.Truncated = nil, true
 			f.leaveEmpty(why)
 		}
 	}
-	return out
 }
 
 // HasAlternatives reports whether something stands for words of the clause.
@@ -241,37 +244,31 @@ func (c *Clause) eachAlternative(visit func(i int, a *terms.Alternative, idf flo
 	}
 }
 
-// Ordered returns a copy of the clause without alternatives: it finds only what
-// the original finds, and the linear form cannot count an alternative as its
-// hosts in what is found by these.
-func (c *Clause) Ordered() Clause {
-	left := *c
-	left.Fields = slices.Clone(c.Fields)
-	for i := range left.Fields {
-		f := &left.Fields[i]
+// DropAlternatives drops the alternatives of a clause that finds only what the
+// original finds: the linear form cannot count an alternative as its hosts in
+// what is found by these.
+func (c *Clause) DropAlternatives() {
+	for i := range c.Fields {
+		f := &c.Fields[i]
 		f.Cut, f.Alternatives = f.Alternatives, nil
 		if len(f.Cut) > 0 && len(f.Added)+len(f.Feedback) == 0 && f.Reason == "" {
-			left.LeaveField(f, reason.NoNeighbors)
+			c.LeaveField(f, reason.NoNeighbors)
 		}
 	}
-	return left
 }
 
-// WithoutAdded returns a copy of the clause without the added terms. why is the
-// reason of fields that have nothing else.
-func (c *Clause) WithoutAdded(why reason.Reason) Clause {
-	out := *c
-	out.Orders = false
-	out.Fields = slices.Clone(c.Fields)
-	for i := range out.Fields {
-		f := &out.Fields[i]
+// DropAdded drops the added terms. why is the reason of fields that have nothing
+// else.
+func (c *Clause) DropAdded(why reason.Reason) {
+	c.Orders = false
+	for i := range c.Fields {
+		f := &c.Fields[i]
 		had := len(f.Added)+len(f.Feedback) > 0
 		f.Added, f.Feedback = nil, nil
 		if had && f.Reason == "" && len(f.Alternatives) == 0 {
-			out.LeaveField(f, why)
+			c.LeaveField(f, why)
 		}
 	}
-	return out
 }
 
 // Writes reports whether terms or alternatives are added to the clause.
@@ -282,35 +279,29 @@ func (c *Clause) hasFeedback() bool {
 	return c.Reason == "" && slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Reason == "" && len(f.Feedback) > 0 })
 }
 
-// Left returns a copy of the clause that is left alone for a reason, although
-// it has terms to add.
-func (c *Clause) Left(why reason.Reason) Clause {
-	left := *c
-	left.Exact = false
-	left.Vectors = nil
-	left.Fields = slices.Clone(c.Fields)
-	for i := range left.Fields {
-		f := &left.Fields[i]
+// Leave leaves the clause alone for a reason, although it has terms to add.
+func (c *Clause) Leave(why reason.Reason) {
+	c.Exact, c.Vectors = false, nil
+	c.Writing = Writing{}
+	for i := range c.Fields {
+		f := &c.Fields[i]
 		f.Beside = nil
-		if f.Reason == "" {
-			f.Reason = why
-		}
+		f.Reason = cmp.Or(f.Reason, why)
 	}
-	return left
 }
 
 // LeaveField sets the reason why a field is left alone. A term-centric clause
 // needs all its fields, so it gets the same reason.
 func (c *Clause) LeaveField(f *Field, why reason.Reason) {
 	f.Reason = why
-	if c.TermCentric {
+	if c.Parsed.TermCentric() {
 		c.Reason = why
 	}
 }
 
 // lead returns the index of the field whose selection field i uses.
 func (c *Clause) lead(i int) int {
-	if c.TermCentric {
+	if c.Parsed.TermCentric() {
 		return 0
 	}
 	return i
@@ -344,12 +335,12 @@ func (f *Field) idf(docFreq int64) float64 { return simmatrix.IDF(docFreq, f.Sta
 
 // Changes reports whether any clause is rewritten.
 func (p *Plan) Changes() bool {
-	return slices.ContainsFunc(p.Clauses, func(c ClausePlan) bool { return c.Changed() })
+	return slices.ContainsFunc(p.Clauses, func(c Clause) bool { return c.Changed() })
 }
 
 // HasAlternatives reports whether something stands for words of any clause.
 func (p *Plan) HasAlternatives() bool {
-	return slices.ContainsFunc(p.Clauses, func(c ClausePlan) bool { return c.HasAlternatives() })
+	return slices.ContainsFunc(p.Clauses, func(c Clause) bool { return c.HasAlternatives() })
 }
 
 // Boost returns the factor of an added term before the boosts of clause and
@@ -377,16 +368,7 @@ func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
 // Exact reports whether the measure of the mode hard scores the clauses: all or
 // none.
 func (p *Plan) Exact() bool {
-	return slices.ContainsFunc(p.Clauses, func(c ClausePlan) bool { return c.Exact })
-}
-
-// Selected returns the clauses of the plan, for another plan.
-func (p *Plan) Selected() []Clause {
-	out := make([]Clause, len(p.Clauses))
-	for i := range out {
-		out[i] = p.Clauses[i].Clause
-	}
-	return out
+	return slices.ContainsFunc(p.Clauses, func(c Clause) bool { return c.Exact })
 }
 
 // Copied returns a copy of clauses and their fields.
@@ -418,7 +400,7 @@ func (p *Plan) NeedsDFS() bool {
 	severalShards := func(f Field) bool { return f.Analysis != nil && f.Analysis.Shards > 1 }
 	byIDF := func(f Field) bool { return f.Exact != nil && !f.Exact.Scripted }
 	besideByIDF := func(f Field) bool { return f.Beside != nil && !f.Beside.Scripted }
-	return slices.ContainsFunc(p.Clauses, func(c ClausePlan) bool {
+	return slices.ContainsFunc(p.Clauses, func(c Clause) bool {
 		return slices.ContainsFunc(c.Fields, severalShards) &&
 			(c.Scoring == Saturated || c.Scoring == Hard && !p.Unscored && slices.ContainsFunc(c.Fields, byIDF) || slices.ContainsFunc(c.Fields, besideByIDF))
 	})

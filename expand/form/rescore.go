@@ -42,14 +42,14 @@ type division struct {
 // memory if there is room. all is the number of added terms in the whole
 // search. All forms and phases find the same documents, unless the text itself
 // finds many.
-func (p *Plan) divisions(memory []division, c *ClausePlan, all int) []division {
+func (p *Plan) divisions(memory []division, c *Clause, all int) []division {
 	for k := range c.Fields {
 		memory = append(memory, p.divide(c, &c.Fields[k], all))
 	}
 	return memory
 }
 
-func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
+func (p *Plan) divide(c *Clause, f *Field, all int) division {
 	r := p.Recipe
 	switch {
 	case p.FindOnly, c.Rescored:
@@ -62,7 +62,7 @@ func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
 			d.rescored, _ = f.common()
 		}
 		switch {
-		case c.SameMatches, c.Orders: // terms find nothing
+		case c.SameMatches(), c.Orders: // terms find nothing
 			if p.NameAdded {
 				d.left = d.rescored
 			}

@@ -37,7 +37,7 @@ func (w *builder) vectors() *query.Query {
 	if w.plan.VectorsOnly {
 		original = w.Bool().Must(original).Times(unranked)
 	}
-	if c.SameMatches {
+	if c.SameMatches() {
 		q.Must(original)
 	} else {
 		q.Should(original)
@@ -87,10 +87,10 @@ func (w *builder) ofModel(v *Vector) *query.Query {
 // would reject.
 func (w *builder) nearest(v *Vector) *query.Query {
 	var filter *query.Query
-	if w.c.SameMatches || v.Mixed {
+	if w.c.SameMatches() || v.Mixed {
 		filter = w.Bool()
 	}
-	if w.c.SameMatches {
+	if w.c.SameMatches() {
 		filter.Filter(w.original())
 	}
 	if v.Mixed {

@@ -45,7 +45,7 @@ func (p *Plan) Rewrite(t *query.Tree) Rewriting {
 
 // query returns the query that replaces a clause. first says that it is the
 // first copy of the clause, the only one with names.
-func (p *Plan) query(t *query.Tree, c *ClausePlan, divided []division, first bool) *query.Query {
+func (p *Plan) query(t *query.Tree, c *Clause, divided []division, first bool) *query.Query {
 	w := builder{Tree: t, plan: p, c: c, divided: divided, scoring: c.Scoring, named: p.NameAdded && first}
 	switch {
 	case p.FindOnly || first && c.Rescored:
@@ -66,7 +66,7 @@ func (c *Clause) tooDeep(q *query.Query) bool { return c.Parsed.Depth+q.Depth() 
 // TooDeep reports whether a clause would be nested too deep if the plan had it
 // alone, which is at least as deep as among others. It tries the deeper half of
 // clauses: no form needs as many levels.
-func (p *Plan) TooDeep(t *query.Tree, c *ClausePlan) bool {
+func (p *Plan) TooDeep(t *query.Tree, c *Clause) bool {
 	if c.Parsed.Depth < maxLevels/2 {
 		return false
 	}
