@@ -14,6 +14,8 @@
 //	write   → the form of each clause, and the body  plan.go, package form
 //
 // Feedback repeats the last two with the terms of first hits, see feedback.go.
+// With [Auto] a search that finds too little goes through all again, see
+// enough.go.
 package expand
 
 import (
