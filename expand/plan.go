@@ -176,7 +176,7 @@ func (p *planner) chooseForm(plan *form.Plan, c *form.Clause, matchOnly bool) {
 		if !plan.TooDeep(&p.m.queries, c) {
 			return
 		}
-		scoring, why = scoring-1, reason.TooDeep
+		scoring, why = scoring.Simpler(), reason.TooDeep
 	}
 	c.Leave(reason.TooDeep)
 }
@@ -205,8 +205,8 @@ func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 			return form.Linear, reason.NotAdditive
 		}
 	}
-	if wanted == form.Grouped {
-		return form.Grouped, ""
+	if wanted != form.Auto && wanted != form.Saturated {
+		return wanted, ""
 	}
 	for i := range c.Fields {
 		f := &c.Fields[i]

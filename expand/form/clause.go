@@ -57,12 +57,8 @@ func (w *builder) scored() *query.Query {
 		return w.original()
 	case w.plan.MatchOnly, c.Parsed.Role == dsl.InFilter:
 		q = w.matching()
-	case w.scoring == Linear:
-		q = w.linear()
-	case w.scoring == Hard:
-		q = w.hard()
 	default:
-		q = w.groups()
+		q = w.inForm()
 	}
 	return q.Times(w.norm())
 }

@@ -35,21 +35,6 @@ func (w *builder) norm() float64 {
 	return r
 }
 
-func (w *builder) bound(i int, mass float64) float64 {
-	set := 0.0
-	if w.role != ordering {
-		set = w.divided[i].setScore()
-	}
-	switch w.scoring {
-	case Saturated:
-		return mass + w.saturatedBound(i) + set
-	case Grouped:
-		return w.groupedBound(i) + set
-	case Auto, Linear, Hard, Vectors: // the last two are not normalized
-	}
-	return mass + w.linearBound(i) + set
-}
-
 func (f *Field) mass() float64 {
 	squaredWeight := func(term string) float64 {
 		o := &f.Terms.Origins[f.Terms.Origins.Index(term)]

@@ -12,6 +12,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/query"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/expand/vectors"
@@ -45,6 +46,47 @@ const (
 // String returns the name of the form as the configuration writes it.
 func (s Scoring) String() string {
 	return [...]string{"auto", "linear", "grouped", "saturated", "hard", "vectors"}[s]
+}
+
+// Simpler returns the form to take where this one is too deep, [Auto] for none.
+func (s Scoring) Simpler() Scoring {
+	switch s {
+	case Saturated:
+		return Grouped
+	case Grouped:
+		return Linear
+	case Auto, Linear, Hard, Vectors:
+	}
+	return Auto
+}
+
+// inForm returns the clause in the form being written, which is not Vectors.
+func (w *builder) inForm() *query.Query {
+	switch w.scoring {
+	case Linear:
+		return w.linear()
+	case Hard:
+		return w.hard()
+	case Auto, Grouped, Saturated, Vectors:
+	}
+	return w.groups()
+}
+
+// bound returns the largest score of field i in the form being written, of a
+// text with that mass, see [builder.norm].
+func (w *builder) bound(i int, mass float64) float64 {
+	set := 0.0
+	if w.role != ordering {
+		set = w.divided[i].setScore()
+	}
+	switch w.scoring {
+	case Saturated:
+		return mass + w.saturatedBound(i) + set
+	case Grouped:
+		return w.groupedBound(i) + set
+	case Auto, Linear, Hard, Vectors: // the last two are not normalized
+	}
+	return mass + w.linearBound(i) + set
 }
 
 // Lambda is λ, the factor of the added terms, for each form. With 0, added
