@@ -400,7 +400,7 @@ type LeftOut struct {
 	// is that of the two.
 	From       string  `json:"from"`
 	Similarity float64 `json:"similarity"`
-	Reason     string  `json:"reason"`         // [LeftOutFrequent] or [LeftOutAbsent]
+	Reason     string  `json:"reason"`         // such as [LeftOutFrequent]
 	Word       string  `json:"word,omitempty"` // see [Explanation.Words]
 }
 

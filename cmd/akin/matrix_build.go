@@ -224,8 +224,9 @@ func checkEmpty(flags *pflag.FlagSet) []error {
 	return errs
 }
 
-// inputs are the flags with a file to read, except --from-matrices.
-const inputs = "from-vectors from-edit-distance from-thesaurus from-tsv overrides ca-file"
+// inputs are the flags with a file to read, except --from-matrices and
+// --embeddings.
+const inputs = "from-vectors from-edit-distance from-thesaurus from-tsv weigh-by overrides ca-file"
 
 // checkInputs returns an error for each missing input file, and for each that
 // --out would replace. --out may replace an input matrix, which is read before.

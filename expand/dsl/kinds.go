@@ -15,7 +15,8 @@ type kind struct {
 	// other members stay.
 	inside []string
 	// outside names the members whose queries do not score, or score against a
-	// hit. They are left alone, with [reason.NotScoring].
+	// hit. They are left alone, with [reason.NotScoring], but for filters where
+	// [Parser] has Filters.
 	outside []string
 	// scoreMode is the default of the member score_mode, by which several matches
 	// make one score; "" for kinds without it. If scores are averaged, or the

@@ -7,7 +7,7 @@ import (
 )
 
 // A Parser parses search bodies, reusing its memory. The zero Parser leaves
-// phrases and rescore queries alone.
+// phrases, filters, rescore queries and hybrid queries alone.
 type Parser struct {
 	// Phrases has phrases expanded, Readings some of them only by what is as good
 	// as their words, Filters what filters, Rescores the body's own rescore queries,

@@ -9,7 +9,7 @@ const (
 	// otherwise: for matrices from documents alone, fewer terms lose a
 	// quarter of the gain.
 	ByMatrix Effort = iota
-	// Low adds few terms in the linear form.
+	// Low adds few terms, in the linear form if none is configured.
 	Low
 	// Normal also reorders the best hits by the saturated form.
 	Normal

@@ -1,7 +1,8 @@
 // Package form writes searches: it turns a plan into the bytes of a rewritten
 // body. A plan says for each clause what is added and how it is scored. It is
 // immutable, so explanations describe what is written. Each form has a file,
-// which makes a tree of package query from a clause and its chosen terms.
+// which makes a tree of package query from a clause and its chosen terms; what
+// the forms grouped and saturated share is in groups.go.
 package form
 
 import (
@@ -24,8 +25,9 @@ type Scoring uint8
 
 // The scoring forms.
 const (
-	// Auto takes Saturated if possible, else Grouped, else Linear. In a plan it
-	// means that nothing is written.
+	// Auto takes the form of the [Recipe], which mostly has none: Saturated if
+	// possible, else Grouped, else Linear. In a plan it means that nothing is
+	// written.
 	Auto Scoring = iota
 	// Linear adds one flat clause for each term to the original, so that the
 	// engine computes x'ᵀ·(document).
