@@ -110,3 +110,26 @@ func TestPagesOfAPointInTimeAreOrderedOrWide(t *testing.T) {
 		c.docFreqs["automobile"]++ // later pages do not see it
 	}
 }
+
+// In every mode a search that finds too little is that of widen.
+func TestWideSearchesAreThoseOfWidenInEveryMode(t *testing.T) {
+	for _, mode := range []Mode{ModeBM25, ModeHard, ModeSoft, ModeSoftCosine} {
+		for body, atOnce := range map[string]bool{
+			`{"query":{"match":{"body":"rental"}}}`:     true,
+			`{"query":{"match":{"body":"car rental"}}}`: false,
+			// The modes hard and softcosine rank it as bm25 does.
+			`{"query":{"multi_match":{"query":"rental","fields":["body","title"],"type":"cross_fields"}}}`: false,
+		} {
+			c, m := rental(t)
+			o := with(func(o *Profile) { auto(o); o.Mode = mode })
+			r := expanded(t, New(c, m, o).WithWeights(rentalWeights()), &Request{Index: "docs", Body: []byte(body)})
+			again := expanded(t, New(c, m, o).WithWeights(rentalWeights()), &Request{Index: "docs", Body: []byte(body), Wide: true})
+			o.Matching = Widen
+			want := expanded(t, New(c, m, o).WithWeights(rentalWeights()), &Request{Index: "docs", Body: []byte(body)})
+			check.Equal(t, Widened, want.Parts[0].How)
+			check.Equal(t, string(want.Body), string(again.Body), mode, body)
+			check.Equal(t, atOnce, r.Parts[0].Enough == Enough{}, mode, body)
+			check.Equal(t, atOnce, string(want.Body) == string(r.Body), mode, body, "at once")
+		}
+	}
+}
