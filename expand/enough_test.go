@@ -27,8 +27,23 @@ func TestAutoSaysHowManyHitsAreEnough(t *testing.T) {
 			body:   `{` + match + `}`,
 			change: func(c *fakeCluster, _ *fakeMatrix, o *Profile) { o.Enough = 71; c.docCount = 2000 }, want: Enough{71, 10},
 		},
-		"the rarest of all words":      {body: `{"query":` + both(`"operator":"and"`) + `}`, want: Enough{10, 10}},
-		"too few of the rarest":        {body: `{"query":` + both(`"operator":"and"`) + `}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.EnoughAll = 21 }, wide: true},
+		"the rarest of all words": {body: `{"query":` + both(`"operator":"and"`) + `}`, want: Enough{10, 10}},
+		"too few of the rarest":   {body: `{"query":` + both(`"operator":"and"`) + `}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.EnoughAll = 21 }, wide: true},
+		"of both fields": {
+			body:   `{"query":{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}}`,
+			change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.EnoughAll = 40 }, want: Enough{40, 10},
+		},
+		"of both words in one field": {
+			body:   `{"query":{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}}`,
+			change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.EnoughAll = 41 }, wide: true,
+		},
+		"a word and its synonym": {
+			body: `{"query":` + both(`"operator":"and"`) + `}`,
+			change: func(c *fakeCluster, _ *fakeMatrix, o *Profile) {
+				o.EnoughAll, c.synonyms = 50, map[string]string{"rental": "cheap"}
+			}, want: Enough{50, 10},
+		},
+		"the default fields":           {body: `{"query":{"query_string":{"query":"rental"}}}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.DefaultFields = []string{"body"} }, want: Enough{50, 10}},
 		"some words must match":        {body: `{"query":` + both(`"minimum_should_match":2`) + `}`, want: Enough{10, 10}},
 		"a word without a row":         {body: `{"query":{"match":{"body":"rental zeppelin"}}}`, want: Enough{50, 10}},
 		"in a filter's company":        {body: `{"query":{"bool":{"must":[{"match":{"body":"rental"}}],"filter":{"term":{"a":1}}}}}`, wide: true},
