@@ -92,7 +92,8 @@ func (a *expansion) enough(clauses []form.Clause) (enough Enough, tooFew bool) {
 		return Enough{}, false // no answer tells how much the search finds
 	}
 	enough.Hits = least
-	if page, ok := s.Page(&s.parameters); ok && page.From == 0 && !s.Hits.After {
+	whole := !s.Hits.After && !s.Hits.Collapsed && !s.Hits.Bare && !s.Hits.Ext // else a short page may not have all hits
+	if page, ok := s.Page(&s.parameters); ok && page.From == 0 && whole {
 		enough.Page = page.Size
 	}
 	return enough, false

@@ -54,6 +54,9 @@ func TestAutoSaysHowManyHitsAreEnough(t *testing.T) {
 		"never":                        {body: `{` + match + `}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.Enough = 0 }},
 		"another page":                 {body: `{"from":20,` + match + `}`, want: Enough{50, 0}},
 		"after a hit":                  {body: `{"search_after":[1],"sort":["_score"],` + match + `}`, want: Enough{50, 0}},
+		"a hit of each group":          {body: `{"collapse":{"field":"a"},` + match + `}`, want: Enough{50, 0}},
+		"a pipeline may cut hits":      {rawQuery: "search_pipeline=cut", body: `{` + match + `}`, want: Enough{50, 0}},
+		"hits without some parts":      {rawQuery: "filter_path=hits.hits._source.a", body: `{` + match + `}`, want: Enough{50, 0}},
 		"no hits":                      {body: `{"size":0,` + match + `}`, want: Enough{50, 0}},
 		"a count":                      {endpoint: EndpointCount, body: `{` + match + `}`, want: Enough{50, 10}},
 		"a validation":                 {endpoint: EndpointValidate, body: `{` + match + `}`},
@@ -122,6 +125,8 @@ func TestPagesOfAPointInTimeAreOrderedOrWide(t *testing.T) {
 		wide := expanded(t, e, &Request{Body: body, Wide: true})
 		check.Equal(t, []Enough{{50, 0}, {}}, []Enough{ordered.Parts[0].Enough, wide.Parts[0].Enough}, page)
 		check.That(t, string(ordered.Body) != string(wide.Body), "page %d: %s", page, wide.Body)
+		sliced := expanded(t, e, &Request{Body: []byte(strings.Replace(string(body), "{", `{"slice":{"id":0,"max":2},`, 1))})
+		check.Equal(t, Enough{}, sliced.Parts[0].Enough, "a slice")
 		c.docFreqs["automobile"]++ // later pages do not see it
 	}
 }
