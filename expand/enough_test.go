@@ -1,10 +1,13 @@
 package expand
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -152,4 +155,55 @@ func TestWideSearchesAreThoseOfWidenInEveryMode(t *testing.T) {
 			check.Equal(t, atOnce, string(want.Body) == string(r.Body), mode, body, "at once")
 		}
 	}
+}
+
+// An ordered search finds what the client's search finds, in each mode and form
+// and however its hits are put in order; a wide one finds all of it, and more.
+func TestOrderedSearchesFindWhatTheOriginalFinds(t *testing.T) {
+	rng := rand.New(rand.NewPCG(17, 18))
+	ordered, widened := 0, 0
+	for n := range rounds(500) {
+		c, m := rental(t)
+		c.scripts, c.shards = n%3 > 0, 1+n%2
+		o := with(func(o *Profile) {
+			auto(o)
+			o.Enough, o.EnoughAll, o.MaxDocShare = 1, 1, 1 // else some are wide at once
+			o.Mode, o.Scoring = Mode(rng.IntN(5)), form.Scoring(rng.IntN(4))
+			o.NoRescore, o.NameAdded, o.Fit = rng.IntN(3) == 0, rng.IntN(3) == 0, rng.IntN(2) == 0
+			o.Effort = append(Efforts, 0)[rng.IntN(4)]
+			o.SoftWeight = []float64{0.2, 1}[rng.IntN(2)]
+		})
+		more := []string{"", `,"collapse":{"field":"a"}`, `,"size":0`, `,"sort":["_score","a"]`, `,"sort":["a"]`}[rng.IntN(5)]
+		query := randomQuery(rng, 0)
+		req := &Request{Index: "docs", Body: []byte(`{"query":` + query + more + `}`)}
+		e := New(c, m, o).WithWeights(rentalWeights())
+		bodies := [][]byte{req.Body, req.Body}
+		for k, wide := range []bool{false, true} {
+			req.Wide = wide
+			r := expanded(t, e, req)
+			check.Must(t, wide || r.Parts[0].How != Widened, "%s", r.Body)
+			if r.Rewritten {
+				bodies[k] = r.Body
+			}
+		}
+		if strings.Contains(string(bodies[0]), "automobile") || strings.Contains(string(bodies[0]), "hire") {
+			ordered++
+		}
+		for range 10 {
+			doc := document(rng.IntN, []string{"body", "title"}, rentalTerms)
+			e := &engine{tb: t, cluster: c, doc: doc, linear: map[string]esclient.Linear{}}
+			for _, field := range []string{"body", "title"} {
+				e.linear[field+".linear"], doc[field+".linear"] = linearOf(field, rentalWeights()), doc[field]
+			}
+			want := e.search(req.Body, "query").found
+			got := e.search(bodies[0], "query").found
+			wide := e.search(bodies[1], "query").found
+			check.Must(t, got == want, "mode %d: found %t in %v by\n%s\nthe original\n%s", o.Mode, got, doc, bodies[0], req.Body)
+			check.Must(t, wide || !want, "mode %d: not found in %v by\n%s\nthe original\n%s", o.Mode, doc, bodies[1], req.Body)
+			if wide && !want {
+				widened++
+			}
+		}
+	}
+	check.That(t, ordered > rounds(100) && widened > rounds(100), "%d are ordered, %d documents found by related words", ordered, widened)
 }
