@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -76,7 +77,7 @@ func (a *expansion) enough(clauses []form.Clause) (enough Enough, tooFew bool) {
 	adds := false
 	for i := range clauses {
 		c := &clauses[i]
-		adds = adds || c.Added() > 0 && !c.SameMatches() || c.Exact || len(c.Vectors) > 0
+		adds = adds || (c.Added() > 0 || len(c.Vectors) > 0) && matchesOf(c) < dsl.Same
 		if c.Reason == "" && c.Counted() {
 			least = s.profile.EnoughAll
 		}
@@ -91,15 +92,24 @@ func (a *expansion) enough(clauses []form.Clause) (enough Enough, tooFew bool) {
 		return Enough{}, false // no answer tells how much the search finds
 	}
 	enough.Hits = least
-	if page, ok := s.Page(&s.parameters); ok && page.From == 0 && !s.Hits.After {
+	whole := !s.Hits.After && !s.Hits.Collapsed && !s.Hits.Bare && !s.Hits.Ext // else a short page may not have all hits
+	if page, ok := s.Page(&s.parameters); ok && page.From == 0 && whole {
 		enough.Page = page.Size
 	}
 	return enough, false
 }
 
+// matchesOf returns what a clause matches where related words find documents.
+func matchesOf(c *form.Clause) dsl.Matches {
+	if slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Graph }) {
+		return max(c.Parsed.Matches, dsl.Same) // see understand
+	}
+	return c.Parsed.Matches
+}
+
 // mostHits returns how many hits the search itself has at most, by the document
 // frequencies in the rows of its words, or +Inf if these do not tell. It uses no
-// live statistics, so that all pages and proxies decide alike.
+// live frequencies, so that all pages and proxies decide alike.
 func (a *expansion) mostHits(clauses []form.Clause) float64 {
 	most := math.Inf(1)
 	for i := range clauses {
@@ -122,39 +132,48 @@ func required(path string) bool {
 	return steps[0] == "query"
 }
 
-// mostHitsOf is mostHits for one clause: the sum of its words' frequencies or, if
-// all must match, the least of them, each summed over the fields.
+// mostHitsOf is mostHits for one clause: the sum over its fields.
 func (a *expansion) mostHitsOf(c *form.Clause) float64 {
-	words := map[string]float64{}
+	if len(c.Parsed.Fields) == 0 || c.Parsed.TermCentric() { // the index has its own default fields
+		return math.Inf(1)
+	}
+	most := 0.0
 	for k := range c.Fields {
 		f := &c.Fields[k]
 		at := slices.IndexFunc(a.targets, func(t target) bool { return t.clause.Parsed == c.Parsed && t.Name == f.Name })
-		if at < 0 || f.Terms == nil || c.Parsed.TermCentric() || a.targets[at].rows.Docs() == 0 {
+		if at < 0 || f.Terms == nil || len(f.Terms.Origins) == 0 || f.Stats.DocCount == 0 || a.targets[at].rows.Docs() == 0 {
 			return math.Inf(1)
 		}
 		// The matrix may have been learned from a part of the documents.
 		part := max(float64(f.Stats.DocCount)/float64(a.targets[at].rows.Docs()), 1)
-		for _, o := range f.Terms.Origins {
-			switch {
-			case o.Nearest != nil: // in no document
-				words[o.Term] += 0
-			case o.Row.IsZero():
-				return math.Inf(1)
-			default:
-				words[o.Term] += part * float64(o.Row.DocFreq())
-			}
+		// Several fields may have each word in another one.
+		all := c.Parsed.OperatorAnd && !f.Analysis.Graph && (len(c.Fields) == 1 || c.Parsed.Across == dsl.ByField)
+		most += part * mostInField(f, all)
+	}
+	return most
+}
+
+// mostInField returns the sum of the frequencies of a field's words or, if all
+// must match, that of the rarest. Any of the terms at a position is its word.
+func mostInField(f *form.Field, all bool) float64 {
+	sum, docs := 0.0, map[string]float64{}
+	for i := range f.Terms.Origins {
+		switch o := &f.Terms.Origins[i]; {
+		case o.Nearest != nil: // in no document
+			docs[o.Term] = 0
+		case o.Row.IsZero():
+			return math.Inf(1)
+		default:
+			docs[o.Term] = float64(o.Row.DocFreq())
+			sum += docs[o.Term]
 		}
 	}
-	if len(words) == 0 {
-		return math.Inf(1)
+	if !all {
+		return sum
 	}
-	sum, least := 0.0, math.Inf(1)
-	for _, docs := range words {
-		sum += docs
-		least = min(least, docs)
+	words := map[int]float64{}
+	for k, at := range f.Analysis.Positions {
+		words[at] += docs[f.Analysis.Terms[k]]
 	}
-	if c.Parsed.OperatorAnd {
-		return least
-	}
-	return sum
+	return slices.Min(slices.Collect(maps.Values(words)))
 }

@@ -1,10 +1,13 @@
 package expand
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -27,8 +30,23 @@ func TestAutoSaysHowManyHitsAreEnough(t *testing.T) {
 			body:   `{` + match + `}`,
 			change: func(c *fakeCluster, _ *fakeMatrix, o *Profile) { o.Enough = 71; c.docCount = 2000 }, want: Enough{71, 10},
 		},
-		"the rarest of all words":      {body: `{"query":` + both(`"operator":"and"`) + `}`, want: Enough{10, 10}},
-		"too few of the rarest":        {body: `{"query":` + both(`"operator":"and"`) + `}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.EnoughAll = 21 }, wide: true},
+		"the rarest of all words": {body: `{"query":` + both(`"operator":"and"`) + `}`, want: Enough{10, 10}},
+		"too few of the rarest":   {body: `{"query":` + both(`"operator":"and"`) + `}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.EnoughAll = 21 }, wide: true},
+		"of both fields": {
+			body:   `{"query":{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}}`,
+			change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.EnoughAll = 40 }, want: Enough{40, 10},
+		},
+		"of both words in one field": {
+			body:   `{"query":{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}}`,
+			change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.EnoughAll = 41 }, wide: true,
+		},
+		"a word and its synonym": {
+			body: `{"query":` + both(`"operator":"and"`) + `}`,
+			change: func(c *fakeCluster, _ *fakeMatrix, o *Profile) {
+				o.EnoughAll, c.synonyms = 50, map[string]string{"rental": "cheap"}
+			}, want: Enough{50, 10},
+		},
+		"the default fields":           {body: `{"query":{"query_string":{"query":"rental"}}}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.DefaultFields = []string{"body"} }, want: Enough{50, 10}},
 		"some words must match":        {body: `{"query":` + both(`"minimum_should_match":2`) + `}`, want: Enough{10, 10}},
 		"a word without a row":         {body: `{"query":{"match":{"body":"rental zeppelin"}}}`, want: Enough{50, 10}},
 		"in a filter's company":        {body: `{"query":{"bool":{"must":[{"match":{"body":"rental"}}],"filter":{"term":{"a":1}}}}}`, wide: true},
@@ -39,6 +57,9 @@ func TestAutoSaysHowManyHitsAreEnough(t *testing.T) {
 		"never":                        {body: `{` + match + `}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.Enough = 0 }},
 		"another page":                 {body: `{"from":20,` + match + `}`, want: Enough{50, 0}},
 		"after a hit":                  {body: `{"search_after":[1],"sort":["_score"],` + match + `}`, want: Enough{50, 0}},
+		"a hit of each group":          {body: `{"collapse":{"field":"a"},` + match + `}`, want: Enough{50, 0}},
+		"a pipeline may cut hits":      {rawQuery: "search_pipeline=cut", body: `{` + match + `}`, want: Enough{50, 0}},
+		"hits without some parts":      {rawQuery: "filter_path=hits.hits._source.a", body: `{` + match + `}`, want: Enough{50, 0}},
 		"no hits":                      {body: `{"size":0,` + match + `}`, want: Enough{50, 0}},
 		"a count":                      {endpoint: EndpointCount, body: `{` + match + `}`, want: Enough{50, 10}},
 		"a validation":                 {endpoint: EndpointValidate, body: `{` + match + `}`},
@@ -107,6 +128,82 @@ func TestPagesOfAPointInTimeAreOrderedOrWide(t *testing.T) {
 		wide := expanded(t, e, &Request{Body: body, Wide: true})
 		check.Equal(t, []Enough{{50, 0}, {}}, []Enough{ordered.Parts[0].Enough, wide.Parts[0].Enough}, page)
 		check.That(t, string(ordered.Body) != string(wide.Body), "page %d: %s", page, wide.Body)
+		sliced := expanded(t, e, &Request{Body: []byte(strings.Replace(string(body), "{", `{"slice":{"id":0,"max":2},`, 1))})
+		check.Equal(t, Enough{}, sliced.Parts[0].Enough, "a slice")
 		c.docFreqs["automobile"]++ // later pages do not see it
 	}
+}
+
+// In every mode a search that finds too little is that of widen.
+func TestWideSearchesAreThoseOfWidenInEveryMode(t *testing.T) {
+	for _, mode := range []Mode{ModeBM25, ModeHard, ModeSoft, ModeSoftCosine} {
+		for body, atOnce := range map[string]bool{
+			`{"query":{"match":{"body":"rental"}}}`:     true,
+			`{"query":{"match":{"body":"car rental"}}}`: false,
+			// The modes hard and softcosine rank it as bm25 does.
+			`{"query":{"multi_match":{"query":"rental","fields":["body","title"],"type":"cross_fields"}}}`: false,
+		} {
+			c, m := rental(t)
+			o := with(func(o *Profile) { auto(o); o.Mode = mode })
+			r := expanded(t, New(c, m, o).WithWeights(rentalWeights()), &Request{Index: "docs", Body: []byte(body)})
+			again := expanded(t, New(c, m, o).WithWeights(rentalWeights()), &Request{Index: "docs", Body: []byte(body), Wide: true})
+			o.Matching = Widen
+			want := expanded(t, New(c, m, o).WithWeights(rentalWeights()), &Request{Index: "docs", Body: []byte(body)})
+			check.Equal(t, Widened, want.Parts[0].How)
+			check.Equal(t, string(want.Body), string(again.Body), mode, body)
+			check.Equal(t, atOnce, r.Parts[0].Enough == Enough{}, mode, body)
+			check.Equal(t, atOnce, string(want.Body) == string(r.Body), mode, body, "at once")
+		}
+	}
+}
+
+// An ordered search finds what the client's search finds, in each mode and form
+// and however its hits are put in order; a wide one finds all of it, and more.
+func TestOrderedSearchesFindWhatTheOriginalFinds(t *testing.T) {
+	rng := rand.New(rand.NewPCG(17, 18))
+	ordered, widened := 0, 0
+	for n := range rounds(500) {
+		c, m := rental(t)
+		c.scripts, c.shards = n%3 > 0, 1+n%2
+		o := with(func(o *Profile) {
+			auto(o)
+			o.Enough, o.EnoughAll, o.MaxDocShare = 1, 1, 1 // else some are wide at once
+			o.Mode, o.Scoring = Mode(rng.IntN(5)), form.Scoring(rng.IntN(4))
+			o.NoRescore, o.NameAdded, o.Fit = rng.IntN(3) == 0, rng.IntN(3) == 0, rng.IntN(2) == 0
+			o.Effort = append(Efforts, 0)[rng.IntN(4)]
+			o.SoftWeight = []float64{0.2, 1}[rng.IntN(2)]
+		})
+		more := []string{"", `,"collapse":{"field":"a"}`, `,"size":0`, `,"sort":["_score","a"]`, `,"sort":["a"]`}[rng.IntN(5)]
+		query := randomQuery(rng, 0)
+		req := &Request{Index: "docs", Body: []byte(`{"query":` + query + more + `}`)}
+		e := New(c, m, o).WithWeights(rentalWeights())
+		bodies := [][]byte{req.Body, req.Body}
+		for k, wide := range []bool{false, true} {
+			req.Wide = wide
+			r := expanded(t, e, req)
+			check.Must(t, wide || r.Parts[0].How != Widened, "%s", r.Body)
+			if r.Rewritten {
+				bodies[k] = r.Body
+			}
+		}
+		if strings.Contains(string(bodies[0]), "automobile") || strings.Contains(string(bodies[0]), "hire") {
+			ordered++
+		}
+		for range 10 {
+			doc := document(rng.IntN, []string{"body", "title"}, rentalTerms)
+			e := &engine{tb: t, cluster: c, doc: doc, linear: map[string]esclient.Linear{}}
+			for _, field := range []string{"body", "title"} {
+				e.linear[field+".linear"], doc[field+".linear"] = linearOf(field, rentalWeights()), doc[field]
+			}
+			want := e.search(req.Body, "query").found
+			got := e.search(bodies[0], "query").found
+			wide := e.search(bodies[1], "query").found
+			check.Must(t, got == want, "mode %d: found %t in %v by\n%s\nthe original\n%s", o.Mode, got, doc, bodies[0], req.Body)
+			check.Must(t, wide || !want, "mode %d: not found in %v by\n%s\nthe original\n%s", o.Mode, doc, bodies[1], req.Body)
+			if wide && !want {
+				widened++
+			}
+		}
+	}
+	check.That(t, ordered > rounds(100) && widened > rounds(100), "%d are ordered, %d documents found by related words", ordered, widened)
 }

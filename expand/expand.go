@@ -283,6 +283,9 @@ func (a *expansion) choose(ctx context.Context, m measure) (*chosen, Enough, err
 	wide.order = false
 	a.s = &wide
 	a.recipe = a.recipeOf(false)
+	for i := range a.clauses {
+		a.clauses[i].Matches = matchesOf(&a.clauses[i])
+	}
 	c, err = m.choose(ctx)
 	return c, Enough{}, err
 }

@@ -158,6 +158,9 @@ func newPage(s *search, res *Result, needsDFS, filtered bool) *firstPage {
 // result returns the result for a later page.
 func (p *firstPage) result(s *search) *Result {
 	res := &Result{Rewritten: p.members != nil, Parts: []Part{{Index: s.req.Index, How: p.how, Enough: p.enough}}, Reason: p.reason, ClauseCount: p.clauseCount}
+	if s.Hits.Sliced { // its total tells nothing of the others
+		res.Parts[0].Enough = Enough{}
+	}
 	_ = json.Unmarshal(p.clauses, &res.Clauses)
 	if !res.Rewritten {
 		return res

@@ -192,7 +192,7 @@ func TestOrderedSearchThatFindsTooFewIsAnsweredByAWideOne(t *testing.T) {
 		"a shard fails":        {expand.Enough{Hits: 10, Page: 3}, strings.Replace(totalOf(1), `"failed":0`, `"failed":1`, 1), "", nil, []string{"ordered ", original}, "", "", "ordered", report.Rewritten, ""},
 		"out of time":          {expand.Enough{Hits: 10, Page: 3}, strings.Replace(totalOf(1), "false", "true", 1), fewAnswer, nil, []string{"ordered "}, fewFailed, expand.Ordered, "ordered", report.Rewritten, ""},
 		"ordered is refused":   {expand.Enough{Hits: 10, Page: 3}, "", fewAnswer, nil, []string{"ordered ", original}, "", "", "ordered", report.Rewritten, ""},
-		"the wide one, too":    {expand.Enough{Hits: 10, Page: 3}, totalOf(1), "", nil, []string{"ordered ", "wide "}, fewExpanded, "", "widened: finds 1 itself", report.Rewritten, ""},
+		"the wide one, too":    {expand.Enough{Hits: 10, Page: 3}, totalOf(1), "", nil, []string{"ordered ", "wide "}, fewExpanded, expand.Ordered, "ordered: finds 1 itself", report.Rewritten, ""},
 		"nothing to find by":   {expand.Enough{Hits: 10, Page: 3}, totalOf(1), "", leaveAlone, []string{"ordered "}, fewExpanded, expand.Ordered, "ordered: finds 1 itself", report.Rewritten, ""},
 		"the expander fails":   {expand.Enough{Hits: 10, Page: 3}, totalOf(1), "", panics, []string{"ordered "}, fewExpanded, expand.Ordered, "ordered: finds 1 itself", report.Rewritten, ""},
 		"decided at once":      {expand.Enough{}, totalOf(1), fewAnswer, nil, []string{"ordered "}, "", expand.Ordered, "ordered", report.Rewritten, ""},
@@ -244,9 +244,46 @@ func TestOfSeveralOrderedSearchesThoseThatFindTooFewAreWide(t *testing.T) {
 		}
 		return answerOf(responses(totalOf(20), totalOf(1), totalOf(2)))
 	})
-	got := p.post(t, "/_msearch", "Content-Type: application/x-ndjson\n", body)
+	got := p.post(t, "/_msearch", "X-Akin: explain\nContent-Type: application/x-ndjson\n", body)
 	check.Equal(t, responses(totalOf(20), fewAnswer, totalOf(2)), bodyOf(got))
+	check.Equal(t, any("[0] ordered: finds 20 itself, [1] widened: finds 1 itself, [2] ordered"), p.explained(t, got)["matching"])
 	p.arrived(t, "ordered "+body, "wide {}\n{\"q\":2}\n")
 	p.counted(t, 2, "akin_searches_total", "how", expand.Ordered)
 	p.counted(t, 1, "akin_searches_total", "how", expand.Widened)
+	p.counted(t, 2, "akin_few_hits_total")
+}
+
+// Where the client gets the answer to the first search, this is told and counted.
+func TestOrderedSearchStaysWhereTheWideOneGivesNoAnswer(t *testing.T) {
+	const body = "{}\n{\"q\":1}\n{}\n{\"q\":2}\n"
+	few := expand.Enough{Hits: 10, Page: 10}
+	for name, wide := range map[string]string{
+		"refused": answerWith(400, jsonType, `{"error":{"type":"too_many_clauses"},"status":400}`), "odd": answerOf(responses(fewAnswer, fewAnswer)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, Options{Expander: orderer{nil, []expand.Enough{few, few}, nil}}, func(_ int, r rawRequest) string {
+				if strings.HasPrefix(r.body, "wide ") {
+					return wide
+				}
+				return answerOf(responses(totalOf(20), totalOf(1)))
+			})
+			got := p.post(t, "/_msearch", "X-Akin: explain\nContent-Type: application/x-ndjson\n", body)
+			check.Equal(t, responses(totalOf(20), totalOf(1)), bodyOf(got))
+			p.counted(t, 2, "akin_searches_total", "how", expand.Ordered)
+			p.counted(t, 0, "akin_searches_total", "how", expand.Widened)
+			explained := p.explained(t, got)
+			check.Equal(t, any("[0] ordered: finds 20 itself, [1] ordered: finds 1 itself"), explained["matching"])
+			check.Equal(t, any("rewritten"), explained["sent"])
+		})
+	}
+}
+
+func TestShadowedSearchIsNotExpandedAgain(t *testing.T) {
+	p := start(t, Options{Shadow: 1, Expander: orderer{nil, []expand.Enough{{Hits: 10, Page: 10}}, nil}}, func(int, rawRequest) string {
+		return answerOf(totalOf(1))
+	})
+	got := p.post(t, "/i/_search", jsonType+"X-Akin: explain\n", original)
+	check.Equal(t, any("ordered"), p.explained(t, got)["matching"])
+	p.counted(t, 0, "akin_few_hits_total")
+	p.arrived(t, original)
 }

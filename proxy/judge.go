@@ -101,6 +101,10 @@ func (j *judge) few(x *search, res *http.Response) (few []int, found []int64, re
 	}
 	for k, enough := range x.enough {
 		hits, result := int64(-1), fewUnread
+		if enough.Hits == 0 && x.report.Result != nil { // its total decides nothing
+			found = append(found, hits)
+			continue
+		}
 		switch {
 		case res.StatusCode != http.StatusOK:
 			result = fewFailed

@@ -529,7 +529,7 @@ func (s *Server) forward(out *http.Request, x *search) (res *http.Response, err 
 		delete(out.Header, "Expect") // already met: the body is here
 	}
 	out = markSafe(out, s.upstream, true)
-	sent := time.Now()
+	sent, expanded := time.Now(), x.report.Took
 	switch {
 	case x.shadow != nil:
 		res, err = s.sendShadowed(out, x)
@@ -542,7 +542,7 @@ func (s *Server) forward(out *http.Request, x *search) (res *http.Response, err 
 	}
 	waited := time.Since(sent)
 	if x.few != nil { // the search was expanded meanwhile
-		waited -= x.report.Took
+		waited -= x.report.Took - expanded
 	}
 	x.report.Upstream = waited
 	switch {
@@ -573,7 +573,7 @@ func (x *search) waits(e Expander) []int {
 // waitForEnough has the search expanded again, by the same expander, if it finds
 // fewer hits than are enough.
 func (x *search) waitForEnough(e Expander) {
-	if x.report.Result == nil || x.control.dryRun {
+	if x.report.Result == nil || x.report.AsItCame {
 		return
 	}
 	parts := x.report.Result.Parts
@@ -615,34 +615,70 @@ func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
 		return first, nil
 	}
 	before := x.report
+	x.report.Feedback = nil
 	x.rewritten = s.rewrite(out.Context(), x, x.wait)
+	x.report.Feedback = append(before.Feedback, x.report.Feedback...)
+	x.report.Took += before.Took
 	if x.rewritten == nil {
-		x.rewritten = ordered
-		if ordered != nil { // the client gets its answer
-			x.report.Outcome, x.report.Why = before.Outcome, before.Why
-			x.report.Result = before.Result
-		}
+		x.stays(ordered, &before)
 		return first, nil
 	}
+	x.report.Reranked, x.report.Uncut = nil, false // of the first
 	res, err := s.ask(out, x, first)
-	if err != nil {
+	switch {
+	case err != nil:
 		_ = first.Body.Close() // the client does not get it
 		return nil, err
-	}
-	if res == first || !several {
+	case res == first:
+		x.stays(ordered, &before)
+		return first, nil
+	case !several:
 		return res, nil
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }() // res.Body is replaced below
 	whole, err := x.client.Whole(s.opts.Memory, first)
 	others, errOthers := x.client.Whole(s.opts.Memory, res)
 	if cmp.Or(err, errOthers) == nil {
 		if joined := answer.ReplaceSearches(whole, others, x.few); joined != nil {
 			s.replace(x, first, joined)
+			x.joinReranked(before.Reranked)
 			return first, nil
 		}
 	}
 	x.report.Fail(out.Context(), report.Failure{What: failedSearch, Cause: causeUnchecked})
+	x.stays(ordered, &before)
 	return first, nil
+}
+
+// stays has the report tell of the first search, if that was ordered: the client
+// gets its answer, whatever became of the second.
+func (x *search) stays(ordered *rewrittenSearch, before *report.Search) {
+	if ordered == nil {
+		return
+	}
+	x.rewritten = ordered
+	told := &x.report
+	told.Outcome, told.Why = before.Outcome, before.Why
+	told.Result, told.Reason = before.Result, before.Reason
+	told.Reranked, told.RerankTook = before.Reranked, before.RerankTook
+	told.Refused, told.Uncut = before.Refused, before.Uncut
+}
+
+// joinReranked numbers the outcomes of x.few among those of all searches of the
+// request.
+func (x *search) joinReranked(first []string) {
+	if first == nil && x.report.Reranked == nil {
+		return
+	}
+	all := make([]string, len(x.enough))
+	copy(all, first)
+	for i, k := range x.few {
+		all[k] = ""
+		if i < len(x.report.Reranked) {
+			all[k] = x.report.Reranked[i]
+		}
+	}
+	x.report.Reranked = all
 }
 
 // ask sends the rewritten search. If the cluster answers 4xx or 5xx, reports a

@@ -71,7 +71,7 @@ func (p *Parser) member(name []byte) (err error) {
 		s.NoRescore, s.OwnRescore = reason.Rescore, true
 		return p.oneOrMore(p.rescore)
 	case "collapse":
-		s.NoRescore = reason.Collapse
+		s.NoRescore, s.Hits.Collapsed = reason.Collapse, true
 		return p.collapse()
 	case "aggs", "aggregations":
 		at, err := p.json.Place(func() error { return p.aggregations(0) })
@@ -119,6 +119,8 @@ func (s *Search) option(name string, at jsonspan.Span) (err error) {
 		s.Scores.Tracked = string(raw) == isTrue
 	case "size":
 		s.Hits.Size, s.Hits.None = at, string(raw) == "0"
+	case "slice":
+		s.Hits.Sliced = true
 	case "from":
 		s.Hits.From = at
 	case "stored_fields": // with "_none_" there are no ids

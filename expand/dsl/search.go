@@ -71,6 +71,8 @@ type Hits struct {
 	From, Size jsonspan.Span
 	None       bool // the size is 0
 	After      bool // they come after a hit of an earlier page
+	Collapsed  bool // a hit stands for several
+	Sliced     bool // they are of one slice
 	Bare       bool // hits may come back without id or score
 	Ext        bool // there are plugin options, which may have the same effect
 }
