@@ -13,7 +13,7 @@ import (
 
 // How [Auto] works: a search is expanded so that related words only put its hits
 // in order. If it finds fewer hits than its [Part.Enough] says, the caller expands
-// it again with [Request.Wide], and the client gets the answer to that: related
+// it again with [Request.Again], and the client gets the answer to that: related
 // words find documents, too. If the frequencies of its words tell that it cannot
 // find enough, the first expansion is the wide one. What counts as much as a word
 // of the text, an alternative of package terms, always finds. Where hits are not

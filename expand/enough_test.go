@@ -80,7 +80,7 @@ func TestAutoSaysHowManyHitsAreEnough(t *testing.T) {
 			req := &Request{Endpoint: tt.endpoint, Index: "docs", RawQuery: tt.rawQuery, Body: []byte(tt.body)}
 			r := expanded(t, New(c, m, o), req)
 			check.Equal(t, tt.want, r.Parts[0].Enough)
-			req.Wide = true
+			req.Again = new(Result)
 			wide := expanded(t, New(c, m, o), req)
 			check.Equal(t, tt.wide, string(wide.Body) == string(r.Body) && r.Rewritten, string(r.Body))
 			check.Equal(t, Enough{}, wide.Parts[0].Enough, "a wide search")
@@ -125,7 +125,7 @@ func TestPagesOfAPointInTimeAreOrderedOrWide(t *testing.T) {
 	for page := range 2 {
 		body := []byte(pitPage(0, `{"match":{"body":"car rental"}}`, strings.Repeat(`,"search_after":[1]`, page)))
 		ordered := expanded(t, e, &Request{Body: body})
-		wide := expanded(t, e, &Request{Body: body, Wide: true})
+		wide := expanded(t, e, &Request{Body: body, Again: new(Result)})
 		check.Equal(t, []Enough{{50, 0}, {}}, []Enough{ordered.Parts[0].Enough, wide.Parts[0].Enough}, page)
 		check.That(t, string(ordered.Body) != string(wide.Body), "page %d: %s", page, wide.Body)
 		sliced := expanded(t, e, &Request{Body: []byte(strings.Replace(string(body), "{", `{"slice":{"id":0,"max":2},`, 1))})
@@ -146,7 +146,7 @@ func TestWideSearchesAreThoseOfWidenInEveryMode(t *testing.T) {
 			c, m := rental(t)
 			o := with(func(o *Profile) { auto(o); o.Mode = mode })
 			r := expanded(t, New(c, m, o).WithWeights(rentalWeights()), &Request{Index: "docs", Body: []byte(body)})
-			again := expanded(t, New(c, m, o).WithWeights(rentalWeights()), &Request{Index: "docs", Body: []byte(body), Wide: true})
+			again := expanded(t, New(c, m, o).WithWeights(rentalWeights()), &Request{Index: "docs", Body: []byte(body), Again: new(Result)})
 			o.Matching = Widen
 			want := expanded(t, New(c, m, o).WithWeights(rentalWeights()), &Request{Index: "docs", Body: []byte(body)})
 			check.Equal(t, Widened, want.Parts[0].How)
@@ -179,7 +179,7 @@ func TestOrderedSearchesFindWhatTheOriginalFinds(t *testing.T) {
 		e := New(c, m, o).WithWeights(rentalWeights())
 		bodies := [][]byte{req.Body, req.Body}
 		for k, wide := range []bool{false, true} {
-			req.Wide = wide
+			req.Again = map[bool]*Result{true: new(Result)}[wide]
 			r := expanded(t, e, req)
 			check.Must(t, wide || r.Parts[0].How != Widened, "%s", r.Body)
 			if r.Rewritten {
@@ -206,4 +206,17 @@ func TestOrderedSearchesFindWhatTheOriginalFinds(t *testing.T) {
 		}
 	}
 	check.That(t, ordered > rounds(100) && widened > rounds(100), "%d are ordered, %d documents found by related words", ordered, widened)
+}
+
+// A second expansion uses what the first has pinned, even if another version has
+// become active.
+func TestSearchExpandedAgainUsesTheSameVersions(t *testing.T) {
+	c, m := rental(t)
+	const body = `{"query":{"match":{"body":"car rental"}}}`
+	e := New(c, m, with(auto))
+	first := expanded(t, e, &Request{Index: "docs", Body: []byte(body)})
+	_, other := rental(t)
+	other.rows = nil
+	again := expanded(t, e.WithMatrices(other), &Request{Index: "docs", Body: []byte(body), Again: first})
+	check.That(t, strings.Contains(string(again.Body), "automobile") && again.Parts[0].How == Widened, "%s", again.Body)
 }

@@ -105,10 +105,20 @@ func (e *Expander) WithVectors(vectors VectorSource) *Expander {
 // during the first two.
 func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
 	p := e.pin(e.profile.Mode)
-	if req.Endpoint == EndpointMultiSearch || req.Endpoint == EndpointRankEval {
-		return e.expandSeveral(ctx, req, p)
+	if req.Again != nil && req.Again.pins.Matrices != nil {
+		p = req.Again.pins
 	}
-	return e.expandOne(ctx, req, p, 1)
+	var res *Result
+	var err error
+	if req.Endpoint == EndpointMultiSearch || req.Endpoint == EndpointRankEval {
+		res, err = e.expandSeveral(ctx, req, p)
+	} else {
+		res, err = e.expandOne(ctx, req, p, 1)
+	}
+	if res != nil {
+		res.pins = p
+	}
+	return res, err
 }
 
 // WithFirstHits returns the result of Expand with terms of first hits: for each
@@ -116,6 +126,14 @@ func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
 // at least one of them. It parses nothing, asks only for the statistics of
 // terms, and leaves the first result as it is. Its errors are those of Expand.
 func (e *Expander) WithFirstHits(ctx context.Context, first *Result, hits [][]FirstHit) (*Result, error) {
+	res, err := e.withFirstHits(ctx, first, hits)
+	if res != nil {
+		res.pins = first.pins
+	}
+	return res, err
+}
+
+func (e *Expander) withFirstHits(ctx context.Context, first *Result, hits [][]FirstHit) (*Result, error) {
 	if first.several == nil {
 		return e.writeAgain(ctx, first.Parts[0].FirstPass, hits[0])
 	}

@@ -46,9 +46,10 @@ type Request struct {
 	Effort Effort
 	// Adjusted changes the weights of added terms.
 	Adjusted []Adjustment
-	// Wide has related words find documents in a search with [Auto], as where it
-	// finds fewer hits than its [Part.Enough].
-	Wide bool
+	// Again, unless nil, is the result of the first expansion of a search that finds
+	// fewer hits than its [Part.Enough]. Its versions of matrices and weights are
+	// used again, and with [Auto] related words find documents.
+	Again *Result
 	// NameAdded is [Profile.NameAdded] for this request.
 	NameAdded bool
 }
@@ -105,6 +106,7 @@ type Result struct {
 	// and _rank_eval. There are none if the request could not be parsed.
 	Parts   []Part
 	several *several // nil for one search and without first passes
+	pins    pins     // what was used
 	// ClauseCount is an upper estimate of the clauses in the query as the engine
 	// counts them; the maximum if there are several searches.
 	ClauseCount int
@@ -125,7 +127,7 @@ type Part struct {
 	// How says what the added words do in it, [Ordered], [Widened] or [Exact], ""
 	// if none are added.
 	How string
-	// Enough says when the search is to be expanded again, with [Request.Wide].
+	// Enough says when the search is to be expanded again, with [Request.Again].
 	Enough Enough
 	// FirstPass is the search to send first for feedback, nil for none:
 	// [Expander.WithFirstHits] adds the terms of its hits. If it fails, the Body of

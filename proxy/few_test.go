@@ -148,18 +148,18 @@ type orderer struct {
 }
 
 func (o orderer) Expand(ctx context.Context, r *expand.Request) (*expand.Result, error) {
-	if r.Wide && o.wide != nil {
+	if r.Again != nil && o.wide != nil {
 		return o.wide(ctx, r)
 	}
 	name, how := "ordered ", expand.Ordered
-	if r.Wide {
+	if r.Again != nil {
 		name, how = "wide ", expand.Widened
 	}
 	parts := strings.Count(string(r.Body), "{}")
 	res := &expand.Result{Rewritten: true, Body: append([]byte(name), r.Body...), Parts: make([]expand.Part, max(parts, 1))}
 	for k := range res.Parts {
 		res.Parts[k].How = how
-		if !r.Wide {
+		if r.Again == nil {
 			res.Parts[k].Enough = o.enough[k]
 		}
 		res.Clauses = append(res.Clauses, expand.Explanation{Path: fmt.Sprintf("[%d].query.match", k), Form: name})
@@ -286,4 +286,25 @@ func TestShadowedSearchIsNotExpandedAgain(t *testing.T) {
 	check.Equal(t, any("ordered"), p.explained(t, got)["matching"])
 	p.counted(t, 0, "akin_few_hits_total")
 	p.arrived(t, original)
+}
+
+// Wide searches that the cluster rejects three times are not sent any more; the
+// ordered ones, which it accepts, are.
+func TestWideSearchesThatAreRejectedBackOff(t *testing.T) {
+	few := expand.Enough{Hits: 10, Page: 10}
+	for name, e := range map[string]Expander{
+		"ordered before": orderer{nil, []expand.Enough{few}, nil},
+		"as they came":   waiting{rewriteTo(rewritten), []int{10}},
+	} {
+		p := start(t, Options{Expander: e}, func(_ int, r rawRequest) string {
+			if r.body == rewritten || strings.HasPrefix(r.body, "wide ") {
+				return answerWith(400, jsonType, `{"error":{"type":"x"},"status":400}`)
+			}
+			return answerOf(totalOf(1))
+		})
+		for range 2 * maxFailures {
+			check.Equal(t, totalOf(1), bodyOf(p.post(t, "/i/_search", jsonType, original)), name)
+		}
+		check.Equal(t, 3*maxFailures, len(p.searches()), name)
+	}
 }

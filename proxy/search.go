@@ -373,7 +373,9 @@ func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made 
 	in := &expand.Request{
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
 		Adjusted: x.adjusted, NameAdded: x.tried, Fixed: s.fixed(x), Feedback: x.control.feedback, Effort: x.control.effort,
-		Wide: x.few != nil,
+	}
+	if x.few != nil {
+		in.Again = x.report.Result // nil if the first was the original
 	}
 	if x.endpoint == expand.EndpointMultiSearch && x.few != nil {
 		in.Body = expand.Only(in, x.few)
@@ -611,6 +613,13 @@ func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
 	if len(x.few) == 0 {
 		if ordered == nil && x.report.Result == nil {
 			x.made(&expand.Result{Reason: reasonEnoughHits})
+		}
+		return first, nil
+	}
+	if !s.shapes.empty() && s.shapes.has(s.shapes.shapeOf(x)) { // the cluster rejects them expanded
+		if ordered == nil && x.report.Result == nil {
+			x.report.Why = reasonRejected
+			x.made(&expand.Result{Reason: reasonRejected})
 		}
 		return first, nil
 	}
