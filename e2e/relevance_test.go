@@ -129,7 +129,7 @@ func rankings(e *engine) []ranking {
 		{"words", "normal, built-in words", section{}, saturated, rescore, withBuiltin},
 		{"words-low", "low, built-in words", section{"effort": "low"}, "linear", "query", withBuiltin},
 		{"words-high", "high, built-in words", section{"effort": "high"}, saturated, rescore, withBuiltin},
-		{"auto", "", section{"matching": "auto"}, saturated, rescore, withBuiltin},
+		{"auto", "`matching: auto`, built-in words", section{"matching": "auto"}, saturated, rescore, withBuiltin},
 		{"auto-soft", "", section{"matching": "auto", "mode": "soft"}, "linear", "rerank", withBuiltin},
 		{"words-soft", "soft, normal, built-in words", section{"mode": "soft"}, "linear", "rerank", withBuiltin},
 		{"model", "high, model", section{"effort": "high"}, saturated, rescore, withModel},
