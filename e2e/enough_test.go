@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestEnoughHitsAreOrderedAndTooFewAreWidened(t *testing.T) {
 		add := func(count int, body string) {
 			for range count {
 				n := len(docs)
-				docs = append(docs, document{fmt.Sprint(n), map[string]any{"body": body, "name": fmt.Sprintf("%s %03d", body[:1], (n*37)%100), "n": n % 3}})
+				docs = append(docs, document{strconv.Itoa(n), map[string]any{"body": body, "name": fmt.Sprintf("%s %03d", body[:1], (n*37)%100), "n": n % 3}})
 			}
 		}
 		add(30, "torrent client")

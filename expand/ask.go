@@ -240,8 +240,8 @@ func (a *expansion) bind(ctx context.Context) error {
 	return nil
 }
 
-// recipeOf returns the recipe. order says that related words only put the hits in
-// order.
+// recipeOf returns the recipe. order says that related words only put the
+// hits in order.
 func (a *expansion) recipeOf(order bool) *form.Recipe {
 	mixed := len(a.open) > 0 && !slices.ContainsFunc(a.open, func(t *target) bool { return t.rows.Model() == "" })
 	effort := cmp.Or(a.s.req.Effort, a.s.profile.Effort)

@@ -35,8 +35,8 @@ type Enough struct {
 	Page int
 }
 
-// ordering has the related words of clauses only put the hits in order, and leaves
-// them out where nothing does.
+// ordering has the related words of clauses only put the hits in order, and
+// leaves them out where nothing does.
 func (s *search) ordering(clauses []form.Clause) {
 	for i := range clauses {
 		c := &clauses[i]
@@ -70,8 +70,8 @@ func how(plan *form.Plan) string {
 	return Ordered
 }
 
-// enough returns how many hits are enough for a search that is ordered, given the
-// clauses with all chosen terms, or that it must find fewer.
+// enough returns how many hits are enough for a search that is ordered,
+// given the clauses with all chosen terms, or that it must find fewer.
 func (a *expansion) enough(clauses []form.Clause) (enough Enough, tooFew bool) {
 	s, least := a.s, a.s.profile.Enough
 	adds := false
@@ -108,8 +108,8 @@ func matchesOf(c *form.Clause) dsl.Matches {
 }
 
 // mostHits returns how many hits the search itself has at most, by the document
-// frequencies in the rows of its words, or +Inf if these do not tell. It uses no
-// live frequencies, so that all pages and proxies decide alike.
+// frequencies in the rows of its words, or +Inf if these do not tell. It
+// uses no live frequencies, so that all pages and proxies decide alike.
 func (a *expansion) mostHits(clauses []form.Clause) float64 {
 	most := math.Inf(1)
 	for i := range clauses {

@@ -8,5 +8,5 @@ import (
 
 // The other request files are replayed beside the forms, in expand/form.
 func TestRequestsBecomeWhatTheirFilesSay(t *testing.T) {
-	requests.Replay(t, "../e2e/testdata/requests", func(f requests.File) bool { return !f.OfForm() })
+	requests.Replay(t, "../e2e/testdata/requests", func(f *requests.File) bool { return !f.OfForm() })
 }

@@ -108,8 +108,8 @@ func (m *backoffs) kindOf(x *search) uint64 { return m.hash(x).Sum64() }
 // shapeOf returns a hash of a search without its words and numbers: its kind,
 // client, names of parameters and of members of the body, and the kinds of
 // values there. A client is an address and the headers that identify users
-// behind it, so that no user turns off expansion for others. One that is expanded
-// again has a shape of its own.
+// behind it, so that no user turns off expansion for others. One that is
+// expanded again has a shape of its own.
 func (m *backoffs) shapeOf(x *search) uint64 {
 	h := m.hash(x)
 	maphash.WriteComparable(h, x.few != nil)

@@ -79,9 +79,9 @@ func (j *judge) verdict(to *sentSearch, res *http.Response) (v judgment) {
 }
 
 // few returns the searches of a request that find fewer hits than x.enough, and
-// the outcome of each, values of the label "result". found has how many hits each
-// has, -1 if the answer does not tell. It reads the answer, or its beginning, and
-// puts it back.
+// the outcome of each, values of the label "result". found has how many hits
+// each has, -1 if the answer does not tell. It reads the answer, or its
+// beginning, and puts it back.
 func (j *judge) few(x *search, res *http.Response) (few []int, found []int64, results []string) {
 	var totals []answer.Total
 	read := func(r io.Reader) (err error) {
@@ -125,7 +125,8 @@ func (j *judge) few(x *search, res *http.Response) (few []int, found []int64, re
 	return few, found, results
 }
 
-// foundBy returns how many hits a search has, at least, and whether that is enough.
+// foundBy returns how many hits a search has, at least, and whether that is
+// enough.
 func foundBy(t *answer.Total, enough expand.Enough) (hits int64, result string) {
 	hits = t.Hits
 	exact := hits >= 0 && !t.AtLeast

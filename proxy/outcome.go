@@ -86,8 +86,8 @@ const (
 	rerankUnreadable = "unreadable" // an answer is too long or cannot be read: the original is sent
 )
 
-// Outcomes of a search that is expanded, or expanded again, if it finds few hits,
-// values of the label "result".
+// Outcomes of a search that is expanded, or expanded again, if it finds few
+// hits, values of the label "result".
 const (
 	fewEnough   = "enough"   // the client gets its answer
 	fewExpanded = "expanded" // it finds few hits, or was not expanded and does not say how many

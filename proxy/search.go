@@ -471,8 +471,8 @@ func (x *search) made(res *expand.Result) {
 	x.report.Result, x.report.Reason = &shown, reasonOf(res)
 }
 
-// number numbers the searches of a result, which are those of x.few, among all of
-// the request, and adds what is known of the others.
+// number numbers the searches of a result, which are those of x.few, among
+// all of the request, and adds what is known of the others.
 func (x *search) number(res *expand.Result) {
 	few := res.Clauses
 	parts := make([]expand.Part, len(x.enough))
@@ -499,8 +499,8 @@ func (x *search) number(res *expand.Result) {
 	}
 }
 
-// numberOf returns the number of the search that a path begins with, -1 for none,
-// and the rest.
+// numberOf returns the number of the search that a path begins with, -1 for
+// none, and the rest.
 func numberOf(path string) (k int, rest string) {
 	number, rest, _ := strings.Cut(strings.TrimPrefix(path, "["), "]")
 	k, err := strconv.Atoi(number)
@@ -572,8 +572,8 @@ func (x *search) waits(e Expander) []int {
 	return e.Below(&expand.Request{Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain})
 }
 
-// waitForEnough has the search expanded again, by the same expander, if it finds
-// fewer hits than are enough.
+// waitForEnough has the search expanded again, by the same expander, if it
+// finds fewer hits than are enough.
 func (x *search) waitForEnough(e Expander) {
 	if x.report.Result == nil || x.report.AsItCame {
 		return
@@ -588,9 +588,9 @@ func (x *search) waitForEnough(e Expander) {
 	}
 }
 
-// askFew sends the original, or the search that was rewritten to order its hits.
-// If that finds too few, the client gets the answer to the search that is
-// rewritten now; of several searches, to those that find too few.
+// askFew sends the original, or the search that was rewritten to order its
+// hits. If that finds too few, the client gets the answer to the search that
+// is rewritten now; of several searches, to those that find too few.
 func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
 	several, ordered := x.endpoint == expand.EndpointMultiSearch, x.rewritten
 	if several {
@@ -659,8 +659,8 @@ func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
 	return first, nil
 }
 
-// stays has the report tell of the first search, if that was ordered: the client
-// gets its answer, whatever became of the second.
+// stays has the report tell of the first search, if that was ordered: the
+// client gets its answer, whatever became of the second.
 func (x *search) stays(ordered *rewrittenSearch, before *report.Search) {
 	if ordered == nil {
 		return

@@ -37,7 +37,7 @@ type File struct {
 
 // OfForm reports whether the file shows how clauses are written, in some form
 // of scoring.
-func (f File) OfForm() bool {
+func (f *File) OfForm() bool {
 	area := filepath.Dir(f.Name)
 	return slices.Contains([]string{"expressions", "forms", "minimum", "modes", "segments"}, area)
 }

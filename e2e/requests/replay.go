@@ -32,11 +32,11 @@ const recordAgain = "go test ./e2e -run TestRequestsBecomeWhatTheirFilesSay -cou
 // engines, and compares what arrives there with what the file says. What only e2e
 // sees is what real engines make of the searches: refusals, after which the
 // original is sent, and the hits.
-func Replay(t *testing.T, folder string, keep func(File) bool) {
+func Replay(t *testing.T, folder string, keep func(*File) bool) {
 	t.Helper()
 	files, err := Files(folder, false)
 	check.OK(t, err)
-	files = slices.DeleteFunc(files, func(f File) bool { return !keep(f) })
+	files = slices.DeleteFunc(files, func(f File) bool { return !keep(&f) })
 	check.Must(t, len(files) > 0, "no file in %s is selected", folder)
 	recordings, err := Recordings(filepath.Join(folder, "fixture", "recorded"))
 	check.OK(t, err)

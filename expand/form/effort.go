@@ -62,8 +62,8 @@ const LargestWindow = 100
 var highSame = Recipe{Effort: High, Few: 12, Find: 6, Share: 0.7, LinearFactor: 1, FindFactor: 3.2, Order: 12, Window: 50, Whole: 12}
 
 // The recipes for added terms that only order, but find where the search itself
-// finds little. Over 17 sets of judged searches 12 terms in a window of 100 have
-// .29 points more nDCG@10 than 8 in 50, and 30 terms no more.
+// finds little. Over 17 sets of judged searches 12 terms in a window of 100
+// have .29 points more nDCG@10 than 8 in 50, and 30 terms no more.
 var (
 	lowOrdering  = Recipe{Effort: Low, Few: 8, Find: 4, Share: 0.2, LinearFactor: 1.25, FindFactor: 1.14, Order: 8, Window: 20, Whole: 8}
 	highOrdering = Recipe{Effort: High, Few: 12, Find: 4, Share: 0.2, LinearFactor: 1.25, FindFactor: 1.14, Order: 12, Window: 100, Whole: 12}

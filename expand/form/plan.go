@@ -301,8 +301,8 @@ func (c *Clause) DropAlternatives() {
 	}
 }
 
-// DropAdded drops the added terms. why is the reason of fields that have nothing
-// else.
+// DropAdded drops the added terms. why is the reason of fields that have
+// nothing else.
 func (c *Clause) DropAdded(why reason.Reason) {
 	c.Orders = false
 	for i := range c.Fields {

@@ -7,5 +7,5 @@ import (
 )
 
 func TestRequestsBecomeWhatTheirFilesSay(t *testing.T) {
-	requests.Replay(t, "../../e2e/testdata/requests", requests.File.OfForm)
+	requests.Replay(t, "../../e2e/testdata/requests", (*requests.File).OfForm)
 }

@@ -24,8 +24,9 @@ type Total struct {
 }
 
 // ReadTotals returns the totals in the answer to a search, a count or several
-// searches. Of a single search it reads only the beginning: up to the total, or to
-// the end of the hits where the total is missing or "at least" less than manyHits.
+// searches. Of a single search it reads only the beginning: up to the total,
+// or to the end of the hits where the total is missing or "at least" less
+// than manyHits.
 func ReadTotals(answer io.Reader, endpoint expand.Endpoint) (totals []Total, err error) {
 	d := newDecoder(answer)
 	if endpoint != expand.EndpointMultiSearch {

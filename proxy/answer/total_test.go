@@ -18,8 +18,12 @@ func TestReadTotalsOfSeveralSearches(t *testing.T) {
 		{"_shards":{"total":3,"failed":1},"hits":{"total":{"value":2}}}, {"timed_out":true,"hits":{"total":{"value":2}}}]}`
 	got, err := ReadTotals(strings.NewReader(answer), expand.EndpointMultiSearch)
 	want := []Total{
-		{Hits: 10000, AtLeast: true, Page: 1}, {Hits: 4}, {Hits: -1}, {Hits: -1, Page: -1, Failed: true},
-		{Hits: 2, Page: -1, Failed: true}, {Hits: 2, Page: -1, Failed: true},
+		{Hits: 10000, AtLeast: true, Page: 1},
+		{Hits: 4},
+		{Hits: -1},
+		{Hits: -1, Page: -1, Failed: true},
+		{Hits: 2, Page: -1, Failed: true},
+		{Hits: 2, Page: -1, Failed: true},
 	}
 	diff := cmp.Diff(want, got)
 	check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)

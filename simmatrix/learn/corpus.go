@@ -171,8 +171,8 @@ func (c *Corpus) DocFreq(term string) uint32 {
 }
 
 // occurrences returns the ascending places of each of n terms in a sequence.
-// indices has the number of the term of each id in it, or absent; it is nil if the
-// ids are these numbers.
+// indices has the number of the term of each id in it, or absent; it is nil
+// if the ids are these numbers.
 func occurrences(sequence, indices []int32, n int) [][]int32 {
 	counts := make([]int, n)
 	places := make([][]int32, n)
@@ -192,8 +192,8 @@ func occurrences(sequence, indices []int32, n int) [][]int32 {
 	return places
 }
 
-// indexOf returns the number of the term of an id of a sequence, or absent, also
-// at the end of a text or document. For indices see [occurrences].
+// indexOf returns the number of the term of an id of a sequence, or absent,
+// also at the end of a text or document. For indices see [occurrences].
 func indexOf(id int32, indices []int32) int32 {
 	switch {
 	case id < 0:

@@ -245,8 +245,8 @@ type contextCounter struct {
 	found []int32 // the columns that are not 0, ascending
 }
 
-// count counts the terms around places in a sequence, and returns the sum. indices
-// is as in [occurrences].
+// count counts the terms around places in a sequence, and returns the sum.
+// indices is as in [occurrences].
 func (c *contextCounter) count(sequence, indices, places []int32, window int) (sum int) {
 	for _, j := range c.found {
 		c.units[j] = 0
