@@ -115,7 +115,7 @@ func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
 	} else {
 		res, err = e.expandOne(ctx, req, p, 1)
 	}
-	if res != nil {
+	if err == nil && slices.ContainsFunc(res.Parts, func(p Part) bool { return p.Enough.Hits > 0 }) {
 		res.pins = p
 	}
 	return res, err

@@ -106,7 +106,7 @@ type Result struct {
 	// and _rank_eval. There are none if the request could not be parsed.
 	Parts   []Part
 	several *several // nil for one search and without first passes
-	pins    pins     // what was used
+	pins    pins     // what was used, for a search that may be expanded again
 	// ClauseCount is an upper estimate of the clauses in the query as the engine
 	// counts them; the maximum if there are several searches.
 	ClauseCount int
