@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -164,8 +163,7 @@ func serveRecording(t *testing.T, folder string, facts *Facts) *replay {
 // serve runs an akin until the test has ended.
 func (r *replay) serve(t *testing.T, cfg *configs.Config) {
 	t.Helper()
-	var log lockedBuffer
-	app, err := serve.New(t.Context(), serve.Options{Config: cfg, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	app, err := serve.New(t.Context(), serve.Options{Config: cfg, Log: slog.New(slog.NewJSONHandler(t.Output(), nil))})
 	check.OK(t, err)
 	clients, admin, err := serve.Listen(t.Context(), cfg)
 	check.OK(t, err)
@@ -178,9 +176,6 @@ func (r *replay) serve(t *testing.T, cfg *configs.Config) {
 		err := <-ended
 		check.That(t, err == nil, "akin: %v", err)
 		app.Close()
-		if t.Failed() {
-			t.Log(log.b.String())
-		}
 	})
 	for end := time.Now().Add(time.Minute); !r.ready(t); time.Sleep(10 * time.Millisecond) { // It loads files and asks over sockets, which no event tells.
 		check.Must(t, !time.Now().After(end), "akin does not become ready")
@@ -195,16 +190,4 @@ func (r *replay) ready(t *testing.T) bool {
 	metrics := r.metrics(t)
 	return strings.Contains(metrics, "akin_matrix_info{") && strings.Contains(metrics, "akin_weights_info{") &&
 		strings.Contains(string(send(t, r.admin, http.MethodGet, "/readyz", "", nil)), `"status":"ok"`)
-}
-
-// A lockedBuffer keeps what is logged.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
 }

@@ -64,24 +64,23 @@ var highSame = Recipe{Effort: High, Few: 12, Find: 6, Share: 0.7, LinearFactor: 
 // The recipes for added terms that only order, but find where the search itself
 // finds little. Over 17 sets of judged searches 12 terms in a window of 100
 // have .29 points more nDCG@10 than 8 in 50, and 30 terms no more.
-var (
-	lowOrdering  = Recipe{Effort: Low, Few: 8, Find: 4, Share: 0.2, LinearFactor: 1.25, FindFactor: 1.14, Order: 8, Window: 20, Whole: 8}
-	highOrdering = Recipe{Effort: High, Few: 12, Find: 4, Share: 0.2, LinearFactor: 1.25, FindFactor: 1.14, Order: 12, Window: 100, Whole: 12}
-	// Effort normal has as many: more terms gain nothing.
-	normalOrdering = Recipe{Effort: Normal, Few: 12, Find: 4, Share: 0.2, LinearFactor: 1.25, FindFactor: 1.14, Order: 12, Window: 100, Whole: 12}
-)
+var orderings = [...]Recipe{Low: onlyOrders(Low, 8, 20), Normal: onlyOrders(Normal, 12, 100), High: onlyOrders(High, 12, 100)}
+
+func onlyOrders(effort Effort, added, window int) Recipe {
+	r := recipes[Normal]
+	r.Effort, r.Few = effort, added
+	r.Order, r.Whole = added, added
+	r.Window = window
+	return r
+}
 
 // Ordering returns the recipe of the effort for added terms that only order, as
-// long as the search itself finds enough.
+// long as the search itself finds enough. It does not depend on the matrices.
 func (e Effort) Ordering() *Recipe {
-	switch e {
-	case Low:
-		return &lowOrdering
-	case High:
-		return &highOrdering
-	case ByMatrix, Normal:
+	if e == ByMatrix {
+		e = Normal
 	}
-	return &normalOrdering
+	return &orderings[e]
 }
 
 // BesideVectors returns the recipe for searches whose text scores are mixed
