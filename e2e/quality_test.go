@@ -33,6 +33,13 @@ type measures struct {
 	// MRR is the reciprocal rank of the first relevant document among the
 	// first ten, 0 where there is none.
 	MRR float64
+	// Empty says that one ranking has no document.
+	Empty bool
+}
+
+// measuresOf returns measures from their values in the order of all.
+func measuresOf(all [4]float64) measures {
+	return measures{MAP: all[0], NDCG10: all[1], Recall100: all[2], MRR: all[3]}
 }
 
 // measureNames are the names of the measures in the order of all.
@@ -49,6 +56,7 @@ func judge(ranking []string, grades map[string]float64) measures {
 		NDCG10:    evaluate.NDCG(ranking, grades, 10),
 		Recall100: evaluate.Recall(ranking, grades, 100),
 		MRR:       evaluate.ReciprocalRank(ranking, grades, 10),
+		Empty:     len(ranking) == 0,
 	}
 }
 
@@ -83,7 +91,7 @@ func significance(perQuery, base []measures) measures {
 		}
 		p[m] = evaluate.Randomization(differences)
 	}
-	return measures{p[0], p[1], p[2], p[3]}
+	return measuresOf(p)
 }
 
 // rank searches for every judged query by a body, in an index with parameters
@@ -166,7 +174,8 @@ const (
 // not the direct search.
 var baselines = map[string]string{
 	expressionsRanking: thesaurusRanking,
-	"swapped":          unswapped, "swapped-exact": unswapped,
+	"auto-and":         direct + "-and", "auto-75": direct + "-75",
+	"swapped": unswapped, "swapped-exact": unswapped,
 }
 
 func (k rankKey) baseline() rankKey {
@@ -330,7 +339,7 @@ func parseRankLine(line string) (ranking string, s rankStat, err error) {
 			return "", rankStat{}, err
 		}
 	}
-	return ranking, rankStat{measures{values[0], values[1], values[2], values[3]}, measures{p[0], p[1], p[2], p[3]}}, nil
+	return ranking, rankStat{measuresOf(values), measuresOf(p)}, nil
 }
 
 // movedRankStats describes every measure of got that is not in want or is

@@ -70,6 +70,7 @@ type chosen struct {
 	clauses []form.Clause
 	targets []target
 	open    []*target
+	enough  Enough // hits, if it is ordered
 }
 
 // ask finds out what the search is rewritten from. It returns why it is left

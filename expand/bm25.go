@@ -178,6 +178,9 @@ func shareAdded(targets []*target, total int, recipe *form.Recipe) {
 			t.Reason = reason.TermLimit
 		}
 		t.Terms.Choose(n)
-		t.Added = recipe.KeepFew(t.Terms.Candidates, min(all, total))
+		t.Added = t.Terms.Candidates
+		if t.Terms.PerWord == 0 {
+			t.Added = recipe.KeepFew(t.Added, min(all, total))
+		}
 	}
 }

@@ -36,19 +36,34 @@ type Enough struct {
 }
 
 // ordering has the related words of clauses only put the hits in order, and
-// leaves them out where nothing does.
-func (s *search) ordering(clauses []form.Clause) {
+// leaves them out where nothing does. Clauses that count words get none either,
+// as long as the search may be expanded again: their order gains nothing.
+func (s *search) ordering(clauses []form.Clause, again bool) {
+	asTyped := again && s.profile.Mode == ModeBM25 && s.profile.Feedback.documents(s.req.Feedback) == 0
 	for i := range clauses {
 		c := &clauses[i]
 		switch {
 		case s.unscored, s.Scores.Sorted:
 			c.DropAdded(reason.NoScores)
+		case asTyped && c.Counted():
+			c.DropAdded(reason.AsTyped)
 		case c.HasAlternatives() && !c.Parsed.Phrase:
 			c.Orders = true
 		default:
 			c.Matches = max(c.Matches, dsl.Same)
 		}
 	}
+}
+
+// perWord is how many neighbors each word of a text gets of which all words, or
+// some number of them, must match. Twelve for the whole text leave words without
+// any, so that the search still finds nothing.
+const perWord = 8
+
+// asTypedFirst reports whether the hits of a clause as typed stay before those
+// that related words find: where words are counted and it has found too few.
+func (a *expansion) asTypedFirst(c *form.Clause) bool {
+	return a.s.profile.Matching == Auto && !a.s.order && c.Counted()
 }
 
 // how returns what the added words of a plan do.

@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -85,7 +86,12 @@ func TestAutoSaysHowManyHitsAreEnough(t *testing.T) {
 			check.Equal(t, tt.wide, string(wide.Body) == string(r.Body) && r.Rewritten, string(r.Body))
 			check.Equal(t, Enough{}, wide.Parts[0].Enough, "a wide search")
 			o.Matching = Widen
-			check.Equal(t, string(expanded(t, New(c, m, o), req).Body), string(wide.Body), "a wide search is one of widen")
+			widened := string(expanded(t, New(c, m, o), req).Body)
+			if strings.Contains(tt.body, "operator") || strings.Contains(tt.body, "minimum_should_match") {
+				check.That(t, widened != string(wide.Body), "a wide search that counts words has its own hits first: %s", wide.Body)
+			} else {
+				check.Equal(t, widened, string(wide.Body), "a wide search is one of widen")
+			}
 		})
 	}
 }
@@ -206,6 +212,59 @@ func TestOrderedSearchesFindWhatTheOriginalFinds(t *testing.T) {
 		}
 	}
 	check.That(t, ordered > rounds(100) && widened > rounds(100), "%d are ordered, %d documents found by related words", ordered, widened)
+}
+
+// Where words are counted, a wide search leaves the hits of the search as typed
+// as they are, and the others come behind them.
+func TestHitsAsTypedStayFirstWhereWordsAreCounted(t *testing.T) {
+	rng := rand.New(rand.NewPCG(19, 20))
+	more := 0
+	for range rounds(500) {
+		c, m := rental(t)
+		o := with(func(o *Profile) {
+			auto(o)
+			o.Scoring = form.Scoring(rng.IntN(4))
+			o.NoRescore, o.NormalizeScores, o.NameAdded = rng.IntN(3) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0
+			o.Effort = Efforts[rng.IntN(3)]
+		})
+		option := []string{`"operator":"and"`, `"minimum_should_match":2`, `"minimum_should_match":"75%"`}[rng.IntN(3)]
+		query := `"query":"` + []string{"car rental", "cheap car rental", "car rental car"}[rng.IntN(3)] + `",` + option
+		query = []string{
+			`{"match":{"body":{` + query + `}}}`,
+			`{"multi_match":{` + query + `,"fields":["body","title^2"],"tie_breaker":0.3}}`,
+			`{"multi_match":{` + query + `,"fields":["body^3","title"],"type":"most_fields"}}`,
+		}[rng.IntN(3)]
+		req := &Request{Index: "docs", Body: []byte(`{"query":` + query + `}`), Again: new(Result)}
+		r := expanded(t, New(c, m, o), req)
+		check.Must(t, r.Parts[0].How == Widened, "%s", r.Body)
+		member := "query"
+		if strings.Contains(string(r.Body), `"rescore"`) {
+			member = "rescore"
+		}
+		least, most := math.Inf(1), 0.0 // the scores of hits as typed, and of others
+		for range 30 {
+			doc := document(rng.IntN, []string{"body", "title"}, rentalTerms)
+			for _, terms := range doc {
+				for term := range terms {
+					terms[term] = 0.1 + 0.9*terms[term] // no text is hundreds of times as long as others
+				}
+			}
+			e := &engine{tb: t, cluster: c, doc: doc}
+			typed, found, ordered := e.search(req.Body, "query"), e.search(r.Body, "query"), e.search(r.Body, member)
+			check.Must(t, found.found || !typed.found, "not found in %v by\n%s", doc, r.Body)
+			switch {
+			case typed.found:
+				check.Must(t, math.Abs(typed.score-ordered.score) <= 1e-5*typed.score, "%v has the score %v, as typed %v:\n%s", doc, ordered, typed, r.Body)
+				least = min(least, typed.score, found.score)
+			case found.found:
+				more++
+				check.Must(t, ordered.found && ordered.score > 0, "%v has the score %v in the %s:\n%s", doc, ordered, member, r.Body)
+				most = max(most, found.score, ordered.score)
+			}
+		}
+		check.Must(t, most < least, "others score up to %v, hits as typed from %v:\n%s", most, least, r.Body)
+	}
+	check.That(t, more > rounds(500), "%d documents were found by related words", more)
 }
 
 // A second expansion uses what the first has pinned, even if another version has

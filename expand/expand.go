@@ -267,7 +267,7 @@ func (a *expansion) rewrite(ctx context.Context, m measure) (*Result, *form.Plan
 		}
 	}
 	choosing, span := tracing.Start(ctx, "select")
-	c, enough, err := a.choose(choosing, m)
+	c, err := a.choose(choosing, m)
 	span.End()
 	if err != nil {
 		return nil, nil, err
@@ -275,7 +275,7 @@ func (a *expansion) rewrite(ctx context.Context, m measure) (*Result, *form.Plan
 	_, span = tracing.Start(ctx, "write")
 	plan, res := a.write(c)
 	span.End()
-	res.Parts[0].Enough = enough
+	res.Parts[0].Enough = c.enough
 	if res.Rewritten {
 		res.Parts[0].How = how(plan)
 	}
@@ -286,16 +286,16 @@ func (a *expansion) rewrite(ctx context.Context, m measure) (*Result, *form.Plan
 	return res, plan, nil
 }
 
-// choose returns what the measure chooses, and how many hits are enough for a
+// choose returns what the measure chooses, with how many hits are enough for a
 // search that is ordered. If it finds too few, it is not ordered, but wide.
-func (a *expansion) choose(ctx context.Context, m measure) (*chosen, Enough, error) {
+func (a *expansion) choose(ctx context.Context, m measure) (*chosen, error) {
 	c, err := m.choose(ctx)
 	if err != nil || !a.s.order || a.s.profile.Matching != Auto {
-		return c, Enough{}, err
+		return c, err
 	}
-	enough, tooFew := a.enough(c.clauses)
-	if !tooFew {
-		return c, enough, nil
+	tooFew := false
+	if c.enough, tooFew = a.enough(c.clauses); !tooFew {
+		return c, nil
 	}
 	wide := *a.s
 	wide.order = false
@@ -304,8 +304,7 @@ func (a *expansion) choose(ctx context.Context, m measure) (*chosen, Enough, err
 	for i := range a.clauses {
 		a.clauses[i].Matches = matchesOf(&a.clauses[i])
 	}
-	c, err = m.choose(ctx)
-	return c, Enough{}, err
+	return m.choose(ctx)
 }
 
 // finish leaves the search alone if its answer would show terms from documents

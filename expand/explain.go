@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
@@ -75,6 +76,7 @@ func explainField(p *form.Plan, c *form.Clause, f *form.Field, reranked bool) Ex
 		return e
 	}
 	e.Effort = p.Recipe.Effort.String()
+	e.AsTypedFirst = c.AsTypedFirst && c.Added() > 0 && c.Parsed.Role != dsl.InFilter && !p.MatchOnly
 	e.Form, e.Reason = c.Form(f), cmp.Or(c.ModeReason, c.ScoringReason)
 	if f.Truncated {
 		e.Reason = reason.Truncated
@@ -87,11 +89,12 @@ func explainField(p *form.Plan, c *form.Clause, f *form.Field, reranked bool) Ex
 		})
 	}
 	e.Added = make([]Added, len(f.Added))
+	lambda := p.LinearLambda(c, f)
 	for k := range f.Added {
 		a := &f.Added[k]
 		e.Added[k] = Added{
 			Term: a.Term, From: f.Terms.Origins[a.Origin].Term,
-			Similarity: a.Similarity, Fit: a.Fit, IDF: simmatrix.IDF(a.DocFreq, f.Stats.DocCount), Weight: a.V, Boost: p.Boost(c.Scoring, f, a),
+			Similarity: a.Similarity, Fit: a.Fit, IDF: simmatrix.IDF(a.DocFreq, f.Stats.DocCount), Weight: a.V, Boost: p.Boost(c.Scoring, f, a, lambda),
 		}
 	}
 	return e

@@ -300,6 +300,9 @@ type Explanation struct {
 	// Effort is how much the search may cost: "low", "normal" or "high". It is ""
 	// if nothing was written.
 	Effort string `json:"effort,omitempty"`
+	// AsTypedFirst says that the hits of the clause as typed keep their scores, and
+	// come before those that related words find.
+	AsTypedFirst bool `json:"as_typed_first,omitempty"`
 	// Terms are the terms of the clause's text.
 	Terms []string `json:"terms,omitempty"`
 	// Words, and Word in the lists below, are set if clauses are shown to people.

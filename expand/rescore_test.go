@@ -3,6 +3,8 @@ package expand
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strconv"
@@ -233,5 +235,40 @@ func TestTextsThatFindManyAreNotSearchedForWithSets(t *testing.T) {
 			set := strings.Contains(found, `"terms"`)
 			check.That(t, set == tt.set && rescore != "" && strings.Contains(found, "neighbor"), "%s, endpoint %d: %s", name, req.Endpoint, res.Body)
 		}
+	}
+}
+
+// However many words are related, and however closely, in a query that only
+// finds they score at most half of what the text can, so that they do not push
+// its best hits out of the window.
+func TestRelatedWordsDoNotPushTheBestHitsOutOfTheWindow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(21, 22))
+	for range rounds(300) {
+		c := &fakeCluster{docCount: 100_000, scale: 2.2, scripts: true, docFreqs: map[string]int64{"car": 1 + rng.Int64N(9000), "rental": 1 + rng.Int64N(9000)}}
+		rows := map[string][]simmatrix.Neighbor{}
+		all := []string{"car", "rental"}
+		for n := range 1 + rng.IntN(40) {
+			term := fmt.Sprintf("related%d", n)
+			all = append(all, term)
+			c.docFreqs[term] = 1 + rng.Int64N(9000)
+			of := all[rng.IntN(2)]
+			rows[of] = append(rows[of], simmatrix.Neighbor{Term: term, Similarity: float32(1+rng.IntN(98)) / 100})
+		}
+		o := with(func(o *Profile) {
+			o.Effort, o.Strength, o.Mode = Efforts[rng.IntN(3)], []float64{0.5, 1, 5}[rng.IntN(3)], []Mode{ModeBM25, ModeSoft}[rng.IntN(2)]
+			o.Scoring, o.Matching = form.Saturated, Widen
+		})
+		req := &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"car rental"}}}`)}
+		r := expanded(t, New(c, matrixOf(t, c, rows), o), req)
+		e := &engine{tb: t, cluster: c, doc: map[string]map[string]float64{"body": {}}}
+		e.doc["body"]["car"], e.doc["body"]["rental"] = 1, 1
+		best := e.search(req.Body, "query").score
+		clear(e.doc["body"])
+		for _, term := range all[2:] {
+			e.doc["body"][term] = 1
+		}
+		related := e.search(r.Body, "query")
+		check.Must(t, related.found, "%s finds no related word", r.Body)
+		check.Must(t, related.score <= best/2*1.0001, "related words alone score %v, the text up to %v:\n%s", related.score, best, r.Body)
 	}
 }

@@ -52,6 +52,10 @@ func (a *expansion) begin() *chosen {
 			t.Terms = a.m.selection()
 			t.Terms.Start(t.text)
 			t.Terms.Expressions, t.Terms.NoFit = t.expressions, !a.s.profile.Fit
+			t.Terms.PerWord = 0
+			if a.asTypedFirst(t.clause) {
+				t.Terms.PerWord = perWord
+			}
 			byPairs := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.ByPairs }
 			t.Terms.Spans = (byPairs(*t.Field) || t.clause.Parsed.TermCentric() && slices.ContainsFunc(t.clause.Fields, byPairs)) && t.clause.Parsed.Slop == 0
 			t.Terms.NoAlternatives, t.Terms.NoExpressions = t.clause.Parsed.Across == dsl.AsOne, noExpressions(t.clause, t.Field)

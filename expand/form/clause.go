@@ -18,6 +18,7 @@ type builder struct {
 	role    role
 	named   bool // added terms are written with names
 	flat    bool // there is no room for queries around names
+	behind  bool // the hits of the clause as typed come first, by another query
 }
 
 // A role is the purpose of a written clause.
@@ -57,10 +58,35 @@ func (w *builder) scored() *query.Query {
 		return w.original()
 	case w.plan.MatchOnly, c.Parsed.Role == dsl.InFilter:
 		q = w.matching()
+	case c.AsTypedFirst && c.Added() > 0 && !w.behind:
+		return w.asTypedFirst()
 	default:
 		q = w.inForm()
 	}
 	return q.Times(w.norm())
+}
+
+// behindTyped is the factor of the scores of what only related words find, where
+// the hits of the clause as typed come first. A hit with all words scores more
+// than a thousandth of the largest possible score, unless its field is a
+// thousand times as long as the others.
+const behindTyped = 0.001
+
+// asTypedFirst returns the clause without its added terms, or if that does not
+// match, with them:
+//
+//	in    {"match":{"f":{"query":"a b","operator":"and"}}}, c for a
+//	out   {"dis_max":{"queries":[the original,{"bool":{…,"boost":0.001}}]}}
+func (w *builder) asTypedFirst() *query.Query {
+	typed, related := *w, *w
+	typed.c = &Copied([]Clause{*w.c})[0]
+	typed.named = false // a name belongs to one query
+	typed.divided = make([]division, len(w.divided))
+	for i := range typed.c.Fields {
+		typed.c.Fields[i].Added = nil
+	}
+	related.behind = true
+	return w.Best().Should(typed.scored()).Should(related.scored().Times(behindTyped))
 }
 
 // matching returns the original and the related terms, without scores.

@@ -47,7 +47,7 @@ func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
 			if df == 0 {
 				continue
 			}
-			if got, want := p.linearBoost(&c.Fields[i], cand, cand.FieldIDFs[i], false)*simmatrix.IDF(df, fields[i].Docs), 0.2*cand.V; !near(got, want) {
+			if got, want := linearBoost(&c.Fields[i], cand, cand.FieldIDFs[i], p.linearLambda())*simmatrix.IDF(df, fields[i].Docs), 0.2*cand.V; !near(got, want) {
 				t.Errorf("%s in field %d scores up to %v, want %v", cand.Term, i, got, want)
 			}
 		}
@@ -65,7 +65,7 @@ func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
 
 func TestRareTermsAreNotWorthARescore(t *testing.T) {
 	c := Clause{
-		Parsed: &dsl.Clause{}, Fields: []Field{{Stats: esclient.FieldStatistics{DocCount: 10_000}}},
+		Parsed: &dsl.Clause{}, Fields: []Field{{Stats: esclient.FieldStatistics{DocCount: 10_000}, Analysis: &esclient.Analysis{}}},
 		Writing: Writing{Rescored: true, Scoring: Saturated},
 	}
 	f := &c.Fields[0]
@@ -112,7 +112,7 @@ func TestEffortDecidesHowManyTermsAreWritten(t *testing.T) {
 			t.Errorf("%v, mixed %t: another recipe than that of %v", tt.effort, tt.mixed, tt.want)
 		}
 		c := Clause{Parsed: &dsl.Clause{}, Writing: Writing{Scoring: tt.scoring, Rescored: tt.scoring == Saturated}, Fields: []Field{{
-			Stats: esclient.FieldStatistics{DocCount: 10_000}, Added: r.KeepFew(chosen, len(chosen)),
+			Stats: esclient.FieldStatistics{DocCount: 10_000}, Analysis: &esclient.Analysis{}, Added: r.KeepFew(chosen, len(chosen)),
 		}}}
 		d := (&Plan{Recipe: r}).divisions(nil, &c, c.Added())[0]
 		if added := len(c.Fields[0].Added); added != tt.added || len(d.scored) != tt.scored || len(d.set) != tt.set || len(d.rescored) != tt.order {

@@ -71,7 +71,7 @@ func (p *Plan) times(s Scoring, f *Field, o *terms.Origin) float64 {
 	x := o.X
 	for k := range f.Added {
 		if a := &f.Added[k]; a.Word && a.Term == o.Term {
-			x += p.Boost(s, f, a)
+			x += p.Boost(s, f, a, 0)
 		}
 	}
 	return x

@@ -28,16 +28,21 @@ func (w *builder) linear() *query.Query {
 	switch {
 	case c.SameMatches():
 		q.Must(w.original())
+	case c.Counted() && w.behind:
+		q.Filter(w.countedWords(w.Bool()).Simple())
 	case c.Counted():
 		q.Filter(w.countedWords(w.Bool().Should(w.original()))).Should(w.original())
 	default:
 		q.Should(w.original())
 	}
 	if c.Parsed.TermCentric() {
+		if w.behind {
+			w.textWords(q, 0)
+		}
 		return w.termCentric(q)
 	}
 	several, fields := w.several(), 0
-	more := func(f *Field) bool { return len(f.Added)+len(f.Alternatives) > 0 }
+	more := func(f *Field) bool { return len(f.Added)+len(f.Alternatives) > 0 || w.behind && f.Terms != nil }
 	for i := range c.Fields {
 		if more(&c.Fields[i]) {
 			fields++
@@ -58,10 +63,13 @@ func (w *builder) linear() *query.Query {
 // addedTo adds what is added to field i to a bool.
 func (w *builder) addedTo(to *query.Query, i int) *query.Query {
 	f, scored := &w.c.Fields[i], w.divided[i].scored
+	if w.behind {
+		w.textWords(to, i)
+	}
 	w.alternatives(to, i)
 	for k := range scored {
 		a := &scored[k]
-		to.Should(w.added(f.Name, a.Term, w.c.Parsed.Boost*f.Boost*w.plan.linearBoost(f, a, f.idf(a.DocFreq), w.role == finding)))
+		to.Should(w.added(f.Name, a.Term, w.c.Parsed.Boost*f.Boost*linearBoost(f, a, f.idf(a.DocFreq), w.lambda(i))))
 	}
 	return to.Should(w.set(i))
 }
@@ -75,7 +83,7 @@ func (w *builder) termCentric(to *query.Query) *query.Query {
 		a, best := &lead.scored[k], w.several()
 		for i := range c.Fields {
 			if f := &c.Fields[i]; a.In(i) { // the engine multiplies by the idf of this field
-				best.Should(w.added(f.Name, a.Term, c.Parsed.Boost*f.Boost*w.plan.linearBoost(f, a, a.FieldIDFs[i], w.role == finding)))
+				best.Should(w.added(f.Name, a.Term, c.Parsed.Boost*f.Boost*linearBoost(f, a, a.FieldIDFs[i], w.lambda(0))))
 			}
 		}
 		to.Should(best.Simple())
@@ -95,21 +103,8 @@ func (w *builder) termCentric(to *query.Query) *query.Query {
 func (w *builder) alternatives(to *query.Query, i int) {
 	c := w.c
 	f := &w.c.Fields[i]
-	end := i + 1
-	if c.Parsed.TermCentric() {
-		end = len(c.Fields)
-	}
 	if f.Reason != "" || c.Parsed.Phrase { // whose readings are beside the original
 		return
-	}
-	inFields := func(idf func(at int) float64, in func(at int, boost, weight float64) *query.Query) *query.Query {
-		best := w.several()
-		for at := i; at < end; at++ {
-			if idf(at) > 0 { // the engine multiplies by the idf of this field
-				best.Should(in(at, c.Parsed.Boost*c.Fields[at].Boost, f.weight(idf(at))))
-			}
-		}
-		return best.Simple()
 	}
 	groups := f.hosted()
 	for _, g := range groups {
@@ -119,7 +114,7 @@ func (w *builder) alternatives(to *query.Query, i int) {
 		}
 		best := w.Best()
 		for _, a := range g.by {
-			best.Should(inFields(a.In, func(at int, boost, weight float64) *query.Query {
+			best.Should(w.inFields(i, a.In, func(at int, boost, weight float64) *query.Query {
 				return w.namedAlternative(at, a, boost*a.Similarity*score/weight)
 			}))
 		}
@@ -137,31 +132,54 @@ func (w *builder) alternatives(to *query.Query, i int) {
 		}
 		to.Should(w.Bool().Must(best.Simple()).MustNot(words))
 	}
-	if w.role == finding || !c.Counted() || len(groups) == 0 || len(groups) == 1 && len(groups[0].hosts) == len(f.Terms.Origins) {
+	if w.role == finding || w.behind || !c.Counted() || len(groups) == 0 || len(groups) == 1 && len(groups[0].hosts) == len(f.Terms.Origins) {
 		return
 	}
-	rest := w.Bool().MustNot(w.original())
+	to.Should(w.textWords(w.Bool().MustNot(w.original()), i))
+}
+
+// textWords adds the words of the text in field i.
+func (w *builder) textWords(to *query.Query, i int) *query.Query {
+	f := &w.c.Fields[i]
 	for k := range f.Terms.Origins {
 		o := &f.Terms.Origins[k]
-		rest.Should(inFields(o.In, func(at int, boost, weight float64) *query.Query {
-			return w.Term(c.Fields[at].Name, o.Term, boost*o.X*(f.weight(o.IDF)/weight), "")
+		to.Should(w.inFields(i, o.In, func(at int, boost, weight float64) *query.Query {
+			return w.Term(w.c.Fields[at].Name, o.Term, boost*o.X*(f.weight(o.IDF)/weight), "")
 		}))
 	}
-	to.Should(rest)
+	return to
 }
 
-// linearBoost returns the factor of an added term, for its idf. finding says
-// that the form only finds hits.
-func (p *Plan) linearBoost(f *Field, a *terms.Candidate, idf float64, finding bool) float64 {
-	wj := f.Weighting().Of(idf)
-	return a.Score(p.lambda(finding)) / (wj * wj)
-}
-
-func (p *Plan) lambda(finding bool) float64 {
-	if finding {
-		return min(p.Recipe.FindFactor*p.Strength.Saturated, 1)
+// inFields combines what in returns for field i or, in a term-centric clause,
+// for each field where the idf is not 0.
+func (w *builder) inFields(i int, idf func(at int) float64, in func(at int, boost, weight float64) *query.Query) *query.Query {
+	best, f := w.several(), &w.c.Fields[i]
+	end := i + 1
+	if w.c.Parsed.TermCentric() {
+		end = len(w.c.Fields)
 	}
-	return min(p.Recipe.LinearFactor*p.Strength.Linear, 1)
+	for at := i; at < end; at++ {
+		if idf(at) > 0 { // the engine multiplies by the idf of this field
+			best.Should(in(at, w.c.Parsed.Boost*w.c.Fields[at].Boost, f.weight(idf(at))))
+		}
+	}
+	return best.Simple()
+}
+
+// linearBoost returns the factor of an added term, for its idf.
+func linearBoost(f *Field, a *terms.Candidate, idf, lambda float64) float64 {
+	wj := f.Weighting().Of(idf)
+	return a.Score(lambda) / (wj * wj)
+}
+
+func (p *Plan) linearLambda() float64 { return min(p.Recipe.LinearFactor*p.Strength.Linear, 1) }
+
+// lambda returns λ of field i in the role of the clause.
+func (w *builder) lambda(i int) float64 {
+	if w.role == finding {
+		return w.divided[i].lambda
+	}
+	return w.plan.linearLambda()
 }
 
 // linearBound returns Σ_j λ v_j + Σ_g max(0, β_g H_g - h_g), where β_g is the
@@ -172,7 +190,7 @@ func (w *builder) linearBound(i int) float64 {
 	scored := w.divided[i].scored
 	sum := 0.0
 	for k := range scored {
-		sum += scored[k].Score(w.plan.lambda(w.role == finding))
+		sum += scored[k].Score(w.lambda(i))
 	}
 	if w.c.Parsed.Phrase {
 		return sum

@@ -152,6 +152,9 @@ type Clause struct {
 	// Orders says that the added terms only put the hits of the text and of its
 	// alternatives in order.
 	Orders bool
+	// AsTypedFirst says that what the text and its alternatives find keeps its
+	// scores, and comes before what only related words find.
+	AsTypedFirst bool
 	// Vectors are the vector queries of its fields.
 	Vectors []Vector
 	// ModeReason is why the search is not ranked in the configured mode.
@@ -395,8 +398,8 @@ func (p *Plan) HasAlternatives() bool {
 //	hard             v_j / (‖Wx‖·c·idf_j), without c·idf_j if a script scores
 //
 // For a term of the text that gets v_j from others, it is λ v_j / w_j² in all
-// forms but hard.
-func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
+// forms but hard. lambda is that of the linear form, see [Plan.LinearLambda].
+func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate, lambda float64) float64 {
 	switch s {
 	case Hard:
 		return f.Exact.boost(a.V, f.idf(a.DocFreq))
@@ -406,7 +409,25 @@ func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
 		return p.groupedBoost(f, a)
 	case Auto, Linear, Vectors:
 	}
-	return p.linearBoost(f, a, f.idf(a.DocFreq), p.FindOnly)
+	return linearBoost(f, a, f.idf(a.DocFreq), lambda)
+}
+
+// LinearLambda returns λ of the linear form of a field, where that is not only
+// the first phase of a rescore.
+func (p *Plan) LinearLambda(c *Clause, f *Field) float64 {
+	if !p.FindOnly {
+		return p.linearLambda()
+	}
+	d := p.divide(c, f, p.added())
+	return d.lambda
+}
+
+// added returns the number of added terms.
+func (p *Plan) added() (n int) {
+	for i := range p.Clauses {
+		n += p.Clauses[i].Added()
+	}
+	return n
 }
 
 // Exact reports whether the measure of the mode hard scores the clauses: all or

@@ -33,6 +33,8 @@ type division struct {
 	// document with any of set scores setWeight times the mean of their v_j.
 	scored, set []terms.Candidate
 	setWeight   float64
+	// lambda is λ of a query that only finds.
+	lambda float64
 	// rescored are scored in the rescore. left are those of them that the query
 	// lacks, if added terms have names.
 	rescored, left []terms.Candidate
@@ -53,12 +55,15 @@ func (p *Plan) divide(c *Clause, f *Field, all int) division {
 	r := p.Recipe
 	switch {
 	case p.FindOnly, c.Rescored:
-		d := f.split(r.Find, all, r.Share*p.lambda(true))
+		d := f.split(r.Find, all, 0)
+		d.lambda = p.findLambda(f, &d)
+		d.setWeight = r.Share * d.lambda
 		d.rescored = f.Added
 		switch {
+		case c.Counted(): // whose words are counted with all terms
 		case r.Order > 0:
 			d.rescored = f.split(r.Order, all, 0).scored
-		case !c.Counted(): // a counted clause needs all terms to count words
+		default:
 			d.rescored, _ = f.common()
 		}
 		switch {
@@ -75,7 +80,7 @@ func (p *Plan) divide(c *Clause, f *Field, all int) division {
 		}
 		return d
 	case c.Scoring == Linear && r.Few > 0:
-		return f.split(r.Find, all, r.Share*p.lambda(false))
+		return f.split(r.Find, all, r.Share*p.linearLambda())
 	case c.Scoring == Grouped && r.Few > 0 && !c.Counted():
 		return f.split(r.Find, all, groupedShare*p.Strength.Grouped)
 	case c.Scoring != Saturated || c.ScoringReason == "" || c.Counted():
@@ -85,6 +90,30 @@ func (p *Plan) divide(c *Clause, f *Field, all int) division {
 		return division{scored: common, set: rare}
 	}
 	return f.split(r.Whole, all, wholeShare*p.Strength.Saturated)
+}
+
+// findShare is how much added terms score together at most in a query that only
+// finds, as a share of the largest possible score of the text. More would push
+// the best hits of the text out of the window.
+const findShare = 0.5
+
+// findLambda returns λ of a query that only finds, so that λ·(Σ_j v_j of the
+// terms in scored + Share · mean v_j of those in set) is at most findShare of
+// the mass of the text. Nearest known words are words of the text.
+func (p *Plan) findLambda(f *Field, d *division) float64 {
+	most, sum := min(p.Recipe.FindFactor*p.Strength.Saturated, 1), 0.0
+	for k := range d.scored {
+		if a := &d.scored[k]; !a.Near {
+			sum += a.V
+		}
+	}
+	for k := range d.set {
+		sum += p.Recipe.Share * d.set[k].V / float64(len(d.set))
+	}
+	if sum == 0 {
+		return most
+	}
+	return min(most, findShare*f.mass()/sum)
 }
 
 // KeepFew returns the field's share of the terms that the recipe adds to a

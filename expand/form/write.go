@@ -22,10 +22,7 @@ func (p *Plan) Rewrite(t *query.Tree) Rewriting {
 	n := len(p.Clauses)
 	queries := make([]*query.Query, 2*n)
 	r := Rewriting{plan: p, tree: t, first: queries[:n], last: queries[n:]}
-	added := 0
-	for i := range p.Clauses {
-		added += p.Clauses[i].Added()
-	}
+	added := p.added()
 	for i := range p.Clauses {
 		c := &p.Clauses[i]
 		if !c.Changed() {

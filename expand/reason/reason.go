@@ -12,6 +12,7 @@ const (
 	TooDeep           Reason = "too_deep"            // queries are nested deeper than the engines accept
 	NoClause          Reason = "no_clause"           // the search has no clause that akin expands
 	MinScore          Reason = "min_score"           // min_score cuts by scores, which added clauses raise
+	AsTyped           Reason = "as_typed"            // words are counted: the hits of the search as typed keep their order
 	NoScores          Reason = "no_scores"           // only the order would change, and order does not count
 	PIT               Reason = "pit"                 // the indices of the point in time are unknown
 	PITFirstPage      Reason = "pit_first_page"      // the first page of the search could not be expanded
@@ -110,7 +111,7 @@ const (
 // All returns every reason.
 func All() []Reason {
 	return []Reason{
-		NotJSON, TooDeep, NoClause, MinScore, NoScores, PIT, PITFirstPage, SourceParameter, SuggestText, MultiSearch,
+		NotJSON, TooDeep, NoClause, MinScore, AsTyped, NoScores, PIT, PITFirstPage, SourceParameter, SuggestText, MultiSearch,
 		Semicolon, Parameters, TooManySearches, TooManyClauses, TooManyHighlights, QAndBody, NotAuthorized, SearchPipeline, Hidden,
 		Options, NoField, FieldsDiffer, Syntax, RuntimeField, NoMatrix, NotWords, NotText, Mixed, UnknownToCluster, NoTerms,
 		TooManyTerms, NotNested, NoNeighbors, NeighborsTooFrequent, TermLimit,

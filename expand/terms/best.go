@@ -1,6 +1,7 @@
 package terms
 
 import (
+	"cmp"
 	"hash/maphash"
 	"math"
 	"slices"
@@ -60,6 +61,25 @@ func (sel *Selection) KeepBest(n int) {
 		kept = append(kept, sel.Candidates[r.candidate])
 	}
 	sel.Candidates, sel.kept = kept, sel.Candidates
+}
+
+// keepEach is KeepBest, with [Selection.PerWord] for at most each of an origin's
+// candidates: first the best of each origin, then the second best, and so on.
+func (sel *Selection) keepEach(n, each int) {
+	if sel.PerWord == 0 {
+		sel.KeepBest(n)
+		return
+	}
+	sel.KeepBest(len(sel.Candidates))
+	seen := make([]int, len(sel.Origins))
+	for k := range sel.Candidates {
+		c := &sel.Candidates[k]
+		c.behind = seen[c.Origin]
+		seen[c.Origin]++
+	}
+	slices.SortStableFunc(sel.Candidates, func(a, b Candidate) int { return cmp.Compare(a.behind, b.behind) })
+	sel.Candidates = slices.DeleteFunc(sel.Candidates[:min(n, len(sel.Candidates))], func(c Candidate) bool { return c.behind >= each })
+	sel.KeepBest(n) // by descending V again
 }
 
 // A rank is a candidate's place in the order, small enough to sort.

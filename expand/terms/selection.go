@@ -103,9 +103,10 @@ type Candidate struct {
 	// that lack it; nil for a single field, see [Selection.SettleFields].
 	FieldIDFs []float64
 
-	best  float64 // largest contribution of an origin to V
-	id    int     // its number in entries
-	place int     // its place in the document frequencies that settled it
+	best   float64 // largest contribution of an origin to V
+	id     int     // its number in entries
+	place  int     // its place in the document frequencies that settled it
+	behind int     // how many candidates of its origin are better
 }
 
 // CountsAs reports whether the term's occurrences count as those of origin i.
@@ -155,6 +156,9 @@ type Selection struct {
 	NoExpressions  Why
 	// NoFit has weights be v_j alone, of terms of the text, too.
 	NoFit bool
+	// PerWord, unless 0, is how many candidates each origin gets at most. The best
+	// of each come first, so that none takes the room of another.
+	PerWord int
 	// Spans has expressions searched as spans.
 	Spans bool
 	// Context has f_j of the first hits' terms, see [Feedback], or is nil.
@@ -183,7 +187,7 @@ func (sel *Selection) Start(text Text) {
 // same alternatives, so that with the same rows both propose the same.
 func (sel *Selection) Alike(other *Selection) bool {
 	same := func(a, b Expression) bool { return a.Term == b.Term && a.Place == b.Place }
-	return sel.NoAlternatives == other.NoAlternatives && sel.Spans == other.Spans && sel.NoExpressions == other.NoExpressions &&
+	return sel.NoAlternatives == other.NoAlternatives && sel.Spans == other.Spans && sel.PerWord == other.PerWord && sel.NoExpressions == other.NoExpressions &&
 		slices.EqualFunc(sel.Expressions, other.Expressions, same) && slices.EqualFunc(sel.Origins, other.Origins, func(a, b Origin) bool {
 		return a.Term == b.Term && a.X == b.X && a.Plain == b.Plain && a.Nearest == nil && b.Nearest == nil
 	})
@@ -265,7 +269,7 @@ func (sel *Selection) Propose(w Weighting, docs int64, power, share float64, kee
 			c.V *= c.Fit
 		}
 	}
-	sel.KeepBest(keep)
+	sel.keepEach(keep, keep)
 }
 
 func noCosine(float64) float64 { return 0 }
@@ -348,6 +352,10 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func
 			c, e := &sel.Candidates[*slot-1], entry{i, *slot - 1, s, cosine(s)}
 			sel.entries = append(sel.entries, e)
 			c.V += xw * s
+			if v := xw * s; v > c.best {
+				c.best = v
+				c.Origin = i
+			}
 			c.Fit += u * e.c
 			c.Near = c.Near || near
 		}
@@ -408,7 +416,7 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 func (sel *Selection) Choose(n int) {
 	scale := 1.0
 	if sel.NoFit {
-		sel.KeepBest(n)
+		sel.keepEach(n, sel.PerWord)
 	} else {
 		scale = sel.chooseByFit(n)
 	}
@@ -422,6 +430,9 @@ func (sel *Selection) Choose(n int) {
 // chooseByFit keeps the n candidates with the largest v_j·ctx_j. It returns the
 // factor of their weights.
 func (sel *Selection) chooseByFit(n int) float64 {
+	if sel.PerWord > 0 {
+		n = min(n, sel.PerWord*len(sel.Origins))
+	}
 	neighbors := n
 	for k := range sel.Candidates {
 		if sel.Candidates[k].Near {
@@ -434,7 +445,7 @@ func (sel *Selection) chooseByFit(n int) float64 {
 			c.V *= c.Fit
 		}
 	}
-	sel.KeepBest(n)
+	sel.keepEach(n, sel.PerWord)
 	return mass / sel.mass(n)
 }
 
