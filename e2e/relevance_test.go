@@ -101,23 +101,27 @@ const (
 // soft reports whether akin puts the first hits in order.
 func (r *ranking) soft() bool { return r.expansion["mode"] == "soft" }
 
+// auto reports whether related words find documents only where a search finds too
+// little, as by default; with the others they always do, or never.
+func (r *ranking) auto() bool { return r.name == "auto" || r.name == "auto-soft" }
+
 // feedback reports whether terms of the first hits are added.
 func (r *ranking) feedback() bool { return r.expansion["feedback"] != nil }
 
-// rankings are what is measured of an engine: the defaults, and on one
-// engine the other forms and phases as well.
+// rankings are what is measured of an engine: matching: widen, and on one
+// engine the default and the other forms and phases as well.
 func rankings(e *engine) []ranking {
 	if !e.scripts {
 		return []ranking{{"grouped", "grouped", section{}, "grouped", "query", ""}}
 	}
 	const saturated, rescore = "saturated", "rescore"
-	defaults := ranking{rescore, "high", section{}, saturated, rescore, ""}
+	high := ranking{rescore, "high", section{}, saturated, rescore, ""}
 	if e.name != qualityEngine {
-		return []ranking{defaults}
+		return []ranking{high}
 	}
 	feedback := section{"documents": 5}
 	return []ranking{
-		defaults,
+		high,
 		{"normal", "", section{"effort": "normal"}, saturated, rescore, ""},
 		{"low", "", section{"effort": "low"}, "linear", "query", ""},
 		{"linear", "`scoring: linear`", section{"scoring": "linear"}, "linear", "query", ""},
@@ -129,8 +133,8 @@ func rankings(e *engine) []ranking {
 		{"words", "normal, built-in words", section{}, saturated, rescore, withBuiltin},
 		{"words-low", "low, built-in words", section{"effort": "low"}, "linear", "query", withBuiltin},
 		{"words-high", "high, built-in words", section{"effort": "high"}, saturated, rescore, withBuiltin},
-		{"auto", "`matching: auto`, built-in words", section{"matching": "auto"}, saturated, rescore, withBuiltin},
-		{"auto-soft", "", section{"matching": "auto", "mode": "soft"}, "linear", "rerank", withBuiltin},
+		{"auto", "`matching: auto`, built-in words", section{}, saturated, rescore, withBuiltin},
+		{"auto-soft", "", section{"mode": "soft"}, "linear", "rerank", withBuiltin},
 		{"words-soft", "soft, normal, built-in words", section{"mode": "soft"}, "linear", "rerank", withBuiltin},
 		{"model", "high, model", section{"effort": "high"}, saturated, rescore, withModel},
 		{"model-feedback", "high, model, feedback", section{"effort": "high", "feedback": feedback}, saturated, rescore, withModel},
@@ -158,7 +162,7 @@ const (
 	ndcgMeasure = 1
 )
 
-// floors are the gains that akin promises with its defaults, with feedback, and
+// floors are the gains that akin promises with matching: widen, with feedback, and
 // with expressions where that is significant.
 // They lie under what these were measured to give (testdata/rank_stats.txt).
 var floors = []floor{
@@ -247,7 +251,11 @@ func TestRelevance(t *testing.T) {
 			if r.with == withModel && model.fake || r.with == withThesaurus { // nothing to learn of a large index
 				of, by = slices.DeleteFunc(slices.Clone(of), isMixed), slices.DeleteFunc(slices.Clone(by), isMixed)
 			}
-			a, reason := setup(t, e, relevanceConfig(t, e, redis, of, r, model)), ""
+			start := setupWide
+			if r.auto() {
+				start = setup
+			}
+			a, reason := start(t, e, relevanceConfig(t, e, redis, of, r, model)), ""
 			if !e.scripts {
 				reason = "no_scripts"
 			}
