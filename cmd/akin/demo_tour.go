@@ -36,7 +36,7 @@ const (
 	nappiesJudged = "q30"
 )
 
-// allWords is the id of a query all of whose words no text has. With akin related
+// allWords is the id of a query. No text has all of its words; with akin related
 // words stand for some of them.
 const allWords = "q42"
 
