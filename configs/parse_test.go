@@ -83,7 +83,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 				Enabled: true,
 				Profile: expand.Profile{
 					RerankWindow: 1, SoftWeight: 1, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Saturated, NoRescore: true,
-					Matching: expand.Auto, Enough: 50, EnoughAll: 20, MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5, NearestWords: true, Hybrid: true,
+					Matching: expand.Widen, Enough: 50, EnoughAll: 20, MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5, NearestWords: true, Hybrid: true,
 					Strength: 2, Fit: true,
 					Feedback: expand.FeedbackOptions{Documents: 5, Terms: 1, Weight: 1},
 					Segments: []form.Segments{{
@@ -167,6 +167,7 @@ func TestWordsStandForWhatTheirConstantsDo(t *testing.T) {
 		"phase=auto":        func(p *expand.Profile) { p.NoRescore = false },
 		"phase=rescore":     func(p *expand.Profile) { p.NoRescore = false },
 		"phase=query":       func(p *expand.Profile) { p.NoRescore = true },
+		"matching=auto":     func(p *expand.Profile) { p.Matching = expand.Auto },
 		"matching=widen":    func(p *expand.Profile) { p.Matching = expand.Widen },
 		"matching=same":     func(p *expand.Profile) { p.Matching = expand.Same },
 		"highlight=related": func(p *expand.Profile) { p.MarkRelated = true },

@@ -92,6 +92,19 @@ func setup(tb testing.TB, e *engine, config section, env ...string) *akin {
 	return a
 }
 
+// setupWide is setup with matching: widen, for tests of what related words find
+// and of how that ranks.
+func setupWide(tb testing.TB, e *engine, config section, env ...string) *akin {
+	tb.Helper()
+	wide, expansion := section{}, section{"matching": "widen"}
+	maps.Copy(wide, config)
+	if more, ok := config["expansion"].(section); ok {
+		maps.Copy(expansion, more)
+	}
+	wide["expansion"] = expansion
+	return setup(tb, e, wide, env...)
+}
+
 // widePatience is a budget that a busy machine does not exceed.
 const widePatience = "10s"
 

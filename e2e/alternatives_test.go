@@ -81,7 +81,7 @@ func TestAlternatives(t *testing.T) {
 		e.makeIndex(t, index, toJSON(t, alternativeIndex(thesaurus, nearestWords(t, matrix))))
 		e.index(t, index, withIDs(c.docs))
 		synonyms := build(t, append([]string{"--from-thesaurus", file}, e.of(index, "body")...)...)
-		a := setup(t, e, section{
+		a := setupWide(t, e, section{
 			"profiles": section{
 				"akin":             section{"matrices": []string{"main"}},
 				"akin-thesaurus":   section{"matrices": []string{"thesaurus"}, "expressions": false},

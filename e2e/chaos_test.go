@@ -160,7 +160,7 @@ func setStage(t *testing.T, e *engine) *stage {
 		urls = append(urls, "http://"+n.address)
 	}
 	pushMatrix(t, s.redis, "main", relatedFile(t, vectorsA))
-	s.akin = setup(t, e, section{
+	s.akin = setupWide(t, e, section{
 		"cluster":   section{"urls": urls},
 		"expansion": section{"budget": "500ms"}, // the machine runs other faults at the same time
 		"matrices":  []section{{"name": "main"}},

@@ -26,7 +26,7 @@ func TestClientLibrariesWorkAsWithoutAkin(t *testing.T) {
 	fixture := writeFile(t, "fixture.json", `{"definition":`+relatedDefinition+`,"documents":`+toJSON(t, documents)+`}`)
 	eachEngine(t, func(t *testing.T, e *engine) {
 		serve := func(matrix section) *akin {
-			return setup(t, e, section{"expansion": section{"default_fields": []string{"body"}}, "matrices": []section{matrix}})
+			return setupWide(t, e, section{"expansion": section{"default_fields": []string{"body"}}, "matrices": []section{matrix}})
 		}
 		idle := serve(section{"name": "main", "file": matrix, "indices": []string{"akin-e2e-elsewhere"}})
 		wide := serve(section{"name": "main", "file": matrix})

@@ -52,7 +52,7 @@ func startContenders(t *testing.T, e *engine, matrix section, shared section) []
 		}
 		maps.Copy(options, shared)
 		maps.Copy(options, w.expansion)
-		out = append(out, contender{w, setup(t, e, section{"expansion": options, "matrices": []section{matrix}})})
+		out = append(out, contender{w, setupWide(t, e, section{"expansion": options, "matrices": []section{matrix}})})
 	}
 	return out
 }

@@ -35,7 +35,7 @@ func TestEnoughHitsAreOrderedAndTooFewAreWidened(t *testing.T) {
 		e.index(t, index, docs)
 		pairs := "torrent\tdownload\t0.8\nbicycl\ttricycl\t0.8\nphoto\tpictur\t1\n"
 		a := setup(t, e, section{
-			"expansion": section{"matching": "auto", "enough": 10, "enough_all": 3, "max_doc_share": 1},
+			"expansion": section{"enough": 10, "enough_all": 3, "max_doc_share": 1},
 			"matrices":  matrices("s", build(t, "--from-tsv", writeFile(t, "pairs.tsv", pairs))),
 		})
 		const aggs = `"aggs":{"n":{"terms":{"field":"n"}}}`

@@ -43,7 +43,7 @@ func BenchmarkExpressions(b *testing.B) {
 			{name: "with it", profile: effort.name, form: effort.form, phase: effort.phase},
 		})
 	}
-	a := setup(b, e, config)
+	a := setupWide(b, e, config)
 	for b.Loop() {
 		for _, words := range []int{3, 8} {
 			for _, of := range entrants {

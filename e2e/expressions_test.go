@@ -71,7 +71,7 @@ func expressionsAkin(t *testing.T, e *engine) *akin {
 	e.makeIndex(t, expressionsIndex, fmt.Sprintf(expressionsDefinition, analysis))
 	e.index(t, expressionsIndex, expressionsDocuments())
 	synonyms := writeFile(t, "synonyms.txt", expressionsSynonyms)
-	return setup(t, e, section{
+	return setupWide(t, e, section{
 		"profiles": section{
 			"linear": section{"scoring": "linear"}, "grouped": section{"scoring": "grouped"},
 			"saturated": section{"scoring": "saturated", "phase": "query"}, "rescored": section{"scoring": "saturated"},

@@ -28,7 +28,7 @@ func TestWithoutFitTheBoostsAreThoseOfTheFormula(t *testing.T) {
 		index, _ := e.judged(t, c)
 		matrix := e.learn(t, index+" of 15", func() []string { return []string{"--index", index, "--top", "15", "--language-model", "none"} })
 		s := readPairs(t, mustAkin(t, "matrix", "export", "--out", "-", matrix))
-		a := setup(t, e, section{"expansion": exactFormula, "matrices": matrices("s", matrix)})
+		a := setupWide(t, e, section{"expansion": exactFormula, "matrices": matrices("s", matrix)})
 		compared, terms, ofQuery := 0, 0, 0
 		for _, q := range c.queries[:10] {
 			x := e.counts(t, index, q.text)

@@ -136,7 +136,7 @@ func TestExactModesScoreByTheMeasure(t *testing.T) {
 						}
 						return v
 					}} {
-						a := setup(t, e, files.config(mode))
+						a := setupWide(t, e, files.config(mode))
 						rewritten := a.rewrites(t, func() {
 							for _, q := range c.queries {
 								checkMeasure(t, measure, of, q, a.find(t, index, listBody(q.text, depth)), depth, s.tolerance)

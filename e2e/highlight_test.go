@@ -72,7 +72,7 @@ func TestOriginalWordsAreHighlightedInEveryPlace(t *testing.T) {
 			if scoring == "grouped" && !e.scripts {
 				continue // which is auto
 			}
-			a := setup(t, e, section{
+			a := setupWide(t, e, section{
 				"expansion": section{"scoring": scoring}, "profiles": section{"related": section{"highlight": "related"}},
 			})
 			for _, s := range highlightedSearches {

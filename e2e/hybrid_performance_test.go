@@ -47,7 +47,7 @@ func BenchmarkHybrid(b *testing.B) {
 		}
 	}
 	settle(b, e)
-	a := setup(b, e, section{"profiles": section{"akin": section{}}, "matrices": matrices("forms", formsMatrix(b, e))})
+	a := setupWide(b, e, section{"profiles": section{"akin": section{}}, "matrices": matrices("forms", formsMatrix(b, e))})
 	entrants := []entrant{
 		{name: "directly", at: e.cluster},
 		{name: "through akin, switched off", at: a.cluster, parameters: "&akin=off"},

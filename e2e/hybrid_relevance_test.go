@@ -59,7 +59,7 @@ func TestHybridRelevance(t *testing.T) {
 		for some := range slices.Chunk(docs, 1000) {
 			e.index(t, judgedIndexName(c), some)
 		}
-		a := setup(t, e, section{"matrices": matrices("m", matrix)})
+		a := setupWide(t, e, section{"matrices": matrices("m", matrix)})
 		three := e.threeTerms(t, plain)
 		three.name = c.name + threeTermsOnly
 		for _, c := range []*collection{c, three} {

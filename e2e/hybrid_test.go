@@ -35,7 +35,7 @@ func makeHybrid(t *testing.T, e *engine, shards int) *akin {
 	}
 	e.index(t, hybridIndex, docs)
 	e.must(t, http.MethodPut, "/_search/pipeline/"+hybridPipeline, hybridHalf)
-	return setup(t, e, section{
+	return setupWide(t, e, section{
 		"expansion": section{"max_doc_share": 1}, "profiles": section{"plain": section{"hybrid": false}}, "matrices": matrices("m", relatedFile(t, vectorsA)),
 	})
 }

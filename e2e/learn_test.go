@@ -176,7 +176,7 @@ func (e *engine) serveMatrices(t *testing.T, index string, files map[string]stri
 		profiles[name+inQuery] = section{"matrices": []string{name}, "phase": "query"}
 		served = append(served, section{"name": name, "file": file, "indices": []string{index}, "fields": []string{"body"}})
 	}
-	return setup(t, e, section{"profiles": profiles, "matrices": served})
+	return setupWide(t, e, section{"profiles": profiles, "matrices": served})
 }
 
 // writeFold writes the queries and judgments that are not of the fold.

@@ -35,7 +35,7 @@ func (e *engine) changeSetting(t *testing.T, name string, value any) {
 // may use them.
 func TestBarredExpensiveQueries(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
-		early := setup(t, e, nil)
+		early := setupWide(t, e, nil)
 		if !early.expands(t, relatedIndex) {
 			t.Error("not expanded at first")
 		}
@@ -46,7 +46,7 @@ func TestBarredExpensiveQueries(t *testing.T) {
 				t.Errorf("%v searches are counted as refused", n)
 			}
 		}
-		a := setup(t, e, nil)
+		a := setupWide(t, e, nil)
 		if !a.expands(t, relatedIndex) {
 			t.Error("not expanded")
 		}
@@ -78,7 +78,7 @@ func TestLimitsAreLearnedFromTheClusterItself(t *testing.T) {
 		}
 		makeNarrow(t, e, 99)
 		e.makeIndex(t, narrower, strings.Replace(relatedDefinition, `"number_of_shards":1`, `"index.max_rescore_window":90,"number_of_shards":1`, 1))
-		a := setup(t, e, section{"expansion": section{"effort": "high"}})
+		a := setupWide(t, e, section{"expansion": section{"effort": "high"}})
 		learned := func(kind string, want float64, r rawRequest) {
 			t.Helper()
 			refused := a.counted(t, func() {

@@ -266,7 +266,7 @@ func TestLongDocuments(t *testing.T) {
 			learned := func(fields string) string {
 				return build(t, "--from-index", e.url, "--index", index, "--language-model", "none", "--field", fields)
 			}
-			a := setup(t, e, section{
+			a := setupWide(t, e, section{
 				"profiles": profiles,
 				"matrices": matrices("main", learned("body"), "parts", learned("body,segments.text"), "nothing", relatedFile(t, nothingRelated)),
 			})

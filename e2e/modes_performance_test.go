@@ -28,7 +28,7 @@ func BenchmarkModes(b *testing.B) {
 	texts := loadForms(b, e, modesIndex, formsDocs)
 	short := formsMatrix(b, e, "--top", "30")
 	weights := storeFormsNorms(b, e, short)
-	a := setup(b, e, section{
+	a := setupWide(b, e, section{
 		"profiles": section{
 			"fewest": section{"scoring": "linear", "max_added_terms": 8, "matrices": []string{"forms"}},
 			"bm25":   section{"matrices": []string{"forms"}},

@@ -106,7 +106,7 @@ func serveModes(t *testing.T, e *engine, index string, c *collection) modesAkin 
 	_, whole := e.judged(t, c)
 	e.storeNorms(t, index, "body", files.weights, whole)
 	e.merge(t, index) // statistics count the old versions of documents until they are merged away
-	a := setup(t, e, section{
+	a := setupWide(t, e, section{
 		"profiles": section{
 			"bm25":    section{"matrices": []string{"whole"}},
 			"soft":    section{"matrices": []string{"whole"}, "mode": "soft"},

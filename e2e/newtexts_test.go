@@ -29,7 +29,7 @@ func newTextsTable(b *testing.B, e *engine, learned []section, texts map[int][]s
 		var took map[string][]time.Duration
 		unknown := texts[length][formsQueries:]
 		for _, part := range [][]string{unknown[:newWarmups], unknown[newWarmups:]} {
-			recorded, plain := setup(b, e, section{"cluster": section{"urls": []string{r.url}}, "matrices": learned}), setup(b, e, section{"matrices": learned})
+			recorded, plain := setupWide(b, e, section{"cluster": section{"urls": []string{r.url}}, "matrices": learned}), setupWide(b, e, section{"matrices": learned})
 			timeNew(b, recorded, plain, r, texts[length][:1]) // asks about the field
 			took = timeNew(b, recorded, plain, r, part)
 		}

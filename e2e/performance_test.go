@@ -149,9 +149,9 @@ func compareForms(b *testing.B, e *engine, docs int) {
 		"matrices": learned,
 		"caches":   section{"size": "640MiB"},
 	}
-	a := setup(b, e, config)
+	a := setupWide(b, e, config)
 	config["caches"] = section{"size": "2560KiB"} // by the time that a text comes again, its hits are forgotten
-	cold := setup(b, e, config)
+	cold := setupWide(b, e, config)
 	efforts := []entrant{
 		{name: "directly", at: e.cluster},
 		{name: "through akin, switched off", at: a.cluster, parameters: "&akin=off"},
@@ -217,7 +217,7 @@ func BenchmarkCollections(b *testing.B) {
 		e.refresh(b, index)
 		served = append(served, section{"name": index, "indices": []string{index}, "fields": []string{"body"}, "file": file})
 	}
-	a := setup(b, e, section{
+	a := setupWide(b, e, section{
 		"profiles": section{"low": section{"effort": "low"}, "high": section{"effort": "high"}}, "matrices": served,
 	})
 	for b.Loop() {

@@ -152,7 +152,7 @@ func TestRedisWithTLSAndUsers(t *testing.T) {
 		t.Fatal(r.stderr)
 	}
 	makeRelated(t, e)
-	a := setup(t, e, section{
+	a := setupWide(t, e, section{
 		"matrices": []section{{"name": "main"}},
 		"redis":    section{"tls": section{"ca_file": in("ca.crt"), "cert_file": in("client.crt"), "key_file": in("client.key")}},
 	}, "AKIN_REDIS_URL=rediss://"+proxy+"@127.0.0.1:"+port)

@@ -34,7 +34,7 @@ func TestStatisticsLeaveTheIndexUnrefreshed(t *testing.T) {
 		}
 		write()
 		e.refresh(t, index)
-		a := setup(t, e, nil)
+		a := setupWide(t, e, nil)
 		write()
 		before := refreshes()
 		if n := a.rewrites(t, func() { a.find(t, index, relatedSearch("car")) }); n != 1 {

@@ -90,11 +90,10 @@ type ranking struct {
 	expansion section // of the configuration
 	form, in  string  // what explanations have to name: the form and its phase
 	with      string  // what is mixed into the matrix: nothing, withBuiltin, withModel, or withThesaurus
-	counted   string  // of countedWords, if words of the text are counted
 }
 
 // countedWords are options of a match that count how many words match, by the
-// ends of the rankings' names.
+// ends of the names of rankings that have them.
 var countedWords = map[string]string{
 	"and": `"operator":"and"`,
 	"75":  `"minimum_should_match":"75%"`,
@@ -116,49 +115,56 @@ const (
 // soft reports whether akin puts the first hits in order.
 func (r *ranking) soft() bool { return r.expansion["mode"] == "soft" }
 
+// auto reports whether related words find documents only where a search finds too
+// little, as by default; with the others they always do, or never.
+func (r *ranking) auto() bool { return strings.HasPrefix(r.name, "auto") }
+
+// counted returns how the words of a text are counted, "" if they are not.
+func (r *ranking) counted() string { return countedWords[strings.TrimPrefix(r.name, "auto-")] }
+
 // feedback reports whether terms of the first hits are added.
 func (r *ranking) feedback() bool { return r.expansion["feedback"] != nil }
 
-// rankings are what is measured of an engine: the defaults, and on one
-// engine the other forms and phases as well.
+// rankings are what is measured of an engine: matching: widen, and on one
+// engine the default and the other forms and phases as well.
 func rankings(e *engine) []ranking {
 	if !e.scripts {
-		return []ranking{{"grouped", "grouped", section{}, "grouped", "query", "", ""}}
+		return []ranking{{"grouped", "grouped", section{}, "grouped", "query", ""}}
 	}
 	const saturated, rescore = "saturated", "rescore"
-	defaults := ranking{rescore, "high", section{}, saturated, rescore, "", ""}
+	high := ranking{rescore, "high", section{}, saturated, rescore, ""}
 	if e.name != qualityEngine {
-		return []ranking{defaults}
+		return []ranking{high}
 	}
 	feedback := section{"documents": 5}
 	return []ranking{
-		defaults,
-		{"normal", "", section{"effort": "normal"}, saturated, rescore, "", ""},
-		{"low", "", section{"effort": "low"}, "linear", "query", "", ""},
-		{"linear", "`scoring: linear`", section{"scoring": "linear"}, "linear", "query", "", ""},
-		{"grouped", "`scoring: grouped`", section{"scoring": "grouped"}, "grouped", "query", "", ""},
-		{saturated, "`phase: query`", section{"scoring": saturated, "phase": "query"}, saturated, "query", "", ""},
-		{"same", "high, `matching: same`", section{"matching": "same"}, saturated, rescore, "", ""},
-		{"feedback", "high, feedback", section{"feedback": feedback}, saturated, rescore, "", ""},
-		{"feedback-query", "`phase: query`, feedback", section{"scoring": saturated, "phase": "query", "feedback": feedback}, saturated, "query", "", ""},
-		{"words", "normal, built-in words", section{}, saturated, rescore, withBuiltin, ""},
-		{"words-low", "low, built-in words", section{"effort": "low"}, "linear", "query", withBuiltin, ""},
-		{"words-high", "high, built-in words", section{"effort": "high"}, saturated, rescore, withBuiltin, ""},
-		{"auto", "`matching: auto`, built-in words", section{"matching": "auto"}, saturated, rescore, withBuiltin, ""},
-		{"auto-and", "", section{"matching": "auto"}, saturated, rescore, withBuiltin, "and"},
-		{"auto-75", "", section{"matching": "auto"}, saturated, rescore, withBuiltin, "75"},
-		{"auto-soft", "", section{"matching": "auto", "mode": "soft"}, "linear", "rerank", withBuiltin, ""},
-		{"words-soft", "soft, normal, built-in words", section{"mode": "soft"}, "linear", "rerank", withBuiltin, ""},
-		{"model", "high, model", section{"effort": "high"}, saturated, rescore, withModel, ""},
-		{"model-feedback", "high, model, feedback", section{"effort": "high", "feedback": feedback}, saturated, rescore, withModel, ""},
-		{"model-normal", "normal, model", section{}, saturated, rescore, withModel, ""},
-		{"model-low", "low, model", section{"effort": "low"}, "linear", "query", withModel, ""},
-		{"soft", "soft, high", section{"mode": "soft"}, "linear", "rerank", "", ""},
-		{"soft-feedback", "soft, high, feedback", section{"mode": "soft", "feedback": feedback}, "linear", "rerank", "", ""},
-		{"model-soft", "soft, normal, model", section{"mode": "soft"}, "linear", "rerank", withModel, ""},
-		{"model-soft-feedback", "soft, normal, model, feedback", section{"mode": "soft", "feedback": feedback}, "linear", "rerank", withModel, ""},
-		{thesaurusRanking, "", section{"expressions": false}, saturated, rescore, withThesaurus, ""},
-		{expressionsRanking, "", section{}, saturated, rescore, withThesaurus, ""},
+		high,
+		{"normal", "", section{"effort": "normal"}, saturated, rescore, ""},
+		{"low", "", section{"effort": "low"}, "linear", "query", ""},
+		{"linear", "`scoring: linear`", section{"scoring": "linear"}, "linear", "query", ""},
+		{"grouped", "`scoring: grouped`", section{"scoring": "grouped"}, "grouped", "query", ""},
+		{saturated, "`phase: query`", section{"scoring": saturated, "phase": "query"}, saturated, "query", ""},
+		{"same", "high, `matching: same`", section{"matching": "same"}, saturated, rescore, ""},
+		{"feedback", "high, feedback", section{"feedback": feedback}, saturated, rescore, ""},
+		{"feedback-query", "`phase: query`, feedback", section{"scoring": saturated, "phase": "query", "feedback": feedback}, saturated, "query", ""},
+		{"words", "normal, built-in words", section{}, saturated, rescore, withBuiltin},
+		{"words-low", "low, built-in words", section{"effort": "low"}, "linear", "query", withBuiltin},
+		{"words-high", "high, built-in words", section{"effort": "high"}, saturated, rescore, withBuiltin},
+		{"auto", "`matching: auto`, built-in words", section{}, saturated, rescore, withBuiltin},
+		{"auto-and", "", section{}, saturated, rescore, withBuiltin},
+		{"auto-75", "", section{}, saturated, rescore, withBuiltin},
+		{"auto-soft", "", section{"mode": "soft"}, "linear", "rerank", withBuiltin},
+		{"words-soft", "soft, normal, built-in words", section{"mode": "soft"}, "linear", "rerank", withBuiltin},
+		{"model", "high, model", section{"effort": "high"}, saturated, rescore, withModel},
+		{"model-feedback", "high, model, feedback", section{"effort": "high", "feedback": feedback}, saturated, rescore, withModel},
+		{"model-normal", "normal, model", section{}, saturated, rescore, withModel},
+		{"model-low", "low, model", section{"effort": "low"}, "linear", "query", withModel},
+		{"soft", "soft, high", section{"mode": "soft"}, "linear", "rerank", ""},
+		{"soft-feedback", "soft, high, feedback", section{"mode": "soft", "feedback": feedback}, "linear", "rerank", ""},
+		{"model-soft", "soft, normal, model", section{"mode": "soft"}, "linear", "rerank", withModel},
+		{"model-soft-feedback", "soft, normal, model, feedback", section{"mode": "soft", "feedback": feedback}, "linear", "rerank", withModel},
+		{thesaurusRanking, "", section{"expressions": false}, saturated, rescore, withThesaurus},
+		{expressionsRanking, "", section{}, saturated, rescore, withThesaurus},
 	}
 }
 
@@ -175,7 +181,7 @@ const (
 	ndcgMeasure = 1
 )
 
-// floors are the gains that akin promises with its defaults, with feedback, and
+// floors are the gains that akin promises with matching: widen, with feedback, and
 // with expressions where that is significant.
 // They lie under what these were measured to give (testdata/rank_stats.txt).
 var floors = []floor{
@@ -274,12 +280,16 @@ func TestRelevance(t *testing.T) {
 			if r.with == withModel && model.fake || r.with == withThesaurus { // nothing to learn of a large index
 				of, by = slices.DeleteFunc(slices.Clone(of), isMixed), slices.DeleteFunc(slices.Clone(by), isMixed)
 			}
-			a, reason := setup(t, e, relevanceConfig(t, e, redis, of, r, model)), ""
+			start := setupWide
+			if r.auto() {
+				start = setup
+			}
+			a, reason := start(t, e, relevanceConfig(t, e, redis, of, r, model)), ""
 			if !e.scripts {
 				reason = "no_scripts"
 			}
 			for _, c := range of {
-				if r.counted != "" { // as typed, where it finds enough
+				if r.counted() != "" { // as typed, where it finds enough
 					break
 				}
 				a.checkExplained(t, judgedIndexName(c), r.body(c.queries[0].text), r.form, r.in, reason)
@@ -424,7 +434,7 @@ func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) []measures
 	// Words without neighbors are left alone, and a few queries have no others, as
 	// function words are where akin knows them.
 	least := len(c.queries) / 2
-	if r.counted != "" { // those that find enough stay as they are
+	if r.counted() != "" { // those that find enough stay as they are
 		least = 1
 	}
 	if slices.Contains(usualCollections, strings.TrimSuffix(c.name, threeTermsOnly)) && r.with != withBuiltin && r.with != withModel {
@@ -446,8 +456,8 @@ const longestReranked = 1000
 // body is a search for the documents that are ranked.
 func (r *ranking) body(text string) string {
 	switch {
-	case r.counted != "":
-		return countedBody(countedWords[r.counted])(text)
+	case r.counted() != "":
+		return countedBody(r.counted())(text)
 	case r.soft(): // which needs the names of its hits
 		return matchBody(text, longestReranked)
 	}

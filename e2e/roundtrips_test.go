@@ -144,7 +144,7 @@ func TestRoundTripsOfASearch(t *testing.T) {
 		pushMatrix(t, redis, name, relatedFile(t, vectorsA))
 		for _, index := range []string{relatedIndex, alias} {
 			r := startRecorder(t, e, tripDelay)
-			a := setup(t, e, section{
+			a := setupWide(t, e, section{
 				"cluster": section{"urls": []string{r.url}}, "redis": redis.section(),
 				"matrices": []section{{"name": name, "indices": []string{relatedIndex + "*"}}},
 			})

@@ -86,7 +86,7 @@ func securedConfig(t *testing.T, e *engine, expansion, access section) section {
 // setupSecured is setup with securedConfig, or a configuration like it.
 func setupSecured(t *testing.T, e *engine, config section) *akin {
 	t.Helper()
-	a := setup(t, e, config)
+	a := setupWide(t, e, config)
 	a.url = strings.Replace(a.url, "http:", "https:", 1)
 	return a
 }

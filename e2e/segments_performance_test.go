@@ -49,7 +49,7 @@ func BenchmarkSegments(b *testing.B) {
 	profiles["none"] = section{"segments": segmentsOf(nil), "max_added_terms": 0}
 	profiles["query"] = section{"segments": segmentsOf(nil), "phase": "query"}
 	profiles["linear"] = section{"segments": segmentsOf(nil), "scoring": "linear"}
-	a := setup(b, e, section{"profiles": profiles, "matrices": matrices("forms", formsMatrix(b, e))})
+	a := setupWide(b, e, section{"profiles": profiles, "matrices": matrices("forms", formsMatrix(b, e))})
 	entrants := []entrant{
 		{name: "directly", at: e.cluster},
 		{name: "whole texts", profile: "whole"},

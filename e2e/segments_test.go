@@ -122,7 +122,7 @@ func TestScoresOfSegmentsAreAggregated(t *testing.T) {
 		e.makeIndex(t, other, oneShard(`"body":{"type":"text"}`))
 		e.index(t, other, []document{{"elsewhere", section{"body": "a car repair"}}})
 		e.makeIndex(t, flat, strings.Replace(segmentedDefinition, `"type":"nested",`, "", 1))
-		a := setup(t, e, section{
+		a := setupWide(t, e, section{
 			"expansion": section{"segments": segmentsOf(nil)}, "profiles": profiles, "matrices": matrices("main", relatedFile(t, vectorsA)),
 		})
 		const words = "repair filler20 filler8 nothing" // without related words

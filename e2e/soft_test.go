@@ -48,7 +48,7 @@ func TestSoftModeScoresAreTheMeasure(t *testing.T) {
 					weights = e.freezeWeights(t, index, "body")
 					config["weights"] = matrices("w", weights)
 				}
-				a := setup(t, e, config)
+				a := setupWide(t, e, config)
 				checkSoftScores(t, a, index, c, newSpace(t, e, index, "body", asHits(c.docs), c.queries, readMatrix(t, matrix), readMatrix(t, weights)))
 				checkSoftPages(t, e, a, index, c)
 			})
@@ -138,7 +138,7 @@ func TestBlendedOrderIsTheFormula(t *testing.T) {
 			"measure": section{"rerank_window": 1000},
 			"engine":  section{"mode": "bm25", "scoring": "saturated", "phase": "query"},
 		}
-		a := setup(t, e, config)
+		a := setupWide(t, e, config)
 		queries := c.queries[:20]
 		if n := a.reranked(t, func() {
 			for _, q := range queries {
@@ -213,7 +213,7 @@ func TestWarmUpReadsTheTermsOfAllDocuments(t *testing.T) {
 		config["matrices"] = []section{{"name": "s", "file": build(t, "--from-index", e.url, "--index", indices[0], "--field", "body"), "indices": []string{"akin-e2e-warm-*"}}}
 		config["expansion"].(section)["rerank_warm_up"] = true
 		config["expansion"].(section)["max_doc_share"] = 1
-		a := setup(t, e, config)
+		a := setupWide(t, e, config)
 		waitFor(t, time.Minute, "the terms of all documents", func() error {
 			if !a.logged(t, "terms of documents are remembered") {
 				return fmt.Errorf("not read yet")

@@ -51,7 +51,7 @@ func TestSwappedForms(t *testing.T) {
 		}
 		exact := newPath(t, "exact.akin")
 		mustAkin(t, append([]string{"matrix", "build", "--from-thesaurus", writeFile(t, "synonyms.txt", synonyms), "--out", exact}, e.of(index, "body")...)...)
-		a := setup(t, e, section{
+		a := setupWide(t, e, section{
 			"profiles": section{"learned": section{"matrices": []string{"learned"}}, "exact": section{"matrices": []string{"exact"}}},
 			"matrices": matrices("learned", learned, "exact", build(t, "--from-matrices", learned+","+exact)),
 		})

@@ -107,7 +107,7 @@ func TestSoak(t *testing.T) {
 	versions := []string{
 		pushMatrix(t, redis, name, relatedFile(t, vectorsA)), pushMatrix(t, redis, name, relatedFile(t, vectorsB)),
 	}
-	a := setup(t, e, section{"matrices": []section{{"name": name}}, "redis": redis.section()})
+	a := setupWide(t, e, section{"matrices": []section{{"name": name}}, "redis": redis.section()})
 	clients := keepSearching(t, a, 4)
 	time.Sleep(soakSwitch) // Caches fill.
 	uses := []use{useOf(t, a)}

@@ -29,7 +29,7 @@ func TestTenantsBehindFilteredAliases(t *testing.T) {
 		for _, alias := range []string{a, b, c} {
 			e.must(t, http.MethodPut, "/"+relatedIndex+"/_alias/"+alias, `{"filter":{"range":{"n":{"lte":20}}}}`)
 		}
-		proxy := setup(t, e, section{"matrices": []section{
+		proxy := setupWide(t, e, section{"matrices": []section{
 			{"name": "of-a", "indices": []string{a}, "file": relatedFile(t, vectorsA)},
 			{"name": "of-b", "indices": []string{b}, "file": relatedFile(t, vectorsB)},
 			{"name": "wide", "indices": []string{relatedIndex, "-akin-e2e-tenant-*"}, "file": relatedFile(t, vectorsA)},

@@ -78,7 +78,7 @@ func TestNearestWordsGiveBackHalfOfWhatTyposCost(t *testing.T) {
 		cost, back := 0.0, 0.0
 		for _, c := range collections {
 			index, matrix := e.judged(t, c)
-			a := setup(t, e, section{
+			a := setupWide(t, e, section{
 				"profiles": section{"plain": section{"matrices": []string{"s"}, "nearest_words": false}},
 				"matrices": []section{{"name": "s", "indices": []string{index}, "file": matrix}},
 			})

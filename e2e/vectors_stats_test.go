@@ -92,7 +92,7 @@ func measureVectors(t *testing.T, e *engine, store vectors.Store, c *collection,
 		arms = append(arms, kind+name)
 	}
 	slices.Sort(arms)
-	a := setup(t, e, section{
+	a := setupWide(t, e, section{
 		"expansion": section{"max_query_terms": 256},
 		"profiles":  profiles,
 		"matrices":  matrices("whole", whole, "short", files.matrix),

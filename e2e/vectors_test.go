@@ -141,7 +141,7 @@ func checkVectors(t *testing.T, e *engine, store vectors.Store) {
 		fill("3", ": 0 documents to do")
 	}
 	fill("0", "150 documents written, 3 of them without terms")
-	a := setup(t, e, section{
+	a := setupWide(t, e, section{
 		"expansion": section{"mode": "vectors", "soft_weight": 1, "max_doc_share": 1, "rerank_window": 200},
 		"profiles":  section{"blend": section{"soft_weight": 0.3}, "same": section{"matching": "same"}, "few": section{"rerank_window": 5}},
 		"matrices":  matrices("s", matrix),

@@ -69,7 +69,7 @@ func TestAdjustedTermsOfTheModeHard(t *testing.T) {
 // The first page of a point in time is kept for all who ask for the next ones.
 func TestAdjustedPagesLeaveTheNextOnes(t *testing.T) {
 	c, m := rental(t)
-	e := New(c, m, DefaultProfile())
+	e := New(c, m, widening())
 	page := func(more string, adjusted ...Adjustment) map[string]float64 {
 		r := expanded(t, e, &Request{Body: []byte(pitPage(0, `{"match":{"body":"car rental"}}`, more)), Adjusted: adjusted})
 		return boostsOf(r)

@@ -29,11 +29,11 @@ func TestFieldsWithoutWordsAreLeftAloneUnlessTheyAreNamed(t *testing.T) {
 	c.notWords = map[string]string{"prefixes": "filter edge_ngram", "chosen": "filter edge_ngram"}
 	b := bindings{"prefixes": {Bound: Bound{Rows: m}}, "chosen": {Bound: Bound{Rows: m, Named: true}}, "body": {Bound: Bound{Rows: m, Named: true}}}
 	for field, want := range map[string]reason.Reason{"prefixes": reason.NotWords, "chosen": "", "body": ""} {
-		r, err := New(c, b, DefaultProfile()).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"` + field + `":"car"}}}`)})
+		r, err := New(c, b, widening()).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"` + field + `":"car"}}}`)})
 		check.That(t, err == nil && r.Rewritten == (want == "") && r.Clauses[0].Reason == want, "%s: rewritten %v, %+v, %v; want the reason %q", field, r.Rewritten, r.Clauses, err, want)
 	}
 	mixed := []byte(`{"query":{"multi_match":{"query":"car","fields":["prefixes","body"]}}}`)
-	r, err := New(c, b, DefaultProfile()).Expand(t.Context(), &Request{Index: "docs", Body: mixed})
+	r, err := New(c, b, widening()).Expand(t.Context(), &Request{Index: "docs", Body: mixed})
 	check.That(t, err == nil && r.Rewritten && r.Clauses[0].Reason == reason.NotWords && len(r.Clauses[1].Added) != 0, "beside another field: %+v, %v", r, err)
 }
 
@@ -45,7 +45,7 @@ func TestUnboundClausesSayWhichIndicesWereLookedAt(t *testing.T) {
 	}
 	b := bindings{"body": {Bound: Bound{Rows: m, Resolved: names}}, "few": {Bound: Bound{Resolved: names[:2]}}, "many": {Bound: Bound{Resolved: names}}}
 	for field, want := range map[string][]string{"body": nil, "few": names[:2], "many": names[:maxExplainedIndices], "none": nil} {
-		r, err := New(c, b, DefaultProfile()).Expand(t.Context(), &Request{Index: "live", Body: []byte(`{"query":{"match":{"` + field + `":"car"}}}`)})
+		r, err := New(c, b, widening()).Expand(t.Context(), &Request{Index: "live", Body: []byte(`{"query":{"match":{"` + field + `":"car"}}}`)})
 		check.That(t, err == nil && slices.Equal(r.Clauses[0].Indices, want) && (r.Clauses[0].Reason == reason.NoMatrix) == (field != "body"), "%s: %+v, %v; want the indices %q", field, r.Clauses, err, want)
 	}
 }
@@ -55,10 +55,10 @@ func TestErrorsOfBindingsAreThoseOfTheCluster(t *testing.T) {
 	away := errors.New("away")
 	b := bindings{"lost": {err: fmt.Errorf("lost: %w", &esclient.Error{Status: 404})}, "away": {err: away}}
 	body := func(field string) []byte { return []byte(`{"query":{"match":{"` + field + `":"car"}}}`) }
-	r, err := New(c, b, DefaultProfile()).Expand(t.Context(), &Request{Index: "live", Body: body("lost")})
+	r, err := New(c, b, widening()).Expand(t.Context(), &Request{Index: "live", Body: body("lost")})
 	check.That(t, err == nil && !r.Rewritten && r.Reason == reason.UnknownToCluster, "%+v, %v", r, err)
 	var stage *StageError
-	if r, err := New(c, b, DefaultProfile()).Expand(t.Context(), &Request{Index: "live", Body: body("away")}); !errors.As(err, &stage) || stage.Stage != StageFields || !errors.Is(err, away) {
+	if r, err := New(c, b, widening()).Expand(t.Context(), &Request{Index: "live", Body: body("away")}); !errors.As(err, &stage) || stage.Stage != StageFields || !errors.Is(err, away) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for _, mode := range []Mode{ModeHard, ModeSoft} {

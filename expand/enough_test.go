@@ -96,6 +96,16 @@ func TestAutoSaysHowManyHitsAreEnough(t *testing.T) {
 	}
 }
 
+// What is expanded because it finds few hits finds more, however many are enough.
+func TestSearchesWithFewHitsAreWide(t *testing.T) {
+	for _, when := range []When{Always, FewHits} {
+		r := expandBody(t, with(func(o *Profile) { auto(o); o.When = when }), `{"query":{"match":{"body":"car rental"}}}`)
+		wide := expandBody(t, with(func(o *Profile) { o.When = when }), `{"query":{"match":{"body":"car rental"}}}`)
+		check.Equal(t, when == FewHits, string(wide.Body) == string(r.Body), string(r.Body))
+		check.Equal(t, when == Always, r.Parts[0].Enough.Hits > 0)
+	}
+}
+
 func TestOrderedSearchesFindByTheClientsQuery(t *testing.T) {
 	const match, rescore = `{"match":{"body":"car rental"}}`, `,"rescore":{"window_size":100,`
 	for effort, window := range map[Effort]string{Efforts[0]: "20", Efforts[1]: "100", Efforts[2]: "100"} {

@@ -79,7 +79,7 @@ func TestExplanationNamesTheWordsWithoutARow(t *testing.T) {
 		`{"query":{"match":{"body":"zeppelin"}}}`:                  {"zeppelin"},
 		`{"query":{"match":{"body":"car rental"}}}`:                nil,
 	} {
-		got := expandBody(t, DefaultProfile(), body).Clauses[0].NoRow
+		got := expandBody(t, widening(), body).Clauses[0].NoRow
 		check.That(t, slices.Equal(got, want), "%s: %v, want %v", body, got, want)
 	}
 }
@@ -133,7 +133,7 @@ func TestSearchesLeftAlone(t *testing.T) {
 		"no fields":           {clause(`{"query_string":{"query":"car"}}`), nil, reason.NoField},
 	} {
 		r := expandRequest(t, &tt.req, func(_ *fakeCluster, o *Profile) {
-			if *o = DefaultProfile(); tt.change != nil {
+			if *o = widening(); tt.change != nil {
 				tt.change(o)
 			}
 		})
@@ -177,7 +177,7 @@ func TestFormFollowsWhatIsPossible(t *testing.T) {
 			if query == "" {
 				query = `{"match":{"body":"car rental"}}`
 			}
-			r := expanded(t, New(c, m, DefaultProfile()), &Request{RawQuery: tt.params, Body: []byte(`{"query":` + query + tt.beside + `}`)})
+			r := expanded(t, New(c, m, widening()), &Request{RawQuery: tt.params, Body: []byte(`{"query":` + query + tt.beside + `}`)})
 			got := r.Clauses[0]
 			check.That(t, got.Form == tt.form && got.Reason == tt.reason, "form %q, reason %q; want %q, %q", got.Form, got.Reason, tt.form, tt.reason)
 			wantDFS := c.shards > 1 && tt.form == "saturated" && tt.beside == "" || strings.Contains(tt.params, dsl.DFS)
@@ -310,14 +310,14 @@ func TestFailuresNameTheirStage(t *testing.T) {
 
 func TestExpansionsSideBySideDoNotMix(t *testing.T) {
 	c, m := rental(t)
-	e := New(c, m, DefaultProfile())
+	e := New(c, m, widening())
 	bodies := []string{
 		carRental, `{"query":{"match":{"title":"cheap"}}}`, `{"query":`, `{"query":{"multi_match":{"query":"car","fields":["a","b^2"]}}}`,
 		`{"query":{"bool":{"must":[{"match":{"body":"rental"}},{"match":{"sku":"car"}}]}}}`,
 	}
 	want := make([]string, len(bodies))
 	for i, b := range bodies {
-		r := expanded(t, New(c, m, DefaultProfile()), &Request{Body: []byte(b)})
+		r := expanded(t, New(c, m, widening()), &Request{Body: []byte(b)})
 		want[i] = string(r.Body)
 	}
 	var wg sync.WaitGroup

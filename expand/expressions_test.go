@@ -191,7 +191,7 @@ func TestFiltersFindByExactWordsOfAMatrixWithoutExpressions(t *testing.T) {
 
 func TestExplanationsNameWhatStandsForWords(t *testing.T) {
 	c, m := attacks(t)
-	r := expanded(t, New(c, m, DefaultProfile()), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"heart attack of a car"}}}`)})
+	r := expanded(t, New(c, m, widening()), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"heart attack of a car"}}}`)})
 	want := []Alternative{
 		{Term: "myocardial infarction", For: "heart attack", Similarity: 1, Found: "heart attack", Key: "\x1fmyocardial\x1finfarction", ForKey: "\x1fheart\x1fattack"},
 		{Term: "automobile", For: "car", Similarity: 1, Found: "car", At: 4, Key: "automobile", ForKey: "car"},
@@ -236,7 +236,7 @@ func TestOddExpressionsMakeValidBodies(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.rows["car"] = matrixOf(t, c, map[string][]simmatrix.Neighbor{"car": {{Term: key, Similarity: 1}}}).rows["car"]
-		r := expanded(t, New(c, m, DefaultProfile()), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"car"}}}`)})
+		r := expanded(t, New(c, m, widening()), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"car"}}}`)})
 		if !json.Valid(r.Body) || !strings.Contains(string(r.Body), `{"span_gap":{"body":1}}`) {
 			t.Errorf("%q: %s", words, r.Body)
 		}
@@ -281,7 +281,7 @@ func TestExplanationsSayWhyWhatStandsForWordsIsLeftOut(t *testing.T) {
 // Two fields with the same text, of which one finds no phrases.
 func TestFieldsKeepTheirOwnAlternatives(t *testing.T) {
 	c, m := attacks(t)
-	r := expanded(t, New(c, m, DefaultProfile()), &Request{Index: "docs", Body: []byte(`{"query":{"multi_match":{"query":"heart attack","fields":["bare","body"]}}}`)})
+	r := expanded(t, New(c, m, widening()), &Request{Index: "docs", Body: []byte(`{"query":{"multi_match":{"query":"heart attack","fields":["bare","body"]}}}`)})
 	if bare, body := r.Clauses[0], r.Clauses[1]; len(bare.Alternatives) != 0 || len(bare.LeftOut) != 1 || len(body.Alternatives) != 1 || len(body.LeftOut) != 0 {
 		t.Errorf("%+v", r.Clauses)
 	}
@@ -337,7 +337,7 @@ func TestPhrasesGetNoFeedback(t *testing.T) {
 
 func TestAdjustedAlternatives(t *testing.T) {
 	c, m := attacks(t)
-	r := expanded(t, New(c, m, DefaultProfile()), &Request{
+	r := expanded(t, New(c, m, widening()), &Request{
 		Index: "docs", Body: []byte(`{"query":{"match":{"body":"heart attack of a car"}}}`), Adjusted: []Adjustment{{"myocardial infarction", 0.5}, {"automobile", 0}},
 	})
 	if a := r.Clauses[0].Alternatives; len(a) != 1 || a[0].Similarity != 0.5 || strings.Contains(string(r.Body), "automobile") {

@@ -217,8 +217,15 @@ func rental(tb testing.TB) (*fakeCluster, *fakeMatrix) {
 	})
 }
 
-func with(change func(o *Profile)) Profile {
+// widening are the defaults, but related words always find documents.
+func widening() Profile {
 	o := DefaultProfile()
+	o.Matching = Widen
+	return o
+}
+
+func with(change func(o *Profile)) Profile {
+	o := widening()
 	change(&o)
 	return o
 }

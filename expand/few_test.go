@@ -40,7 +40,7 @@ func TestBelowSaysWhichSearchesWaitForTheOriginal(t *testing.T) {
 	} {
 		req := &Request{Endpoint: tt.endpoint, Index: "docs", RawQuery: tt.rawQuery, Body: []byte(tt.body)}
 		check.Equal(t, tt.want, New(nil, nil, with(func(o *Profile) { o.When = FewHits })).Below(req), name)
-		got := New(nil, nil, DefaultProfile()).Below(req)
+		got := New(nil, nil, widening()).Below(req)
 		check.That(t, got == nil, "%s: without the setting it waits: %v", name, got)
 	}
 }

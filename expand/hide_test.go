@@ -161,7 +161,7 @@ func TestNothingIsAskedBeforeTheClientIsAllowed(t *testing.T) {
 			g.fakeCluster, g.fakeMatrix = rental(t)
 			req := tt.req
 			req.Allowed = g.allow
-			res, err := New(g, g, DefaultProfile()).Expand(t.Context(), &req)
+			res, err := New(g, g, widening()).Expand(t.Context(), &req)
 			var stage *StageError
 			failed := errors.As(err, &stage) && stage.Stage == StageAccess
 			check.Must(t, failed == tt.failed && (err == nil || failed), "error %v", err)

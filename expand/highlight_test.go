@@ -82,7 +82,7 @@ func TestOriginalIsWhatLightsUpInEveryPlace(t *testing.T) {
 // highlights.
 func TestTopHitsOfRescoredSearchesLightUp(t *testing.T) {
 	const before, after = `{"aggs":{"a":{"top_hits":{"highlight":{`, `"fields":{}}}}}`
-	r := expandBody(t, DefaultProfile(), before+after+`,"query":`+leafToMark+`,"highlight":{"fields":{}}}`)
+	r := expandBody(t, widening(), before+after+`,"query":`+leafToMark+`,"highlight":{"fields":{}}}`)
 	said := `"highlight_query":` + leafToMark + `,`
 	body := string(r.Body)
 	if !strings.HasPrefix(body, before+said+after) || !strings.Contains(body, `}},"highlight":{`+said+`"fields":{}}}`) ||
@@ -93,7 +93,7 @@ func TestTopHitsOfRescoredSearchesLightUp(t *testing.T) {
 
 func TestHighlightsThatNobodySeesStay(t *testing.T) {
 	const body = `{"size":0,"highlight":{},"query":{"nested":{"score_mode":"max","query":` + leafToMark + `,"inner_hits":{"highlight":{}}}}}`
-	r := expandBody(t, DefaultProfile(), body)
+	r := expandBody(t, widening(), body)
 	check.That(t, r.Rewritten && !strings.Contains(string(r.Body), "highlight_query"), "%v", string(r.Body))
 }
 
@@ -121,7 +121,7 @@ func TestHighlightsTakeBoundedRoom(t *testing.T) {
 		"a long query, twice": {highlightRoom / 2, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, DefaultProfile(), string(search(tt.words, tt.places)))
+			r := expandBody(t, widening(), string(search(tt.words, tt.places)))
 			check.Must(t, r.Reason == tt.reason && r.Rewritten == (tt.reason == ""), "rewritten: %t, reason %q, want %q", r.Rewritten, r.Reason, tt.reason)
 			n := strings.Count(string(r.Body), "highlight_query")
 			check.That(t, !r.Rewritten || n == tt.places, "%d of %d highlights say what they mark", n, tt.places)

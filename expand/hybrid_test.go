@@ -41,7 +41,7 @@ func TestTextInAHybridQueryIsExpandedInItsPlace(t *testing.T) {
 			if c.scripts, c.scale = true, 1; tt.cluster != nil {
 				tt.cluster(c)
 			}
-			o := DefaultProfile()
+			o := widening()
 			if tt.change != nil {
 				tt.change(&o)
 			}
@@ -71,7 +71,7 @@ func TestHybridQueryGoesAsItCameWhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, m := rental(t)
-			o := DefaultProfile()
+			o := widening()
 			if tt.change != nil {
 				tt.change(&o)
 			}
@@ -135,7 +135,7 @@ func TestTextInRetrieversIsGroupedOnSeveralShards(t *testing.T) {
 	} {
 		c, m := rental(t)
 		c.shards = 3
-		r := expandIn(t, c, m, DefaultProfile(), `{"retriever":`+body+`}`)
+		r := expandIn(t, c, m, widening(), `{"retriever":`+body+`}`)
 		check.That(t, r.Clauses[0].Form == want.String() && strings.Contains(r.RawQuery, "search_type") == (want == form.Saturated), "%s: %q %+v", body, r.RawQuery, r.Clauses[0])
 	}
 }
@@ -167,7 +167,7 @@ func TestSearchesWhosePipelineReadsTheQueryGoAsTheyCame(t *testing.T) {
 		for _, body := range []string{`{"query":{"match":{"body":"car rental"}}` + tt.members + `}`, hybridOf(tt.members)} {
 			c, m := rental(t)
 			c.pipelines = tt.defaults
-			r, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{Index: "docs", RawQuery: tt.parameters, Body: []byte(body)})
+			r, err := New(c, m, widening()).Expand(t.Context(), &Request{Index: "docs", RawQuery: tt.parameters, Body: []byte(body)})
 			switch {
 			case tt.fails:
 				check.That(t, err != nil, "%s: no error, %+v", name, r)
@@ -186,7 +186,7 @@ func TestSearchesOfThePageOnHybridSearchAreExpanded(t *testing.T) {
 	check.Must(t, len(blocks) == 2, "%d blocks", len(blocks))
 	for _, block := range blocks {
 		body, _, _ := strings.Cut(block, "\n```")
-		r := expandBody(t, DefaultProfile(), body)
+		r := expandBody(t, widening(), body)
 		check.That(t, r.Rewritten && r.AddedTerms() != 0, "%s: %+v", body, r)
 	}
 }

@@ -84,11 +84,11 @@ func TestRefusalsTellThatWhatWasKnownHasChanged(t *testing.T) {
 // after ten minutes it is learned again.
 func TestLimitsAreLearnedCorrectedAndForgotten(t *testing.T) {
 	c, m := rental(t)
-	e := New(c, m, DefaultProfile())
+	e := New(c, m, widening())
 	synctest.Test(t, func(t *testing.T) {
 		var told []int64
 		e.limits.OnChange = func(l Limit) { told = append(told, l.N) }
-		profile := e.With(DefaultProfile())
+		profile := e.With(widening())
 		for _, step := range []struct {
 			n    int64
 			news bool
@@ -119,7 +119,7 @@ func TestLimitsAreLearnedOfEachSearchOfMultiSearch(t *testing.T) {
 	for _, path := range []string{"", "docs"} {
 		req := &Request{Endpoint: EndpointMultiSearch, Index: path, Body: lines}
 		c, m := rental(t)
-		e := New(c, m, DefaultProfile())
+		e := New(c, m, widening())
 		res := expanded(t, e, req)
 		check.Equal(t, []string{"small", path, "docs,more"}, indexOfEach(res))
 		e.limits.Learn(Limit{LimitRescore, res.Parts[0].Index, 10})
@@ -230,7 +230,7 @@ func TestDeepClausesTakeFlatterForms(t *testing.T) {
 			words string
 			e     *Expander
 			hits  []FirstHit
-		}{{"car rental", New(c, m, DefaultProfile()), firstHits}, {"heart attack", New(ce, me, DefaultProfile()), signs}} {
+		}{{"car rental", New(c, m, widening()), firstHits}, {"heart attack", New(ce, me, widening()), signs}} {
 			clause := strings.Replace(clause, "TEXT", text.words, 1)
 			for bits := range 4 {
 				matching, second := bits&1 == 1, bits&2 == 2

@@ -225,7 +225,7 @@ func TestNamesOfOddTermsAreQuoted(t *testing.T) {
 // apart.
 func TestPagesKeepTheirNames(t *testing.T) {
 	c, m := rental(t)
-	e := New(c, m, DefaultProfile())
+	e := New(c, m, widening())
 	for _, want := range []bool{false, true, false, true} {
 		r := expanded(t, e, &Request{NameAdded: want, Body: []byte(`{"query":{"match":{"body":"car"}},"pit":{"id":"` + pitIDs[0].id + `"}}`)})
 		check.Equal(t, want, strings.Contains(string(r.Body), "akin:body:automobile"), string(r.Body))

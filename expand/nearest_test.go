@@ -63,7 +63,7 @@ func TestWordThatNoDocumentHasGetsTheRowOfTheNearestKnownWord(t *testing.T) {
 
 func TestCompoundThatNoDocumentHasGetsTheRowsOfBothWords(t *testing.T) {
 	c, m := iceCream(t)
-	r := expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"icecream"}}}`)
+	r := expandIn(t, c, m, widening(), `{"query":{"match":{"body":"icecream"}}}`)
 	want := []NearestWord{{Term: "icecream", Known: "ice"}, {Term: "icecream", Known: "cream"}}
 	check.Equal(t, want, r.Clauses[0].Nearest, "nearest")
 	body := string(r.Body)
@@ -88,7 +88,7 @@ func TestOnlyWordsThatNoDocumentHasGetTheRowOfAnother(t *testing.T) {
 		"the last word, of which it is part": {`{"query":{"match_bool_prefix":{"body":"cream ic"}}}`, nil},
 	} {
 		c, m := iceCream(t)
-		o := DefaultProfile()
+		o := widening()
 		if tt.change != nil {
 			tt.change(c, m, &o)
 		}
@@ -101,15 +101,15 @@ func TestOnlyWordsThatNoDocumentHasGetTheRowOfAnother(t *testing.T) {
 // In fields that are searched together a word is known that one of them has.
 func TestNearestWordsOfFieldsThatAreSearchedTogether(t *testing.T) {
 	c, m := iceCream(t)
-	r := expandIn(t, c, m, DefaultProfile(), `{"query":{"multi_match":{"query":"iec cream","fields":["title","body"],"type":"cross_fields"}}}`)
+	r := expandIn(t, c, m, widening(), `{"query":{"multi_match":{"query":"iec cream","fields":["title","body"],"type":"cross_fields"}}}`)
 	check.That(t, len(r.Clauses) != 0 && len(r.Clauses[0].Nearest) == 1, "cross_fields: %+v", r.Clauses)
 	m.nearest["cie"] = "ice"
-	if r = expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"iec cie"}}}`); len(r.Clauses[0].Nearest) != 1 {
+	if r = expandIn(t, c, m, widening(), `{"query":{"match":{"body":"iec cie"}}}`); len(r.Clauses[0].Nearest) != 1 {
 		t.Errorf("ice stands for two words: %v", r.Clauses[0].Nearest)
 	}
 	c.statisticsErr = errors.New("away")
 	var stage *StageError
-	if _, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"iec"}}}`)}); !errors.As(err, &stage) || stage.Stage != StageStatistics {
+	if _, err := New(c, m, widening()).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"iec"}}}`)}); !errors.As(err, &stage) || stage.Stage != StageStatistics {
 		t.Errorf("error %v, want one of the statistics, which fails open", err)
 	}
 }
@@ -118,7 +118,7 @@ func TestWordThatAnotherFieldOfTheClauseHasIsLeftAlone(t *testing.T) {
 	for kind, tt := range map[string]struct{ has, want int }{"best_fields": {1, 0}, "cross_fields": {1, 0}, "most_fields": {0, 2}} {
 		c, m := iceCream(t)
 		c.inTitle = map[string]int64{"iec": int64(tt.has), "ice": 7, "cream": 7, "gelato": 7}
-		r := expandIn(t, c, m, DefaultProfile(), `{"query":{"multi_match":{"query":"iec cream","fields":["title","body"],"type":"`+kind+`"}}}`)
+		r := expandIn(t, c, m, widening(), `{"query":{"multi_match":{"query":"iec cream","fields":["title","body"],"type":"`+kind+`"}}}`)
 		n := 0
 		for _, clause := range r.Clauses {
 			n += len(clause.Nearest)
@@ -141,7 +141,7 @@ func TestNearestWordIsAlwaysScoredWhereMostNeighborsOnlyFind(t *testing.T) {
 	var body struct {
 		Query any `json:"query"`
 	}
-	check.OK(t, json.Unmarshal(expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"iec caerm car"}}}`).Body, &body))
+	check.OK(t, json.Unmarshal(expandIn(t, c, m, widening(), `{"query":{"match":{"body":"iec caerm car"}}}`).Body, &body))
 	finding := fmt.Sprint(body.Query)
 	for _, word := range []string{"ice", "cream"} {
 		check.That(t, strings.Contains(finding, "value:"+word), "%s is not scored: %s", word, finding)
@@ -188,7 +188,7 @@ func TestNearestWordsOfAFewWordsOfASearchAreLookedFor(t *testing.T) {
 	watched := &asked{fakeMatrix: m}
 	body := fmt.Sprintf(`{"query":{"bool":{"should":[{"multi_match":{"query":%q,"fields":["body","title"]}},{"match":{"body":"iec caerm"}}]}}}`, strings.Join(many, " "))
 	m.nearest["caerm"] = "cream"
-	r := expanded(t, New(c, watched, DefaultProfile()), &Request{Index: "docs", Body: []byte(body)})
+	r := expanded(t, New(c, watched, widening()), &Request{Index: "docs", Body: []byte(body)})
 	// A word is looked up once for both fields, and each clause has its turn.
 	if want := []string{"typo0", "iec", "typo1", "caerm", "typo2", "typo3", "typo4", "typo5"}; !slices.Equal(watched.nearest, want) {
 		t.Errorf("looked up: %q, want %q", watched.nearest, want)
@@ -205,7 +205,7 @@ func TestNobodyLooksForNearestWordsWhenTheSearchIsOver(t *testing.T) {
 	c, m := iceCream(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	watched := &asked{fakeMatrix: m, lookedUp: cancel}
-	_, err := New(c, watched, DefaultProfile()).Expand(ctx, &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"iec typo other"}}}`)})
+	_, err := New(c, watched, widening()).Expand(ctx, &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"iec typo other"}}}`)})
 	check.That(t, errors.Is(err, context.Canceled) && len(watched.nearest) == 1, "looked up after the search was canceled: %q, error %v", watched.nearest, err)
 }
 
@@ -228,7 +228,7 @@ func TestCompoundIsLeftAloneWhereWordsAreCounted(t *testing.T) {
 	for option, want := range map[string]int{`"operator":"and"`: 0, `"minimum_should_match":"100%"`: 0, `"operator":"or"`: 2} {
 		c, m := iceCream(t)
 		for _, text := range []string{"icecream", "icecream snow"} {
-			r := expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":{"query":"`+text+`",`+option+`}}}}`)
+			r := expandIn(t, c, m, widening(), `{"query":{"match":{"body":{"query":"`+text+`",`+option+`}}}}`)
 			got := r.Clauses[0].Nearest
 			check.That(t, len(got) == want, "%s, %s: nearest %v, want %d", text, option, got, want)
 		}
@@ -250,14 +250,14 @@ func TestNamesAndAbbreviationsAreNoMisspellings(t *testing.T) {
 	} {
 		c, m := iceCream(t)
 		c.keepsCase, m.nearest["Iec"] = tt.keepsCase, "ice"
-		r := expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"`+tt.text+`"}}}`)
+		r := expandIn(t, c, m, widening(), `{"query":{"match":{"body":"`+tt.text+`"}}}`)
 		check.Equal(t, tt.want, len(r.Clauses[0].Nearest), tt.text)
 	}
 }
 
 func TestFuzzyClausesLookForWordsOfLikeSpellingThemselves(t *testing.T) {
 	c, m := iceCream(t)
-	r := expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":{"query":"iec cream","fuzziness":"AUTO"}}}}`)
+	r := expandIn(t, c, m, widening(), `{"query":{"match":{"body":{"query":"iec cream","fuzziness":"AUTO"}}}}`)
 	got := r.Clauses[0]
 	check.That(t, len(got.Nearest) == 0 && len(got.Added) != 0, "nearest %v, added %v", got.Nearest, got.Added)
 }
@@ -265,7 +265,7 @@ func TestFuzzyClausesLookForWordsOfLikeSpellingThemselves(t *testing.T) {
 func TestVeryLongWordThatNoDocumentHasIsLeftAlone(t *testing.T) {
 	c, m := iceCream(t)
 	long := strings.Repeat("garden", 170)
-	r := expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"`+long+` cream"}}}`)
+	r := expandIn(t, c, m, widening(), `{"query":{"match":{"body":"`+long+` cream"}}}`)
 	got := r.Clauses[0]
 	check.That(t, slices.Equal(got.NoRow, []string{long}) && len(got.Added) == 1 && got.Added[0].Term == "gelato", "%+v", got)
 }

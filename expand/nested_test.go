@@ -129,7 +129,7 @@ func TestWhereThereAreNoNestedClauses(t *testing.T) {
 // The search is still expanded.
 func TestTooManyFieldsLeaveOutTheSegmentsOnly(t *testing.T) {
 	body := `{"query":{"bool":{"should":[` + strings.TrimSuffix(strings.Repeat(`{"match":{"body":"car"}},`, 40), ",") + `]}}}`
-	o := DefaultProfile()
+	o := widening()
 	without := expandBody(t, o, body)
 	o.Segments = []form.Segments{bodySegments(nil)}
 	r := expandBody(t, o, body)
@@ -152,7 +152,7 @@ func TestInnerHitsHaveOneName(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := expandNested(t, DefaultProfile(), tt.body, hits)
+			r := expandNested(t, widening(), tt.body, hits)
 			n := strings.Count(string(r.Body), "inner_hits")
 			check.That(t, n == tt.want && strings.Contains(string(r.Body), `"ignore_unmapped"`), "%d inner hits in %s", n, r.Body)
 		})
@@ -210,7 +210,7 @@ func TestClientsNestedClausesShareWithItsOthers(t *testing.T) {
 func TestSearchesWithoutScoresFindTheSame(t *testing.T) {
 	replace := bodySegments(func(s *form.Segments) { s.Replace, s.InnerHits = true, 1 })
 	for _, body := range []string{`{"size":0,"query":{"match":{"body":"car"}}}`, `{"sort":"n","query":{"match":{"body":"car"}}}`} {
-		r := expandNested(t, DefaultProfile(), body, replace)
+		r := expandNested(t, widening(), body, replace)
 		check.That(t, strings.Contains(string(r.Body), `{"nested":{"path":"segments"`), "%s became %s", body, r.Body)
 	}
 }

@@ -146,7 +146,7 @@ func TestPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, f := newWorld(t), rentalWeights()
-			o := DefaultProfile()
+			o := widening()
 			if tt.change != nil {
 				tt.change(&o)
 			}
@@ -214,7 +214,7 @@ func TestMembersOfAPageMayChangeTheirOrder(t *testing.T) {
 // Only the first page could be, because the others have a search_after, and
 // scores would not go on from one to the next.
 func TestPointsInTimeAreNotRescored(t *testing.T) {
-	for _, o := range []Profile{DefaultProfile(), with(func(o *Profile) { o.NoRescore = false })} {
+	for _, o := range []Profile{widening(), with(func(o *Profile) { o.NoRescore = false })} {
 		w := newWorld(t)
 		e := New(w, w, o)
 		for _, more := range []string{"", `,"from":10`, secondPage, `,"sort":["_score"]`} {
@@ -239,7 +239,7 @@ func TestWhereTheFirstPageFailedAllAreLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			breaks(w)
-			e := New(w, w, DefaultProfile())
+			e := New(w, w, widening())
 			_, err := e.Expand(t.Context(), &Request{Body: []byte(pitPage(0, query, ""))})
 			check.Must(t, errors.Is(err, broken), "error %v", err)
 			healed := newWorld(t)
@@ -271,7 +271,7 @@ func TestOnlyPagesThatSomebodyGotCount(t *testing.T) {
 	page := []byte(pitPage(0, `{"match":{"body":"car"}}`, ""))
 	for name, ctx := range map[string]context.Context{"gone": ended, "late": late} {
 		w := newWorld(t)
-		e := New(w, w, DefaultProfile())
+		e := New(w, w, widening())
 		if _, err := e.Expand(ctx, &Request{Body: page}); !errors.Is(err, ctx.Err()) {
 			t.Fatalf("%s: error %v", name, err)
 		}
@@ -298,7 +298,7 @@ func TestOneOfTheFirstPagesCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			e := New(w, w, DefaultProfile())
+			e := New(w, w, widening())
 			var inner *Result
 			w.before = func() error {
 				w.before = func() error { return tt.inner }
@@ -323,7 +323,7 @@ func TestOneOfTheFirstPagesCounts(t *testing.T) {
 // matrix changes.
 func TestSlicesOfAPointInTimeGetTheSameTerms(t *testing.T) {
 	w := newWorld(t)
-	e := New(w, w, DefaultProfile())
+	e := New(w, w, widening())
 	old, changed := w.matrix.Load(), newWorld(t)
 	changed.change(t)
 	bodies := make([]string, 16)
@@ -374,7 +374,7 @@ func TestMemoryOfPointsInTimeIsBounded(t *testing.T) {
 func TestPagesThatAreOnlyLookedAtDecideNothing(t *testing.T) {
 	const query = `{"match":{"body":"car"}}`
 	w := newWorld(t)
-	e := New(w, w, DefaultProfile())
+	e := New(w, w, widening())
 	w.cluster.Load().analyzeErr = errors.New("broken")
 	check.Must(t, check.ErrOf(e.Expand(t.Context(), &Request{Body: []byte(pitPage(0, query, "")), Preview: true})) != nil, "no error")
 	w.cluster.Load().analyzeErr = nil
@@ -403,7 +403,7 @@ func TestAPointInTimeHoldsNoMatrix(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			weights := &laterWeights{rentalWeights()}
-			o := DefaultProfile()
+			o := widening()
 			if strings.HasPrefix(name, "hard") {
 				o.Mode = ModeHard
 			}

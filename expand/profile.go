@@ -40,12 +40,12 @@ type Matching uint8
 
 // The choices.
 const (
-	Widen Matching = iota // they are
-	Same                  // related words only change the order of the hits
 	// Auto is Same for a search that finds as many hits as [Profile.Enough] and
 	// EnoughAll say, and Widen for one that finds fewer. What counts as much as a
-	// word of the text always finds documents.
-	Auto
+	// word of the text always finds documents. With [FewHits] it is Widen.
+	Auto  Matching = iota
+	Widen          // they are
+	Same           // related words only change the order of the hits
 )
 
 // A Profile has the limits and options of an [Expander]. The zero value adds
@@ -79,7 +79,7 @@ type Profile struct {
 	// first hits of the linear form if the request allows that.
 	NoRescore bool `yaml:"phase" allowed:"auto query rescore"`
 	// Matching says whether documents with only related words are found.
-	Matching Matching `yaml:"matching" allowed:"widen same auto"`
+	Matching Matching `yaml:"matching" allowed:"auto widen same"`
 	// Enough is how many hits of its own are enough for a search with [Auto], and
 	// EnoughAll for one of which all words, or some number of them, must match.
 	// With 0 related words never find documents.

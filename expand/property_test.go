@@ -266,7 +266,7 @@ func checkFeedback(t *testing.T, body []byte, first *Result, change func(c *fake
 	check.Must(t, json.Valid(pass.Body), "first pass %q: not JSON", pass.Body)
 	hits := oddHits(pass.Fields)
 	c, m := rental(t)
-	o := DefaultProfile()
+	o := widening()
 	change(c, &o)
 	e := New(c, m, o)
 	again := expanded(t, e, &Request{Body: body})

@@ -79,7 +79,7 @@ func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, m := rental(t)
 			c.shards = 5
-			o := DefaultProfile()
+			o := widening()
 			if tt.change != nil {
 				tt.change(&o)
 			}
@@ -110,7 +110,7 @@ func TestIndicesThatRefuseTheWindowAreNotRescored(t *testing.T) {
 		{100, "docs", "rescore", ""},
 	} {
 		c, m := rental(t)
-		e := New(c, m, DefaultProfile())
+		e := New(c, m, widening())
 		e.limits.Learn(Limit{LimitRescore, "docs", int64(tt.limit)})
 		r, err := e.Expand(t.Context(), &Request{Index: tt.index, Body: []byte(carRental)})
 		check.Must(t, err == nil && len(written(r)) == 1, "error %v, result %+v", err, r)
@@ -123,7 +123,7 @@ func TestIndicesThatRefuseTheWindowAreNotRescored(t *testing.T) {
 
 func TestLearnedLimitsAreBounded(t *testing.T) {
 	c, m := rental(t)
-	e := New(c, m, DefaultProfile())
+	e := New(c, m, widening())
 	for i := range 3 * maxLimits {
 		e.limits.Learn(Limit{LimitRescore, strconv.Itoa(i), 10})
 		n := len(e.limits.known)
@@ -147,7 +147,7 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 	}
 	expand := func(endpoint Endpoint, body string, change func(o *Profile)) *Result {
 		e := warmExpander(t, form.Auto)
-		o := DefaultProfile()
+		o := widening()
 		change(&o)
 		r, err := e.With(o).Expand(t.Context(), &Request{Endpoint: endpoint, Body: []byte(body)})
 		if err != nil || !r.Rewritten {
@@ -230,7 +230,7 @@ func TestTextsThatFindManyAreNotSearchedForWithSets(t *testing.T) {
 			if tt.secured {
 				req.Allowed = func(context.Context, esclient.Indices) error { return nil }
 			}
-			res := expanded(t, New(c, m, DefaultProfile()), &req)
+			res := expanded(t, New(c, m, widening()), &req)
 			found, rescore, _ := strings.Cut(string(res.Body), `"rescore"`)
 			set := strings.Contains(found, `"terms"`)
 			check.That(t, set == tt.set && rescore != "" && strings.Contains(found, "neighbor"), "%s, endpoint %d: %s", name, req.Endpoint, res.Body)

@@ -69,7 +69,7 @@ func TestSpentTimeEndsTheExpansionOfEachSearch(t *testing.T) {
 	c, m := rental(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r, err := New(c, m, DefaultProfile()).Expand(ctx, &Request{
+	r, err := New(c, m, widening()).Expand(ctx, &Request{
 		Endpoint: EndpointMultiSearch, Body: []byte(strings.Repeat("{}\n"+carRental+"\n", 3)),
 	})
 	check.That(t, errors.Is(err, context.Canceled), "result %+v, error %v", r, err)
@@ -77,7 +77,7 @@ func TestSpentTimeEndsTheExpansionOfEachSearch(t *testing.T) {
 
 func TestMemoryUsedAgainHoldsNothingOfTheSearchBefore(t *testing.T) {
 	c, m := rental(t)
-	e := New(c, m, DefaultProfile())
+	e := New(c, m, widening())
 	const body = `{"query":{"multi_match":{"query":"car rental","fields":["sku","body","unbound","title"]}}}`
 	var first string
 	for i := range 20 { // each round uses the memory of other fields

@@ -70,7 +70,7 @@ func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.
 		return s, reason.TooManyHighlights
 	}
 	s.unscored = (req.Endpoint == EndpointCount || s.Hits.None && !s.Scores.Aggregated) && !s.Scores.Min
-	s.order = profile.Matching == Same || profile.Matching == Auto && req.Again == nil
+	s.order = profile.Matching == Same || profile.Matching == Auto && profile.When == Always && req.Again == nil
 	if profile.Matching == Same && (s.unscored || s.Scores.Sorted && !s.Scores.Tracked) {
 		return s, reason.NoScores
 	}

@@ -69,7 +69,7 @@ func (s shape) expand(tb testing.TB, e *Expander, body []byte) {
 
 func TestMemoryGrowsNoFasterThanTheBody(t *testing.T) {
 	c, m := rental(t)
-	e := New(c, m, DefaultProfile())
+	e := New(c, m, widening())
 	for _, s := range shapes {
 		allocated := func(n int) float64 {
 			body := []byte(s.body(n))

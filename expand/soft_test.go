@@ -238,7 +238,7 @@ func TestBlendedSearchesSumAllChosenTerms(t *testing.T) {
 	check.Must(t, r != nil && r.SoftWeight == .25 && len(r.Sums) == 2 && len(r.Fields) == 2, "%+v", r)
 	// The rescore of the mode bm25 says what counts for what.
 	c, m = rental(t)
-	inEngine := expanded(t, New(c, m, DefaultProfile()), &Request{Index: "docs", Body: []byte(body)})
+	inEngine := expanded(t, New(c, m, widening()), &Request{Index: "docs", Body: []byte(body)})
 	boosts := map[string]float64{}
 	for _, clause := range inEngine.Clauses {
 		for _, a := range clause.Added {
@@ -371,7 +371,7 @@ func TestSoftModeSaysWhyHitsStayInTheEnginesOrder(t *testing.T) {
 				check.That(t, got == want, "got %s\nwant %s", got, want)
 				return
 			}
-			bm25 := expanded(t, New(cluster, m, DefaultProfile()), &c.req)
+			bm25 := expanded(t, New(cluster, m, widening()), &c.req)
 			check.That(t, string(bm25.Body) == string(res.Body) && bm25.RawQuery == res.RawQuery, "got ?%s %s\nwant ?%s %s", res.RawQuery, res.Body, bm25.RawQuery, bm25.Body)
 		})
 	}

@@ -154,7 +154,7 @@ func TestSearchesThatAreNotRankedBySoftCosine(t *testing.T) {
 func TestCountsDoWithoutTheSoftCosine(t *testing.T) {
 	c, m := rental(t)
 	for _, body := range []string{`{"size":0,"query":{"match":{"body":"car"}}}`, `{"size":0,"query":{"match":{"body":"car rental"}}}`} {
-		plain := expandHard(t, New(c, m, DefaultProfile()), Request{Body: []byte(body)})
+		plain := expandHard(t, New(c, m, widening()), Request{Body: []byte(body)})
 		got := expandHard(t, softRental(t, nil), Request{Body: []byte(body)})
 		check.Equal(t, string(plain.Body), string(got.Body))
 	}

@@ -25,12 +25,13 @@ func TestDemoFitsTheScreenAndSpeaksInWords(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	if n := strings.Count(out, "  without akin   "); n != 5 {
-		t.Errorf("%d searches shown, want 5", n)
+	if n := strings.Count(out, "  without akin   "); n != 6 {
+		t.Errorf("%d searches shown, want 6", n)
 	}
 	contains(t, "the demo", out,
 		"A + marks a text that answers", `"nappies" in catalogue`, "+ Diapers, monthly pack", "+ Night diapers for toddlers", "+ Rechargeable torch",
-		"+ Trainers for wide feet", "why it does not help: ", "over 62 judged queries")
+		"+ Trainers for wide feet", "+ International driving permits",
+		"  0 hits, nDCG@10 0.000                  0 and 3 related, nDCG@10 0.441\n", "why it does not help: ", "over 62 judged queries")
 	checkAddedWords(t, out)
 }
 
@@ -39,8 +40,8 @@ func TestDemoFitsTheScreenAndSpeaksInWords(t *testing.T) {
 func checkAddedWords(t *testing.T, out string) {
 	t.Helper()
 	lists := regexp.MustCompile(`(?s)added: (.*?)\n( +why|\n|$)`).FindAllStringSubmatch(out, -1)
-	check.Must(t, len(lists) == 5, "lists of added words %q", lists)
-	for k, want := range []string{"diapers", "torch", "trainers", "mower", "shipment"} {
+	check.Must(t, len(lists) == 6, "lists of added words %q", lists)
+	for k, want := range []string{"diapers", "vehicle", "torch", "trainers", "mower", "shipment"} {
 		var words []string
 		last := 1.0
 		for _, m := range regexp.MustCompile(`(\w+)\s+([\d.]+)\s+\(\w+\)`).FindAllStringSubmatch(lists[k][1], -1) {

@@ -36,6 +36,10 @@ const (
 	nappiesJudged = "q30"
 )
 
+// allWords is the id of a query. No text has all of its words; with akin related
+// words stand for some of them.
+const allWords = "q42"
+
 // better are the ids of three queries that akin makes better.
 var better = []string{"q36", "q34", "q41"}
 
@@ -51,29 +55,38 @@ const (
 func (t *demoTour) Run(ctx context.Context) (first compared, err error) {
 	var all []compared
 	for _, q := range demo.Queries() {
-		c, err := t.compare(ctx, q)
+		c, err := t.compare(ctx, q, "or")
 		if err != nil {
 			return c, err
 		}
 		all = append(all, c)
 	}
 	t.print(summary(all) + legend)
-	at := slices.IndexFunc(all, func(c compared) bool { return c.query.ID == nappiesJudged })
-	q := all[at].query
+	of := func(id string) compared {
+		return all[slices.IndexFunc(all, func(c compared) bool { return c.query.ID == id })]
+	}
+	q := of(nappiesJudged).query
 	q.Text = nappies
-	if first, err = t.compare(ctx, q); err == nil {
-		err = t.show(ctx, fmt.Sprintf("%q in %s, judged as %q", nappies, q.Index, all[at].query.Text), first)
+	if first, err = t.compare(ctx, q, "or"); err == nil {
+		err = t.show(ctx, fmt.Sprintf("%q in %s, judged as %q", nappies, q.Index, of(nappiesJudged).query.Text), first)
+	}
+	var strict compared
+	if err == nil {
+		strict, err = t.compare(ctx, of(allWords).query, "and")
+	}
+	if err == nil {
+		err = t.show(ctx, fmt.Sprintf("%q in %s, all words must match (operator: and)", strict.query.Text, strict.query.Index), strict)
 	}
 	for _, id := range append(better, worse) {
-		if c := all[slices.IndexFunc(all, func(c compared) bool { return c.query.ID == id })]; err == nil {
+		if c := of(id); err == nil {
 			err = t.show(ctx, fmt.Sprintf("%q in %s", c.query.Text, c.query.Index), c)
 		}
 	}
 	return first, err
 }
 
-func (t *demoTour) compare(ctx context.Context, q demo.Query) (compared, error) {
-	c := compared{query: q}
+func (t *demoTour) compare(ctx context.Context, q demo.Query, operator string) (compared, error) {
+	c := compared{query: q, operator: operator}
 	for way, to := range [ways]struct{ server, profile string }{{t.Engine, ""}, {t.Akin, ""}, {t.Akin, sameProfile}} {
 		var answer struct {
 			Hits struct {
@@ -83,7 +96,7 @@ func (t *demoTour) compare(ctx context.Context, q demo.Query) (compared, error) 
 				Hits []hit `json:"hits"`
 			} `json:"hits"`
 		}
-		r := esapi.SearchRequest{Index: []string{esclient.Name(q.Index)}, Body: matching(q)}
+		r := esapi.SearchRequest{Index: []string{esclient.Name(q.Index)}, Body: c.body()}
 		if to.profile != "" {
 			r.Header = http.Header{"X-Akin-Profile": {to.profile}}
 		}
@@ -108,9 +121,11 @@ func send(ctx context.Context, server string, r esapi.Request, answer any) error
 	return client.Do(ctx, esclient.Call{Request: r}, answer)
 }
 
-// matching returns the body of a search.
-func matching(q demo.Query) io.Reader {
-	match := esclient.Object{"multi_match": esclient.Object{"query": q.Text, "fields": []string{"title", "body"}}}
+// body returns the body of the search.
+func (c *compared) body() io.Reader {
+	match := esclient.Object{"multi_match": esclient.Object{
+		"query": c.query.Text, "fields": []string{"title", "body"}, "operator": c.operator,
+	}}
 	return esclient.JSON(esclient.Object{"size": rankedHits, "query": match})
 }
 
@@ -118,7 +133,7 @@ func (t *demoTour) show(ctx context.Context, heading string, c compared) error {
 	var answer struct {
 		Clauses []expand.Explanation `json:"clauses"`
 	}
-	r := esclient.HTTPRequest{Method: http.MethodPost, Path: "/_akin/expand/" + esclient.Name(c.query.Index), Body: matching(c.query)}
+	r := esclient.HTTPRequest{Method: http.MethodPost, Path: "/_akin/expand/" + esclient.Name(c.query.Index), Body: c.body()}
 	if err := send(ctx, t.Admin, r, &answer); err != nil {
 		return err
 	}
@@ -149,7 +164,7 @@ const (
 )
 
 const legend = `
-Five of them, each without and with akin. A + marks a text that answers the
+Six of them, each without and with akin. A + marks a text that answers the
 search or helps with it. People judged the texts by reading, before any search.
 nDCG@10 says how well the first ten hits are ordered: 1.000 is the judged order.
 Of added words, "diapers 0.18 (nappies)" counts as 0.18 of the word nappies.
@@ -162,7 +177,7 @@ Try it yourself: %[8]s without akin, %[4]d hits
 
   curl -s '%[1]s/%[7]s/_search?q=%[8]s&pretty'
 
-with akin, %[5]d hits, also those with related words such as diapers
+with akin, %[5]d hits: %[4]d are too few, so related words such as diapers find more
 
   curl -s '%[2]s/%[7]s/_search?q=%[8]s&pretty'
 
@@ -187,8 +202,9 @@ const (
 
 // compared is a judged query with the result of each way to search.
 type compared struct {
-	query demo.Query
-	found [ways]found
+	query    demo.Query
+	operator string // of its words: "or", "and"
+	found    [ways]found
 }
 
 type found struct {
@@ -243,9 +259,9 @@ func summary(all []compared) string {
 	return fmt.Sprintf(`
 nDCG@%d over %d judged queries: %.3f without akin, %.3f with it, %+.1f %%.
 With akin %d queries rank better, %d worse and %d as before.
-With akin a search finds all the hits that it finds without, and also texts with
-only related words: totals and facets grow.
-With "matching: same" it finds the same hits and only reorders them: %.3f.
+A search that finds enough is only put in order. One that finds too little, less
+than 100 hits, or 10 if all its words must match, also finds by related words.
+With "matching: same" every search is only put in order: %.3f.
 `, rankedHits, len(all), sum[withoutAkin]/n, sum[with]/n, 100*(sum[with]/sum[withoutAkin]-1), better, worse, len(all)-better-worse, sum[same]/n)
 }
 

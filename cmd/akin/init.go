@@ -118,9 +118,11 @@ func (p *proposal) write(w io.Writer) error {
 		line("  # auto: saturated, which ranks best, if the cluster runs scripts, otherwise grouped.\n  # This cluster runs none, or did not say.")
 	}
 	line("  scoring: auto")
-	line("  # widen also finds documents with only related words: totals and facets grow.")
-	line("  # same finds the same documents, and only ranks them better.")
-	line("  matching: widen")
+	line("  # auto: a search that finds enough is only put in order; one that finds too little finds")
+	line("  # more, by related words. widen always finds more, same only puts in order.")
+	line("  matching: auto")
+	line("  # How many hits are enough, and for a search of which all or several words must match.")
+	line("  enough: 100\n  enough_all: 10")
 	line("\n# The matrix of each field. Fields that are analyzed alike share one. Remove fields that\n# nobody searches.\nmatrices:")
 	for k := range p.groups {
 		g := &p.groups[k]

@@ -60,6 +60,7 @@ func BenchmarkRelatedWords(b *testing.B) {
 				for _, strength := range strengthsTried {
 					how := configs.Default().Expansion.Profile
 					how.Effort, how.Scoring, how.NoRescore = form.High, form.Saturated, true
+					how.Matching = expand.Widen
 					how.Strength = strength / form.LambdaOf(1).Saturated
 					var gain [4]float64
 					for k, queries := range [][]string{c.full, c.short} {

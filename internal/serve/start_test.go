@@ -71,7 +71,7 @@ func TestStartUpLineTellsWhatIsServedAndWhatIsMissing(t *testing.T) {
 					break
 				}
 			}
-			if line.Msg != "started" || line.Level != c.level || line.Akin != "v1" || line.Scoring != "auto" || line.Matching != "widen" {
+			if line.Msg != "started" || line.Level != c.level || line.Akin != "v1" || line.Scoring != "auto" || line.Matching != "auto" {
 				t.Errorf("got %+v in\n%s", line, log.String())
 			}
 			check.Equal(t, c.url == engine, strings.HasPrefix(line.Cluster, "akin-demo "), "cluster", line.Cluster)

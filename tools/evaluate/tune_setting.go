@@ -48,7 +48,7 @@ func NewSpace() Space {
 		setting("strength", "0.25", "0.5", "0.75", "1", "1.5", "2", "3"),
 		setting("max_added_terms", "5", "10", "20", "30", "50", "100"),
 		setting("max_doc_share", "0.02", "0.05", "0.1", "0.2", "0.5"),
-		setting("matching", "widen", "same"),
+		setting("matching", "widen", "auto", "same"),
 		setting("feedback.documents", "0", "5", "10", "20"),
 		setting("feedback.terms", "10", "20", "40"),
 		setting("feedback.weight", "0.1", "0.2", "0.3", "0.5"),
