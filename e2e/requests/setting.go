@@ -27,6 +27,7 @@ var profiles = section{
 	"saturated":         section{"scoring": "saturated"},
 	"rescore":           section{"scoring": "saturated", "phase": "rescore"},
 	"auto":              section{"scoring": "auto", "phase": "auto"},
+	"matching_auto":     section{"matching": "auto", "scoring": "auto", "phase": "auto"},
 	"same":              section{"matching": "same"},
 	"same-saturated":    section{"matching": "same", "scoring": "saturated"},
 	"same-grouped":      section{"matching": "same", "scoring": "grouped"},
