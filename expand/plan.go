@@ -129,7 +129,10 @@ func (p *planner) plan(clauses []form.Clause, matchOnly bool) *form.Plan {
 	}
 	plan.MatchOnly = matchOnly || p.s.unscored && !plan.Exact()
 	plan.NameAdded = plan.NameAdded && !filtered(clauses) // names would show terms that the client may not see
-	plan.FindsMany = plan.Rescore && p.findsMany(clauses)
+	plan.FindsMany = !p.s.unscored && p.findsMany(clauses)
+	if plan.FindsMany {
+		plan.LeaveOutSets()
+	}
 	return plan
 }
 
@@ -233,10 +236,12 @@ func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 // Statistics cover all documents, including those that aliases, search
 // pipelines and, with security, the client's permissions hide.
 func (p *planner) findsMany(clauses []form.Clause) bool {
-	s := p.s
-	if c := &clauses[0]; len(clauses) != 1 || c.Parsed.Depth > 0 || c.Counted() || s.parameters.CountsAll() ||
-		s.parameters.Routed() || s.parameters.Get("search_pipeline") != "" || s.req.Allowed != nil || filtered(clauses) ||
-		!slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.FindsMany() }) {
+	s, many := p.s, false
+	for _, f := range form.Fields(clauses) {
+		many = many || f.FindsMany()
+	}
+	if c := &clauses[0]; !many || len(clauses) != 1 || c.Parsed.Depth > 0 || c.Counted() || s.parameters.CountsAll() ||
+		s.parameters.Routed() || s.parameters.Get("search_pipeline") != "" || s.req.Allowed != nil || filtered(clauses) {
 		return false
 	}
 	shows := false

@@ -230,10 +230,14 @@ func TestTextsThatFindManyAreNotSearchedForWithSets(t *testing.T) {
 			if tt.secured {
 				req.Allowed = func(context.Context, esclient.Indices) error { return nil }
 			}
-			res := expanded(t, New(c, m, widening()), &req)
-			found, rescore, _ := strings.Cut(string(res.Body), `"rescore"`)
-			set := strings.Contains(found, `"terms"`)
-			check.That(t, set == tt.set && rescore != "" && strings.Contains(found, "neighbor"), "%s, endpoint %d: %s", name, req.Endpoint, res.Body)
+			low, soft := widening(), widening()
+			low.Effort, soft.Mode = form.Low, ModeSoft
+			for k, o := range []Profile{widening(), low, soft} {
+				res := expanded(t, New(c, m, o), &req)
+				found, rescore, _ := strings.Cut(string(res.Body), `"rescore"`)
+				set := strings.Contains(found, `"terms"`)
+				check.That(t, set == tt.set && (rescore != "" || k > 0) && strings.Contains(found, "neighbor"), "%s, profile %d, endpoint %d: %s", name, k, req.Endpoint, res.Body)
+			}
 		}
 	}
 }

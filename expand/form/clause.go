@@ -58,7 +58,7 @@ func (w *builder) scored() *query.Query {
 		return w.original()
 	case w.plan.MatchOnly, c.Parsed.Role == dsl.InFilter:
 		q = w.matching()
-	case c.AsTypedFirst && c.Added() > 0 && !w.behind:
+	case c.AsTypedFirst && c.Added() > 0:
 		return w.asTypedFirst()
 	default:
 		q = w.inForm()
@@ -78,15 +78,20 @@ const behindTyped = 0.001
 //	in    {"match":{"f":{"query":"a b","operator":"and"}}}, c for a
 //	out   {"dis_max":{"queries":[the original,{"bool":{…,"boost":0.001}}]}}
 func (w *builder) asTypedFirst() *query.Query {
-	typed, related := *w, *w
-	typed.c = &Copied([]Clause{*w.c})[0]
-	typed.named = false // a name belongs to one query
-	typed.divided = make([]division, len(w.divided))
-	for i := range typed.c.Fields {
-		typed.c.Fields[i].Added = nil
+	first := w.original()
+	if w.c.HasAlternatives() {
+		typed := *w
+		typed.c = &Copied([]Clause{*w.c})[0]
+		typed.named = false // a name belongs to one query
+		typed.divided = make([]division, len(w.divided))
+		for i := range typed.c.Fields {
+			typed.c.Fields[i].Added = nil
+		}
+		first = typed.inForm().Times(typed.norm())
 	}
+	related := *w
 	related.behind = true
-	return w.Best().Should(typed.scored()).Should(related.scored().Times(behindTyped))
+	return w.Best().Should(first).Should(related.inForm().Times(related.norm() * behindTyped))
 }
 
 // matching returns the original and the related terms, without scores.

@@ -126,7 +126,7 @@ type Plan struct {
 	// Rescore says that the engine reorders the best hits by the whole query.
 	Rescore bool
 	// FindsMany says that the text itself finds as many hits as engines count.
-	// Then terms that only find are left out of a query that is rescored.
+	// Then terms that only find are left out.
 	FindsMany bool
 	// FindOnly says that the query only finds hits, which akin reranks. Few terms
 	// are written, in the linear form.

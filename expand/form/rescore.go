@@ -119,10 +119,31 @@ func (p *Plan) findLambda(f *Field, d *division) float64 {
 // KeepFew returns the field's share of the terms that the recipe adds to a
 // search with all terms in total, in their order. It keeps at least one.
 func (r *Recipe) KeepFew(added []terms.Candidate, all int) []terms.Candidate {
-	if r.Few == 0 || all <= r.Few {
+	return keep(added, r.Few, all)
+}
+
+// LeaveOutSets leaves out terms that a query would only find by. The forms that
+// score each term, or need it to order or to count, keep it.
+func (p *Plan) LeaveOutSets() {
+	all := p.added()
+	for i := range p.Clauses {
+		c := &p.Clauses[i]
+		if c.Counted() || c.Scoring != Linear || !p.FindOnly && p.Recipe.Few == 0 {
+			continue
+		}
+		for k := range c.Fields {
+			c.Fields[k].Added = keep(c.Fields[k].Added, p.Recipe.Find, all)
+		}
+	}
+}
+
+// keep returns the field's share of n terms out of all terms of the search, in
+// their order, and at least one. An n of 0 is no limit.
+func keep(added []terms.Candidate, n, all int) []terms.Candidate {
+	if n == 0 || all <= n || len(added) == 0 {
 		return added
 	}
-	few := (&Field{Added: added}).split(r.Few, all, 0).scored
+	few := (&Field{Added: added}).split(n, all, 0).scored
 	return slices.DeleteFunc(slices.Clone(added), func(a terms.Candidate) bool {
 		return !slices.ContainsFunc(few, func(f terms.Candidate) bool { return f.Term == a.Term })
 	})
