@@ -12,7 +12,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-build bench-collections bench-forms bench-gensim bench-modes bench-proxy bench-words fuzz
+.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-build bench-collections bench-forms bench-gensim bench-matching bench-modes bench-proxy bench-words fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ bench-gensim: build ## Compare the search for neighbors with gensim and NumPy; W
 	python3 -m venv .venv-bench
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check -r tools/bench/requirements.txt
 	.venv-bench/bin/python tools/bench/bench.py --akin bin/akin --folder .venv-bench/run --words $(WORDS)
+
+bench-matching: ## Print the cost of searches by default, without the engine's cache of queries; DOCS=2000000 sets the number of documents, ENGINE=opensearch3 the engine
+	AKIN_BENCH_DOCS=$(DOCS) AKIN_BENCH_ENGINE=$(ENGINE) $(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkMatching$$' -benchtime 1x -timeout 90m
 
 bench-modes: ## Print the cost of searches in each mode, on 200,000 documents of an OpenSearch 2
 	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkModes$$' -benchtime 1x -timeout 30m

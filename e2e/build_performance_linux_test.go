@@ -19,14 +19,14 @@ const buildSizes = "20000,200000"
 // number of documents in the index. It does everything once: run it with
 // -benchtime 1x.
 func BenchmarkBuild(b *testing.B) {
-	e := productionEngine(b)
+	e := productionEngine(b, qualityEngine)
 	fmt.Fprintf(os.Stdout, "\n| documents | read | terms | dimensions | wall time | processor time | memory |\n|---|---|---|---|---|---|---|\n")
 	for size := range strings.SplitSeq(cmp.Or(os.Getenv("AKIN_BENCH_DOCS"), buildSizes), ",") {
 		docs, err := strconv.Atoi(size)
 		if err != nil {
 			b.Fatalf("AKIN_BENCH_DOCS: %v", err)
 		}
-		loadForms(b, e, formsDefinition, docs)
+		loadForms(b, e, formsDefinition, docs, formsQueries+newTexts)
 		for range b.N {
 			out, start := newPath(b, "s.akin"), time.Now()
 			r := runAkin(b, "matrix", "build", "--from-index", e.url, "--index", formsIndex, "--field", "body", "--out", out)

@@ -14,8 +14,8 @@ import (
 // ratios to these. Run it with -benchtime 1x.
 func BenchmarkExpressions(b *testing.B) {
 	const docs = 200_000
-	e := productionEngine(b)
-	texts := loadForms(b, e, formsDefinition, docs)
+	e := productionEngine(b, qualityEngine)
+	texts := loadForms(b, e, formsDefinition, docs, formsQueries+newTexts)
 	var synonyms strings.Builder
 	synonyms.WriteString("# akin: exact\n")
 	known := map[int][]string{}

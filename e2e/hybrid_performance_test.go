@@ -25,7 +25,7 @@ func BenchmarkHybrid(b *testing.B) {
 	if err != nil {
 		b.Fatalf("AKIN_BENCH_DOCS: %v", err)
 	}
-	e := productionEngine(b)
+	e := productionEngine(b, qualityEngine)
 	e.must(b, http.MethodPut, "/_search/pipeline/"+hybridPipeline, hybridHalf)
 	e.makeIndex(b, formsIndex, fmt.Sprintf(`{"settings":{"number_of_shards":1,"number_of_replicas":0,"refresh_interval":"-1","index.knn":true},"mappings":{"properties":{
 		"body":{"type":"text","analyzer":"english"},

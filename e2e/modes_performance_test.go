@@ -24,8 +24,8 @@ const modesIndex = `{"settings":{"number_of_shards":1,"number_of_replicas":0,
 // sent directly, in turn within one run and with warm caches, and prints a table.
 // It does everything once: run it with -benchtime 1x.
 func BenchmarkModes(b *testing.B) {
-	e := productionEngine(b)
-	texts := loadForms(b, e, modesIndex, formsDocs)
+	e := productionEngine(b, qualityEngine)
+	texts := loadForms(b, e, modesIndex, formsDocs, formsQueries+newTexts)
 	short := formsMatrix(b, e, "--top", "30")
 	weights := storeFormsNorms(b, e, short)
 	a := setupWide(b, e, section{

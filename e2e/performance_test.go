@@ -113,7 +113,7 @@ type cost struct {
 // directly, and prints tables. It does everything once: run it with -benchtime
 // 1x.
 func BenchmarkForms(b *testing.B) {
-	e := productionEngine(b)
+	e := productionEngine(b, qualityEngine)
 	for size := range strings.SplitSeq(cmp.Or(os.Getenv("AKIN_BENCH_DOCS"), formsSizes), ",") {
 		docs, err := strconv.Atoi(size)
 		if err != nil {
@@ -125,7 +125,7 @@ func BenchmarkForms(b *testing.B) {
 
 func compareForms(b *testing.B, e *engine, docs int) {
 	b.Helper()
-	texts := loadForms(b, e, formsDefinition, docs)
+	texts := loadForms(b, e, formsDefinition, docs, formsQueries+newTexts)
 	learned := []section{{
 		"name": "forms", "indices": []string{formsIndex}, "fields": []string{"title", "body"}, "file": formsMatrix(b, e),
 	}}
@@ -209,7 +209,7 @@ func compareForms(b *testing.B, e *engine, docs int) {
 // collections. Run it with -benchtime 1x.
 func BenchmarkCollections(b *testing.B) {
 	const queries, turns = 30, 20
-	e := productionEngine(b)
+	e := productionEngine(b, qualityEngine)
 	collections := judgedCollections(b)
 	var served []section
 	for _, c := range collections {
@@ -246,19 +246,19 @@ func BenchmarkCollections(b *testing.B) {
 	}
 }
 
-// productionEngine returns an OpenSearch 2 of its own that runs as in
-// production.
-func productionEngine(b *testing.B) *engine {
+// productionEngine returns an engine of its own that runs as in production.
+func productionEngine(b *testing.B, name string) *engine {
 	b.Helper()
 	b.Setenv("_JAVA_OPTIONS", productionJVM)
-	e := newEngine(engineKinds[slices.IndexFunc(engineKinds, func(k engineKind) bool { return k.name == "opensearch2" })])
+	e := newEngine(engineKinds[slices.IndexFunc(engineKinds, func(k engineKind) bool { return k.name == name })])
 	e.require(b)
 	return e
 }
 
 // loadForms indexes docs generated documents, in an index of one shard that is
-// defined so, and returns texts to search for, by the number of their words.
-func loadForms(b *testing.B, e *engine, definition string, docs int) map[int][]string {
+// defined so, and returns so many texts to search for, by the number of their
+// words.
+func loadForms(b *testing.B, e *engine, definition string, docs, searches int) map[int][]string {
 	b.Helper()
 	e.makeIndex(b, formsIndex, strings.Replace(definition, `{"number_of_shards"`, `{"refresh_interval":"-1","number_of_shards"`, 1))
 	g := newTextGenerator(docs)
@@ -278,7 +278,7 @@ func loadForms(b *testing.B, e *engine, definition string, docs int) map[int][]s
 	settle(b, e)
 	texts := map[int][]string{}
 	for _, words := range []int{1, 3, 8} {
-		texts[words] = g.queries(b, formsQueries+newTexts, words)
+		texts[words] = g.queries(b, searches, words)
 	}
 	return texts
 }

@@ -23,7 +23,7 @@ func BenchmarkSegments(b *testing.B) {
 	if n, err := strconv.Atoi(os.Getenv("AKIN_BENCH_DOCS")); err == nil {
 		docs = n
 	}
-	e := productionEngine(b)
+	e := productionEngine(b, qualityEngine)
 	e.makeIndex(b, formsIndex, strings.Replace(strings.ReplaceAll(segmentedDefinition, `"type":"text"`, `"type":"text","analyzer":"english"`),
 		`{"number_of_shards"`, `{"refresh_interval":"-1","number_of_shards"`, 1))
 	g := newTextGenerator(docs * segmentsEach)
