@@ -119,7 +119,7 @@ func compareTexts(b *testing.B, e *engine, a *akin, entrants []entrant, texts []
 				for _, text := range batch {
 					took[i] = append(took[i], send(i, text))
 				}
-				engine[i] = append(engine[i], (processorTime(b, e.proc) - before).Seconds()*1e3)
+				engine[i] = append(engine[i], (processorTime(b, e.proc)-before).Seconds()*1e3)
 				own[i] += processorTime(b, a.proc) - ownBefore
 			}
 		}
