@@ -270,7 +270,7 @@ func formatRankStats(test string, stats rankStats) string {
 		title := fmt.Sprintf("\n# Mean gains on %s, in hundredths:\n", of.title)
 		for _, k := range keys {
 			suffix, first := strings.CutPrefix(k.collection, of.prefix+of.collections[0])
-			if _, whole := stats.meanGainOf(of.collections, k.engine, of.prefix, suffix, k.ranking, 0); !first || !whole || k.ranking == direct {
+			if _, whole := stats.meanGainOf(of.collections, k.engine, of.prefix, suffix, k.ranking, 0); !first || !whole || strings.HasPrefix(k.ranking, direct) {
 				continue
 			}
 			fmt.Fprintf(&b, "%s# %-5s %-*s", title, cmp.Or(strings.TrimPrefix(suffix, "-"), "full"), width, k.ranking)
