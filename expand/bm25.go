@@ -179,7 +179,7 @@ func shareAdded(targets []*target, total int, recipe *form.Recipe) {
 		}
 		t.Terms.Choose(n)
 		t.Added = t.Terms.Candidates
-		if t.Terms.PerWord == 0 {
+		if t.Terms.PerWord == 0 { // else each word keeps its own
 			t.Added = recipe.KeepFew(t.Added, min(all, total))
 		}
 	}

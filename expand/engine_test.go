@@ -128,6 +128,9 @@ func (e *engine) bool(o map[string]any, depth int) hit {
 		h := e.query(q, depth+1)
 		found, score = found && h.found, score+h.score
 	}
+	for _, q := range asList(o["must_not"]) {
+		found = found && !e.query(q, depth+1).found
+	}
 	optional := asList(o["should"])
 	for _, q := range optional {
 		if h := e.query(q, depth+1); h.found {

@@ -36,16 +36,14 @@ type Enough struct {
 }
 
 // ordering has the related words of clauses only put the hits in order, and
-// leaves them out where nothing does. Clauses that count words get none either,
-// as long as the search may be expanded again: their order gains nothing.
-func (s *search) ordering(clauses []form.Clause, again bool) {
-	asTyped := again && s.profile.Mode == ModeBM25 && s.profile.Feedback.documents(s.req.Feedback) == 0
+// leaves them out where nothing does, and where the order stays.
+func (s *search) ordering(clauses []form.Clause) {
 	for i := range clauses {
 		c := &clauses[i]
 		switch {
 		case s.unscored, s.Scores.Sorted:
 			c.DropAdded(reason.NoScores)
-		case asTyped && c.Counted():
+		case s.asTyped(c):
 			c.DropAdded(reason.AsTyped)
 		case c.HasAlternatives() && !c.Parsed.Phrase:
 			c.Orders = true
@@ -60,10 +58,12 @@ func (s *search) ordering(clauses []form.Clause, again bool) {
 // any, so that the search still finds nothing.
 const perWord = 8
 
-// asTypedFirst reports whether the hits of a clause as typed stay before those
-// that related words find: where words are counted and it has found too few.
-func (a *expansion) asTypedFirst(c *form.Clause) bool {
-	return a.s.profile.Matching == Auto && !a.s.order && c.Counted()
+// asTyped reports whether the hits of a clause as typed keep their order, and come
+// before those that related words find: where words are counted, and nothing but
+// the engine's scores puts hits in order.
+func (s *search) asTyped(c *form.Clause) bool {
+	o := s.profile
+	return c.Counted() && o.Matching == Auto && o.Mode == ModeBM25 && o.Feedback.documents(s.req.Feedback) == 0 && !s.Scores.Min
 }
 
 // how returns what the added words of a plan do.

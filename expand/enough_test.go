@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -288,4 +289,36 @@ func TestSearchExpandedAgainUsesTheSameVersions(t *testing.T) {
 	other.rows = nil
 	again := expanded(t, e.WithMatrices(other), &Request{Index: "docs", Body: []byte(body), Again: first})
 	check.That(t, strings.Contains(string(again.Body), "automobile") && again.Parts[0].How == Widened, "%s", again.Body)
+}
+
+// Where another measure puts hits in order, or feedback does, those as typed do
+// not stay as they are.
+func TestHitsAsTypedStayOnlyWhereTheEngineRanks(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(o *Profile)
+		want   bool
+	}{
+		"bm25":       {func(*Profile) {}, true},
+		"hard":       {func(o *Profile) { o.Mode = ModeHard }, false},
+		"soft":       {func(o *Profile) { o.Mode = ModeSoft }, false},
+		"softcosine": {func(o *Profile) { o.Mode = ModeSoftCosine }, false},
+		"feedback":   {func(o *Profile) { o.Feedback.Documents = 3 }, false},
+		"widen":      {func(o *Profile) { o.Matching = Widen }, false},
+	} {
+		c, m := rental(t)
+		req := &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":{"query":"car rental","operator":"and"}}}}`), Again: new(Result)}
+		r := expanded(t, New(c, m, with(func(o *Profile) { auto(o); tt.change(o) })).WithWeights(rentalWeights()), req)
+		check.Equal(t, tt.want, r.Clauses[0].AsTypedFirst, name)
+		check.Equal(t, tt.want, strings.Contains(string(r.Body), `"boost":0.0001`), name, string(r.Body))
+	}
+}
+
+// One search that fails does not keep the others of its request from being
+// expanded again.
+func TestFailedSearchesLeaveTheOthersTheirNumbers(t *testing.T) {
+	c, m := rental(t)
+	c.broken, c.analyzeErr = "title", errors.New("no answer")
+	body := "{}\n" + `{"query":{"match":{"body":{"query":"car rental","operator":"and"}}}}` + "\n{}\n" + `{"query":{"match":{"title":"car"}}}` + "\n"
+	r := expanded(t, New(c, m, with(auto)), &Request{Endpoint: EndpointMultiSearch, Index: "docs", Body: []byte(body)})
+	check.That(t, r.Parts[0].Enough.Hits == 10 && r.Parts[1].Err != nil, "%+v", r.Parts)
 }

@@ -464,7 +464,7 @@ func (s *several) joined() (*Result, error) {
 	case out.Rewritten:
 		out.Body = append(out.Body, req.Body[at:]...)
 		return out, nil
-	case len(out.Failures()) > 0:
+	case len(out.Failures()) > 0 && !slices.ContainsFunc(out.Parts, func(p Part) bool { return p.Enough.Hits > 0 }):
 		return nil, fmt.Errorf("of %d searches: %w", len(s.parts), errors.Join(out.Failures()...))
 	case len(out.Clauses) > 0:
 		return &Result{Parts: out.Parts, Clauses: out.Clauses, Reason: out.Clauses[0].Reason, several: out.several}, nil

@@ -40,10 +40,11 @@ type fakeCluster struct {
 	notWords map[string]string
 
 	analyzeErr, statisticsErr error
+	broken                    string // the only field with analyzeErr, "" for all
 }
 
 func (f *fakeCluster) Analyze(_ context.Context, _ esclient.Indices, field, analyzer, text string) (*esclient.Analysis, error) {
-	if f.analyzeErr != nil {
+	if f.analyzeErr != nil && (f.broken == "" || f.broken == field) {
 		return nil, f.analyzeErr
 	}
 	switch field {

@@ -30,10 +30,10 @@ type planner struct {
 func (a *expansion) write(c *chosen) (*form.Plan, *Result) {
 	p, clauses := planner{expansion: a}, adjusted(c.clauses, a.s.req.Adjusted)
 	if a.s.order && a.s.profile.Matching == Auto {
-		a.s.ordering(clauses, c.enough.Hits > 0)
+		a.s.ordering(clauses)
 	}
 	for i := range clauses {
-		clauses[i].AsTypedFirst = a.s.profile.Mode != ModeSoft && a.asTypedFirst(&clauses[i])
+		clauses[i].AsTypedFirst = !a.s.order && a.s.asTyped(&clauses[i]) && !clauses[i].SameMatches()
 	}
 	if o := a.s.profile; !o.NoRescore {
 		p.noRescore = a.s.notRescored(a.recipe.Window, a.limits.of(LimitRescore, a.s.req.Index))

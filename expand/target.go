@@ -53,7 +53,7 @@ func (a *expansion) begin() *chosen {
 			t.Terms.Start(t.text)
 			t.Terms.Expressions, t.Terms.NoFit = t.expressions, !a.s.profile.Fit
 			t.Terms.PerWord = 0
-			if a.asTypedFirst(t.clause) {
+			if a.s.profile.Matching == Auto && !a.s.order && t.clause.Counted() {
 				t.Terms.PerWord = perWord
 			}
 			byPairs := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.ByPairs }

@@ -67,16 +67,17 @@ func (w *builder) scored() *query.Query {
 }
 
 // behindTyped is the factor of the scores of what only related words find, where
-// the hits of the clause as typed come first. A hit with all words scores more
-// than a thousandth of the largest possible score, unless its field is a
-// thousand times as long as the others.
-const behindTyped = 0.001
+// the hits of the clause as typed come first. A hit as typed scores more than a
+// ten-thousandth of the largest possible score, unless its words are in nearly all
+// documents, its field is thousands of times as long as others, or the boosts of
+// fields differ as much.
+const behindTyped = 0.0001
 
 // asTypedFirst returns the clause without its added terms, or if that does not
 // match, with them:
 //
 //	in    {"match":{"f":{"query":"a b","operator":"and"}}}, c for a
-//	out   {"dis_max":{"queries":[the original,{"bool":{…,"boost":0.001}}]}}
+//	out   {"dis_max":{"queries":[the original,{"bool":{…,"boost":0.0001}}]}}
 func (w *builder) asTypedFirst() *query.Query {
 	first := w.original()
 	if w.c.HasAlternatives() {
@@ -116,6 +117,8 @@ func (w *builder) found() *query.Query {
 	switch {
 	case w.c.SameMatches():
 		return w.Bool().Filter(w.original())
+	case w.behind:
+		return w.Bool()
 	case w.role == ordering && !w.c.Counted():
 		// The hits are already found, and whatever the original matches contains one
 		// of its terms.

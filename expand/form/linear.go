@@ -150,9 +150,9 @@ func (w *builder) textWords(to *query.Query, i int) *query.Query {
 	return to
 }
 
-// inFields combines what in returns for field i or, in a term-centric clause,
+// inFields combines what write returns for field i or, in a term-centric clause,
 // for each field where the idf is not 0.
-func (w *builder) inFields(i int, idf func(at int) float64, in func(at int, boost, weight float64) *query.Query) *query.Query {
+func (w *builder) inFields(i int, idf func(at int) float64, write func(at int, boost, weight float64) *query.Query) *query.Query {
 	best, f := w.several(), &w.c.Fields[i]
 	end := i + 1
 	if w.c.Parsed.TermCentric() {
@@ -160,7 +160,7 @@ func (w *builder) inFields(i int, idf func(at int) float64, in func(at int, boos
 	}
 	for at := i; at < end; at++ {
 		if idf(at) > 0 { // the engine multiplies by the idf of this field
-			best.Should(in(at, w.c.Parsed.Boost*w.c.Fields[at].Boost, f.weight(idf(at))))
+			best.Should(write(at, w.c.Parsed.Boost*w.c.Fields[at].Boost, f.weight(idf(at))))
 		}
 	}
 	return best.Simple()

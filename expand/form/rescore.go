@@ -128,7 +128,7 @@ func (p *Plan) LeaveOutSets() {
 	all := p.added()
 	for i := range p.Clauses {
 		c := &p.Clauses[i]
-		if c.Counted() || c.Scoring != Linear || !p.FindOnly && p.Recipe.Few == 0 {
+		if c.Counted() || c.SameMatches() || c.Orders || c.Scoring != Linear || !p.FindOnly && p.Recipe.Few == 0 {
 			continue
 		}
 		for k := range c.Fields {

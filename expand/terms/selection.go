@@ -431,7 +431,7 @@ func (sel *Selection) Choose(n int) {
 // factor of their weights.
 func (sel *Selection) chooseByFit(n int) float64 {
 	if sel.PerWord > 0 {
-		n = min(n, sel.PerWord*len(sel.Origins))
+		n = min(n, sel.eachPerWord())
 	}
 	neighbors := n
 	for k := range sel.Candidates {
@@ -447,6 +447,18 @@ func (sel *Selection) chooseByFit(n int) float64 {
 	}
 	sel.keepEach(n, sel.PerWord)
 	return mass / sel.mass(n)
+}
+
+// eachPerWord returns how many candidates PerWord leaves.
+func (sel *Selection) eachPerWord() (n int) {
+	of := make([]int, len(sel.Origins))
+	for k := range sel.Candidates {
+		of[sel.Candidates[k].Origin]++
+	}
+	for _, candidates := range of {
+		n += min(candidates, sel.PerWord)
+	}
+	return n
 }
 
 // mass returns the sum of the n largest V of neighbors.
