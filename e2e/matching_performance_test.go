@@ -45,7 +45,7 @@ func compareMatching(b *testing.B, e *engine, docs int) {
 	texts := loadForms(b, e, uncached, docs, pool)
 	a := setup(b, e, section{
 		"profiles": section{"low": section{"effort": "low"}, "normal": section{"effort": "normal"}, "soft": section{"mode": "soft", "effort": "normal"}},
-		"matrices": []section{{"name": "forms", "indices": []string{formsIndex}, "fields": []string{"title", "body"}, "file": formsMatrix(b, e)}},
+		"matrices": []section{{"name": "forms", "indices": []string{formsIndex}, "fields": []string{"title", "body"}, "file": formsMatrix(b, e, "--language-model", "none", "--dimensions", "100")}},
 		"caches":   section{"size": "640MiB"},
 	})
 	entrants := []entrant{
@@ -113,8 +113,9 @@ func compareTexts(b *testing.B, e *engine, a *akin, entrants []entrant, texts []
 	}
 	for turn := range matchingTurns {
 		for batch := range slices.Chunk(measured, matchingBatch) {
+			first := turn + len(took[0])/matchingBatch // nobody is always behind the same
 			for i := range entrants {
-				i = (i + turn + len(engine[0])) % len(entrants) // nobody is always behind the same
+				i = (i + first) % len(entrants)
 				before, ownBefore := processorTime(b, e.proc), processorTime(b, a.proc)
 				for _, text := range batch {
 					took[i] = append(took[i], send(i, text))

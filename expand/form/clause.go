@@ -129,8 +129,11 @@ func (w *builder) found() *query.Query {
 
 // counts reports whether each of n scoring fields counts the words itself. If
 // the original decides which documents match, a single field needs no count of
-// its own. Of several fields, one may match while another must not score.
-func (w *builder) counts(n int) bool { return w.c.Counted() && (n > 1 || !w.c.SameMatches()) }
+// its own. Of several fields, one may match while another must not score. What is
+// behind the hits as typed has been counted where it was found.
+func (w *builder) counts(n int) bool {
+	return w.c.Counted() && (n > 1 || !w.c.SameMatches()) && !(w.behind && w.role == ordering)
+}
 
 // feedback adds the terms of the first hits to the clause. They score documents
 // that the clause finds, and find none themselves. share is the ratio of their
@@ -154,7 +157,7 @@ func (w *builder) feedback(clause *query.Query) *query.Query {
 // nil.
 func (w *builder) set(i int) *query.Query {
 	f, lead := &w.c.Fields[i], &w.divided[w.c.lead(i)]
-	if w.role == ordering || len(lead.set) == 0 {
+	if w.role == ordering || len(lead.set) == 0 || w.behind { // which words and their groups find
 		return nil
 	}
 	scale := f.Stats.Scale

@@ -60,7 +60,7 @@ func (p *Plan) divide(c *Clause, f *Field, all int) division {
 		d.setWeight = r.Share * d.lambda
 		d.rescored = f.Added
 		switch {
-		case c.Counted(): // whose words are counted with all terms
+		case c.Counted() && !c.AsTypedFirst: // whose words are counted with all terms
 		case r.Order > 0:
 			d.rescored = f.split(r.Order, all, 0).scored
 		default:
@@ -79,6 +79,8 @@ func (p *Plan) divide(c *Clause, f *Field, all int) division {
 			d.set = nil
 		}
 		return d
+	case c.AsTypedFirst && c.Scoring == Linear: // few documents are found, so that each term may score
+		return division{scored: f.Added}
 	case c.Scoring == Linear && r.Few > 0:
 		return f.split(r.Find, all, r.Share*p.linearLambda())
 	case c.Scoring == Grouped && r.Few > 0 && !c.Counted():
