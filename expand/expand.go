@@ -115,10 +115,16 @@ func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
 	} else {
 		res, err = e.expandOne(ctx, req, p, 1)
 	}
-	if err == nil && slices.ContainsFunc(res.Parts, func(p Part) bool { return p.Enough.Hits > 0 }) {
-		res.pins = p
+	if err != nil || !slices.ContainsFunc(res.Parts, func(p Part) bool { return p.Enough.Hits > 0 }) {
+		return res, err
 	}
-	return res, err
+	res.pins = p
+	if req.Preview && !res.Rewritten { // shows what is added where the search as it came finds too few
+		again := *req
+		again.Again = res
+		return e.Expand(ctx, &again)
+	}
+	return res, nil
 }
 
 // WithFirstHits returns the result of Expand with terms of first hits: for each
@@ -293,8 +299,9 @@ func (a *expansion) choose(ctx context.Context, m measure) (*chosen, error) {
 	if err != nil || !a.s.order || a.s.profile.Matching != Auto {
 		return c, err
 	}
-	tooFew := false
-	if c.enough, tooFew = a.enough(c.clauses); !tooFew {
+	enough, tooFew := a.enough(c.clauses)
+	c.enough = enough
+	if !tooFew {
 		return c, nil
 	}
 	wide := *a.s

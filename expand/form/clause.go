@@ -66,11 +66,11 @@ func (w *builder) scored() *query.Query {
 	return q.Times(w.norm())
 }
 
-// behindTyped is the factor of the scores of what only related words find, where
-// the hits of the clause as typed come first. A hit as typed scores more than a
-// ten-thousandth of the largest possible score, unless its words are in nearly all
-// documents, its field is thousands of times as long as others, or the boosts of
-// fields differ as much.
+// behindTyped is the factor of the scores of what only related words find,
+// where the hits of the clause as typed come first. A hit as typed scores
+// more than a ten-thousandth of the largest possible score, unless its words
+// are in nearly all documents, its field is thousands of times as long as
+// others, or the boosts of fields differ as much.
 const behindTyped = 0.0001
 
 // asTypedFirst returns the clause without its added terms, or if that does not
@@ -112,7 +112,8 @@ func (w *builder) matching() *query.Query {
 	return q
 }
 
-// found returns a bool that finds what the original finds, without its scores.
+// found returns a bool that finds what the original finds, without its
+// scores.
 func (w *builder) found() *query.Query {
 	switch {
 	case w.c.SameMatches():
@@ -120,24 +121,25 @@ func (w *builder) found() *query.Query {
 	case w.behind:
 		return w.Bool()
 	case w.role == ordering && !w.c.Counted():
-		// The hits are already found, and whatever the original matches contains one
-		// of its terms.
+		// The hits are already found, and whatever the original matches contains
+		// one of its terms.
 		return w.Bool()
 	}
 	return w.Bool().Should(w.Bool().Filter(w.original()))
 }
 
-// counts reports whether each of n scoring fields counts the words itself. If
-// the original decides which documents match, a single field needs no count of
-// its own. Of several fields, one may match while another must not score. What is
-// behind the hits as typed has been counted where it was found.
+// counts reports whether each of n scoring fields counts the words itself.
+// If the original decides which documents match, a single field needs no
+// count of its own. Of several fields, one may match while another must not
+// score. What is behind the hits as typed has been counted where it was
+// found.
 func (w *builder) counts(n int) bool {
-	return w.c.Counted() && (n > 1 || !w.c.SameMatches()) && !(w.behind && w.role == ordering)
+	return w.c.Counted() && (n > 1 || !w.c.SameMatches()) && (!w.behind || w.role != ordering)
 }
 
-// feedback adds the terms of the first hits to the clause. They score documents
-// that the clause finds, and find none themselves. share is the ratio of their
-// largest scores to those of the text's terms.
+// feedback adds the terms of the first hits to the clause. They score
+// documents that the clause finds, and find none themselves. share is the
+// ratio of their largest scores to those of the text's terms.
 func (w *builder) feedback(clause *query.Query) *query.Query {
 	q, share := w.Bool().Must(clause), 0.0
 	for i := range w.c.Fields {
@@ -195,8 +197,8 @@ func (w *builder) anyOf(field string, i int, added []terms.Candidate) *query.Que
 	return w.Terms(field, in(i, added), 1)
 }
 
-// original returns the original clause. The readings of a phrase are as good as
-// the phrase.
+// original returns the original clause. The readings of a phrase are as good
+// as the phrase.
 func (w *builder) original() *query.Query {
 	c := w.c
 	client := w.Raw(c.Parsed.At.Of(w.plan.Search.Body), c.leaves())
@@ -214,8 +216,8 @@ func (w *builder) original() *query.Query {
 	return q
 }
 
-// originalFor returns the original for field i alone, one of several, which is
-// not expanded.
+// originalFor returns the original for field i alone, one of several, which
+// is not expanded.
 func (w *builder) originalFor(i int) *query.Query {
 	f := &w.c.Fields[i]
 	return w.Raw(inField(w.c.Parsed.At.Of(w.plan.Search.Body), f.Name, f.Boost, "fields"), w.c.leavesOf(i))

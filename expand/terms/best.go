@@ -37,8 +37,8 @@ func (t *table) slot(term string, candidates []Candidate) *int {
 	}
 }
 
-// KeepBest keeps the n candidates with the largest V > 0, by descending V, ties
-// by term; replacements of unknown words come first.
+// KeepBest keeps the n candidates with the largest V > 0, by descending V,
+// ties by term; replacements of unknown words come first.
 func (sel *Selection) KeepBest(n int) {
 	ranks := sel.ranks[:0]
 	for k := range sel.Candidates {
@@ -63,8 +63,9 @@ func (sel *Selection) KeepBest(n int) {
 	sel.Candidates, sel.kept = kept, sel.Candidates
 }
 
-// keepEach is KeepBest, with [Selection.PerWord] for at most each of an origin's
-// candidates: first the best of each origin, then the second best, and so on.
+// keepEach is KeepBest, with [Selection.PerWord] for at most each of an
+// origin's candidates: first the best of each origin, then the second best,
+// and so on.
 func (sel *Selection) keepEach(n, each int) {
 	if sel.PerWord == 0 {
 		sel.KeepBest(n)
@@ -128,9 +129,10 @@ func (sel *Selection) partition(r []rank, n int) {
 	}
 }
 
-// Share divides total fairly among users that can use sizes: all get the same,
-// and what one does not need goes to the others. Those who can use more than
-// quota get quota, and the first rest of them one more. It sorts sizes.
+// Share divides total fairly among users that can use sizes: all get the
+// same, and what one does not need goes to the others. Those who can use
+// more than quota get quota, and the first rest of them one more. It sorts
+// sizes.
 func Share(sizes []int, total int) (quota, rest int) {
 	slices.Sort(sizes)
 	quota = total
