@@ -1,19 +1,12 @@
 package e2e
 
 import (
-	"cmp"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
-
-// buildSizes are the numbers of documents that BenchmarkBuild indexes, unless
-// AKIN_BENCH_DOCS names others.
-const buildSizes = "20000,200000"
 
 // BenchmarkBuild prints what building a matrix with the defaults costs, by the
 // number of documents in the index. It does everything once: run it with
@@ -21,11 +14,8 @@ const buildSizes = "20000,200000"
 func BenchmarkBuild(b *testing.B) {
 	e := productionEngine(b, qualityEngine)
 	fmt.Fprintf(os.Stdout, "\n| documents | read | terms | dimensions | wall time | processor time | memory |\n|---|---|---|---|---|---|---|\n")
-	for size := range strings.SplitSeq(cmp.Or(os.Getenv("AKIN_BENCH_DOCS"), buildSizes), ",") {
-		docs, err := strconv.Atoi(size)
-		if err != nil {
-			b.Fatalf("AKIN_BENCH_DOCS: %v", err)
-		}
+	eachSize(b, func(b *testing.B, docs int) {
+		b.Helper()
 		loadForms(b, e, formsDefinition, docs, formsQueries+newTexts)
 		for range b.N {
 			out, start := newPath(b, "s.akin"), time.Now()
@@ -39,5 +29,5 @@ func BenchmarkBuild(b *testing.B) {
 			fmt.Fprintf(os.Stdout, "| %d | %d | %d | %s | %.0f s | %.0f s | %.2f GiB |\n", docs, m.Meta().Docs, m.Len(), m.Meta().Params["dimensions"],
 				wall.Seconds(), (r.process.UserTime() + r.process.SystemTime()).Seconds(), float64(used.Maxrss)/(1<<20))
 		}
-	}
+	})
 }

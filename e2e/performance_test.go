@@ -20,8 +20,8 @@ const (
 	// formsDocs is large enough that a search takes longer than its way
 	// through the network stack.
 	formsDocs = 200_000
-	// formsSizes are the numbers of documents that the forms are compared on,
-	// unless AKIN_BENCH_DOCS names others.
+	// formsSizes are the numbers of documents of benchmarks, unless AKIN_BENCH_DOCS
+	// names others.
 	formsSizes = "20000,200000"
 	// formsQueries is how many texts of each length are searched for.
 	formsQueries = 30
@@ -114,12 +114,18 @@ type cost struct {
 // 1x.
 func BenchmarkForms(b *testing.B) {
 	e := productionEngine(b, qualityEngine)
+	eachSize(b, func(b *testing.B, docs int) { compareForms(b, e, docs) })
+}
+
+// eachSize runs a benchmark for each number of documents.
+func eachSize(b *testing.B, run func(b *testing.B, docs int)) {
+	b.Helper()
 	for size := range strings.SplitSeq(cmp.Or(os.Getenv("AKIN_BENCH_DOCS"), formsSizes), ",") {
 		docs, err := strconv.Atoi(size)
 		if err != nil {
 			b.Fatalf("AKIN_BENCH_DOCS: %v", err)
 		}
-		b.Run(size, func(b *testing.B) { compareForms(b, e, docs) })
+		b.Run(size, func(b *testing.B) { run(b, docs) })
 	}
 }
 

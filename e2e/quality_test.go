@@ -396,7 +396,7 @@ var meanFloors = map[string][4]float64{
 	"feedback":            {9, 5.4, 29, 8.3},
 	"words":               {6, 2.8, 26.5, 8.3},
 	"words-low":           {4, 1, 23.5, 4.3},
-	"words-high":          {7.5, 3.2, 31, 8.2},
+	"words-high":          {7.5, 3.2, 31.5, 8.2},
 	"words-soft":          {7.2, 3.6, 30.5, 9.7},
 	"model":               {7.7, 3.7, 30, 8},
 	"model-feedback":      {10.5, 6, 34, 10},

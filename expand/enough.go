@@ -11,14 +11,15 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 )
 
-// How [Auto] works: a search is expanded so that related words only put its
-// hits in order. If it finds fewer hits than its [Part.Enough] says, the
-// caller expands it again with [Request.Again], and the client gets the
-// answer to that: related words find documents, too. If the frequencies of
-// its words tell that it cannot find enough, the first expansion is the wide
-// one. What counts as much as a word of the text, an alternative of package
-// terms, always finds. Where hits are not sorted by score, nothing else
-// does, and nothing is put in order.
+// How [Auto] works: a search is expanded so that related words only put its hits
+// in order. If it finds fewer hits than its [Part.Enough] says, the caller expands
+// it again with [Request.Again], and the client gets the answer to that: related
+// words find documents, too. If the frequencies of its words tell that it cannot
+// find enough, the first expansion is the wide one. What counts as much as a word
+// of the text, an alternative of package terms, always finds. Where hits are not
+// sorted by score, nothing else does, and nothing is put in order. Where words are
+// counted, nothing is either: the hits of the search as typed keep their order, and
+// come first if it is expanded again.
 
 // What added words do in a search.
 const (
@@ -29,11 +30,10 @@ const (
 
 // An Enough says how many hits are enough.
 type Enough struct {
-	// Hits is the number: a search that finds fewer is expanded again. 0 is
-	// none.
+	// Hits is the number: a search that finds fewer is expanded again. 0 is none.
 	Hits int
-	// Page is how many hits the answer has at least if there are more than it
-	// has. It tells how much a search without a total finds. 0 if it does not.
+	// Page is how many hits the answer has at least if there are more than it has.
+	// It tells how much a search without a total finds. 0 if it does not.
 	Page int
 }
 
@@ -116,8 +116,7 @@ func (a *expansion) enough(clauses []form.Clause) (enough Enough, tooFew bool) {
 	return enough, false
 }
 
-// matchesOf returns what a clause matches where related words find
-// documents.
+// matchesOf returns what a clause matches where related words find documents.
 func matchesOf(c *form.Clause) dsl.Matches {
 	if slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Graph }) {
 		return max(c.Parsed.Matches, dsl.Same) // see understand
@@ -125,10 +124,9 @@ func matchesOf(c *form.Clause) dsl.Matches {
 	return c.Parsed.Matches
 }
 
-// mostHits returns how many hits the search itself has at most, by the
-// document frequencies in the rows of its words, or +Inf if these do not
-// tell. It uses no live frequencies, so that all pages and proxies decide
-// alike.
+// mostHits returns how many hits the search itself has at most, by the document
+// frequencies in the rows of its words, or +Inf if these do not tell. It
+// uses no live frequencies, so that all pages and proxies decide alike.
 func (a *expansion) mostHits(clauses []form.Clause) float64 {
 	most := math.Inf(1)
 	for i := range clauses {
@@ -139,8 +137,7 @@ func (a *expansion) mostHits(clauses []form.Clause) float64 {
 	return most
 }
 
-// required reports whether each hit of the search matches the clause at a
-// path.
+// required reports whether each hit of the search matches the clause at a path.
 func required(path string) bool {
 	steps := strings.Split(path, ".")
 	for k := 1; k+1 < len(steps); k++ {
@@ -173,9 +170,8 @@ func (a *expansion) mostHitsOf(c *form.Clause) float64 {
 	return most
 }
 
-// mostInField returns the sum of the frequencies of a field's words or, if
-// all must match, that of the rarest. Any of the terms at a position is its
-// word.
+// mostInField returns the sum of the frequencies of a field's words or, if all
+// must match, that of the rarest. Any of the terms at a position is its word.
 func mostInField(f *form.Field, all bool) float64 {
 	sum, docs := 0.0, map[string]float64{}
 	for i := range f.Terms.Origins {

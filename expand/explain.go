@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
@@ -76,7 +75,7 @@ func explainField(p *form.Plan, c *form.Clause, f *form.Field, reranked bool) Ex
 		return e
 	}
 	e.Effort = p.Recipe.Effort.String()
-	e.AsTypedFirst = c.AsTypedFirst && c.Added() > 0 && c.Parsed.Role != dsl.InFilter && !p.MatchOnly
+	e.AsTypedFirst = p.TypedFirst(c)
 	e.Form, e.Reason = c.Form(f), cmp.Or(c.ModeReason, c.ScoringReason)
 	if f.Truncated {
 		e.Reason = reason.Truncated

@@ -18,8 +18,8 @@ import (
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
-// sameProfile is the profile of the demo in which akin only changes the
-// order of the hits.
+// sameProfile is the profile of the demo in which akin only changes the order
+// of the hits.
 const sameProfile = "same"
 
 // A demoTour sends searches to the servers of the demo over HTTP, like an
@@ -50,8 +50,8 @@ const (
 		`other words and the one that is related most, and becomes the first hit.`
 )
 
-// Run shows figures of all judged queries, then some searches side by side.
-// It returns the first search shown.
+// Run shows figures of all judged queries, then some searches side by side. It
+// returns the first search shown.
 func (t *demoTour) Run(ctx context.Context) (first compared, err error) {
 	var all []compared
 	for _, q := range demo.Queries() {
@@ -147,8 +147,8 @@ func (t *demoTour) show(ctx context.Context, heading string, c compared) error {
 
 func (t *demoTour) print(text string) { fmt.Fprint(t.Out, text) }
 
-// Invite shows how to repeat a search with the given URLs of akin and its
-// admin port.
+// Invite shows how to repeat a search with the given URLs of akin and its admin
+// port.
 func (t *demoTour) Invite(c compared, akin, admin string) {
 	fmt.Fprintf(t.Out, invitation, t.Engine, akin, admin,
 		c.found[withoutAkin].total, c.found[with].total, c.found[same].total, c.query.Index, c.query.Text, sameProfile)
@@ -170,8 +170,8 @@ nDCG@10 says how well the first ten hits are ordered: 1.000 is the judged order.
 Of added words, "diapers 0.18 (nappies)" counts as 0.18 of the word nappies.
 `
 
-// invitation is formatted with the URLs of the engine, of akin and of its
-// admin port, then the totals of the searches, then the search.
+// invitation is formatted with the URLs of the engine, of akin and of its admin
+// port, then the totals of the searches, then the search.
 const invitation = `
 Try it yourself: %[8]s without akin, %[4]d hits
 
@@ -282,8 +282,8 @@ func cell(c compared, way, i int) string {
 	return mark + " " + string(title)
 }
 
-// addedTerms lists the added terms with the largest boosts, which are what
-// an occurrence counts of one of the original word, each with both.
+// addedTerms lists the added terms with the largest boosts, which are what an
+// occurrence counts of one of the original word, each with both.
 func addedTerms(clauses []expand.Explanation) string {
 	var added []expand.Added
 	for _, c := range clauses {

@@ -58,7 +58,7 @@ func (w *builder) scored() *query.Query {
 		return w.original()
 	case w.plan.MatchOnly, c.Parsed.Role == dsl.InFilter:
 		q = w.matching()
-	case c.AsTypedFirst && c.Added() > 0:
+	case w.plan.TypedFirst(c):
 		return w.asTypedFirst()
 	default:
 		q = w.inForm()
@@ -72,6 +72,12 @@ func (w *builder) scored() *query.Query {
 // are in nearly all documents, its field is thousands of times as long as
 // others, or the boosts of fields differ as much.
 const behindTyped = 0.0001
+
+// TypedFirst reports whether a clause is written so that its hits as typed come
+// first.
+func (p *Plan) TypedFirst(c *Clause) bool {
+	return c.AsTypedFirst && c.Added() > 0 && c.Parsed.Role != dsl.InFilter && !p.MatchOnly
+}
 
 // asTypedFirst returns the clause without its added terms, or if that does not
 // match, with them:
@@ -112,8 +118,7 @@ func (w *builder) matching() *query.Query {
 	return q
 }
 
-// found returns a bool that finds what the original finds, without its
-// scores.
+// found returns a bool that finds what the original finds, without its scores.
 func (w *builder) found() *query.Query {
 	switch {
 	case w.c.SameMatches():
@@ -121,8 +126,8 @@ func (w *builder) found() *query.Query {
 	case w.behind:
 		return w.Bool()
 	case w.role == ordering && !w.c.Counted():
-		// The hits are already found, and whatever the original matches contains
-		// one of its terms.
+		// The hits are already found, and whatever the original matches contains one
+		// of its terms.
 		return w.Bool()
 	}
 	return w.Bool().Should(w.Bool().Filter(w.original()))
@@ -137,9 +142,9 @@ func (w *builder) counts(n int) bool {
 	return w.c.Counted() && (n > 1 || !w.c.SameMatches()) && (!w.behind || w.role != ordering)
 }
 
-// feedback adds the terms of the first hits to the clause. They score
-// documents that the clause finds, and find none themselves. share is the
-// ratio of their largest scores to those of the text's terms.
+// feedback adds the terms of the first hits to the clause. They score documents
+// that the clause finds, and find none themselves. share is the ratio of their
+// largest scores to those of the text's terms.
 func (w *builder) feedback(clause *query.Query) *query.Query {
 	q, share := w.Bool().Must(clause), 0.0
 	for i := range w.c.Fields {
@@ -197,8 +202,8 @@ func (w *builder) anyOf(field string, i int, added []terms.Candidate) *query.Que
 	return w.Terms(field, in(i, added), 1)
 }
 
-// original returns the original clause. The readings of a phrase are as good
-// as the phrase.
+// original returns the original clause. The readings of a phrase are as good as
+// the phrase.
 func (w *builder) original() *query.Query {
 	c := w.c
 	client := w.Raw(c.Parsed.At.Of(w.plan.Search.Body), c.leaves())
@@ -216,8 +221,8 @@ func (w *builder) original() *query.Query {
 	return q
 }
 
-// originalFor returns the original for field i alone, one of several, which
-// is not expanded.
+// originalFor returns the original for field i alone, one of several, which is
+// not expanded.
 func (w *builder) originalFor(i int) *query.Query {
 	f := &w.c.Fields[i]
 	return w.Raw(inField(w.c.Parsed.At.Of(w.plan.Search.Body), f.Name, f.Boost, "fields"), w.c.leavesOf(i))

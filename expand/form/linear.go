@@ -95,11 +95,11 @@ func (w *builder) termCentric(to *query.Query) *query.Query {
 	return to.Should(sets.Simple())
 }
 
-// alternatives adds those of field i where scores are sums: for the same
-// words the best of them, with β times the score of these words. To order
-// hits, a document that has all of these words gets nothing more. Where
-// words are counted, one that the original does not find gets the score of
-// the words that it has. In a term-centric clause the best field counts.
+// alternatives adds those of field i where scores are sums: for the same words
+// the best of them, with β times the score of these words. To order hits, a
+// document that has all of these words gets nothing more. Where words are
+// counted, one that the original does not find gets the score of the words that
+// it has. In a term-centric clause the best field counts.
 func (w *builder) alternatives(to *query.Query, i int) {
 	c := w.c
 	f := &w.c.Fields[i]
@@ -182,9 +182,9 @@ func (w *builder) lambda(i int) float64 {
 	return w.plan.linearLambda()
 }
 
-// linearBound returns Σ_j λ v_j + Σ_g max(0, β_g H_g - h_g), where β_g is
-// the largest of alternatives for the same words, which have the mass H_g,
-// the smallest of them h_g.
+// linearBound returns Σ_j λ v_j + Σ_g max(0, β_g H_g - h_g), where β_g is the
+// largest of alternatives for the same words, which have the mass H_g, the
+// smallest of them h_g.
 func (w *builder) linearBound(i int) float64 {
 	f := &w.c.Fields[i]
 	scored := w.divided[i].scored

@@ -97,7 +97,7 @@ func (p *Plan) divide(c *Clause, f *Field, all int) division {
 // findShare is how much added terms score together at most in a query that only
 // finds, as a share of the largest possible score of the text. More would push
 // the best hits of the text out of the window.
-const findShare = 0.5
+const findShare = 0.6
 
 // findLambda returns λ of a query that only finds, so that λ·(Σ_j v_j of the
 // terms in scored + Share · mean v_j of those in set) is at most findShare of

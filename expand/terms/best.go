@@ -37,8 +37,8 @@ func (t *table) slot(term string, candidates []Candidate) *int {
 	}
 }
 
-// KeepBest keeps the n candidates with the largest V > 0, by descending V,
-// ties by term; replacements of unknown words come first.
+// KeepBest keeps the n candidates with the largest V > 0, by descending V, ties
+// by term; replacements of unknown words come first.
 func (sel *Selection) KeepBest(n int) {
 	ranks := sel.ranks[:0]
 	for k := range sel.Candidates {
@@ -75,11 +75,11 @@ func (sel *Selection) keepEach(n, each int) {
 	seen := make([]int, len(sel.Origins))
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
-		c.behind = seen[c.Origin]
+		c.better = seen[c.Origin]
 		seen[c.Origin]++
 	}
-	slices.SortStableFunc(sel.Candidates, func(a, b Candidate) int { return cmp.Compare(a.behind, b.behind) })
-	sel.Candidates = slices.DeleteFunc(sel.Candidates[:min(n, len(sel.Candidates))], func(c Candidate) bool { return c.behind >= each })
+	slices.SortStableFunc(sel.Candidates, func(a, b Candidate) int { return cmp.Compare(a.better, b.better) })
+	sel.Candidates = slices.DeleteFunc(sel.Candidates[:min(n, len(sel.Candidates))], func(c Candidate) bool { return c.better >= each })
 	sel.KeepBest(n) // by descending V again
 }
 
@@ -129,10 +129,9 @@ func (sel *Selection) partition(r []rank, n int) {
 	}
 }
 
-// Share divides total fairly among users that can use sizes: all get the
-// same, and what one does not need goes to the others. Those who can use
-// more than quota get quota, and the first rest of them one more. It sorts
-// sizes.
+// Share divides total fairly among users that can use sizes: all get the same,
+// and what one does not need goes to the others. Those who can use more than
+// quota get quota, and the first rest of them one more. It sorts sizes.
 func Share(sizes []int, total int) (quota, rest int) {
 	slices.Sort(sizes)
 	quota = total

@@ -106,7 +106,7 @@ type Candidate struct {
 	best   float64 // largest contribution of an origin to V
 	id     int     // its number in entries
 	place  int     // its place in the document frequencies that settled it
-	behind int     // how many candidates of its origin are better
+	better int     // how many candidates of its origin are better
 }
 
 // CountsAs reports whether the term's occurrences count as those of origin i.
