@@ -53,6 +53,9 @@ type Token struct {
 	Length int `json:"positionLength"`
 }
 
+// Spans reports whether the token comes from the whole text.
+func (t Token) Spans(text string) bool { return t.End-t.Start == utf16Len(text) }
+
 // SplitTokens assigns the tokens of an _analyze call to its words. It returns
 // false if the answer is ambiguous.
 //
@@ -199,22 +202,6 @@ const (
 	// unless it is one word.
 	wordBatch, wordBatchBytes = 1000, 1 << 20
 )
-
-// AnalyzeWords returns the index terms of each word, by the index analyzer of a
-// field, as [Client.AnalyzeTexts] does.
-func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []string) ([][]string, error) {
-	tokens, err := c.AnalyzeTexts(ctx, index, field, words)
-	if err != nil {
-		return nil, err
-	}
-	terms := make([][]string, len(words))
-	for k := range tokens {
-		for _, t := range tokens[k] {
-			terms[k] = append(terms[k], t.Token)
-		}
-	}
-	return terms, nil
-}
 
 // AnalyzeTexts returns the tokens of each text, by the index analyzer of a
 // field: none if the analyzer drops it all, or makes more tokens of it than the

@@ -178,17 +178,16 @@ func (f *fieldFlags) lookUp(ctx context.Context, words []string, report *cli.Pro
 	return err
 }
 
-// passes reports whether the index term of a looked-up word passes the filter.
-// Words without one index term pass; project drops them.
+// passes reports whether a term of a looked-up word passes the filter. Words
+// without one pass; project drops them.
 func (f *fieldFlags) passes(word string, filter *combine.TermFilter) bool {
 	terms := f.found.IndexTerms[word]
-	return len(terms) != 1 || filter.Match(terms[0], f.found.DocFreqs[terms[0]], f.found.Docs)
+	return len(terms) == 0 || slices.ContainsFunc(terms, func(term string) bool { return filter.Match(term, f.found.DocFreqs[term], f.found.Docs) })
 }
 
-// inDocuments reports whether a document contains the index term of the word.
+// inDocuments reports whether a document contains a term of the word.
 func (f *fieldFlags) inDocuments(word string) bool {
-	terms := f.found.IndexTerms[word]
-	return len(terms) == 1 && f.found.DocFreqs[terms[0]] > 0
+	return slices.ContainsFunc(f.found.IndexTerms[word], f.found.InDocuments)
 }
 
 // project turns the words of m into index terms of the field, if one is given.
@@ -203,8 +202,8 @@ func (f *fieldFlags) project(ctx context.Context, m *simmatrix.Matrix, report *c
 	}
 	out, counts, err := combine.Project(m, *f.found)
 	if err == nil {
-		report.Tell("%d words: %d became terms of their own, %d fell on the term of another, %d are several terms, %d none; %d terms are in no document",
-			counts.Words, counts.Kept, counts.Merged, counts.MultiToken, counts.NoToken, counts.Unused)
+		report.Tell("%d words: they are %d terms and %d expressions; %d are neither; no document has %d",
+			counts.Words, counts.Terms, counts.Expressions, counts.LeftOut, counts.Unused)
 	}
 	return out, err
 }

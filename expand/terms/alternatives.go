@@ -15,9 +15,11 @@ const MaxAlternatives = 1024
 // An Expression is one that the matrix has and that stands in the text.
 type Expression struct {
 	Term    string // as in the matrix, see [simmatrix.Expression]
-	Origins []int  // the numbers of its terms in the text, each once
+	Origins []int  // the numbers of the terms at its positions in the text, each once
 	Place   Place
 	Row     simmatrix.Row
+
+	words int // how many terms it has
 }
 
 // A Place is the numbers of the first term of a part of a text and of the one
@@ -89,31 +91,40 @@ func (a *Alternative) Several() bool { return len(a.Terms) > 1 }
 // Recognize returns the expressions of a text that has reports to be in the
 // matrix, from left to right, of those that begin at one word the longest,
 // and none that overlaps another. terms and positions are those that t was
-// read from. Words that share a position are in no expression.
+// read from. Terms that share a position are variants of a word, any of which
+// may be that of the expression; all of them are its origins.
 func (t Text) Recognize(terms []string, positions []int, has func(expression string) bool) (found []Expression) {
+	text := simmatrix.Tokens{Terms: terms, Positions: positions}
 	for first := 0; first < len(terms); first++ {
-		if stacked(positions, first) > 1 {
+		if first > 0 && positions[first-1] == positions[first] {
 			continue
 		}
-		most := first + 1
-		for most < len(terms) && most < first+simmatrix.MaxExpressionTerms && stacked(positions, most) == 1 {
-			most++
-		}
-		for end := most; end >= first+2; end-- {
-			expression, err := simmatrix.Expression(terms[first:end], positions[first:end])
+		e := Expression{Place: Place{Start: first}}
+		for path := range text.Paths(first) {
+			if len(path) < 2 || len(path) == e.words {
+				continue
+			}
+			expression, err := text.Term(path)
 			if err != nil || !has(expression) {
 				continue
 			}
-			e := Expression{Term: expression, Place: Place{first, end}}
-			for _, term := range terms[first:end] {
-				if k := t.Index(term); !slices.Contains(e.Origins, k) {
-					e.Origins = append(e.Origins, k)
-				}
+			e.Term, e.words = expression, len(path)
+			last := path[len(path)-1]
+			e.Place.End = last + 1
+			for e.Place.End < len(terms) && positions[e.Place.End] == positions[last] {
+				e.Place.End++
 			}
-			found = append(found, e)
-			first = end - 1
-			break
 		}
+		if e.words == 0 {
+			continue
+		}
+		for _, term := range terms[first:e.Place.End] {
+			if k := t.Index(term); !slices.Contains(e.Origins, k) {
+				e.Origins = append(e.Origins, k)
+			}
+		}
+		found = append(found, e)
+		first = e.Place.End - 1
 	}
 	return found
 }
