@@ -102,15 +102,20 @@ func readOverrides(ctx context.Context, path string) (*combine.Overrides, error)
 
 // applyOverrides applies the overrides, and reports words and pins that m
 // lacks. It also returns the overrides resolved to terms of m.
-func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *cli.Progress) (*simmatrix.Matrix, *combine.Overrides, error) {
-	overrides, unknown, err := overrides.Resolve(m)
+// indexTerms has what the field's analyzer makes of their words, nil if that is
+// not known.
+func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, indexTerms map[string][]string, report *cli.Progress) (*simmatrix.Matrix, *combine.Overrides, error) {
+	overrides, unknown, err := overrides.Resolve(m, indexTerms)
 	if err != nil {
 		return nil, nil, cli.Usage(err)
 	}
 	const most = 20 // missing words and pins reported
 	for _, word := range unknown[:min(len(unknown), most)] {
-		if near := m.Nearest(word); near != "" {
+		switch near := m.Nearest(word); {
+		case near != "":
 			report.Tell("overrides: the matrix lacks %s; did you mean %s?", cli.Visible(word), cli.Visible(near))
+		case indexTerms == nil:
+			report.Tell("overrides: the matrix lacks %s, which is taken as an index term: build with --cluster, --index and --field to have it analyzed", cli.Visible(word))
 		}
 	}
 	if more := len(unknown) - most; more > 0 {
@@ -168,14 +173,34 @@ func (f *fieldFlags) check() error {
 
 // lookUp asks the cluster about words, see [indexReading.LookUp].
 func (f *fieldFlags) lookUp(ctx context.Context, words []string, report *cli.Progress) error {
+	return f.ask(report, func(x *indexReading) (err error) {
+		f.found, err = x.LookUp(ctx, words)
+		return err
+	})
+}
+
+// indexTerms returns what the analyzer makes of each word, nil without a cluster.
+func (f *fieldFlags) indexTerms(ctx context.Context, words []string, report *cli.Progress) (map[string][]string, error) {
+	if f.URL == "" || len(words) == 0 {
+		return nil, nil
+	}
+	terms := make(map[string][]string, len(words))
+	return terms, f.ask(report, func(x *indexReading) error {
+		readings, err := x.Readings(ctx, words)
+		for k := range readings {
+			terms[words[k]] = readings[k]
+		}
+		return err
+	})
+}
+
+func (f *fieldFlags) ask(report *cli.Progress, question func(x *indexReading) error) error {
 	client, err := f.Open()
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	x := &indexReading{Client: client, Scan: documents.ScanOptions{Index: f.Index, Fields: f.fields}, Report: report}
-	f.found, err = x.LookUp(ctx, words)
-	return err
+	return question(&indexReading{Client: client, Scan: documents.ScanOptions{Index: f.Index, Fields: f.fields}, Report: report})
 }
 
 // passes reports whether a term of a looked-up word passes the filter. Words

@@ -172,10 +172,16 @@ func (t *thesaurusFlags) check(*matrixFlags) error {
 	return t.options.Validate()
 }
 
-func (t *thesaurusFlags) build(ctx context.Context, _ *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
+func (t *thesaurusFlags) build(ctx context.Context, f *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading the thesaurus", 0, 0)
 	t.options.File = filepath.Base(t.path)
 	t.options.Source = "thesaurus " + t.options.File
+	if f.field.URL != "" {
+		t.options.Splits = func(terms []string) (func(term string) bool, error) {
+			err := f.field.lookUp(ctx, terms, report)
+			return func(term string) bool { return slices.ContainsFunc(f.field.found.IndexTerms[term], simmatrix.IsExpression) }, err
+		}
+	}
 	var counts source.ThesaurusCounts
 	m, err := cli.Read(ctx, t.path, func(r io.Reader) (m *simmatrix.Matrix, err error) {
 		m, counts, err = source.ReadThesaurus(r, t.options)
