@@ -270,9 +270,6 @@ func (a *expansion) bindField(ctx context.Context, t *target) (reason.Reason, er
 		t.Indices = bound.Resolved[:min(len(bound.Resolved), maxExplainedIndices)]
 		return reason.NoMatrix, nil
 	}
-	if t.clause.Parsed.Phrase && t.clause.Parsed.Unrelated() != "" && t.rows.Expressions() == nil { // most matrices have nothing for phrases
-		return reason.Phrase, nil
-	}
 	t.Matrix, t.Model = t.rows.Version(), t.rows.Model()
 	if a.pins.Weights != nil {
 		t.weights, err = a.pins.Weights.Weights(ctx, a.s.indices, t.Name)

@@ -150,7 +150,7 @@ func (sel *Selection) alternative(n simmatrix.Neighbor, from string, hosts []int
 	// as good. A text of "car automobile" names both forms itself.
 	part := slices.ContainsFunc(hosts, func(k int) bool { return sel.Origins[k].Term == n.Term })
 	switch {
-	case slices.ContainsFunc(sel.Expressions, said), !part && sel.Origins.Index(n.Term) >= 0, part && s < 1, sel.has(hosts, a.Terms):
+	case slices.ContainsFunc(sel.Expressions, said), !part && sel.Origins.Index(n.Term) >= 0, part && s < 1, !sel.Phrase && sel.has(hosts, a.Terms):
 		return
 	case a.Several() && sel.NoExpressions != 0:
 		left(sel.NoExpressions)
@@ -172,7 +172,7 @@ func (sel *Selection) alternative(n simmatrix.Neighbor, from string, hosts []int
 }
 
 // has reports whether all hosts are among the terms of an alternative, so that
-// a document with it has them anyway.
+// a document with it has them anyway, but maybe not as a phrase.
 func (sel *Selection) has(hosts []int, terms []string) bool {
 	return !slices.ContainsFunc(hosts, func(k int) bool { return !slices.Contains(terms, sel.Origins[k].Term) })
 }
