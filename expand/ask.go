@@ -344,6 +344,8 @@ func (a *expansion) analyze(ctx context.Context, targets []*target) error {
 // understand derives properties of a clause from the analyses of all its
 // fields.
 func understand(c *form.Clause) {
+	c.Whole = !c.Parsed.Phrase && !c.Parsed.TermCentric() && c.Matches != dsl.Fixed &&
+		!slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis == nil || f.Analysis.Whole == 0 })
 	c.SingleWord = !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis == nil || f.Words() > 1 })
 	for k := range c.Fields {
 		f, first := &c.Fields[k], c.Fields[0].Analysis

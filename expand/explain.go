@@ -132,7 +132,7 @@ func leftOut(c *form.Clause, f *form.Field) (out []LeftOut) {
 		return nil
 	}
 	why := terms.Limited
-	if c.SameMatches() && !c.Parsed.Phrase {
+	if c.SameMatches() && !c.HasReadings() {
 		why = terms.Ordered
 	}
 	left := make([]terms.LeftOut, 0, len(f.Terms.LeftOut))

@@ -194,6 +194,24 @@ func TestFiltersAndPhrasesFindByExactWordsOfAMatrixWithoutExpressions(t *testing
 	}
 }
 
+// As wi-fi is beside wi and fi.
+func TestOneWordOfWhichTheEngineMakesPhrasesFindsWhatIsExact(t *testing.T) {
+	c, m := attacks(t)
+	c.graph, c.whole, c.synonyms = true, 1, map[string]string{"car": "symptoms"}
+	const clause = `{"match":{"body":{"query":"car","operator":"and"}}}`
+	const either = `{"dis_max":{"queries":[` + clause + `,{"term":{"body":{"value":"automobile","boost":`
+	for size, want := range map[int]string{
+		10: `{"query":{"bool":{"must":[` + either, // related words put these in order
+		0:  `{"query":` + either,
+	} {
+		r := expanded(t, New(c, m, DefaultProfile()), &Request{Index: "docs", Body: fmt.Appendf(nil, `{"query":%s,"size":%d}`, clause, size)})
+		check.That(t, strings.HasPrefix(string(r.Body), want), "size %d: %s", size, r.Body)
+	}
+	c.whole = 0
+	r := expanded(t, New(c, m, DefaultProfile()), &Request{Index: "docs", Body: []byte(`{"query":` + clause + `}`)})
+	check.That(t, !strings.Contains(string(r.Body), "automobile"), "%s", r.Body)
+}
+
 func TestExplanationsNameWhatStandsForWords(t *testing.T) {
 	c, m := attacks(t)
 	r := expanded(t, New(c, m, widening()), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"heart attack of a car"}}}`)})

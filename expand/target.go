@@ -78,7 +78,7 @@ func noExpressions(c *form.Clause, f *form.Field) terms.Why {
 	switch {
 	case c.Parsed.Across == dsl.AsOne:
 		return terms.Combined
-	case f.Analysis.Graph:
+	case f.Analysis.Graph && !c.Whole:
 		return terms.Graph
 	case noPhrases(*f), c.Parsed.TermCentric() && slices.ContainsFunc(c.Fields, noPhrases):
 		return terms.NoPositions

@@ -321,6 +321,22 @@ func (sel *Selection) Readings(terms []string, positions []int) (readings []Alte
 	return readings
 }
 
+// Whole returns the alternatives of a term that is a whole text, of which the
+// engine also makes phrases: as those of the text.
+func (sel *Selection) Whole(term string) (whole []Alternative) {
+	all := make([]int, len(sel.Origins))
+	for i := range all {
+		all[i] = i
+	}
+	for _, a := range sel.Alternatives {
+		if a.For == term {
+			a.Hosts = all
+			whole = append(whole, a)
+		}
+	}
+	return whole
+}
+
 // inMatrix returns terms by position as a matrix would have them.
 func inMatrix(terms []string) string {
 	if len(terms) == 1 {
