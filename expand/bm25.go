@@ -112,7 +112,7 @@ func (t *target) nothing() bool { return len(t.Terms.Candidates)+len(t.Terms.Alt
 // readings returns those of a phrase.
 func (t *target) readings() []terms.Alternative {
 	if t.clause.Whole {
-		return t.Terms.Whole(t.Analysis.Terms[t.Analysis.Whole-1])
+		return t.Terms.Whole(t.Analysis.Terms[t.Analysis.Whole-1], len(t.Analysis.Terms))
 	}
 	if t.clause.Matches == dsl.Fixed || t.Analysis.Graph || !t.OneTermPerWord() {
 		return nil

@@ -179,7 +179,9 @@ func (t *thesaurusFlags) build(ctx context.Context, f *matrixFlags, report *cli.
 	if f.field.URL != "" {
 		t.options.Splits = func(terms []string) (func(term string) bool, error) {
 			err := f.field.lookUp(ctx, terms, report)
-			return func(term string) bool { return slices.ContainsFunc(f.field.found.IndexTerms[term], simmatrix.IsExpression) }, err
+			return func(term string) bool {
+				return slices.ContainsFunc(f.field.found.IndexTerms[term], simmatrix.IsExpression)
+			}, err
 		}
 	}
 	var counts source.ThesaurusCounts

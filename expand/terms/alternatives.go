@@ -321,15 +321,16 @@ func (sel *Selection) Readings(terms []string, positions []int) (readings []Alte
 	return readings
 }
 
-// Whole returns the alternatives of a term that is a whole text, of which the
-// engine also makes phrases: as those of the text.
-func (sel *Selection) Whole(term string) (whole []Alternative) {
+// Whole returns, as alternatives of the whole text, those of a term that is the
+// whole text, of which the engine also makes phrases, and those of expressions
+// of all n terms.
+func (sel *Selection) Whole(term string, n int) (whole []Alternative) {
 	all := make([]int, len(sel.Origins))
 	for i := range all {
 		all[i] = i
 	}
 	for _, a := range sel.Alternatives {
-		if a.For == term {
+		if a.For == term || a.Place == (Place{End: n}) {
 			a.Hosts = all
 			whole = append(whole, a)
 		}
