@@ -53,6 +53,9 @@ type Token struct {
 	Length int `json:"positionLength"`
 }
 
+// Spans reports whether the token comes from the whole text.
+func (t Token) Spans(text string) bool { return t.End-t.Start == utf16Len(text) }
+
 // SplitTokens assigns the tokens of an _analyze call to its words. It returns
 // false if the answer is ambiguous.
 //
@@ -142,6 +145,9 @@ type Analysis struct {
 	// Graph says that a term spans several positions, such as a word with a
 	// two-word synonym.
 	Graph bool
+	// Whole is one plus the number of a term that spans all positions of a graph, as
+	// wi-fi beside wi and fi: the text is one word. 0 means none.
+	Whole int
 	// Analyzer names the analyzer that was used: the one asked for, or the field's
 	// search analyzer under all names that the indices have for it. Queries over
 	// several fields keep those with different names apart (OpenSearch 2).
@@ -186,9 +192,16 @@ func (a Analysis) in(s *mapping.Schema, named string) *Analysis {
 func newTerms(text string, tokens []Token) *Analysis {
 	slices.SortStableFunc(tokens, func(a, b Token) int { return a.Position - b.Position })
 	a := &Analysis{Terms: make([]string, len(tokens)), Positions: make([]int, len(tokens)), Written: Written(text, tokens)}
+	end := 0
 	for i, t := range tokens {
 		a.Terms[i], a.Positions[i] = t.Token, t.Position
 		a.Graph = a.Graph || t.Length > 1
+		end = max(end, t.Position+max(t.Length, 1))
+	}
+	for i, t := range tokens {
+		if a.Graph && a.Whole == 0 && t.Position == tokens[0].Position && t.Position+t.Length == end {
+			a.Whole = i + 1
+		}
 	}
 	return a
 }
@@ -199,22 +212,6 @@ const (
 	// unless it is one word.
 	wordBatch, wordBatchBytes = 1000, 1 << 20
 )
-
-// AnalyzeWords returns the index terms of each word, by the index analyzer of a
-// field, as [Client.AnalyzeTexts] does.
-func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []string) ([][]string, error) {
-	tokens, err := c.AnalyzeTexts(ctx, index, field, words)
-	if err != nil {
-		return nil, err
-	}
-	terms := make([][]string, len(words))
-	for k := range tokens {
-		for _, t := range tokens[k] {
-			terms[k] = append(terms[k], t.Token)
-		}
-	}
-	return terms, nil
-}
 
 // AnalyzeTexts returns the tokens of each text, by the index analyzer of a
 // field: none if the analyzer drops it all, or makes more tokens of it than the

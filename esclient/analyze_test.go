@@ -31,10 +31,26 @@ func librarian(t *testing.T, r clustertest.Recorded, analyze http.HandlerFunc) *
 	return clustertest.New().Replay(t, "GET /library", r, "schema").On("POST /library/_analyze", analyze)
 }
 
+// termsOf returns the terms of each word.
+func termsOf(t *testing.T, f *clustertest.Fake, index, field string, words []string) ([][]string, error) {
+	t.Helper()
+	tokens, err := client(t, f).AnalyzeTexts(t.Context(), index, field, words)
+	if err != nil {
+		return nil, err
+	}
+	terms := make([][]string, len(tokens))
+	for k := range tokens {
+		for _, token := range tokens[k] {
+			terms[k] = append(terms[k], token.Token)
+		}
+	}
+	return terms, nil
+}
+
 // wantTerms analyzes words in the title of the library.
 func wantTerms(t *testing.T, f *clustertest.Fake, words []string, want [][]string) {
 	t.Helper()
-	got, err := client(t, f).AnalyzeWords(t.Context(), "library", "title", words)
+	got, err := termsOf(t, f, "library", "title", words)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Error(err, diff)
 	}
@@ -96,7 +112,7 @@ func TestBatchOfWordsIsBoundedInBytes(t *testing.T) {
 		words = append(words, strings.Repeat("w", n))
 	}
 	words[6] = "\xff" // it is sent as three bytes
-	got, err := client(t, f).AnalyzeWords(t.Context(), "library", "title", words)
+	got, err := termsOf(t, f, "library", "title", words)
 	check.Must(t, err == nil && len(got) == len(words), "%d words, error %v", len(got), err)
 	want := [][]int{{1}, {wordBatchBytes}, {wordBatchBytes + 1}, {wordBatchBytes / 2, wordBatchBytes / 2}, {1, 3}}
 	check.Equal(t, want, sent)
@@ -109,7 +125,7 @@ func TestWordsOfAnAnalyzerWithASmallGapAreAnalyzedOneByOne(t *testing.T) {
 
 		"POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"a","position":0,"start_offset":0,"end_offset":1}]}`)
 
-	got, err := client(t, f).AnalyzeWords(t.Context(), "i", "f", []string{"x", "y", "z"})
+	got, err := termsOf(t, f, "i", "f", []string{"x", "y", "z"})
 	check.OK(t, err)
 	if diff := cmp.Diff([][]string{{"a"}, {"a"}, {"a"}}, got); diff != "" || f.Asked("/_analyze") != 3 {
 		t.Errorf("%d calls: %s", f.Asked("/_analyze"), diff)
@@ -118,7 +134,7 @@ func TestWordsOfAnAnalyzerWithASmallGapAreAnalyzedOneByOne(t *testing.T) {
 
 func TestErrorEndsTheAnalysisOfWords(t *testing.T) {
 	f := library(t).Reply("POST /library/_analyze", http.StatusForbidden, `{"error":{"type":"security_exception"}}`)
-	_, err := client(t, f).AnalyzeWords(t.Context(), "library", "title", []string{"a", "b"})
+	_, err := termsOf(t, f, "library", "title", []string{"a", "b"})
 	var refusal *Error
 	check.That(t, errors.As(err, &refusal) && refusal.Status == http.StatusForbidden, "error %v", err)
 }

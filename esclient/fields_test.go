@@ -172,10 +172,13 @@ func TestTermOverSeveralPositionsMakesAGraph(t *testing.T) {
 	const answer = `{"tokens":[{"token":"new","position":0},{"token":"ny","position":0,"positionLength":2},{"token":"york","position":1}]}`
 	f := same(`{"type":"text"}`).Reply("POST /i/_analyze", http.StatusOK, answer)
 	a, err := cached(t, f).Analyze(t.Context(), at("i"), "f0", "", "ny")
-	check.That(t, err == nil && a.Graph && slices.Equal(a.Positions, []int{0, 0, 1}), "%+v, %v", a, err)
+	check.That(t, err == nil && a.Graph && a.Whole == 2 && slices.Equal(a.Positions, []int{0, 0, 1}), "%+v, %v", a, err)
 	check.Equal(t, 1, f.Asked("tokens.positionLength"), f.Calls())
+	f.Reply("POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"ny","positionLength":2},{"token":"new"},{"token":"york","position":1},{"token":"bus","position":2}]}`)
+	a, err = cached(t, f).Analyze(t.Context(), at("i"), "f0", "", "ny bus")
+	check.That(t, err == nil && a.Graph && a.Whole == 0, "%+v, %v", a, err)
 	f.Reply("POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"new"},{"token":"york","position":1,"positionLength":1}]}`)
-	if a, err := cached(t, f).Analyze(t.Context(), at("i"), "f0", "", "new york"); err != nil || a.Graph {
+	if a, err := cached(t, f).Analyze(t.Context(), at("i"), "f0", "", "new york"); err != nil || a.Graph || a.Whole > 0 {
 		t.Errorf("%+v, %v", a, err)
 	}
 }

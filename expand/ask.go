@@ -270,9 +270,6 @@ func (a *expansion) bindField(ctx context.Context, t *target) (reason.Reason, er
 		t.Indices = bound.Resolved[:min(len(bound.Resolved), maxExplainedIndices)]
 		return reason.NoMatrix, nil
 	}
-	if t.clause.Parsed.Phrase && t.clause.Parsed.Unrelated() != "" && t.rows.Expressions() == nil { // most matrices have nothing for phrases
-		return reason.Phrase, nil
-	}
 	t.Matrix, t.Model = t.rows.Version(), t.rows.Model()
 	if a.pins.Weights != nil {
 		t.weights, err = a.pins.Weights.Weights(ctx, a.s.indices, t.Name)
@@ -347,6 +344,8 @@ func (a *expansion) analyze(ctx context.Context, targets []*target) error {
 // understand derives properties of a clause from the analyses of all its
 // fields.
 func understand(c *form.Clause) {
+	c.Whole = !c.Parsed.Phrase && !c.Parsed.TermCentric() && c.Matches != dsl.Fixed &&
+		!slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis == nil || f.Analysis.Whole == 0 })
 	c.SingleWord = !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis == nil || f.Words() > 1 })
 	for k := range c.Fields {
 		f, first := &c.Fields[k], c.Fields[0].Analysis

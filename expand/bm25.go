@@ -88,7 +88,7 @@ func (a bm25) add(ctx context.Context, open []*target) error {
 		}
 	}
 	for _, t := range open {
-		if t.clause.Parsed.Phrase {
+		if t.clause.HasReadings() {
 			t.Terms.Alternatives = t.readings()
 		}
 		t.Alternatives = t.Terms.Alternatives
@@ -111,6 +111,9 @@ func (t *target) nothing() bool { return len(t.Terms.Candidates)+len(t.Terms.Alt
 
 // readings returns those of a phrase.
 func (t *target) readings() []terms.Alternative {
+	if t.clause.Whole {
+		return t.Terms.Whole(t.Analysis.Terms[t.Analysis.Whole-1], len(t.Analysis.Terms))
+	}
 	if t.clause.Matches == dsl.Fixed || t.Analysis.Graph || !t.OneTermPerWord() {
 		return nil
 	}

@@ -47,7 +47,7 @@ func (s *search) ordering(clauses []form.Clause) {
 			c.DropAdded(reason.NoScores)
 		case s.asTyped(c):
 			c.DropAdded(reason.AsTyped)
-		case c.HasAlternatives() && !c.Parsed.Phrase:
+		case c.HasAlternatives() && !c.HasReadings():
 			c.Orders = true
 		default:
 			c.Matches = max(c.Matches, dsl.Same)

@@ -99,11 +99,15 @@ func explainField(p *form.Plan, c *form.Clause, f *form.Field, reranked bool) Ex
 	return e
 }
 
-// found returns a part of a text as it is written there.
+// found returns a part of a text as it is written there, of variants of a word
+// the first.
 func found(a *esclient.Analysis, at terms.Place) string {
 	var b strings.Builder
 	for k := at.Start; k < at.End; k++ {
 		if k > at.Start {
+			if a.Positions[k] == a.Positions[k-1] {
+				continue
+			}
 			b.WriteString(strings.Repeat(" _", a.Positions[k]-a.Positions[k-1]-1) + " ")
 		}
 		if a.Written != nil && a.Written[k] != "" {
@@ -128,7 +132,7 @@ func leftOut(c *form.Clause, f *form.Field) (out []LeftOut) {
 		return nil
 	}
 	why := terms.Limited
-	if c.SameMatches() && !c.Parsed.Phrase {
+	if c.SameMatches() && !c.HasReadings() {
 		why = terms.Ordered
 	}
 	left := make([]terms.LeftOut, 0, len(f.Terms.LeftOut))

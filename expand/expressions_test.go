@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -180,13 +181,35 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 	}
 }
 
-func TestFiltersFindByExactWordsOfAMatrixWithoutExpressions(t *testing.T) {
+func TestFiltersAndPhrasesFindByExactWordsOfAMatrixWithoutExpressions(t *testing.T) {
 	c, _ := attacks(t)
 	m := matrixOf(t, c, map[string][]simmatrix.Neighbor{"car": {{Term: "automobile", Similarity: 1}}})
-	r := expanded(t, New(c, m, with(func(o *Profile) { o.Filters = true })), &Request{Index: "docs", Body: []byte(`{"query":{"bool":{"filter":{"match":{"body":"car"}}}}}`)})
-	if !strings.Contains(string(r.Body), `{"term":{"body":{"value":"automobile"}}}`) {
-		t.Errorf("%s", r.Body)
+	for query, want := range map[string]string{
+		`{"bool":{"filter":{"match":{"body":"car"}}}}`: `{"term":{"body":{"value":"automobile"}}}`,
+		`{"match_phrase":{"body":"car"}}`:              `{"term":{"body":{"value":"automobile"`,
+		`{"match_phrase":{"body":"a car"}}`:            `{"match_phrase":{"body":{"query":"a automobile"`,
+	} {
+		r := expanded(t, New(c, m, with(func(o *Profile) { o.Filters = true })), &Request{Index: "docs", Body: []byte(`{"query":` + query + `}`)})
+		check.That(t, strings.Contains(string(r.Body), want), "%s: %s", query, r.Body)
 	}
+}
+
+// As wi-fi is beside wi and fi.
+func TestOneWordOfWhichTheEngineMakesPhrasesFindsWhatIsExact(t *testing.T) {
+	c, m := attacks(t)
+	c.graph, c.whole, c.synonyms = true, 1, map[string]string{"car": "symptoms"}
+	const clause = `{"match":{"body":{"query":"car","operator":"and"}}}`
+	const either = `{"dis_max":{"queries":[` + clause + `,{"term":{"body":{"value":"automobile","boost":`
+	for size, want := range map[int]string{
+		10: `{"query":{"bool":{"must":[` + either, // related words put these in order
+		0:  `{"query":` + either,
+	} {
+		r := expanded(t, New(c, m, DefaultProfile()), &Request{Index: "docs", Body: fmt.Appendf(nil, `{"query":%s,"size":%d}`, clause, size)})
+		check.That(t, strings.HasPrefix(string(r.Body), want), "size %d: %s", size, r.Body)
+	}
+	c.whole = 0
+	r := expanded(t, New(c, m, DefaultProfile()), &Request{Index: "docs", Body: []byte(`{"query":` + clause + `}`)})
+	check.That(t, !strings.Contains(string(r.Body), "automobile"), "%s", r.Body)
 }
 
 func TestExplanationsNameWhatStandsForWords(t *testing.T) {

@@ -29,6 +29,7 @@ type fakeCluster struct {
 	filtered   bool
 	pipelines  []string // of the indices
 	graph      bool     // a term spans several positions
+	whole      int      // the number of one that spans all, plus one
 	keepsCase  bool
 	analyzers  map[string]string // of fields; others have ""
 	similarity mapping.Similarity
@@ -54,7 +55,7 @@ func (f *fakeCluster) Analyze(_ context.Context, _ esclient.Indices, field, anal
 		return nil, fmt.Errorf("mixed: %w", mapping.ErrMixed)
 	}
 	a := &esclient.Analysis{
-		Shards: max(f.shards, 1), Routed: f.routed, Filtered: f.filtered, Pipelines: f.pipelines, Graph: f.graph, Similarity: f.similarity, Phrases: f.phrases, NotWords: f.notWords[field],
+		Shards: max(f.shards, 1), Routed: f.routed, Filtered: f.filtered, Pipelines: f.pipelines, Graph: f.graph, Whole: f.whole, Similarity: f.similarity, Phrases: f.phrases, NotWords: f.notWords[field],
 	}
 	if field == "bare" {
 		a.Phrases = mapping.NoPhrases

@@ -152,7 +152,7 @@ func (p *planner) chooseForm(plan *form.Plan, c *form.Clause, matchOnly bool) {
 	switch {
 	case !c.Changed():
 		return
-	case p.s.unscored && c.SameMatches() && (!c.Parsed.Phrase || !c.HasAlternatives()):
+	case p.s.unscored && c.SameMatches() && (!c.HasReadings() || !c.HasAlternatives()):
 		c.Leave(reason.NoScores) // only the order could change
 		return
 	case len(c.Vectors) > 0:
@@ -166,7 +166,7 @@ func (p *planner) chooseForm(plan *form.Plan, c *form.Clause, matchOnly bool) {
 		return
 	}
 	scoring, why := p.scoring(c)
-	orders := c.SameMatches() && !c.Parsed.Phrase && c.HasAlternatives() // the linear form cannot have these
+	orders := c.SameMatches() && !c.HasReadings() && c.HasAlternatives() // the linear form cannot have these
 	if orders && scoring == form.Linear {
 		c.DropAlternatives()
 		p.chooseForm(plan, c, matchOnly)

@@ -58,6 +58,7 @@ func (a *expansion) begin() *chosen {
 			}
 			byPairs := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.ByPairs }
 			t.Terms.Spans = (byPairs(*t.Field) || t.clause.Parsed.TermCentric() && slices.ContainsFunc(t.clause.Fields, byPairs)) && t.clause.Parsed.Slop == 0
+			t.Terms.Phrase = t.clause.Parsed.Phrase
 			t.Terms.NoAlternatives, t.Terms.NoExpressions = t.clause.Parsed.Across == dsl.AsOne, noExpressions(t.clause, t.Field)
 			if !a.s.profile.Expressions {
 				t.Terms.NoAlternatives, t.Terms.NoExpressions = true, 0
@@ -77,7 +78,7 @@ func noExpressions(c *form.Clause, f *form.Field) terms.Why {
 	switch {
 	case c.Parsed.Across == dsl.AsOne:
 		return terms.Combined
-	case f.Analysis.Graph:
+	case f.Analysis.Graph && !c.Whole:
 		return terms.Graph
 	case noPhrases(*f), c.Parsed.TermCentric() && slices.ContainsFunc(c.Fields, noPhrases):
 		return terms.NoPositions

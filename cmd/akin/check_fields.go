@@ -128,7 +128,7 @@ func (r *checkReport) rights(ctx context.Context, client *esclient.Client, p pla
 		use         string // what needs it besides serving
 	}{
 		{"right to analyze", "indices:admin/analyze", func() error {
-			_, err := client.AnalyzeWords(ctx, p.index, p.field, []string{"akin"})
+			_, err := client.AnalyzeTexts(ctx, p.index, p.field, []string{"akin"})
 			return err
 		}, ""},
 		{"right to search", "indices:data/read/search", func() error {

@@ -110,7 +110,7 @@ func TestJSONOfTablesIsJSON(t *testing.T) {
 func TestWordVectorsBecomeIndexTerms(t *testing.T) {
 	m, said := built(t, "--from-vectors", write(t, "v.txt", "sofas 1 0.1\ncouches 1 0.2\nthe 0.9 0.2\nzeppelins 1 0.3\ncar-hire 0 1\n"),
 		"--cluster", demoEngine(t), "--index", "catalogue", "--field", "body")
-	contains(t, "build", said, "5 words: 3 became terms of their own, 0 fell on the term of another, 1 are several terms, 1 none; 1 terms are in no document")
+	contains(t, "build", said, "5 words: they are 3 terms and 1 expressions; 1 are neither; no document has 2")
 	row := m.Row("sofa")
 	for n := range row.All() {
 		check.That(t, n.Term == "couch" && n.DocFreq != 0 && row.Len() == 1, "neighbor of sofa: %+v", n)

@@ -203,7 +203,15 @@ func (f *buildFlags) build(ctx context.Context, report *cli.Progress) (*simmatri
 	if dropped > 0 {
 		report.Tell("the filters drop %d terms", dropped)
 	}
-	if m, f.rows.rules, err = applyOverrides(m, f.rows.rules, report); err != nil {
+	field := f.field
+	if f.source.name == "from-index" && !f.index.words {
+		field.URL = f.index.url
+	}
+	indexTerms, err := field.indexTerms(ctx, f.rows.rules.Words(), report)
+	if err != nil {
+		return nil, err
+	}
+	if m, f.rows.rules, err = applyOverrides(m, f.rows.rules, indexTerms, report); err != nil {
 		return nil, err
 	}
 	f.rows.Protect = f.rows.rules.Protects

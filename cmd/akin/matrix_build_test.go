@@ -307,6 +307,26 @@ func TestJoinedWordsStandForTheirParts(t *testing.T) {
 	check.That(t, !strings.Contains(strings.Join(rowOf(m, "email"), ""), "\x1f"), "%q", rowOf(m, "email"))
 }
 
+// What the analyzer splits is an expression, whatever it comes from.
+func TestWordsThatTheAnalyzerSplitsAreExpressions(t *testing.T) {
+	engine := demoEngine(t)
+	field := []string{"--cluster", engine, "--index", "catalogue", "--field", "body"}
+	sofaBed := "\x1fsofa\x1fbed"
+	for name, args := range map[string][]string{
+		"thesaurus": {"--from-thesaurus", write(t, "s.txt", "sofa-bed, couch\n")},
+		"list":      {"--from-tsv", write(t, "l.tsv", "sofa-beds\tcouch\t0.5\ncouch\tsofa bed\t0.5\n")},
+		"vectors":   {"--from-vectors", write(t, "v.txt", "sofa-bed 1 0.1\ncouches 1 0.1\ncars 0 1\n")},
+		"overrides": {"--from-tsv", write(t, "o.tsv", "car\tvan\t0.5\n"), "--overrides", write(t, "o.txt", "set sofa-bed couches 0.5\n")},
+	} {
+		m, said := built(t, slices.Concat(args, field)...)
+		if !slices.Contains(rowOf(m, sofaBed), "couch") || !slices.Contains(rowOf(m, "couch"), sofaBed) {
+			t.Errorf("%s: %q, %q\n%s", name, rowOf(m, sofaBed), rowOf(m, "couch"), said)
+		}
+	}
+	m, said := built(t, "--from-tsv", write(t, "p.tsv", "car\tvan\t0.5\n"), "--overrides", write(t, "p.txt", "set e-mail car 1\n"))
+	check.That(t, m.Has("e-mail") && strings.Contains(said, "the matrix lacks e-mail, which is taken as an index term"), "%s", said)
+}
+
 func TestUnknownDocumentsAreNamedOnce(t *testing.T) {
 	there := reweigh.NewCollection()
 	check.OK(t, there.Add("a", [][]string{{"wing"}}))

@@ -109,7 +109,7 @@ func (c *combineFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pr
 	}
 	if f.field.URL == "" { // otherwise the rules are for index terms
 		for k := range inputs {
-			if f.rows.rules, _, err = f.rows.rules.Resolve(inputs[k].Matrix); err != nil {
+			if f.rows.rules, _, err = f.rows.rules.Resolve(inputs[k].Matrix, nil); err != nil {
 				return nil, cli.Usage(err)
 			}
 		}

@@ -102,15 +102,20 @@ func readOverrides(ctx context.Context, path string) (*combine.Overrides, error)
 
 // applyOverrides applies the overrides, and reports words and pins that m
 // lacks. It also returns the overrides resolved to terms of m.
-func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *cli.Progress) (*simmatrix.Matrix, *combine.Overrides, error) {
-	overrides, unknown, err := overrides.Resolve(m)
+// indexTerms has what the field's analyzer makes of their words, nil if that is
+// not known.
+func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, indexTerms map[string][]string, report *cli.Progress) (*simmatrix.Matrix, *combine.Overrides, error) {
+	overrides, unknown, err := overrides.Resolve(m, indexTerms)
 	if err != nil {
 		return nil, nil, cli.Usage(err)
 	}
 	const most = 20 // missing words and pins reported
 	for _, word := range unknown[:min(len(unknown), most)] {
-		if near := m.Nearest(word); near != "" {
+		switch near := m.Nearest(word); {
+		case near != "":
 			report.Tell("overrides: the matrix lacks %s; did you mean %s?", cli.Visible(word), cli.Visible(near))
+		case indexTerms == nil:
+			report.Tell("overrides: the matrix lacks %s, which is taken as an index term: build with --cluster, --index and --field to have it analyzed", cli.Visible(word))
 		}
 	}
 	if more := len(unknown) - most; more > 0 {
@@ -168,27 +173,46 @@ func (f *fieldFlags) check() error {
 
 // lookUp asks the cluster about words, see [indexReading.LookUp].
 func (f *fieldFlags) lookUp(ctx context.Context, words []string, report *cli.Progress) error {
+	return f.ask(report, func(x *indexReading) (err error) {
+		f.found, err = x.LookUp(ctx, words)
+		return err
+	})
+}
+
+// indexTerms returns what the analyzer makes of each word, nil without a cluster.
+func (f *fieldFlags) indexTerms(ctx context.Context, words []string, report *cli.Progress) (map[string][]string, error) {
+	if f.URL == "" || len(words) == 0 {
+		return nil, nil
+	}
+	terms := make(map[string][]string, len(words))
+	return terms, f.ask(report, func(x *indexReading) error {
+		readings, err := x.Readings(ctx, words)
+		for k := range readings {
+			terms[words[k]] = readings[k]
+		}
+		return err
+	})
+}
+
+func (f *fieldFlags) ask(report *cli.Progress, question func(x *indexReading) error) error {
 	client, err := f.Open()
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	x := &indexReading{Client: client, Scan: documents.ScanOptions{Index: f.Index, Fields: f.fields}, Report: report}
-	f.found, err = x.LookUp(ctx, words)
-	return err
+	return question(&indexReading{Client: client, Scan: documents.ScanOptions{Index: f.Index, Fields: f.fields}, Report: report})
 }
 
-// passes reports whether the index term of a looked-up word passes the filter.
-// Words without one index term pass; project drops them.
+// passes reports whether a term of a looked-up word passes the filter. Words
+// without one pass; project drops them.
 func (f *fieldFlags) passes(word string, filter *combine.TermFilter) bool {
 	terms := f.found.IndexTerms[word]
-	return len(terms) != 1 || filter.Match(terms[0], f.found.DocFreqs[terms[0]], f.found.Docs)
+	return len(terms) == 0 || slices.ContainsFunc(terms, func(term string) bool { return filter.Match(term, f.found.DocFreqs[term], f.found.Docs) })
 }
 
-// inDocuments reports whether a document contains the index term of the word.
+// inDocuments reports whether a document contains a term of the word.
 func (f *fieldFlags) inDocuments(word string) bool {
-	terms := f.found.IndexTerms[word]
-	return len(terms) == 1 && f.found.DocFreqs[terms[0]] > 0
+	return slices.ContainsFunc(f.found.IndexTerms[word], f.found.InDocuments)
 }
 
 // project turns the words of m into index terms of the field, if one is given.
@@ -203,8 +227,8 @@ func (f *fieldFlags) project(ctx context.Context, m *simmatrix.Matrix, report *c
 	}
 	out, counts, err := combine.Project(m, *f.found)
 	if err == nil {
-		report.Tell("%d words: %d became terms of their own, %d fell on the term of another, %d are several terms, %d none; %d terms are in no document",
-			counts.Words, counts.Kept, counts.Merged, counts.MultiToken, counts.NoToken, counts.Unused)
+		report.Tell("%d words: they are %d terms and %d expressions; %d are neither; no document has %d",
+			counts.Words, counts.Terms, counts.Expressions, counts.LeftOut, counts.Unused)
 	}
 	return out, err
 }

@@ -87,7 +87,7 @@ func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts) (com
 	for _, a := range acronyms {
 		both = append(both, a.Short, a.Long)
 	}
-	terms, err := x.AnalyzeExpressions(ctx, both)
+	readings, err := x.Readings(ctx, both)
 	if err != nil {
 		return combine.Finding{}, err
 	}
@@ -96,8 +96,11 @@ func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts) (com
 	finding := combine.Finding{Kind: "acronyms", Cosine: acronymCosine}
 	most := map[pair]int{} // the documents with the form that most of them have
 	for k, a := range acronyms {
-		p := pair{terms[2*k], terms[2*k+1]}
-		if p.short == "" || p.short == p.long || !simmatrix.IsExpression(p.long) {
+		if len(readings[2*k]) == 0 || len(readings[2*k+1]) == 0 {
+			continue
+		}
+		p := pair{readings[2*k][0], readings[2*k+1][0]}
+		if p.short == p.long || !simmatrix.IsExpression(p.long) {
 			continue
 		}
 		i, known := at[p]

@@ -19,6 +19,10 @@ import (
 	"github.com/akin-search/akin/simmatrix/spelling"
 )
 
+// minExpression is the least similarity of a word that the analyzer splits, as a
+// neighbor in vectors and spellings, which have weak ones in any number.
+const minExpression = 0.5
+
 type vectorFlags struct {
 	path    string
 	options learn.VectorOptions
@@ -59,6 +63,7 @@ func (v *vectorFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pro
 		}
 		v.options.Keep = func(word string) bool { return f.field.passes(word, &f.terms.TermFilter) }
 		v.options.Candidate = f.field.inDocuments
+		f.field.found.MinExpression = minExpression
 	}
 	v.options.Source = "vectors " + filepath.Base(v.path)
 	m, err := learn.FromVectors(ctx, vectors, v.options, report.Step)
@@ -123,6 +128,7 @@ func (s *spellingFlags) build(ctx context.Context, f *matrixFlags, report *cli.P
 		}
 		keep = func(t simmatrix.Term) bool { return f.field.passes(t.Text, &f.terms.TermFilter) }
 		s.options.Candidate = f.field.inDocuments
+		f.field.found.MinExpression = minExpression
 	}
 	terms = slices.DeleteFunc(terms, func(t simmatrix.Term) bool { return !keep(t) })
 	s.options.Source = "edit distance of " + filepath.Base(s.path)
@@ -166,10 +172,18 @@ func (t *thesaurusFlags) check(*matrixFlags) error {
 	return t.options.Validate()
 }
 
-func (t *thesaurusFlags) build(ctx context.Context, _ *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
+func (t *thesaurusFlags) build(ctx context.Context, f *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading the thesaurus", 0, 0)
 	t.options.File = filepath.Base(t.path)
 	t.options.Source = "thesaurus " + t.options.File
+	if f.field.URL != "" {
+		t.options.Splits = func(terms []string) (func(term string) bool, error) {
+			err := f.field.lookUp(ctx, terms, report)
+			return func(term string) bool {
+				return slices.ContainsFunc(f.field.found.IndexTerms[term], simmatrix.IsExpression)
+			}, err
+		}
+	}
 	var counts source.ThesaurusCounts
 	m, err := cli.Read(ctx, t.path, func(r io.Reader) (m *simmatrix.Matrix, err error) {
 		m, counts, err = source.ReadThesaurus(r, t.options)
@@ -207,14 +221,11 @@ func (t *thesaurusFlags) tally(m *simmatrix.Matrix, field *fieldFlags) (*simmatr
 	if t.words == nil {
 		return m, nil
 	}
-	exact, similar := combine.TallyThesaurus(t.words, m, func(word string) string {
-		switch {
-		case field.found == nil:
-			return word
-		case len(field.found.IndexTerms[word]) != 1:
-			return ""
+	exact, similar := combine.TallyThesaurus(t.words, m, func(word string) []string {
+		if field.found == nil {
+			return []string{word}
 		}
-		return field.found.IndexTerms[word][0]
+		return field.found.IndexTerms[word]
 	})
 	var tallies []simmatrix.Tally
 	for _, tally := range []simmatrix.Tally{exact, similar, t.long} {

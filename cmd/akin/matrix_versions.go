@@ -41,7 +41,7 @@ that is interrupted or fails keeps the active version and leaves no new version 
 			if err != nil {
 				return err
 			}
-			if m, _, err = applyOverrides(m, rules, report); err != nil {
+			if m, _, err = applyOverrides(m, rules, nil, report); err != nil {
 				return err
 			}
 		}

@@ -240,30 +240,44 @@ const wordsAtOnce = 5000
 // Analyze returns the index terms of each word, from the analyzer of the
 // fields.
 func (x *indexReading) Analyze(ctx context.Context, words []string) ([][]string, error) {
-	terms := make([][]string, 0, len(words))
-	for batch := range slices.Chunk(words, wordsAtOnce) {
-		x.Report.Step("analyzing words", len(terms), len(words))
-		analyzed, err := x.Client.AnalyzeWords(ctx, x.Scan.Index, x.Scan.Fields[0], batch)
+	tokens, err := x.analyze(ctx, words)
+	if err != nil {
+		return nil, err
+	}
+	terms := make([][]string, len(tokens))
+	for k := range tokens {
+		terms[k] = tokensOf(tokens[k]).Terms
+	}
+	return terms, nil
+}
+
+// analyze returns the tokens of each text, and an error if the fields are not
+// analyzed alike.
+func (x *indexReading) analyze(ctx context.Context, texts []string) ([][]esclient.Token, error) {
+	tokens := make([][]esclient.Token, 0, len(texts))
+	for batch := range slices.Chunk(texts, wordsAtOnce) {
+		x.Report.Step("analyzing words", len(tokens), len(texts))
+		analyzed, err := x.Client.AnalyzeTexts(ctx, x.Scan.Index, x.Scan.Fields[0], batch)
 		if err != nil {
 			return nil, err
 		}
-		terms = append(terms, analyzed...)
+		tokens = append(tokens, analyzed...)
 	}
-	x.Report.Step("analyzing words", len(terms), len(words))
-	sample := words[:min(len(words), wordsAtOnce)]
+	x.Report.Step("analyzing words", len(tokens), len(texts))
+	sample := texts[:min(len(texts), wordsAtOnce)]
 	for _, field := range x.Scan.Fields[1:] {
-		other, err := x.Client.AnalyzeWords(ctx, x.Scan.Index, field, sample)
+		other, err := x.Client.AnalyzeTexts(ctx, x.Scan.Index, field, sample)
 		if err != nil {
 			return nil, err
 		}
 		for k := range sample {
-			if !slices.Equal(other[k], terms[k]) {
+			if a, b := tokensOf(tokens[k]).Terms, tokensOf(other[k]).Terms; !slices.Equal(a, b) {
 				return nil, fmt.Errorf("the fields %s and %s are not analyzed alike (%q is %q and %q): build a matrix for each",
-					x.Scan.Fields[0], field, sample[k], terms[k], other[k])
+					x.Scan.Fields[0], field, sample[k], a, b)
 			}
 		}
 	}
-	return terms, nil
+	return tokens, nil
 }
 
 // formDocs is how many documents [indexReading.SampleForms] reads at most.
@@ -291,28 +305,22 @@ func (x *indexReading) SampleForms(ctx context.Context) *learn.Corpus {
 	return texts.Corpus(terms)
 }
 
-// LookUp asks the cluster for the index terms of the words and their document
-// frequencies; an expression gives an expression. With several fields it
-// returns the largest frequencies and number of documents of any field.
+// LookUp asks the cluster for the terms of a matrix that stand for the words and
+// expressions, and their document frequencies. With several fields it returns
+// the largest frequencies and number of documents of any field.
 func (x *indexReading) LookUp(ctx context.Context, words []string) (*combine.ProjectOptions, error) {
-	single := slices.DeleteFunc(slices.Clone(words), simmatrix.IsExpression)
-	analyzed, err := x.Analyze(ctx, single)
+	readings, err := x.Readings(ctx, words)
 	if err != nil {
 		return nil, err
 	}
 	found := &combine.ProjectOptions{IndexTerms: make(map[string][]string, len(words))}
 	var terms []string
-	for k, word := range single {
-		found.IndexTerms[word] = analyzed[k]
-		if len(analyzed[k]) == 1 {
-			terms = append(terms, analyzed[k][0])
+	for k, word := range words {
+		found.IndexTerms[word] = readings[k]
+		for _, term := range readings[k] {
+			terms = slices.AppendSeq(terms, simmatrix.WordsOf(term))
 		}
 	}
-	parts, err := x.lookUpExpressions(ctx, slices.DeleteFunc(slices.Clone(words), func(w string) bool { return !simmatrix.IsExpression(w) }), found)
-	if err != nil {
-		return nil, err
-	}
-	terms = append(terms, parts...)
 	slices.Sort(terms)
 	terms = slices.Compact(terms)
 	found.DocFreqs = make(map[string]uint32, len(terms))
@@ -334,50 +342,37 @@ func (x *indexReading) LookUp(ctx context.Context, words []string) (*combine.Pro
 	return found, nil
 }
 
-// lookUpExpressions sets the index terms of expressions that the analyzer makes
-// two terms or more of, each at a position of its own, and returns their parts.
-func (x *indexReading) lookUpExpressions(ctx context.Context, words []string, found *combine.ProjectOptions) (parts []string, err error) {
+// Readings returns the terms of a matrix that stand for each word or expression
+// of words, by the analyzer of the fields. Several words of which the analyzer
+// drops all but one, as it does with stop words, are none.
+func (x *indexReading) Readings(ctx context.Context, words []string) ([][]string, error) {
 	texts := make([]string, len(words))
 	for k, word := range words {
-		texts[k] = strings.Join(simmatrix.ExpressionTerms(word), " ")
+		texts[k] = word
+		if simmatrix.IsExpression(word) {
+			texts[k] = strings.Join(simmatrix.ExpressionTerms(word), " ")
+		}
 	}
-	terms, err := x.AnalyzeExpressions(ctx, texts)
+	analyzed, err := x.analyze(ctx, texts)
 	if err != nil {
 		return nil, err
 	}
-	for k, word := range words {
-		found.IndexTerms[word] = nil // which counts as none
-		if simmatrix.IsExpression(terms[k]) {
-			found.IndexTerms[word] = []string{terms[k]}
-			parts = slices.AppendSeq(parts, simmatrix.WordsOf(terms[k]))
+	readings := make([][]string, len(words))
+	for k, tokens := range analyzed {
+		if len(tokens) > 0 && strings.Contains(strings.TrimSpace(texts[k]), " ") && tokens[0].Position == tokens[len(tokens)-1].Position && !tokens[0].Spans(texts[k]) {
+			continue
 		}
+		readings[k] = tokensOf(tokens).Readings()
 	}
-	return parts, nil
+	return readings, nil
 }
 
-// AnalyzeExpressions returns what the analyzer of the fields makes of each
-// text: an expression, a term, or "" if that is none or not at one position
-// each.
-func (x *indexReading) AnalyzeExpressions(ctx context.Context, texts []string) ([]string, error) {
-	found := make([]string, 0, len(texts))
-	for batch := range slices.Chunk(texts, wordsAtOnce) {
-		analyzed, err := x.Client.AnalyzeTexts(ctx, x.Scan.Index, x.Scan.Fields[0], batch)
-		if err != nil {
-			return nil, err
-		}
-		for _, tokens := range analyzed {
-			terms, positions := make([]string, len(tokens)), make([]int, len(tokens))
-			for i, t := range tokens {
-				terms[i], positions[i] = t.Token, t.Position
-			}
-			term := ""
-			if len(terms) == 1 && simmatrix.CheckTerm(terms[0]) == nil && !simmatrix.IsExpression(terms[0]) {
-				term = terms[0]
-			} else if expression, err := simmatrix.Expression(terms, positions); err == nil {
-				term = expression
-			}
-			found = append(found, term)
-		}
+func tokensOf(tokens []esclient.Token) *simmatrix.Tokens {
+	t := &simmatrix.Tokens{}
+	for _, token := range tokens {
+		t.Terms = append(t.Terms, token.Token)
+		t.Positions = append(t.Positions, token.Position)
+		t.Lengths = append(t.Lengths, token.Length)
 	}
-	return found, nil
+	return t
 }

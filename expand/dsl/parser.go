@@ -223,7 +223,7 @@ func (p *Parser) compound(k kind, depth int) (same bool, err error) {
 			same = true
 		case member == "min_score":
 			s.Scores.Min = true
-		case member == "score_mode" && p.json.Kind() == '"':
+		case member == "score_mode" && k.scoreMode != "" && p.json.Kind() == '"': // that of a function_score is of its functions
 			v, err := p.json.Value()
 			if err == nil {
 				mode, err = text(v.Of(s.Body))

@@ -122,6 +122,7 @@ func TestScoresOfSeveralMatchesDecideWhatMayMatch(t *testing.T) {
 		`"nested":{"path":"p","score_mode":"none",`:     false,
 		`"has_child":{"type":"c",`:                      false, // none is the default
 		`"has_child":{"type":"c","score_mode":"avg",`:   true,
+		`"function_score":{"score_mode":"avg",`:         false, // of its functions
 		`"has_child":{"type":"c","score_mode":"max",`:   false,
 		`"has_parent":{"parent_type":"c","score":true,`: false,
 	} {

@@ -112,7 +112,7 @@ func (w *builder) matching() *query.Query {
 			q.Should(w.anyOf(c.Fields[i].Name, i, added))
 		}
 	}
-	if !c.Parsed.Phrase { // whose readings are beside the original
+	if !c.HasReadings() { // which are beside the original
 		c.eachAlternative(func(i int, a *terms.Alternative, _ float64) { q.Should(w.alternative(i, a, 1, "")) })
 	}
 	return q
@@ -207,7 +207,7 @@ func (w *builder) anyOf(field string, i int, added []terms.Candidate) *query.Que
 func (w *builder) original() *query.Query {
 	c := w.c
 	client := w.Raw(c.Parsed.At.Of(w.plan.Search.Body), c.leaves())
-	if !c.Parsed.Phrase || !c.HasAlternatives() {
+	if !c.HasReadings() || !c.HasAlternatives() {
 		return client
 	}
 	q := w.Best().Should(client)

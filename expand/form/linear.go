@@ -103,7 +103,7 @@ func (w *builder) termCentric(to *query.Query) *query.Query {
 func (w *builder) alternatives(to *query.Query, i int) {
 	c := w.c
 	f := &w.c.Fields[i]
-	if f.Reason != "" || c.Parsed.Phrase { // whose readings are beside the original
+	if f.Reason != "" || c.HasReadings() { // which are beside the original
 		return
 	}
 	groups := f.hosted()
@@ -192,7 +192,7 @@ func (w *builder) linearBound(i int) float64 {
 	for k := range scored {
 		sum += scored[k].Score(w.lambda(i))
 	}
-	if w.c.Parsed.Phrase {
+	if w.c.HasReadings() {
 		return sum
 	}
 	for _, g := range f.hosted() { // a document may have all of the words but one

@@ -147,6 +147,9 @@ type Clause struct {
 	// SingleWord says that the text is at most one word, which the engines do not
 	// count.
 	SingleWord bool
+	// Whole says that the text is one word, of which the engine makes phrases, too.
+	// What stands for it is a reading of the text, as of a phrase.
+	Whole bool
 	// Exact says that the measure of the mode hard scores the clause.
 	Exact bool
 	// Orders says that the added terms only put the hits of the text and of its
@@ -170,6 +173,10 @@ type Writing struct {
 	// Rescored says that the form reorders the best hits of the linear form.
 	Rescored bool
 }
+
+// HasReadings reports whether the alternatives stand for the whole text, beside
+// the original.
+func (c *Clause) HasReadings() bool { return c.Parsed.Phrase || c.Whole }
 
 // Form returns the name of the form of a field, for explanations.
 func (c *Clause) Form(f *Field) string {

@@ -15,9 +15,11 @@ const MaxAlternatives = 1024
 // An Expression is one that the matrix has and that stands in the text.
 type Expression struct {
 	Term    string // as in the matrix, see [simmatrix.Expression]
-	Origins []int  // the numbers of its terms in the text, each once
+	Origins []int  // the numbers of the terms at its positions in the text, each once
 	Place   Place
 	Row     simmatrix.Row
+
+	words int // how many terms it has
 }
 
 // A Place is the numbers of the first term of a part of a text and of the one
@@ -89,31 +91,40 @@ func (a *Alternative) Several() bool { return len(a.Terms) > 1 }
 // Recognize returns the expressions of a text that has reports to be in the
 // matrix, from left to right, of those that begin at one word the longest,
 // and none that overlaps another. terms and positions are those that t was
-// read from. Words that share a position are in no expression.
+// read from. Terms that share a position are variants of a word, any of which
+// may be that of the expression; all of them are its origins.
 func (t Text) Recognize(terms []string, positions []int, has func(expression string) bool) (found []Expression) {
+	text := simmatrix.Tokens{Terms: terms, Positions: positions}
 	for first := 0; first < len(terms); first++ {
-		if stacked(positions, first) > 1 {
+		if first > 0 && positions[first-1] == positions[first] {
 			continue
 		}
-		most := first + 1
-		for most < len(terms) && most < first+simmatrix.MaxExpressionTerms && stacked(positions, most) == 1 {
-			most++
-		}
-		for end := most; end >= first+2; end-- {
-			expression, err := simmatrix.Expression(terms[first:end], positions[first:end])
+		e := Expression{Place: Place{Start: first}}
+		for path := range text.Paths(first) {
+			if len(path) < 2 || len(path) == e.words {
+				continue
+			}
+			expression, err := text.Term(path)
 			if err != nil || !has(expression) {
 				continue
 			}
-			e := Expression{Term: expression, Place: Place{first, end}}
-			for _, term := range terms[first:end] {
-				if k := t.Index(term); !slices.Contains(e.Origins, k) {
-					e.Origins = append(e.Origins, k)
-				}
+			e.Term, e.words = expression, len(path)
+			last := path[len(path)-1]
+			e.Place.End = last + 1
+			for e.Place.End < len(terms) && positions[e.Place.End] == positions[last] {
+				e.Place.End++
 			}
-			found = append(found, e)
-			first = end - 1
-			break
 		}
+		if e.words == 0 {
+			continue
+		}
+		for _, term := range terms[first:e.Place.End] {
+			if k := t.Index(term); !slices.Contains(e.Origins, k) {
+				e.Origins = append(e.Origins, k)
+			}
+		}
+		found = append(found, e)
+		first = e.Place.End - 1
 	}
 	return found
 }
@@ -139,7 +150,7 @@ func (sel *Selection) alternative(n simmatrix.Neighbor, from string, hosts []int
 	// as good. A text of "car automobile" names both forms itself.
 	part := slices.ContainsFunc(hosts, func(k int) bool { return sel.Origins[k].Term == n.Term })
 	switch {
-	case slices.ContainsFunc(sel.Expressions, said), !part && sel.Origins.Index(n.Term) >= 0, part && s < 1, sel.has(hosts, a.Terms):
+	case slices.ContainsFunc(sel.Expressions, said), !part && sel.Origins.Index(n.Term) >= 0, part && s < 1, !sel.Phrase && sel.has(hosts, a.Terms):
 		return
 	case a.Several() && sel.NoExpressions != 0:
 		left(sel.NoExpressions)
@@ -161,7 +172,7 @@ func (sel *Selection) alternative(n simmatrix.Neighbor, from string, hosts []int
 }
 
 // has reports whether all hosts are among the terms of an alternative, so that
-// a document with it has them anyway.
+// a document with it has them anyway, but maybe not as a phrase.
 func (sel *Selection) has(hosts []int, terms []string) bool {
 	return !slices.ContainsFunc(hosts, func(k int) bool { return !slices.Contains(terms, sel.Origins[k].Term) })
 }
@@ -308,6 +319,23 @@ func (sel *Selection) Readings(terms []string, positions []int) (readings []Alte
 		}
 	}
 	return readings
+}
+
+// Whole returns, as alternatives of the whole text, those of a term that is the
+// whole text, of which the engine also makes phrases, and those of expressions
+// of all n terms.
+func (sel *Selection) Whole(term string, n int) (whole []Alternative) {
+	all := make([]int, len(sel.Origins))
+	for i := range all {
+		all[i] = i
+	}
+	for _, a := range sel.Alternatives {
+		if a.For == term || a.Place == (Place{End: n}) {
+			a.Hosts = all
+			whole = append(whole, a)
+		}
+	}
+	return whole
 }
 
 // inMatrix returns terms by position as a matrix would have them.

@@ -159,8 +159,9 @@ type Selection struct {
 	// PerWord, unless 0, is how many candidates each origin gets at most. The best
 	// of each come first, so that none takes the room of another.
 	PerWord int
-	// Spans has expressions searched as spans.
-	Spans bool
+	// Spans has expressions searched as spans. Phrase says that the text is searched
+	// as a phrase.
+	Spans, Phrase bool
 	// Context has f_j of the first hits' terms, see [Feedback], or is nil.
 	Context map[string]float64
 	// LeftOut are neighbors that are not added, at most [MaxLeftOut]: first
@@ -187,7 +188,7 @@ func (sel *Selection) Start(text Text) {
 // same alternatives, so that with the same rows both propose the same.
 func (sel *Selection) Alike(other *Selection) bool {
 	same := func(a, b Expression) bool { return a.Term == b.Term && a.Place == b.Place }
-	return sel.NoAlternatives == other.NoAlternatives && sel.Spans == other.Spans && sel.PerWord == other.PerWord && sel.NoExpressions == other.NoExpressions &&
+	return sel.NoAlternatives == other.NoAlternatives && sel.Spans == other.Spans && sel.Phrase == other.Phrase && sel.PerWord == other.PerWord && sel.NoExpressions == other.NoExpressions &&
 		slices.EqualFunc(sel.Expressions, other.Expressions, same) && slices.EqualFunc(sel.Origins, other.Origins, func(a, b Origin) bool {
 		return a.Term == b.Term && a.X == b.X && a.Plain == b.Plain && a.Nearest == nil && b.Nearest == nil
 	})

@@ -10,6 +10,9 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
+// leftOut is the number of a term that is left out.
+const leftOut = math.MaxUint32
+
 // A TermFilter selects the terms of a matrix; the zero value selects all.
 type TermFilter struct {
 	MinDocFreq uint32         // smallest document frequency

@@ -1,46 +1,48 @@
 package combine
 
 import (
+	"slices"
+
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
 // TallyThesaurus counts which entries of a thesaurus with an expression, or
-// exact ones, are left in what became of it. termOf returns the term of a word
-// or an expression of words, "" for none. Entries that go both ways count once.
-func TallyThesaurus(thesaurus, left *simmatrix.Matrix, termOf func(word string) string) (exact, similar simmatrix.Tally) {
+// exact ones, are left in what became of it. termsOf returns the terms of a word
+// or an expression of words. Entries that go both ways count once.
+func TallyThesaurus(thesaurus, left *simmatrix.Matrix, termsOf func(word string) []string) (exact, similar simmatrix.Tally) {
 	exact.Kind, similar.Kind = "exact synonyms", "similar expressions"
 	t := thesaurus.Table()
-	neighbors := map[string]bool{} // those left, of one term
+	m := left.Table()
+	has := func(terms, others []string) bool {
+		return slices.ContainsFunc(terms, func(term string) bool {
+			return slices.ContainsFunc(others, func(other string) bool {
+				there, _, _ := entryOf(m, direction{term, other})
+				return there
+			})
+		})
+	}
+	several := func(word string, terms []string) bool {
+		return simmatrix.IsExpression(word) || slices.ContainsFunc(terms, simmatrix.IsExpression)
+	}
 	for i, word := range t.Terms {
 		cols, sims := t.Row(i)
-		if len(cols) == 0 {
-			continue
-		}
-		clear(neighbors)
-		term := termOf(word)
-		for n := range left.Row(term).All() {
-			neighbors[n.Term] = true
-		}
+		terms := termsOf(word)
 		for k, col := range cols {
-			other := t.Terms[col]
+			others := termsOf(t.Terms[col])
 			tally := &similar
 			if sims[k] == simmatrix.UnitsOfOne {
 				tally = &exact
-			} else if !simmatrix.IsExpression(word) && !simmatrix.IsExpression(other) {
+			} else if !several(word, terms) && !several(t.Terms[col], others) {
 				continue
 			}
 			_, both := t.Find(int(col), uint32(i), sims[k])
 			if both && int(col) < i {
 				continue
 			}
-			kept := neighbors[termOf(other)]
-			if !kept && both { // maybe the other way, as for words of no document
-				for n := range left.Row(termOf(other)).All() {
-					kept = kept || n.Term == term
-				}
-			}
-			tally.Count(kept, simmatrix.Spelled(word)+" – "+simmatrix.Spelled(other))
+			// Maybe only the other way is left, as for words of no document.
+			kept := has(terms, others) || both && has(others, terms)
+			tally.Count(kept, simmatrix.Spelled(word)+" – "+simmatrix.Spelled(t.Terms[col]))
 		}
 	}
 	return exact, similar

@@ -121,20 +121,27 @@ const maxProblems = 100
 const oneWaySign = "->"
 
 // Resolve returns the rules with a matrix's index terms in place of words that
-// people write for them, see [simmatrix.Matrix.TermsOf]. Of several words that
-// the matrix does not know as one it makes an expression. Other words that the
-// matrix does not know stay; it returns them, ascending. It returns an error if
-// two rules then concern one entry.
-func (o *Overrides) Resolve(m *simmatrix.Matrix) (resolved *Overrides, unknown []string, err error) {
-	var words []string
-	for r := range o.All() {
-		words = append(words, r.Term, r.Neighbor)
-		words = append(append(words, strings.Fields(r.Term)...), strings.Fields(r.Neighbor)...)
+// people write for them, see [simmatrix.Matrix.TermsOf]. Of other words it takes
+// what the field's analyzer makes of them, as in [ProjectOptions.IndexTerms], or
+// where that is not known of several words an expression. Words that the
+// matrix does not know either way stay; it returns them, ascending. It returns
+// an error if two rules then concern one entry.
+func (o *Overrides) Resolve(m *simmatrix.Matrix, indexTerms map[string][]string) (resolved *Overrides, unknown []string, err error) {
+	words := o.Words()
+	for _, word := range words {
+		words = append(words, strings.Fields(word)...)
 	}
 	terms := m.TermsOf(words...)
-	term := func(word string) string {
+	termsOf := func(word string) []string {
 		if t, known := terms[word]; known {
-			return t
+			return []string{t}
+		}
+		analyzed := indexTerms[word]
+		if !slices.ContainsFunc(analyzed, func(t string) bool { return m.Has(t) || simmatrix.IsExpression(t) }) {
+			unknown = append(unknown, word)
+		}
+		if len(analyzed) > 0 {
+			return analyzed
 		}
 		var parts []string
 		var positions []int
@@ -142,21 +149,36 @@ func (o *Overrides) Resolve(m *simmatrix.Matrix) (resolved *Overrides, unknown [
 			parts, positions = append(parts, cmp.Or(terms[part], part)), append(positions, k)
 		}
 		if expression, err := simmatrix.Expression(parts, positions); err == nil {
-			return expression
+			unknown = unknown[:len(unknown)-1]
+			return []string{expression}
 		}
-		unknown = append(unknown, word)
-		return word
+		return []string{word}
 	}
 	resolved = &Overrides{}
 	for _, written := range o.rules {
 		line, r := o.ruled[written.directions()[0]].line, written
-		r.Term, r.Neighbor = term(r.Term), term(r.Neighbor)
-		if err := resolved.add(r, line); err != nil {
-			return nil, nil, fmt.Errorf("%w: line %d: %v: with the terms of the matrix: %w", ErrOverrides, line, written, err)
+		own, neighbors := termsOf(written.Term), termsOf(written.Neighbor)
+		for _, r.Term = range own {
+			for _, r.Neighbor = range neighbors {
+				if r.Term == r.Neighbor && len(own)*len(neighbors) > 1 { // a variant of both
+					continue
+				}
+				if err := resolved.add(r, line); err != nil {
+					return nil, nil, fmt.Errorf("%w: line %d: %v: with the terms of the matrix: %w", ErrOverrides, line, written, err)
+				}
+			}
 		}
 	}
 	slices.Sort(unknown)
 	return resolved, slices.Compact(unknown), nil
+}
+
+// Words returns the words of the rules, of each rule both.
+func (o *Overrides) Words() (words []string) {
+	for r := range o.All() {
+		words = append(words, r.Term, r.Neighbor)
+	}
+	return words
 }
 
 // ErrOverrides is wrapped by errors of [ParseOverrides].

@@ -174,7 +174,7 @@ func TestOverridesNameWordsAsPeopleWriteThem(t *testing.T) {
 	})
 	check.OK(t, err)
 	o := mustParseOverrides(t, "# by hand\nban kidney -> renal # no\nset gas petrol 0.9\npin ga oils\nset kidnay livers 0.5\n")
-	got, unknown, err := o.Resolve(m)
+	got, unknown, err := o.Resolve(m, nil)
 	check.OK(t, err)
 	written := func(o *Overrides) (rules []string) {
 		for r := range o.All() {
@@ -186,16 +186,21 @@ func TestOverridesNameWordsAsPeopleWriteThem(t *testing.T) {
 	diff := cmp.Diff(want, written(got))
 	check.That(t, diff == "" && slices.Equal(unknown, []string{"kidnay", "livers"}), "unknown %q (-want +got):\n%s", unknown, diff)
 	check.That(t, got.Protects("ga", "petrol") && !got.Protects("kidnei", "renal"), "the rules are not those of the terms")
-	if again, _, err := got.Resolve(m); err != nil || !slices.Equal(written(again), want) {
+	if again, _, err := got.Resolve(m, nil); err != nil || !slices.Equal(written(again), want) {
 		t.Errorf("resolved twice: %v, %v", again, err)
 	}
 	out, counts, err := got.Apply(m)
 	check.That(t, err == nil && counts.Banned == 1 && out.Row("kidnei").Len() == 0 && out.Row("ga").Len() == 1, "%+v, %v", counts, err)
+	analyzed := map[string][]string{"e-mail": {"\x1fe\x1fmail"}, "cars": {"cars", "car"}, "livers": {"liver"}, "gas": {"other"}, "zoo": {"zoo"}, "cab": {"car"}}
+	got, unknown, err = mustParseOverrides(t, "set e-mail gas 1\nban cars -> livers\nset zoo gas 0.5\nset cab cars 1\n").Resolve(m, analyzed)
+	check.OK(t, err)
+	check.Equal(t, []string{`set "\x1fe\x1fmail" ga 1`, "ban cars -> liver", "ban car -> liver", "set zoo ga 0.5", "set car cars 1"}, written(got))
+	check.Equal(t, []string{"cab", "cars", "livers", "zoo"}, unknown)
 	for name, file := range map[string]string{
 		"two rules for one entry": "set kidney renal 0.5\nban kidnei renal\n",
 		"a word and its term":     "set gas ga 0.5\n",
 	} {
-		_, _, err := mustParseOverrides(t, file).Resolve(m)
+		_, _, err := mustParseOverrides(t, file).Resolve(m, nil)
 		check.That(t, errors.Is(err, ErrOverrides) && strings.Contains(err.Error(), "line "), "%s: %v", name, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -12,32 +11,34 @@ import (
 
 // ProjectOptions are the settings of [Project].
 type ProjectOptions struct {
-	// IndexTerms has the index terms that the field's analyzer makes of each word;
-	// of an expression an expression, or none.
+	// IndexTerms has what the field's analyzer makes of each word or expression:
+	// the terms of a matrix that stand for it, see [simmatrix.Tokens.Readings].
 	IndexTerms map[string][]string
 	// DocFreqs has the document frequency of each index term. A term not in it
 	// keeps its row and is nobody's neighbor. nil keeps all.
 	DocFreqs map[string]uint32
 	Docs     uint64 // N, the number of documents that DocFreqs was counted in
+	// MinExpression is the least similarity of expressions as neighbors. They do not
+	// compete for places with other neighbors in a search.
+	MinExpression float64
 }
 
 // ProjectCounts are what became of a matrix's words in [Project].
 type ProjectCounts struct {
-	Words      int // in the matrix: the sum of the next four
-	Kept       int // they became a term of their own
-	Merged     int // they have the term of an earlier word
-	MultiToken int // left out: the analyzer makes several terms of them
-	NoToken    int // left out: IndexTerms has no term for them, as for stop words
-	Unused     int // terms that no document has; 0 without DocFreqs
+	Words       int // in the matrix
+	LeftOut     int // words without a term
+	Terms       int // of the words, without expressions
+	Expressions int // of the words
+	Unused      int // terms and expressions that no document has; 0 without DocFreqs
 }
 
 // Project turns a matrix over surface words, and expressions of them, into one
 // over index terms:
 //
-//	s_tu = max s_ij over words i with the term t and j with the term u, t ≠ u
+//	s_tu = max s_ij over words i with the term t and j with the term u, but not t
 //
-// A row has at most as many neighbors as the longest row of m. The form of a
-// term is its word in most documents.
+// A row has at most as many neighbors as the longest row of m, or as many more as
+// a word has terms. The form of a term is its word in most documents.
 func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, ProjectCounts, error) {
 	m := matrix.Table()
 	p, counts := newProjection(m, opts)
@@ -50,7 +51,7 @@ func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, 
 	usable := make([]bool, len(p.terms))
 	for t, term := range p.terms {
 		out.DocFreqs[t] = opts.DocFreqs[term]
-		usable[t] = opts.DocFreqs == nil || opts.inDocuments(term)
+		usable[t] = opts.DocFreqs == nil || opts.InDocuments(term)
 		if !usable[t] {
 			counts.Unused++
 		}
@@ -59,7 +60,7 @@ func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, 
 	for t := range p.terms {
 		row := p.mergedRow(uint32(t), usable, best)
 		slices.SortFunc(row, simmatrix.CompareEntries)
-		out.AppendRow(row[:min(len(row), int(m.Meta.MaxNeighbors))])
+		out.AppendRow(row[:min(len(row), int(m.Meta.MaxNeighbors)*p.most, simmatrix.MaxNeighbors)])
 	}
 	out.TakeForms(func(t int) (form string) {
 		docs := uint32(0)
@@ -83,53 +84,52 @@ func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, 
 	return projected, counts, nil
 }
 
-// inDocuments reports whether documents have a term, of an expression all of
+// InDocuments reports whether documents have a term, of an expression all of
 // its terms.
-func (o *ProjectOptions) inDocuments(term string) bool {
+func (o *ProjectOptions) InDocuments(term string) bool {
 	if !simmatrix.IsExpression(term) {
 		return o.DocFreqs[term] > 0
 	}
 	return !slices.ContainsFunc(simmatrix.ExpressionTerms(term), func(t string) bool { return t != "" && o.DocFreqs[t] == 0 })
 }
 
-// leftOut is the term of a word that has none.
-const leftOut = math.MaxUint32
-
 type projection struct {
-	from   *simmatrix.Table
-	terms  []string   // ascending
-	termOf []uint32   // by word, or leftOut
-	words  [][]uint32 // by term
+	from    *simmatrix.Table
+	terms   []string   // ascending
+	termsOf [][]uint32 // by word
+	words   [][]uint32 // by term
+	most    int        // terms of a word
+	least   uint16     // similarity of an expression
 }
 
 func newProjection(m *simmatrix.Table, opts ProjectOptions) (*projection, ProjectCounts) {
 	counts := ProjectCounts{Words: len(m.Terms)}
 	indices := make(map[string]uint32)
 	for _, w := range m.Terms {
-		switch tokens := opts.IndexTerms[w]; len(tokens) {
-		case 0:
-			counts.NoToken++
-		case 1:
-			indices[tokens[0]] = leftOut
-		default:
-			counts.MultiToken++
+		if len(opts.IndexTerms[w]) == 0 {
+			counts.LeftOut++
+		}
+		for _, term := range opts.IndexTerms[w] {
+			indices[term] = 0
 		}
 	}
-	p := &projection{from: m, terms: slices.Sorted(maps.Keys(indices)), termOf: make([]uint32, len(m.Terms))}
+	p := &projection{from: m, terms: slices.Sorted(maps.Keys(indices)), termsOf: make([][]uint32, len(m.Terms)), most: 1, least: simmatrix.ToUnits(opts.MinExpression)}
 	for t, term := range p.terms {
 		indices[term] = uint32(t)
-	}
-	p.words = make([][]uint32, len(p.terms))
-	for i, w := range m.Terms {
-		p.termOf[i] = leftOut
-		if tokens := opts.IndexTerms[w]; len(tokens) == 1 {
-			t := indices[tokens[0]]
-			p.termOf[i] = t
-			p.words[t] = append(p.words[t], uint32(i))
+		if simmatrix.IsExpression(term) {
+			counts.Expressions++
 		}
 	}
-	counts.Kept = len(p.terms)
-	counts.Merged = counts.Words - counts.NoToken - counts.MultiToken - counts.Kept
+	counts.Terms = len(p.terms) - counts.Expressions
+	p.words = make([][]uint32, len(p.terms))
+	for i, w := range m.Terms {
+		for _, term := range opts.IndexTerms[w] {
+			t := indices[term]
+			p.termsOf[i] = append(p.termsOf[i], t)
+			p.words[t] = append(p.words[t], uint32(i))
+		}
+		p.most = max(p.most, len(p.termsOf[i]))
+	}
 	return p, counts
 }
 
@@ -140,15 +140,19 @@ func (p *projection) mergedRow(t uint32, usable []bool, best []simmatrix.Entry) 
 	for _, i := range p.words[t] {
 		cols, sims := p.from.Row(int(i))
 		for k, col := range cols {
-			u := p.termOf[col]
-			if u == leftOut || u == t || !usable[u] {
+			if slices.Contains(p.termsOf[col], t) {
 				continue
 			}
-			if best[u].Units == 0 {
-				row = append(row, simmatrix.Entry{Col: u})
+			for _, u := range p.termsOf[col] {
+				if !usable[u] || sims[k] < p.least && simmatrix.IsExpression(p.terms[u]) {
+					continue
+				}
+				if best[u].Units == 0 {
+					row = append(row, simmatrix.Entry{Col: u})
+				}
+				best[u].Units = max(best[u].Units, sims[k])
+				best[u].Origins |= p.from.OriginsAt(int(i), k)
 			}
-			best[u].Units = max(best[u].Units, sims[k])
-			best[u].Origins |= p.from.OriginsAt(int(i), k)
 		}
 	}
 	for k := range row {

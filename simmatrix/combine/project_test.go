@@ -3,6 +3,7 @@ package combine
 import (
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func surfaceWords() []simmatrix.TermRow {
 func analysis() map[string][]string {
 	return map[string][]string{
 		"car": {"car"}, "cars": {"car"}, "bus": {"bu"}, "buses": {"bu"}, // as a light stemmer has it
-		"t-shirt": {"t", "shirt"}, "the": {}, "tram": {"tram"},
+		"t-shirt": {"\x1ft\x1fshirt"}, "the": {}, "tram": {"tram"},
 	}
 }
 
@@ -66,11 +67,40 @@ func TestProjectKeepsTermsWithoutDocumentsOutOfTheRowsOfOthers(t *testing.T) {
 	row := matrixtest.Of(got.Row("car"))
 	check.That(t, len(row) == 1 && row[0].Term == "tram", "row of car: %v", row)
 	row = matrixtest.Of(got.Row("bu"))
-	check.That(t, len(row) == 1 && row[0].Term == "car" && counts.Unused == 1, "row of bu: %v, %d unused", row, counts.Unused)
+	check.That(t, len(row) == 1 && row[0].Term == "car" && counts.Unused == 2, "row of bu: %v, %d unused", row, counts.Unused)
 	unknown, counts, err := Project(m, ProjectOptions{IndexTerms: analysis()})
 	check.OK(t, err)
 	all := unknown.Row("car")
-	check.That(t, all.Len() == 2 && all.DocFreq() == 0 && counts.Unused == 0, "without document frequencies: %v, %d unused", matrixtest.Of(all), counts.Unused)
+	check.That(t, all.Len() == 3 && all.DocFreq() == 0 && counts.Unused == 0, "without document frequencies: %v, %d unused", matrixtest.Of(all), counts.Unused)
+}
+
+func TestProjectKeepsExpressionsOutOfRowsBelowTheirLeastSimilarity(t *testing.T) {
+	m := matrixtest.New(t, simmatrix.Meta{}, surfaceWords())
+	got, _, err := Project(m, ProjectOptions{IndexTerms: analysis(), MinExpression: 0.6})
+	check.OK(t, err)
+	check.Equal(t, []string{"bu", "tram"}, neighborsOf(got, "car"))
+	check.Equal(t, []string{"car"}, neighborsOf(got, "\x1ft\x1fshirt"))
+}
+
+func TestProjectTakesAllTermsOfAWordButNotThoseThatTheOtherWordHasToo(t *testing.T) {
+	m := matrixtest.New(t, simmatrix.Meta{}, []simmatrix.TermRow{
+		{Term: "cab", Neighbors: []simmatrix.Neighbor{{Term: "cars", Similarity: 1}}},
+		{Term: "car", Neighbors: []simmatrix.Neighbor{{Term: "cars", Similarity: 1}}},
+		{Term: "cars", Neighbors: []simmatrix.Neighbor{{Term: "cab", Similarity: 1}, {Term: "car", Similarity: 1}}},
+	})
+	got, _, err := Project(m, ProjectOptions{IndexTerms: map[string][]string{"cab": {"cab"}, "car": {"car"}, "cars": {"cars", "car"}}})
+	check.OK(t, err)
+	check.Equal(t, []string{"car", "cars"}, neighborsOf(got, "cab"))
+	check.Equal(t, []string{"cab"}, neighborsOf(got, "car"))
+	check.Equal(t, []string{"cab", "car"}, neighborsOf(got, "cars"))
+}
+
+func neighborsOf(m *simmatrix.Matrix, term string) (neighbors []string) {
+	for n := range m.Row(term).All() {
+		neighbors = append(neighbors, n.Term)
+	}
+	slices.Sort(neighbors)
+	return neighbors
 }
 
 func TestProjectRefusesTermsThatCannotHaveARow(t *testing.T) {
@@ -93,7 +123,9 @@ func FuzzProject(f *testing.F) {
 		indexTerms, docFreqs := map[string][]string{}, map[string]uint32(nil)
 		for w := range m.Terms() {
 			for range max(0, random.IntN(10)-7) + min(1, random.IntN(10)) { // mostly one
-				indexTerms[w] = append(indexTerms[w], "i"+strconv.Itoa(random.IntN(8)))
+				if term := "i" + strconv.Itoa(random.IntN(8)); !slices.Contains(indexTerms[w], term) {
+					indexTerms[w] = append(indexTerms[w], term)
+				}
 			}
 		}
 		if random.IntN(2) == 0 {
@@ -101,7 +133,7 @@ func FuzzProject(f *testing.F) {
 		}
 		got, counts, err := Project(m, ProjectOptions{IndexTerms: indexTerms, DocFreqs: docFreqs, Docs: 10})
 		check.OK(t, err)
-		if counts.Words != m.Len() || counts.Kept != got.Len() || counts.Words != counts.Kept+counts.Merged+counts.MultiToken+counts.NoToken {
+		if counts.Words != m.Len() || counts.Terms != got.Len() || counts.Expressions != 0 {
 			t.Fatalf("counts %+v of %d words, %d terms", counts, m.Len(), got.Len())
 		}
 		checkProjection(t, m, got, indexTerms, docFreqs)
@@ -113,22 +145,29 @@ func checkProjection(t *testing.T, m, got *simmatrix.Matrix, indexTerms map[stri
 	best := map[string]map[string]simmatrix.Neighbor{}
 	for w, row := range m.Rows() {
 		for n := range row.All() {
-			from, to := indexTerms[w], indexTerms[n.Term]
-			if len(from) != 1 || len(to) != 1 || from[0] == to[0] || (docFreqs != nil && docFreqs[to[0]] == 0) {
-				continue
-			}
-			if best[from[0]] == nil {
-				best[from[0]] = map[string]simmatrix.Neighbor{}
-			}
-			u := best[from[0]][to[0]]
-			best[from[0]][to[0]] = simmatrix.Neighbor{
-				Term: to[0], DocFreq: docFreqs[to[0]],
-				Similarity: max(u.Similarity, n.Similarity), Origins: u.Origins | n.Origins,
+			for _, from := range indexTerms[w] {
+				for _, to := range indexTerms[n.Term] {
+					if slices.Contains(indexTerms[n.Term], from) || docFreqs != nil && docFreqs[to] == 0 {
+						continue
+					}
+					if best[from] == nil {
+						best[from] = map[string]simmatrix.Neighbor{}
+					}
+					u := best[from][to]
+					best[from][to] = simmatrix.Neighbor{
+						Term: to, DocFreq: docFreqs[to],
+						Similarity: max(u.Similarity, n.Similarity), Origins: u.Origins | n.Origins,
+					}
+				}
 			}
 		}
 	}
+	most := 1
+	for _, terms := range indexTerms {
+		most = max(most, len(terms))
+	}
 	for term, row := range got.Rows() {
-		want := min(len(best[term]), int(m.Meta().MaxNeighbors))
+		want := min(len(best[term]), most*int(m.Meta().MaxNeighbors))
 		check.Must(t, row.Len() == want && row.DocFreq() == docFreqs[term], "%d neighbors of %q, want %d; df %d", row.Len(), term, want, row.DocFreq())
 		least := float32(0)
 		for n := range row.All() {

@@ -97,7 +97,7 @@ func TestOverridesOfSeveralWordsSetExpressions(t *testing.T) {
 	m := expressed(t, 1000, map[string]uint32{"heart": 50, "attack": 60, "infarct": 5}, "heart > attack 0.2")
 	rules, err := ParseOverrides(strings.NewReader(`set "heart attack" infarct 1` + "\n" + `set "big apple" -> "new york" 1` + "\n"))
 	check.OK(t, err)
-	rules, unknown, err := rules.Resolve(m)
+	rules, unknown, err := rules.Resolve(m, nil)
 	check.That(t, err == nil && len(unknown) == 0, "%v, unknown %q", err, unknown)
 	m, _, err = rules.Apply(m)
 	check.OK(t, err)

@@ -161,6 +161,7 @@ func (t *thesaurus) addComment(comment string) error {
 		return fmt.Errorf("similarity %.40q is no number in (0, 1]", words[1])
 	}
 	t.units = simmatrix.ToUnits(s)
+	t.named[t.units] = true
 	return nil
 }
 
@@ -271,6 +272,9 @@ type ThesaurusOptions struct {
 	File       string  // its name in notes on expressions
 	Similarity float64 // s_ij of synonyms, in (0, 1], unless the file says otherwise
 	Neighbors  int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
+	// Splits returns of which of the file's terms the field's analyzer makes
+	// expressions; nil for none.
+	Splits func(terms []string) (splits func(term string) bool, err error)
 }
 
 // DefaultThesaurusOptions returns settings for an engine's synonym file.
@@ -309,6 +313,7 @@ type thesaurus struct {
 	added     int            // pairs, including repeated ones
 	counts    ThesaurusCounts
 	units     uint16            // similarity for the lines that follow; 0 where the file says none
+	named     map[uint16]bool   // similarities that the file says
 	synsets   map[uint64]synset // WordNet's sets of synonyms, by number
 	senses    int               // words in them
 }
@@ -321,7 +326,7 @@ type synset struct {
 
 func newThesaurus(opts ThesaurusOptions, maxPairs, maxSenses int) *thesaurus {
 	return &thesaurus{
-		opts: opts, maxPairs: maxPairs, maxSenses: maxSenses, pairs: newPairs(), lines: make(map[string]int), synsets: make(map[uint64]synset),
+		opts: opts, maxPairs: maxPairs, maxSenses: maxSenses, pairs: newPairs(), lines: make(map[string]int), synsets: make(map[uint64]synset), named: make(map[uint16]bool),
 	}
 }
 
@@ -400,6 +405,27 @@ func (t *thesaurus) similarity(a, b string) uint16 {
 	return simmatrix.ToUnits(t.opts.Similarity)
 }
 
+// raise gives words that become expressions the similarity of these, unless the
+// file itself names that of words.
+func (t *thesaurus) raise() error {
+	words := simmatrix.ToUnits(t.opts.Similarity)
+	if t.opts.Splits == nil || t.named[words] {
+		return nil
+	}
+	splits, err := t.opts.Splits(t.pairs.terms)
+	if err != nil {
+		return err
+	}
+	for i, row := range t.pairs.rows {
+		for j, units := range row {
+			if units == words && (splits(t.pairs.terms[i]) || splits(t.pairs.terms[j])) {
+				row[j] = max(units, simmatrix.ToUnits(expressionSimilarity))
+			}
+		}
+	}
+	return nil
+}
+
 func countOthers(terms []string, term string) int {
 	if _, ok := slices.BinarySearch(terms, term); ok {
 		return len(terms) - 1
@@ -420,6 +446,9 @@ func (t *thesaurus) matrix() (*simmatrix.Matrix, error) {
 	t.counts.Duplicates = t.added
 	for _, row := range t.pairs.rows {
 		t.counts.Duplicates -= len(row)
+	}
+	if err := t.raise(); err != nil {
+		return nil, err
 	}
 	params := map[string]string{
 		"format": t.counts.Format, "similarity": settings.FormatFloat(t.opts.Similarity), "neighbors": strconv.Itoa(t.opts.Neighbors),

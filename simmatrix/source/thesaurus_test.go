@@ -301,6 +301,30 @@ func TestReadThesaurusNamesTheBadLine(t *testing.T) {
 	}
 }
 
+func TestWordsThatTheAnalyzerSplitsHaveTheSimilarityOfExpressions(t *testing.T) {
+	o := DefaultThesaurusOptions()
+	o.Splits = func([]string) (func(string) bool, error) {
+		return func(term string) bool { return strings.Contains(term, "-") }, nil
+	}
+	for text, want := range map[string]float32{
+		"e-mail, email\n": 0.5,
+		"car, auto\n":     0.2,
+		"# akin: similarity 0.1\ne-mail, email\n":                 0.1,
+		"# akin: similarity 0.2\ne-mail, email\n":                 0.2, // as it says
+		"e-mail, email\n# akin: exact\nt-shirt, tee\ntv, telly\n": 0.5,
+	} {
+		m, _ := mustThesaurus(t, o, text)
+		for _, term := range []string{"email", "car"} {
+			for n := range m.Row(term).All() {
+				check.That(t, max(n.Similarity-want, want-n.Similarity) < 1e-4, "%q: %v, want %v", text, n.Similarity, want)
+			}
+		}
+	}
+	o.Splits = func([]string) (func(string) bool, error) { return nil, errors.ErrUnsupported }
+	_, _, err := ReadThesaurus(strings.NewReader("a, b\n"), o)
+	check.Error(t, errors.ErrUnsupported, err, "the error of the analyzer")
+}
+
 func TestThesaurusMetaHasItsSettings(t *testing.T) {
 	o := DefaultThesaurusOptions()
 	m, _ := mustThesaurus(t, o, "a, b\n")
