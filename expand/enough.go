@@ -116,14 +116,6 @@ func (a *expansion) enough(clauses []form.Clause) (enough Enough, tooFew bool) {
 	return enough, false
 }
 
-// matchesOf returns what a clause matches where related words find documents.
-func matchesOf(c *form.Clause) dsl.Matches {
-	if slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Graph }) {
-		return max(c.Parsed.Matches, dsl.Same) // see understand
-	}
-	return c.Parsed.Matches
-}
-
 // mostHits returns how many hits the search itself has at most, by the document
 // frequencies in the rows of its words, or +Inf if these do not tell. It
 // uses no live frequencies, so that all pages and proxies decide alike.

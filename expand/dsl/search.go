@@ -118,6 +118,9 @@ type Clause struct {
 	// is the option's raw value.
 	OperatorAnd        bool
 	MinimumShouldMatch []byte
+	// Words is how many words the text has at blanks, where the engine counts
+	// these; else 0.
+	Words int
 	// Slop is how many places the words of a phrase may be apart.
 	Slop float64
 	// Additive says that the score is the sum of the text's terms' scores, so that

@@ -225,7 +225,7 @@ func (w *builder) original() *query.Query {
 // not expanded.
 func (w *builder) originalFor(i int) *query.Query {
 	f := &w.c.Fields[i]
-	return w.Raw(inField(w.c.Parsed.At.Of(w.plan.Search.Body), f.Name, f.Boost, "fields"), w.c.leavesOf(i))
+	return w.Raw(inField(w.c.Parsed.At.Of(w.plan.Search.Body), f.Name, f.Boost, "fields", "default_field"), w.c.leavesOf(i))
 }
 
 // several returns a query for the queries of several fields, combined as the

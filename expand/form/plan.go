@@ -376,6 +376,12 @@ func (f *Field) Words() (n int) {
 // OneTermPerWord reports whether no two terms share a position.
 func (f *Field) OneTermPerWord() bool { return f.Words() == len(f.Analysis.Positions) }
 
+// Splits reports whether the analyzer made one position of each of n words at
+// blanks.
+func (f *Field) Splits(n int) bool {
+	return f.Words() == n && f.Analysis.Positions[len(f.Analysis.Positions)-1] == n-1
+}
+
 // Weighting returns how the engine weights the terms of the field: by a
 // constant with the boolean similarity, and once by idf with all others.
 func (f *Field) Weighting() terms.Weighting {
