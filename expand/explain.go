@@ -132,7 +132,10 @@ func leftOut(c *form.Clause, f *form.Field) (out []LeftOut) {
 		return nil
 	}
 	why := terms.Limited
-	if c.SameMatches() && !c.HasReadings() {
+	switch {
+	case f.Analysis != nil && f.Analysis.Graph:
+		why = terms.Graph
+	case c.SameMatches() && !c.HasReadings():
 		why = terms.Ordered
 	}
 	left := make([]terms.LeftOut, 0, len(f.Terms.LeftOut))
