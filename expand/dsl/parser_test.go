@@ -147,6 +147,22 @@ func TestScanSaysWhetherHitsCanBeRescored(t *testing.T) {
 	}
 }
 
+func TestScoresThatAreValuesAreNotRescored(t *testing.T) {
+	const leaf = `"query":{"match":{"a":"car"}}`
+	for query, want := range map[string]reason.Reason{
+		`"function_score":{` + leaf + `,"field_value_factor":{"field":"n"},"boost_mode":"replace"}`:                                reason.Values,
+		`"function_score":{` + leaf + `,"boost_mode":"replace","functions":[{"random_score":{}},{"script_score":{"script":"1"}}]}`: reason.Values,
+		`"function_score":{` + leaf + `,"boost_mode":"replace","script_score":{"script":{"source":"_score * 2"}}}`:                 "",
+		`"function_score":{` + leaf + `,"field_value_factor":{"field":"n"}}`:                                                       "",
+		`"script_score":{` + leaf + `,"script":{"source":"doc['n'].value"},"min_score":1}`:                                         reason.Values,
+		`"script_score":{` + leaf + `,"script":{"source":"doc['n'].value + _score"}}`:                                              "",
+		`"bool":{"must":{"script_score":{` + leaf + `,"script":{"id":"stored"}}}}`:                                                 reason.Values,
+		`"bool":{"must":{"match":{"a":"car"}},"filter":{"script_score":{` + leaf + `,"script":{"source":"1"}}}}`:                   "",
+	} {
+		check.Equal(t, want, parse(t, `{"query":{`+query+`}}`).NoRescore, query)
+	}
+}
+
 func TestUnscoredSearchesAreKnown(t *testing.T) {
 	for body, want := range map[string]bool{
 		`"size":0`:  true,
