@@ -126,8 +126,9 @@ func (s *Search) option(name string, at jsonspan.Span) (err error) {
 		s.Hits.From = at
 	case "stored_fields": // with "_none_" there are no ids
 		s.Hits.Bare = s.Hits.Bare || bytes.Contains(raw, []byte("_none_"))
-	case "suggest": // completions return documents, with the parts of hits
-		s.Hits.Bare = s.Hits.Bare || bytes.Contains(raw, []byte(`"completion"`))
+	case "suggest":
+		s.Hits.Completed = bytes.Contains(raw, []byte(`"completion"`))
+		s.Hits.Bare = s.Hits.Bare || s.Hits.Completed
 	case "search_pipeline": // of OpenSearch, which may do anything
 		s.Hits.Bare, s.Pipeline = true, at
 	case "ext":

@@ -74,6 +74,7 @@ type Hits struct {
 	Collapsed  bool // a hit stands for several
 	Sliced     bool // they are of one slice
 	Bare       bool // hits may come back without id or score
+	Completed  bool // completions come back, too, with the parts of hits
 	Ext        bool // there are plugin options, which may have the same effect
 }
 
