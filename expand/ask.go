@@ -329,6 +329,7 @@ func (a *expansion) analyze(ctx context.Context, targets []*target) error {
 				n--
 			}
 			trimmed.Terms, trimmed.Positions = analysis.Terms[:n], analysis.Positions[:n]
+			t.Prefixes = analysis.Terms[n:]
 			analysis = &trimmed
 		}
 		switch {

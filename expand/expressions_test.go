@@ -283,9 +283,6 @@ func TestExplanationsSayWhyWhatStandsForWordsIsLeftOut(t *testing.T) {
 		"the same matches": {
 			func(o *Profile) { o.Matching, o.Scoring = Same, form.Linear }, nil, `{"match":{"body":"heart attack"}}`, []LeftOut{{Reason: LeftOutOrdered}},
 		},
-		"a prefix that counts words": {
-			func(*Profile) {}, nil, `{"match_bool_prefix":{"body":{"query":"heart attack sym","operator":"and"}}}`, []LeftOut{{Reason: LeftOutOrdered}},
-		},
 		"no document": {
 			func(*Profile) {}, func(c *fakeCluster) { delete(c.docFreqs, "infarction") }, `{"match":{"body":"heart attack"}}`, []LeftOut{{Reason: LeftOutAbsent}},
 		},

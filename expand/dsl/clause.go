@@ -72,14 +72,8 @@ func (c *Clause) matchBoolPrefix(raw []byte) {
 	c.lastIsPrefix()
 }
 
-// lastIsPrefix says that the last term is a prefix. Then only the original
-// counts how many terms match.
-func (c *Clause) lastIsPrefix() {
-	c.Prefix, c.Additive = true, false
-	if c.Counted() {
-		c.Matches = Same
-	}
-}
+// lastIsPrefix says that the last term is a prefix.
+func (c *Clause) lastIsPrefix() { c.Prefix, c.Additive = true, false }
 
 // Counted reports whether the clause counts how many terms of the text match.
 func (c *Clause) Counted() bool { return c.OperatorAnd || len(c.MinimumShouldMatch) > 0 }

@@ -192,7 +192,7 @@ func TestClausesAreReadOnce(t *testing.T) {
 		`{"match":{"body":{"query":"car","operator":"and","minimum_should_match":2}}}`:                         `query.match "car" body, operator=and, minimum_should_match=2, same matches`,
 		`{"match":{"body":{"query":"car","operator":"xor"}}}`:                                                  `query.match "car" body, (clause_options)`,
 		`{"match":{"a":"car","b":"car"}}`:                                                                      `query.match "" b, (clause_options)`,
-		`{"match_bool_prefix":{"body":{"query":"car re","operator":"and"}}}`:                                   `query.match_bool_prefix "car re" body, operator=and, not additive, same matches, prefix`,
+		`{"match_bool_prefix":{"body":{"query":"car re","operator":"and"}}}`:                                   `query.match_bool_prefix "car re" body, operator=and, not additive, prefix`,
 		`{"match_phrase_prefix":{"body":"car re"}}`:                                                            `query.match_phrase_prefix "car re" body, not additive, same matches, prefix, phrase, (phrase)`,
 		`{"multi_match":{"query":"car","fields":["a^2","b","a^3"],"tie_breaker":0.3}}`:                         `query.multi_match "car" b a^3, tie_breaker=0.3`,
 		`{"multi_match":{"query":"car","fields":"a*","type":"most_fields"}}`:                                   `query.multi_match "car" a*, tie_breaker=1`,

@@ -33,10 +33,14 @@ func (w *builder) words(first, end int) *query.Query {
 			continue
 		}
 		minimum = w.minimum(lead)
-		for k, word := range lead.words() {
-			if k == len(words) {
-				words = append(words, w.Bool())
-			}
+		known := lead.words()
+		for len(words) < lead.Words() {
+			words = append(words, w.Bool())
+		}
+		for _, begin := range lead.Prefixes {
+			words[len(known)].Should(w.Prefix(w.c.Fields[i].Name, begin))
+		}
+		for k, word := range known {
 			for _, term := range word {
 				w.termOrRelated(words[k], i, i-w.c.lead(i), lead, term)
 			}

@@ -202,6 +202,9 @@ type Field struct {
 	Indices       []string
 	// Analysis is nil if the field was left alone before its analysis.
 	Analysis *esclient.Analysis
+	// Prefixes are the terms at the last position, where that is a prefix; Analysis
+	// lacks them.
+	Prefixes []string
 	Stats    esclient.FieldStatistics
 	// Terms has the terms of the text. It is nil without Analysis and until a
 	// measure chooses. A term-centric clause uses the Terms of its first field.
@@ -362,8 +365,16 @@ func (c *Clause) lead(i int) int {
 }
 
 // Words returns how many words the engine counts for minimum_should_match: the
-// positions of the text, including repeated words.
+// positions of the text, including repeated words and a prefix.
 func (f *Field) Words() (n int) {
+	n = f.positions()
+	if len(f.Prefixes) > 0 {
+		n++
+	}
+	return n
+}
+
+func (f *Field) positions() (n int) {
 	positions := f.Analysis.Positions
 	for k := range positions {
 		if k == 0 || positions[k] != positions[k-1] {
@@ -374,7 +385,7 @@ func (f *Field) Words() (n int) {
 }
 
 // OneTermPerWord reports whether no two terms share a position.
-func (f *Field) OneTermPerWord() bool { return f.Words() == len(f.Analysis.Positions) }
+func (f *Field) OneTermPerWord() bool { return f.positions() == len(f.Analysis.Positions) }
 
 // Splits reports whether the analyzer made one position of each of n words at
 // blanks.
