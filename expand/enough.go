@@ -94,7 +94,7 @@ func (a *expansion) enough(clauses []form.Clause) (enough Enough, tooFew bool) {
 	adds := false
 	for i := range clauses {
 		c := &clauses[i]
-		adds = adds || (c.Added() > 0 || len(c.Vectors) > 0) && matchesOf(c) < dsl.Same
+		adds = adds || (c.Added() > 0 || len(c.Vectors) > 0 || c.HasOptional()) && matchesOf(c) < dsl.Same
 		if c.Reason == "" && c.Counted() {
 			least = s.profile.EnoughAll
 		}

@@ -76,7 +76,7 @@ const behindTyped = 0.0001
 // TypedFirst reports whether a clause is written so that its hits as typed come
 // first.
 func (p *Plan) TypedFirst(c *Clause) bool {
-	return c.AsTypedFirst && c.Added() > 0 && c.Parsed.Role != dsl.InFilter && !p.MatchOnly
+	return c.AsTypedFirst && (c.Added() > 0 || c.HasOptional()) && c.Parsed.Role != dsl.InFilter && !p.MatchOnly
 }
 
 // asTypedFirst returns the clause without its added terms, or if that does not

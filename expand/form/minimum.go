@@ -1,6 +1,8 @@
 package form
 
 import (
+	"slices"
+
 	"github.com/akin-search/akin/expand/query"
 	"github.com/akin-search/akin/expand/terms"
 )
@@ -34,7 +36,7 @@ func (w *builder) words(first, end int) *query.Query {
 		}
 		minimum = w.minimum(lead)
 		known := lead.words()
-		for len(words) < lead.Words() {
+		for len(words) < len(known)+min(len(lead.Prefixes), 1) {
 			words = append(words, w.Bool())
 		}
 		for _, begin := range lead.Prefixes {
@@ -53,7 +55,7 @@ func (w *builder) words(first, end int) *query.Query {
 	return q.Minimum(minimum)
 }
 
-// words returns the terms at each position of the text.
+// words returns the terms at each position of the text that must match.
 func (f *Field) words() (words [][]string) {
 	for k, term := range f.Analysis.Terms {
 		if k == 0 || f.Analysis.Positions[k] != f.Analysis.Positions[k-1] {
@@ -61,7 +63,7 @@ func (f *Field) words() (words [][]string) {
 		}
 		words[len(words)-1] = append(words[len(words)-1], term)
 	}
-	return words
+	return slices.DeleteFunc(words, func(word []string) bool { return slices.Contains(f.Optional, word[0]) })
 }
 
 // termOrRelated adds a term of the text and the terms added for it in field at

@@ -215,6 +215,9 @@ type Field struct {
 	// phrase. Cut holds alternatives that are left out because of a limit of
 	// clauses or of the form.
 	Alternatives, Cut []terms.Alternative
+	// Optional are the terms of the text that need not match, although all words
+	// must.
+	Optional []string
 	// Feedback are the terms to add from the first hits.
 	Feedback []terms.FeedbackTerm
 	// Exact is what the form hard needs, nil in other forms. Truncated says that
@@ -314,22 +317,28 @@ func (c *Clause) DropAlternatives() {
 	}
 }
 
-// DropAdded drops the added terms. why is the reason of fields that have
+// DropAdded drops the added terms, and has all words match. why is the reason of fields that have
 // nothing else.
 func (c *Clause) DropAdded(why reason.Reason) {
 	c.Orders = false
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		had := len(f.Added)+len(f.Feedback) > 0
-		f.Added, f.Feedback = nil, nil
+		had := len(f.Added)+len(f.Feedback)+len(f.Optional) > 0
+		f.Added, f.Feedback, f.Optional = nil, nil, nil
 		if had && f.Reason == "" && len(f.Alternatives) == 0 {
 			c.LeaveField(f, why)
 		}
 	}
 }
 
-// Writes reports whether terms or alternatives are added to the clause.
-func (c *Clause) Writes() bool { return c.Added() > 0 || c.HasAlternatives() }
+// Writes reports whether terms or alternatives are added to the clause, or one
+// of its words need not match.
+func (c *Clause) Writes() bool { return c.Added() > 0 || c.HasAlternatives() || c.HasOptional() }
+
+// HasOptional reports whether a word of the clause need not match.
+func (c *Clause) HasOptional() bool {
+	return c.Reason == "" && slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Reason == "" && len(f.Optional) > 0 })
+}
 
 // hasFeedback reports whether terms of the first hits are written.
 func (c *Clause) hasFeedback() bool {
