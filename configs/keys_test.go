@@ -287,5 +287,5 @@ func TestLimitsAreReadable(t *testing.T) {
 		}
 	}
 	look(reflect.ValueOf(*Default()))
-	check.Equal(t, 34, limits)
+	check.Equal(t, 35, limits)
 }

@@ -226,7 +226,11 @@ func (a *expansion) bind(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if why != "" {
+			switch {
+			case why != "" && c.Parsed.Across == dsl.ByTerm: // the others are searched apart
+				t.Reason = why
+				continue
+			case why != "":
 				c.LeaveField(t.Field, why)
 				continue
 			}
@@ -325,6 +329,7 @@ func (a *expansion) analyze(ctx context.Context, targets []*target) error {
 				n--
 			}
 			trimmed.Terms, trimmed.Positions = analysis.Terms[:n], analysis.Positions[:n]
+			t.Prefixes = analysis.Terms[n:]
 			analysis = &trimmed
 		}
 		switch {
@@ -344,26 +349,53 @@ func (a *expansion) analyze(ctx context.Context, targets []*target) error {
 // understand derives properties of a clause from the analyses of all its
 // fields.
 func understand(c *form.Clause) {
+	if c.Parsed.Across == dsl.ByTerm && slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Reason != "" || differ(&f, &c.Fields[0]) }) {
+		// The engine makes groups of the fields with one analyzer. For added terms
+		// each field is a group of its own, which finds no more.
+		apart := *c.Parsed
+		apart.Across = dsl.Apart
+		c.Parsed = &apart
+	}
 	c.Whole = !c.Parsed.Phrase && !c.Parsed.TermCentric() && c.Matches != dsl.Fixed &&
 		!slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis == nil || f.Analysis.Whole == 0 })
 	c.SingleWord = !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis == nil || f.Words() > 1 })
 	for k := range c.Fields {
-		f, first := &c.Fields[k], c.Fields[0].Analysis
+		f := &c.Fields[k]
 		switch {
 		case c.Reason != "":
 		case f.Reason != "":
 			c.LeaveField(f, f.Reason)
-		case c.Parsed.TermCentric() && (f.Analysis.Analyzer != first.Analyzer || !slices.Equal(f.Analysis.Terms, first.Terms)):
-			// OpenSearch 2 searches fields whose analyzers have different names
-			// separately, even if these give the same terms.
+		case c.Parsed.TermCentric() && differ(f, &c.Fields[0]):
 			c.Reason = reason.FieldsDiffer
+		case f.Analysis.Graph:
+			c.Additive = false
+		}
+	}
+	c.Matches = max(c.Matches, matchesOf(c))
+}
+
+// differ reports whether the engine cannot search two fields as one. OpenSearch
+// 2 searches fields whose analyzers have different names separately, even if
+// these give the same terms.
+func differ(f, first *form.Field) bool {
+	return f.Analysis.Analyzer != first.Analysis.Analyzer || !slices.Equal(f.Analysis.Terms, first.Analysis.Terms)
+}
+
+// matchesOf returns what a clause matches where related words find documents.
+func matchesOf(c *form.Clause) dsl.Matches {
+	for k := range c.Fields {
+		switch f := &c.Fields[k]; {
+		case f.Analysis == nil:
 		case f.Analysis.Graph:
 			// The engine searches for a term that spans several positions as part of a
 			// phrase. Its other words alone find nothing, so a related word must not
 			// either.
-			c.Additive, c.Matches = false, max(c.Matches, dsl.Same)
+			return max(c.Parsed.Matches, dsl.Same)
+		case c.Parsed.Words > 0 && !f.Splits(c.Parsed.Words):
+			return max(c.Parsed.Matches, dsl.Same)
 		}
 	}
+	return c.Parsed.Matches
 }
 
 // fetchRows sets the rows of the targets' terms. It makes one round trip for

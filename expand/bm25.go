@@ -38,6 +38,7 @@ func (a bm25) choose(ctx context.Context) (*chosen, error) {
 // live statistics of the best ones.
 func (a bm25) add(ctx context.Context, open []*target) error {
 	for _, t := range open {
+		t.Optional = t.optional
 		if t.near != nil {
 			t.Terms.Start(t.near)
 			t.Terms.Expressions = t.expressions
@@ -71,7 +72,7 @@ func (a bm25) add(ctx context.Context, open []*target) error {
 		if t.clause.Parsed.Unrelated() != "" {
 			t.Terms.Candidates = t.Terms.Candidates[:0]
 		}
-		if t.nothing() && !feedback && a.s.profile.Mode != ModeSoft { // ModeSoft needs the live frequencies of the text's own terms for its sum
+		if t.nothing() && len(t.Optional) == 0 && !feedback && a.s.profile.Mode != ModeSoft { // ModeSoft needs the live frequencies of the text's own terms for its sum
 			t.leave()
 		}
 	}
@@ -92,7 +93,7 @@ func (a bm25) add(ctx context.Context, open []*target) error {
 			t.Terms.Alternatives = t.readings()
 		}
 		t.Alternatives = t.Terms.Alternatives
-		if !t.follows() && t.nothing() && len(t.Feedback) == 0 {
+		if !t.follows() && t.nothing() && len(t.Feedback)+len(t.Optional) == 0 {
 			t.leave()
 		}
 	}

@@ -94,7 +94,7 @@ func (a *expansion) enough(clauses []form.Clause) (enough Enough, tooFew bool) {
 	adds := false
 	for i := range clauses {
 		c := &clauses[i]
-		adds = adds || (c.Added() > 0 || len(c.Vectors) > 0) && matchesOf(c) < dsl.Same
+		adds = adds || (c.Added() > 0 || len(c.Vectors) > 0 || c.HasOptional()) && matchesOf(c) < dsl.Same
 		if c.Reason == "" && c.Counted() {
 			least = s.profile.EnoughAll
 		}
@@ -114,14 +114,6 @@ func (a *expansion) enough(clauses []form.Clause) (enough Enough, tooFew bool) {
 		enough.Page = page.Size
 	}
 	return enough, false
-}
-
-// matchesOf returns what a clause matches where related words find documents.
-func matchesOf(c *form.Clause) dsl.Matches {
-	if slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Graph }) {
-		return max(c.Parsed.Matches, dsl.Same) // see understand
-	}
-	return c.Parsed.Matches
 }
 
 // mostHits returns how many hits the search itself has at most, by the document

@@ -75,7 +75,7 @@ func explainField(p *form.Plan, c *form.Clause, f *form.Field, reranked bool) Ex
 		return e
 	}
 	e.Effort = p.Recipe.Effort.String()
-	e.AsTypedFirst = p.TypedFirst(c)
+	e.AsTypedFirst, e.Optional = p.TypedFirst(c), f.Optional
 	e.Form, e.Reason = c.Form(f), cmp.Or(c.ModeReason, c.ScoringReason)
 	if f.Truncated {
 		e.Reason = reason.Truncated
@@ -132,7 +132,10 @@ func leftOut(c *form.Clause, f *form.Field) (out []LeftOut) {
 		return nil
 	}
 	why := terms.Limited
-	if c.SameMatches() && !c.HasReadings() {
+	switch {
+	case f.Analysis != nil && f.Analysis.Graph:
+		why = terms.Graph
+	case c.SameMatches() && !c.HasReadings():
 		why = terms.Ordered
 	}
 	left := make([]terms.LeftOut, 0, len(f.Terms.LeftOut))

@@ -56,7 +56,7 @@ func TestSearchesThatAreNotRankedHard(t *testing.T) {
 		"a search_type":    {several, Request{RawQuery: "search_type=query_then_fetch", Body: []byte(carRental)}, reason.SearchType},
 		"an explanation":   {several, Request{Endpoint: EndpointExplain, Body: []byte(carRental)}, reason.SearchType},
 		"rated searches":   {several, Request{Endpoint: EndpointRankEval, Body: []byte(`{"requests":[{"id":"a","request":` + carRental + `,"ratings":[]}]}`)}, reason.SearchType},
-		"a list of fields": {nil, Request{Body: []byte(`{"query":{"query_string":{"query":"car","fields":["body","title"]}}}`)}, reason.NotAdditive},
+		"a list of fields": {nil, Request{Body: []byte(`{"query":{"simple_query_string":{"query":"car","fields":["body","title"]}}}`)}, reason.NotAdditive},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := hardRental(t, tt.change)

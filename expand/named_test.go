@@ -188,6 +188,7 @@ func TestWhereAddedClausesHaveNoNames(t *testing.T) {
 		"an explanation":                  {req: Request{Endpoint: EndpointExplain, Body: []byte(`{` + query + `}`)}},
 		"ratings":                         {req: Request{Endpoint: EndpointRankEval, Body: []byte(`{"requests":[{"id":"a","request":{` + query + `},"ratings":[]}]}`)}},
 		"no hits":                         {req: Request{Body: []byte(`{"size":0,` + query + `}`)}},
+		"completions":                     {req: Request{Body: []byte(`{"suggest":{"s":{"prefix":"ca","completion":{"field":"c"}}},` + query + `}`)}},
 		"top hits only":                   {req: Request{Body: []byte(`{"size":0,"aggs":{"a":{"top_hits":{}}},` + query + `}`)}},
 		"hidden from explanations":        {req: Request{Body: []byte(`{` + query + `}`)}, hide: DiscloseExplain},
 		"a cluster with security":         {req: Request{Body: []byte(`{` + query + `}`)}, hide: DiscloseSecured, secured: true},

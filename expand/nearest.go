@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/internal/recovery"
@@ -20,9 +21,9 @@ const mostNear = 8
 // nearWords sets the near texts of targets with unknown words: words that no
 // document contains and that have no row. There these words have the rows of
 // the nearest known words. The first words of all clauses are looked up before
-// the second ones.
+// the second ones. Words that get no row may become optional.
 func (a *expansion) nearWords(ctx context.Context, targets []*target) error {
-	if !a.s.profile.NearestWords {
+	if !a.s.profile.NearestWords && a.s.profile.Relax == RelaxNone {
 		return nil
 	}
 	unknown := make([][]string, len(targets))
@@ -41,6 +42,9 @@ func (a *expansion) nearWords(ctx context.Context, targets []*target) error {
 	turns := map[*form.Clause]int{}
 	for i, t := range targets {
 		for _, text := range unknown[i] {
+			if at := t.text.Index(text); !a.s.profile.NearestWords || isName(t, &t.text[at]) {
+				continue
+			}
 			words = append(words, word{t, text, turns[t.clause]})
 			turns[t.clause]++
 		}
@@ -90,7 +94,26 @@ func (a *expansion) nearWords(ctx context.Context, targets []*target) error {
 		text[at] = text[at].ByNearest(n.known, rows[w.rows][n.first:], n.similarity)
 		w.near = text
 	}
+	for i, t := range targets {
+		t.optional = a.optional(t, unknown[i])
+	}
 	return nil
+}
+
+// optional returns the unknown words of a target that need not match: those
+// for which nothing stands, unless these are all words of the text.
+func (a *expansion) optional(t *target, unknown []string) []string {
+	c := t.clause
+	if a.s.profile.Relax == RelaxNone || !c.Parsed.OperatorAnd || matchesOf(c) >= dsl.Same || c.Parsed.Role == dsl.InFilter {
+		return nil
+	}
+	if t.near != nil {
+		unknown = slices.DeleteFunc(unknown, func(word string) bool { return t.near[t.near.Index(word)].Nearest != nil })
+	}
+	if !slices.ContainsFunc(t.Analysis.Terms, func(term string) bool { return !slices.Contains(unknown, term) }) {
+		return nil
+	}
+	return unknown
 }
 
 // findUnknown returns the words of a target that have no row and that no field
@@ -100,7 +123,7 @@ func (a *expansion) findUnknown(ctx context.Context, t *target) (unknown []strin
 		return nil, nil
 	}
 	t.text.Expanded(func(o *terms.Origin) {
-		if o.Unknown() && !isName(t, o) {
+		if o.Unknown() && (a.s.profile.Relax == RelaxUnknown || !isName(t, o)) {
 			unknown = append(unknown, o.Term)
 		}
 	})

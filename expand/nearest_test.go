@@ -269,3 +269,54 @@ func TestVeryLongWordThatNoDocumentHasIsLeftAlone(t *testing.T) {
 	got := r.Clauses[0]
 	check.That(t, slices.Equal(got.NoRow, []string{long}) && len(got.Added) == 1 && got.Added[0].Term == "gelato", "%+v", got)
 }
+
+// Zeppelin and blimp are in no document, and nothing stands for them.
+func TestWordsThatNoDocumentHasNeedNotMatchWhereTheSearchIsRelaxed(t *testing.T) {
+	all := func(text string) string {
+		return `{"query":{"match":{"body":{"query":"` + text + `","operator":"and"}}}}`
+	}
+	for name, tt := range map[string]struct {
+		body     string
+		relax    Relax
+		optional []string
+		finds    string // a document of these words
+		found    bool
+	}{
+		"the other word is enough":        {all("cream zeppelin"), RelaxUnknown, []string{"zeppelin"}, "cream", true},
+		"its neighbor is, too":            {all("cream zeppelin"), RelaxUnknown, []string{"zeppelin"}, "gelato", true},
+		"one without neighbors":           {all("gelato zeppelin"), RelaxUnknown, []string{"zeppelin"}, "gelato", true},
+		"one of them":                     {all("cream rare zeppelin"), RelaxUnknown, []string{"zeppelin"}, "cream", false},
+		"by default all words must":       {all("cream zeppelin"), RelaxNone, nil, "cream", false},
+		"the nearest known word must":     {all("iec zeppelin cream"), RelaxUnknown, []string{"zeppelin"}, "cream", false},
+		"all words of the search":         {all("blimp zeppelin"), RelaxUnknown, nil, "cream", false},
+		"a number of words":               {`{"query":{"match":{"body":{"query":"cream zeppelin","minimum_should_match":2}}}}`, RelaxUnknown, nil, "cream", false},
+		"a filter finds what it found":    {`{"query":{"bool":{"filter":{"match":{"body":{"query":"cream zeppelin","operator":"and"}}}}}}`, RelaxUnknown, nil, "cream", false},
+		"several fields with all words":   {`{"query":{"multi_match":{"query":"cream zeppelin","fields":["body","title"],"operator":"and"}}}`, RelaxUnknown, []string{"zeppelin"}, "cream", true},
+		"fields that are searched as one": {`{"query":{"multi_match":{"query":"cream zeppelin","fields":["body","title"],"type":"cross_fields","operator":"and"}}}`, RelaxUnknown, []string{"zeppelin"}, "cream", true},
+	} {
+		for _, scoring := range []form.Scoring{form.Linear, form.Grouped, form.Saturated} {
+			for _, matching := range []Matching{Widen, Auto} {
+				c, m := iceCream(t)
+				o := with(func(o *Profile) { o.Relax, o.Scoring, o.Matching = tt.relax, scoring, matching })
+				e, req := New(c, m, o), &Request{Index: "docs", Body: []byte(tt.body)}
+				r := expanded(t, e, req)
+				if len(r.Parts) > 0 && r.Parts[0].Enough.Hits > 0 {
+					check.That(t, !r.Rewritten, "%s: the first search is %s", name, r.Body)
+					req.Again = r
+					r = expanded(t, e, req)
+				}
+				var optional []string
+				if len(r.Clauses) > 0 {
+					optional = r.Clauses[0].Optional
+				}
+				check.Equal(t, tt.optional, optional, name+": optional words")
+				body := req.Body
+				if r.Rewritten {
+					body = r.Body
+				}
+				oracle := &engine{tb: t, cluster: c, doc: map[string]map[string]float64{"body": {tt.finds: 1}, "title": {}}}
+				check.That(t, oracle.search(body, "query").found == tt.found, "%s: a document with %s is found: %t by\n%s", name, tt.finds, !tt.found, body)
+			}
+		}
+	}
+}

@@ -126,6 +126,8 @@ type Profile struct {
 	// row of the nearest known word, in ModeBM25 and for finding the hits of
 	// ModeSoft.
 	NearestWords bool `yaml:"nearest_words"`
+	// Relax says which words of a search for all of its words need not match.
+	Relax Relax `yaml:"relax" allowed:"none unknown"`
 	// HideFrom says which requests are left alone because their answers would show
 	// the added terms. On an alias with a filter they always are. If it is set,
 	// NameAdded has no effect. It is no key of a profile, because clients choose
@@ -155,6 +157,15 @@ type FeedbackOptions struct {
 	// search's own terms.
 	Weight float64 `yaml:"weight" allowed:"0 1"`
 }
+
+// Relax says which words of a search with the operator "and" need not match.
+type Relax uint8
+
+// The values.
+const (
+	RelaxNone    Relax = iota
+	RelaxUnknown       // those that no document has, and nothing stands for
+)
 
 // A Disclosure is a set of ways in which an answer shows the terms that were
 // added to its search.

@@ -317,6 +317,8 @@ type Explanation struct {
 	// NoRow are the terms of the text without a row: no document contains them, or
 	// none that the matrix was built from.
 	NoRow []string `json:"no_row,omitempty"`
+	// Optional are the terms of NoRow that need not match, see [Profile.Relax].
+	Optional []string `json:"optional,omitempty"`
 	// Nearest are the known words used in place of terms of NoRow that no document
 	// contains. The terms added for such a term are these words and their
 	// neighbors.

@@ -84,7 +84,7 @@ func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.
 func (s *search) namesAdded() bool {
 	p, secured := s.profile, s.req.Allowed != nil
 	switch {
-	case !p.NameAdded && !s.req.NameAdded, s.Hits.None, s.req.Endpoint != EndpointSearch && s.req.Endpoint != EndpointMultiSearch:
+	case !p.NameAdded && !s.req.NameAdded, s.Hits.None, s.Hits.Completed, s.req.Endpoint != EndpointSearch && s.req.Endpoint != EndpointMultiSearch:
 		return false
 	case p.HideFrom&^DiscloseSecured != 0, secured && (p.HideFrom != 0 || p.Feedback.documents(s.req.Feedback) > 0):
 		return false

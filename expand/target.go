@@ -22,6 +22,8 @@ type target struct {
 	// near is the text with the rows of the nearest known words for unknown ones,
 	// nil if it has none or the measure has not asked.
 	near terms.Text
+	// optional are the words that need not match, see [expansion.optional].
+	optional []string
 	// expressions are those of the text that the matrix has, with their rows.
 	expressions []terms.Expression
 	rows        Rows

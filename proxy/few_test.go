@@ -120,7 +120,7 @@ func TestOfSeveralSearchesThoseWithFewHitsAreExpanded(t *testing.T) {
 				}
 				return answerOf(responses(tt.answers...))
 			})
-			got := p.post(t, "/i/_msearch", "X-Akin: explain\n"+ndjsonType+"Accept-Encoding: gzip\n", first+second+third)
+			got := p.post(t, "/i/_msearch", "X-Akin: explain\n"+ndjsonType+"Accept-Encoding: br\n", first+second+third)
 			diff := cmp.Diff(tt.want, bodyOf(got))
 			check.That(t, diff == "" && strings.Contains(got, fmt.Sprintf("Content-Length: %d\r\n", len(tt.want))), "the client got %q", got)
 			var paths []string // by the numbers that the client knows

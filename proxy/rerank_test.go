@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -152,7 +153,7 @@ func TestHitsGoOutInTheRerankersOrder(t *testing.T) {
 			asked = hits
 			return backwards(ctx, by, hits)
 		}), cluster(func(int, rawRequest) string { return write(threeHits) }))
-		got := p.post(t, "/t/_search", jsonType+"Accept-Encoding: gzip, br\n", "{}")
+		got := p.post(t, "/t/_search", jsonType+"Accept-Encoding: br\n", "{}")
 		p.asked(t, "frame page")
 		sent := p.all()[0]
 		check.That(t, sent.body == rerankedBody && len(sent.get("Accept-Encoding")) == 0, "sent %q", sent)
@@ -161,6 +162,25 @@ func TestHitsGoOutInTheRerankersOrder(t *testing.T) {
 		check.That(t, len(asked) == 3 && asked[0].Routing == "zz" && asked[1].Version == 7, "asked for %+v", asked)
 		p.reranked(t, rerankedHits)
 		p.counted(t, 1, "akin_rerank_duration_seconds")
+	}
+}
+
+// akin asks for an answer without a coding where it changes the answer.
+func TestAnswersThatAreChangedGoOutAsGzipToClientsThatAcceptIt(t *testing.T) {
+	for accepted, coded := range map[string]bool{"br, gzip;q=0.5": true, "gzip;q=0": false} {
+		p := startRerank(t, rerankAll, rerankerFunc(backwards), cluster(func(int, rawRequest) string { return answerOf(threeHits) }))
+		got := p.post(t, "/t/_search", jsonType+"Accept-Encoding: "+accepted+"\n", "{}")
+		want := cutPages(t, threeHits, []*expand.Rerank{rerankOf(0, 2)}, []float64{0, .25, .5})
+		check.Equal(t, coded, strings.Contains(got, "Content-Encoding: gzip\r\n"), accepted)
+		body := io.Reader(strings.NewReader(bodyOf(got)))
+		if coded {
+			unpacked, err := gzip.NewReader(body)
+			check.OK(t, err)
+			body = unpacked
+		}
+		text, err := io.ReadAll(body)
+		check.OK(t, err)
+		check.Equal(t, want, string(text), accepted)
 	}
 }
 

@@ -66,7 +66,9 @@ type search struct {
 	wait   Expander
 	enough []expand.Enough
 	few    []int
-	asked  *sync.Map // the client's accessKeys
+	// plain says that the answer was asked for without a coding.
+	plain bool
+	asked *sync.Map // the client's accessKeys
 	// tried says that the search comes from a playground, with adjusted terms.
 	tried    bool
 	adjusted []expand.Adjustment
@@ -550,6 +552,9 @@ func (s *Server) forward(out *http.Request, x *search) (res *http.Response, err 
 	switch {
 	case err == nil:
 		s.access.learn(out.Context(), x.asked, x.endpoint == expand.EndpointMultiSearch, res.StatusCode, s.judge.denies(x.sent(), res))
+		if x.plain && answer.AcceptsGzip(x.header) {
+			answer.Compress(res)
+		}
 	case x.body.arriving.IsLate():
 		err = limits.ErrSlow
 	}
@@ -595,6 +600,7 @@ func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
 	several, ordered := x.endpoint == expand.EndpointMultiSearch, x.rewritten
 	if several {
 		out.Header.Del("Accept-Encoding") // the answer is read and may be changed
+		x.plain = true
 	}
 	var first *http.Response
 	var err error
@@ -797,6 +803,7 @@ func (x *search) asRewritten(ctx context.Context, out *http.Request) *http.Reque
 	h.Del("Content-Encoding")
 	if len(x.rewritten.Reranks()) > 0 {
 		h.Del("Accept-Encoding") // the answer is read and changed
+		x.plain = true
 	}
 	if len(x.body.raw) == 0 {
 		// Without a body there was no type. Elasticsearch 8 requires the same version

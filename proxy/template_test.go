@@ -97,6 +97,23 @@ func TestTemplatesOfMultiSearchAreRenderedAndTheirSearchesRewritten(t *testing.T
 	check.Equal(t, 3, len(p.all()), "requests, a question for each template")
 }
 
+func TestTemplateThatIsNotRenderedStaysBesideOthers(t *testing.T) {
+	p := start(t, Options{Templates: true, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+		check.Equal(t, "{}\n{\"query\":{}}\n{\"index\":\"b\"}\n{}\n", string(r.Body))
+		return &expand.Result{
+			Rewritten: true, Body: []byte(strings.Replace(string(r.Body), `{"query":{}}`, rewritten, 1)),
+			Clauses: []expand.Explanation{{Path: "[0].query", Form: "linear"}, {Path: "[1]", Reason: reason.NoClause}},
+		}, nil
+	})}, func(n int, r rawRequest) string {
+		if strings.Contains(r.line, renderPath) && r.body != template {
+			return answerWith(404, jsonType, "{}")
+		}
+		return renders(`{"query":{}}`)(n, r)
+	})
+	p.post(t, "/_msearch/template", ndjsonType, templateLines)
+	p.arrived(t, sealedLines)
+}
+
 func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 	odd := results(expand.Result{Rewritten: true, Body: []byte("{}\n{}\n")})
 	invalid := rewriteTo("{\"query\":\"\xff\"}")
@@ -111,7 +128,7 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 		outcome, reason    string
 	}{
 		{"the cluster does not know it", search, template, answerWith(404, jsonType, `{"error":{}}`), rewrites, report.Unchanged, reasonNotRendered},
-		{"the client may not render", search, template, answerWith(403, jsonType, `{"error":{}}`), rewrites, report.Unchanged, reasonNotRendered},
+		{"the client may not render", search, template, answerWith(403, jsonType, `{"error":{}}`), rewrites, report.Unchanged, string(reason.NotAuthorized)},
 		{"it renders to no JSON", search, template, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, report.Unchanged, reasonNotRendered},
 		{"it renders to nothing", search, template, answerWith(200, jsonType, `{}`), rewrites, report.Unchanged, reasonNotRendered},
 		{"the answer is no JSON", search, template, answerWith(200, jsonType, ``), rewrites, report.Unchanged, reasonNotRendered},
@@ -129,10 +146,10 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 		{"it is no JSON", search, `id=a`, "", rewrites, report.Unchanged, reasonBody},
 		{"a parameter means nothing to templates", search + "?q=car", template, "", rewrites, report.Unchanged, reasonParameters},
 		{"it is in a parameter", search + "?source=%7B%7D", template, "", rewrites, report.Unchanged, reasonParameters},
-		{"one of several is not rendered", multi, templateLines, answerWith(404, jsonType, "{}"), rewrites, report.Unchanged, reasonNotRendered},
-		{"one of several renders to no JSON", multi, templateLines, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, report.Unchanged, reasonNotRendered},
+		{"none of several is rendered", multi, templateLines, answerWith(404, jsonType, "{}"), rewrites, report.Unchanged, reasonNotRendered},
+		{"all of several render to no JSON", multi, templateLines, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, report.Unchanged, reasonNotRendered},
 		{"nobody answers for one of several", multi, templateLines, hangUp, rewrites, report.FailedOpen, "error"},
-		{"one of several has an unknown option", multi, "{}\n{\"id\":1,\"x\":1}\n", "", rewrites, report.Unchanged, reasonBody},
+		{"all of several have an unknown option", multi, "{}\n{\"id\":1,\"x\":1}\n", "", rewrites, report.Unchanged, reasonBody},
 		{"the last line has no end", multi, strings.TrimSuffix(templateLines, "\n"), "", rewrites, report.Unchanged, reasonBody},
 		{"the first line is empty", multi, "\n" + templateLines, "", rewrites, report.Unchanged, reasonBody},
 		{"a template is missing", multi, templateLines + "{}\n", "", rewrites, report.Unchanged, reasonBody},

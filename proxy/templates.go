@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -136,7 +135,9 @@ func indicesOf(headers [][]byte, path string) (indices []string) {
 	return indices
 }
 
-// renderAll renders all templates, or stops at one that fails and returns why.
+// renderAll renders all templates. One that the cluster does not render becomes
+// a search without a query; if none is rendered, or the client may not render,
+// renderAll returns why.
 func renderAll(ctx context.Context, templates [][]byte, guard *recovery.Guard, ask sender) (searches [][]byte, why string, err error) {
 	searches = make([][]byte, len(templates))
 	reasons := make([]string, len(templates))
@@ -149,12 +150,23 @@ func renderAll(ctx context.Context, templates [][]byte, guard *recovery.Guard, a
 			searches[k], reasons[k], err = renderOne(ctx, templates[k], ask)
 			return err
 		})
-		if err != nil || reasons[k] != "" {
+		if err != nil || reasons[k] == string(reason.NotAuthorized) {
 			ended.Store(true)
 		}
 		return err
 	})
-	return searches, cmp.Or(reasons...), err
+	switch {
+	case slices.Contains(reasons, string(reason.NotAuthorized)):
+		return nil, string(reason.NotAuthorized), err
+	case !slices.Contains(reasons, ""):
+		return nil, reasons[0], err
+	}
+	for k := range searches {
+		if reasons[k] != "" {
+			searches[k] = []byte("{}")
+		}
+	}
+	return searches, "", err
 }
 
 // renderOne has one template rendered.
@@ -168,6 +180,9 @@ func renderOne(ctx context.Context, template []byte, ask sender) (search []byte,
 	}
 	var page struct {
 		Output json.RawMessage `json:"template_output"`
+	}
+	if answer.IsDenied(status) {
+		return nil, string(reason.NotAuthorized), nil
 	}
 	if status == http.StatusOK && json.Unmarshal(body, &page) == nil && len(page.Output) > 0 {
 		return page.Output, "", nil

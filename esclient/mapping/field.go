@@ -80,7 +80,7 @@ func Fields(answer map[string]Index, field string) ([]Field, error) {
 		if p == nil {
 			continue
 		}
-		if p.Type != "text" || string(p.Index) == "false" {
+		if p.Type != "text" && p.Type != "search_as_you_type" || string(p.Index) == "false" {
 			return nil, fmt.Errorf("index %q maps it as %s: %w", index, p.TypeName(), ErrNotText)
 		}
 		f, err := readField(index, p, m.Settings)

@@ -72,14 +72,8 @@ func (c *Clause) matchBoolPrefix(raw []byte) {
 	c.lastIsPrefix()
 }
 
-// lastIsPrefix says that the last term is a prefix. Then only the original
-// counts how many terms match.
-func (c *Clause) lastIsPrefix() {
-	c.Prefix, c.Additive = true, false
-	if c.Counted() {
-		c.Matches = Same
-	}
-}
+// lastIsPrefix says that the last term is a prefix.
+func (c *Clause) lastIsPrefix() { c.Prefix, c.Additive = true, false }
 
 // Counted reports whether the clause counts how many terms of the text match.
 func (c *Clause) Counted() bool { return c.OperatorAnd || len(c.MinimumShouldMatch) > 0 }
@@ -163,17 +157,25 @@ func (c *Clause) several(raw []byte, own func(name string, value []byte) (bool, 
 }
 
 // multiMatch reads {"query": "text", "fields": […], "type": …}.
-func (c *Clause) multiMatch(raw []byte) {
+func (c *Clause) multiMatch(raw []byte) { c.settle(c.typed(raw, nil)) }
+
+// typed reads a query with several fields and a type that says how to combine
+// them. own and ignored are as for several.
+func (c *Clause) typed(raw []byte, own func(name string, value []byte) (bool, error), ignored ...string) error {
 	kind := "best_fields"
 	tie, named := false, false
 	err := c.several(raw, func(name string, value []byte) (taken bool, err error) {
 		tie = tie || name == "tie_breaker"
 		named = named || name == "_name"
-		if name == "type" {
+		switch {
+		case name == "type":
 			kind, err = text(value)
+			return true, err
+		case own != nil:
+			return own(name, value)
 		}
-		return name == "type", err
-	})
+		return false, nil
+	}, ignored...)
 	// A name belongs to one query. With all fields the engine skips those that
 	// cannot contain the text.
 	if !named && !slices.ContainsFunc(c.Fields, func(f BoostedField) bool { return f.Name == "*" }) {
@@ -194,9 +196,12 @@ func (c *Clause) multiMatch(raw []byte) {
 		c.Prefix = kind == "phrase_prefix"
 		c.isPhrase()
 	default:
-		err = errOptions
+		return errOptions
 	}
-	c.settle(err)
+	if !c.Phrase {
+		c.Slop = 0
+	}
+	return err
 }
 
 // combinedFields reads a query that scores several fields like one.
@@ -205,51 +210,103 @@ func (c *Clause) combinedFields(raw []byte) {
 	c.settle(c.several(raw, nil))
 }
 
-// queryString reads a query_string whose text uses no operators.
+// queryString reads a query_string whose text uses no operators. The engine
+// then searches like multi_match, without fuzziness.
 func (c *Clause) queryString(raw []byte) {
-	err := c.several(raw, func(name string, value []byte) (bool, error) {
-		if name != "default_field" {
+	operators := `=&|><!(){}[]^"~*?:\/+-`
+	err := c.typed(raw, func(name string, value []byte) (taken bool, err error) {
+		switch name {
+		case "default_field":
+			var field string
+			field, err = text(value)
+			c.Fields = []BoostedField{{field, 1}}
+		case "phrase_slop":
+			c.Slop, err = number(value)
+		case "escape":
+			if strings.Trim(string(value), `"`) == isTrue {
+				operators = ""
+			}
+		default:
 			return false, nil
 		}
-		field, err := text(value)
-		c.Fields = []BoostedField{{field, 1}}
 		return true, err
-	}, "analyze_wildcard", "allow_leading_wildcard", "enable_position_increments", "escape", "phrase_slop",
-		"quote_analyzer", "quote_field_suffix", "max_determinized_states", "time_zone", "rewrite")
-	// The engine combines several fields by term.
-	c.Additive = c.Additive && len(c.Fields) == 1
-	if err == nil && hasSyntax(c.Text, `=&|><!(){}[]^"~*?:\/`) {
+	}, "fuzziness", "fuzzy_prefix_length", "fuzzy_max_expansions", "analyze_wildcard", "allow_leading_wildcard",
+		"enable_position_increments", "quote_analyzer", "quote_field_suffix", "max_determinized_states", "time_zone", "rewrite")
+	if len(c.MinimumShouldMatch) > 0 && !c.TermCentric() {
+		c.Across = Apart // of a single field the engine counts the words, of several it does not
+		if len(c.Fields) > 1 {
+			c.MinimumShouldMatch = nil
+		}
+	}
+	if err == nil && hasSyntax(c.Text, operators, "AND", "OR", "NOT") {
 		c.Reason = reason.Syntax
 	}
 	c.settle(err)
 }
 
-// simpleQueryString reads one whose text uses no operators.
+// simpleQueryString reads one whose text uses no operators. The engine splits
+// the text at blanks before analysis and searches for each word in all fields.
 func (c *Clause) simpleQueryString(raw []byte) {
 	c.TieBreaker = 1 // the engine adds up the fields
-	err := c.several(raw, nil, "flags", "analyze_wildcard", "quote_field_suffix", "fuzzy_prefix_length", "fuzzy_max_expansions")
-	// The engine splits the text at blanks before analysis and counts the words,
-	// each in any of the fields. All of them are all terms.
+	splits, crosses := true, false
+	err := c.several(raw, func(name string, value []byte) (taken bool, err error) {
+		switch name {
+		case "flags":
+			splits = splitsAtBlanks(string(value))
+		case "type": // Elasticsearch 8
+			var kind string
+			kind, err = text(value)
+			switch kind {
+			case "best_fields", "cross_fields":
+				c.TieBreaker = 0
+				crosses = kind == "cross_fields"
+			case "most_fields":
+			default:
+				err = errOptions
+			}
+		default:
+			return false, nil
+		}
+		return true, err
+	}, "analyze_wildcard", "quote_field_suffix", "fuzzy_prefix_length", "fuzzy_max_expansions", "all_fields", "locale", "lowercase_expanded_terms")
 	one := len(c.Fields) == 1 && !strings.Contains(c.Fields[0].Name, "*")
 	c.Additive = c.Additive && len(c.Fields) == 1
-	if len(c.MinimumShouldMatch) > 0 || c.OperatorAnd && !one {
-		c.Matches = Same
+	switch {
+	case crosses && !splits:
+		err = errOptions
+	case !splits && len(c.Fields) > 1: // whose words the engine does not count
+		c.MinimumShouldMatch = nil
+	case splits && !one && (crosses || c.Counted()):
+		c.Across, c.Additive = ByTerm, false
 	}
-	if err == nil && hasSyntax(c.Text, `+|"*()~\`) {
+	if splits && (len(c.MinimumShouldMatch) > 0 || c.OperatorAnd && !one) { // all words of one field are all its terms
+		c.Words = len(strings.FieldsFunc(c.Text, func(r rune) bool { return strings.ContainsRune(" \t\r\n", r) }))
+	}
+	if err == nil && hasSyntax(c.Text, `+|"*()~\+-`) {
 		c.Reason = reason.Syntax
 	}
 	c.settle(err)
 }
 
-// hasSyntax reports whether text uses an operator, a plus or minus at the start
-// of a word, or a word that is an operator in Lucene.
-func hasSyntax(text, operators string) bool {
+// splitsAtBlanks reports whether the flags of a simple_query_string have the
+// text split at blanks. The bit is that of Lucene's SimpleQueryParser.
+func splitsAtBlanks(flags string) bool {
+	const blanks = 1 << 7
+	flags = strings.ToUpper(strings.Trim(flags, `"`))
+	n, err := strconv.Atoi(flags)
+	return err == nil && n&blanks != 0 || strings.Contains(flags, "ALL") || strings.Contains(flags, "WHITESPACE")
+}
+
+// hasSyntax reports whether text uses one of the words or operators. A plus or
+// minus at the end of these is one only at the start of a word.
+func hasSyntax(text, operators string, words ...string) bool {
+	inside := strings.TrimRight(operators, "+-")
 	for word := range strings.FieldsSeq(text) {
-		if word[0] == '+' || word[0] == '-' || word == "AND" || word == "OR" || word == "NOT" || word == "TO" {
+		if strings.Contains(operators[len(inside):], word[:1]) || slices.Contains(words, word) {
 			return true
 		}
 	}
-	return strings.ContainsAny(text, operators)
+	return strings.ContainsAny(text, inside)
 }
 
 // fields reads a field name with boost, or a list of them.

@@ -81,6 +81,57 @@ func TestDocumentedQueriesAreThoseOfTheCode(t *testing.T) {
 	check.Equal(t, want, got, "kinds and docs/queries.md differ (want the code, got the page)")
 }
 
+// optionsOfBuilders are the options that Elasticsearch's and OpenSearch's builders
+// for Java know: the fields of type ParseField in versions 7.10 and 8.19, 2.19,
+// with what they take from other classes.
+var optionsOfBuilders = map[string]string{
+	"match":               "_name analyzer auto_generate_synonyms_phrase_query boost cutoff_frequency fuzziness fuzzy_rewrite fuzzy_transpositions lenient max_expansions minimum_should_match operator prefix_length query zero_terms_query",
+	"match_bool_prefix":   "_name analyzer boost fuzziness fuzzy_rewrite fuzzy_transpositions max_expansions minimum_should_match operator prefix_length query",
+	"match_phrase":        "_name analyzer boost query slop zero_terms_query",
+	"match_phrase_prefix": "_name analyzer boost max_expansions query slop zero_terms_query",
+	"multi_match":         "_name analyzer auto_generate_synonyms_phrase_query boost cutoff_frequency fields fuzziness fuzzy_rewrite fuzzy_transpositions lenient max_expansions minimum_should_match operator prefix_length query slop tie_breaker type zero_terms_query",
+	"combined_fields":     "_name auto_generate_synonyms_phrase_query boost fields minimum_should_match operator query zero_terms_query",
+	"query_string":        "_name allow_leading_wildcard analyze_wildcard analyzer auto_generate_synonyms_phrase_query boost default_field default_operator enable_position_increments escape fields fuzziness fuzzy_max_expansions fuzzy_prefix_length fuzzy_rewrite fuzzy_transpositions lenient max_determinized_states minimum_should_match phrase_slop query quote_analyzer quote_field_suffix rewrite tie_breaker time_zone type",
+	"simple_query_string": "_name all_fields analyze_wildcard analyzer auto_generate_synonyms_phrase_query boost default_operator fields flags fuzzy_max_expansions fuzzy_prefix_length fuzzy_transpositions lenient locale lowercase_expanded_terms minimum_should_match query quote_field_suffix type",
+}
+
+func TestDocumentedOptionsAreRead(t *testing.T) {
+	values := map[string]string{
+		"query": `"car"`, "fields": `["a"]`, "default_field": `"a"`, "type": `"best_fields"`, "operator": `"OR"`, "default_operator": `"and"`,
+		"analyzer": `"standard"`,
+	}
+	documented := map[string][]string{}
+	for _, row := range documentedRows(t, "| option | of | what akin does |") {
+		for _, kind := range row[1] {
+			for _, option := range row[0] {
+				documented[kind] = append(documented[kind], option)
+				value, ok := values[option]
+				if !ok {
+					value = "1"
+				}
+				options := `{"query":"car"`
+				if option != "query" {
+					options += `,"` + option + `":` + value
+				}
+				if options += "}"; HasOneField(kind) {
+					options = `{"a":` + options + `}`
+				}
+				var want reason.Reason
+				if slices.Contains(row[2], string(reason.Options)) {
+					want = reason.Options
+				}
+				s, _ := (&Parser{Phrases: true}).Parse([]byte(`{"query":{"`+kind+`":`+options+`}}`), new(Parameters))
+				check.Equal(t, want, s.Clauses[0].Reason, kind+" "+option)
+			}
+		}
+	}
+	for kind, options := range optionsOfBuilders {
+		for option := range strings.FieldsSeq(options) {
+			check.That(t, slices.Contains(documented[kind], option), "docs/queries.md does not say what becomes of %s in %s", option, kind)
+		}
+	}
+}
+
 func TestDocumentedRetrieversAreThoseOfTheCode(t *testing.T) {
 	got := map[string]string{}
 	for _, row := range documentedRows(t, "| retriever | looks into |") {

@@ -23,11 +23,17 @@ type kind struct {
 	// lowest is taken, one more match can lower a hit, so only the original's
 	// matches may match.
 	scoreMode string
+	// boostMode is the default of the member boost_mode, by which functions change
+	// the score; "" for kinds without functions.
+	boostMode string
 	// sums says that the score consists only of those of the queries inside.
 	sums bool
 	// reason is why the kind and everything in it is left alone.
 	reason reason.Reason
 }
+
+// replaces is the boost_mode of functions that make the score.
+const replaces = "replace"
 
 // kinds lists the queries that akin knows, as in docs/queries.md. Others are
 // left alone, with [reason.Unknown].
@@ -44,8 +50,8 @@ var kinds = map[string]kind{
 	"bool":           {inside: []string{"must", "should"}, outside: []string{"filter", "must_not"}, sums: true},
 	"boosting":       {inside: []string{"positive"}, outside: []string{"negative"}},
 	"dis_max":        {inside: []string{"queries"}, sums: true},
-	"function_score": {inside: []string{"query"}},
-	"script_score":   {inside: []string{"query"}},
+	"function_score": {inside: []string{"query"}, boostMode: "multiply"},
+	"script_score":   {inside: []string{"query"}, boostMode: replaces},
 	"nested":         {inside: []string{"query"}, scoreMode: "avg"},
 	"has_child":      {inside: []string{"query"}, scoreMode: "none"},
 	"has_parent":     {inside: []string{"query"}},

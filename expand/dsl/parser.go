@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"regexp"
 	"slices"
 
 	"github.com/akin-search/akin/expand/reason"
@@ -125,8 +126,9 @@ func (s *Search) option(name string, at jsonspan.Span) (err error) {
 		s.Hits.From = at
 	case "stored_fields": // with "_none_" there are no ids
 		s.Hits.Bare = s.Hits.Bare || bytes.Contains(raw, []byte("_none_"))
-	case "suggest": // completions return documents, with the parts of hits
-		s.Hits.Bare = s.Hits.Bare || bytes.Contains(raw, []byte(`"completion"`))
+	case "suggest":
+		s.Hits.Completed = bytes.Contains(raw, []byte(`"completion"`))
+		s.Hits.Bare = s.Hits.Bare || s.Hits.Completed
 	case "search_pipeline": // of OpenSearch, which may do anything
 		s.Hits.Bare, s.Pipeline = true, at
 	case "ext":
@@ -198,6 +200,7 @@ func (p *Parser) kind(name string, depth int) error {
 // one more match inside could lower a hit (average, minimum) or lose it.
 func (p *Parser) compound(k kind, depth int) (same bool, err error) {
 	s, mode := &p.search, k.scoreMode
+	boostMode, ofScore := k.boostMode, false
 	var query jsonspan.Span
 	marked := len(s.Highlights)
 	s.ClauseCount++ // such as filters of functions
@@ -224,13 +227,12 @@ func (p *Parser) compound(k kind, depth int) (same bool, err error) {
 		case member == "min_score":
 			s.Scores.Min = true
 		case member == "score_mode" && k.scoreMode != "" && p.json.Kind() == '"': // that of a function_score is of its functions
-			v, err := p.json.Value()
-			if err == nil {
-				mode, err = text(v.Of(s.Body))
-			}
-			return err
+			return p.word(&mode)
+		case member == "boost_mode" && p.json.Kind() == '"':
+			return p.word(&boostMode)
 		}
 		v, err := p.json.Value()
+		ofScore = ofScore || scoreInScript.Match(v.Of(s.Body))
 		s.ClauseCount += queriesIn(v.Of(s.Body))
 		if member == "boost" {
 			boost, err := number(v.Of(s.Body))
@@ -239,7 +241,22 @@ func (p *Parser) compound(k kind, depth int) (same bool, err error) {
 		return err
 	})
 	s.mark(marked, query)
+	if boostMode == replaces && !ofScore && !p.filtering {
+		s.NoRescore = reason.Values
+	}
 	return same || !p.filtering && (mode == "avg" || mode == "min"), err
+}
+
+// scoreInScript finds the score of a text in functions and scripts.
+var scoreInScript = regexp.MustCompile(`(^|[^a-z])_score\b`)
+
+// word reads a string.
+func (p *Parser) word(into *string) error {
+	v, err := p.json.Value()
+	if err == nil {
+		*into, err = text(v.Of(p.search.Body))
+	}
+	return err
 }
 
 // inside reads a query that stands in another one.

@@ -147,6 +147,22 @@ func TestScanSaysWhetherHitsCanBeRescored(t *testing.T) {
 	}
 }
 
+func TestScoresThatAreValuesAreNotRescored(t *testing.T) {
+	const leaf = `"query":{"match":{"a":"car"}}`
+	for query, want := range map[string]reason.Reason{
+		`"function_score":{` + leaf + `,"field_value_factor":{"field":"n"},"boost_mode":"replace"}`:                                reason.Values,
+		`"function_score":{` + leaf + `,"boost_mode":"replace","functions":[{"random_score":{}},{"script_score":{"script":"1"}}]}`: reason.Values,
+		`"function_score":{` + leaf + `,"boost_mode":"replace","script_score":{"script":{"source":"_score * 2"}}}`:                 "",
+		`"function_score":{` + leaf + `,"field_value_factor":{"field":"n"}}`:                                                       "",
+		`"script_score":{` + leaf + `,"script":{"source":"doc['n'].value"},"min_score":1}`:                                         reason.Values,
+		`"script_score":{` + leaf + `,"script":{"source":"doc['n'].value + _score"}}`:                                              "",
+		`"bool":{"must":{"script_score":{` + leaf + `,"script":{"id":"stored"}}}}`:                                                 reason.Values,
+		`"bool":{"must":{"match":{"a":"car"}},"filter":{"script_score":{` + leaf + `,"script":{"source":"1"}}}}`:                   "",
+	} {
+		check.Equal(t, want, parse(t, `{"query":{`+query+`}}`).NoRescore, query)
+	}
+}
+
 func TestUnscoredSearchesAreKnown(t *testing.T) {
 	for body, want := range map[string]bool{
 		`"size":0`:  true,
@@ -170,23 +186,37 @@ func TestNotesAreBounded(t *testing.T) {
 // TestClausesAreReadOnce compares what is read of a clause with how it is shown.
 func TestClausesAreReadOnce(t *testing.T) {
 	for query, want := range map[string]string{
-		`{"match":{"body":"car rental"}}`:                                                             `query.match "car rental" body`,
-		`{"match":{"body":{"query":7,"operator":"AND","boost":2,"analyzer":"english"}}}`:              `query.match "7" body, analyzer=english, operator=and, boost=2`,
-		`{"match":{"body":{"query":"car","minimum_should_match":"2<75%","fuzziness":"AUTO"}}}`:        `query.match "car" body, minimum_should_match="2<75%", not additive, fuzzy`,
-		`{"match":{"body":{"query":"car","operator":"and","minimum_should_match":2}}}`:                `query.match "car" body, operator=and, minimum_should_match=2, same matches`,
-		`{"match":{"body":{"query":"car","operator":"xor"}}}`:                                         `query.match "car" body, (clause_options)`,
-		`{"match":{"a":"car","b":"car"}}`:                                                             `query.match "" b, (clause_options)`,
-		`{"match_bool_prefix":{"body":{"query":"car re","operator":"and"}}}`:                          `query.match_bool_prefix "car re" body, operator=and, not additive, same matches, prefix`,
-		`{"match_phrase_prefix":{"body":"car re"}}`:                                                   `query.match_phrase_prefix "car re" body, not additive, same matches, prefix, phrase, (phrase)`,
-		`{"multi_match":{"query":"car","fields":["a^2","b","a^3"],"tie_breaker":0.3}}`:                `query.multi_match "car" b a^3, tie_breaker=0.3`,
-		`{"multi_match":{"query":"car","fields":"a*","type":"most_fields"}}`:                          `query.multi_match "car" a*, tie_breaker=1`,
-		`{"multi_match":{"query":"car","fields":["a","b"],"type":"cross_fields","operator":"and"}}`:   `query.multi_match "car" a b, operator=and, not additive, term-centric`,
-		`{"multi_match":{"query":"car","fields":["a^1e30"],"boost":10}}`:                              `query.multi_match "car" a^1e+30, boost=10, (clause_options)`,
-		`{"multi_match":{"query":"car","fields":["a"],"type":"odd"}}`:                                 `query.multi_match "car" a, (clause_options)`,
-		`{"combined_fields":{"query":"car","fields":["a^2","b"]}}`:                                    `query.combined_fields "car" a^2 b, not additive, term-centric`,
-		`{"query_string":{"query":"car","default_field":"a","default_operator":"and","rewrite":"x"}}`: `query.query_string "car" a, operator=and`,
-		`{"query_string":{"query":"a:car"}}`:                                                          `query.query_string "a:car", not additive, (query_syntax)`,
-		`{"simple_query_string":{"query":"car","fields":["a","b"],"minimum_should_match":1}}`:         `query.simple_query_string "car" a b, minimum_should_match=1, tie_breaker=1, not additive, same matches`,
+		`{"match":{"body":"car rental"}}`:                                                                      `query.match "car rental" body`,
+		`{"match":{"body":{"query":7,"operator":"AND","boost":2,"analyzer":"english"}}}`:                       `query.match "7" body, analyzer=english, operator=and, boost=2`,
+		`{"match":{"body":{"query":"car","minimum_should_match":"2<75%","fuzziness":"AUTO"}}}`:                 `query.match "car" body, minimum_should_match="2<75%", not additive, fuzzy`,
+		`{"match":{"body":{"query":"car","operator":"and","minimum_should_match":2}}}`:                         `query.match "car" body, operator=and, minimum_should_match=2, same matches`,
+		`{"match":{"body":{"query":"car","operator":"xor"}}}`:                                                  `query.match "car" body, (clause_options)`,
+		`{"match":{"a":"car","b":"car"}}`:                                                                      `query.match "" b, (clause_options)`,
+		`{"match_bool_prefix":{"body":{"query":"car re","operator":"and"}}}`:                                   `query.match_bool_prefix "car re" body, operator=and, not additive, prefix`,
+		`{"match_phrase_prefix":{"body":"car re"}}`:                                                            `query.match_phrase_prefix "car re" body, not additive, same matches, prefix, phrase, (phrase)`,
+		`{"multi_match":{"query":"car","fields":["a^2","b","a^3"],"tie_breaker":0.3}}`:                         `query.multi_match "car" b a^3, tie_breaker=0.3`,
+		`{"multi_match":{"query":"car","fields":"a*","type":"most_fields"}}`:                                   `query.multi_match "car" a*, tie_breaker=1`,
+		`{"multi_match":{"query":"car","fields":["a","b"],"type":"cross_fields","operator":"and"}}`:            `query.multi_match "car" a b, operator=and, not additive, term-centric`,
+		`{"multi_match":{"query":"car","fields":["a^1e30"],"boost":10}}`:                                       `query.multi_match "car" a^1e+30, boost=10, (clause_options)`,
+		`{"multi_match":{"query":"car","fields":["a"],"type":"odd"}}`:                                          `query.multi_match "car" a, (clause_options)`,
+		`{"combined_fields":{"query":"car","fields":["a^2","b"]}}`:                                             `query.combined_fields "car" a^2 b, not additive, term-centric`,
+		`{"query_string":{"query":"car","default_field":"a","default_operator":"and","rewrite":"x"}}`:          `query.query_string "car" a, operator=and`,
+		`{"query_string":{"query":"a:car"}}`:                                                                   `query.query_string "a:car", (query_syntax)`,
+		`{"query_string":{"query":"a:car -b","escape":true}}`:                                                  `query.query_string "a:car -b"`,
+		`{"query_string":{"query":"a:car NOT b","escape":true}}`:                                               `query.query_string "a:car NOT b", (query_syntax)`,
+		`{"query_string":{"query":"car","fields":["a"],"fuzziness":"AUTO"}}`:                                   `query.query_string "car" a`,
+		`{"query_string":{"query":"car","fields":["a","b"],"minimum_should_match":2}}`:                         `query.query_string "car" a b`,
+		`{"query_string":{"query":"car","fields":["a","b"],"type":"most_fields"}}`:                             `query.query_string "car" a b, tie_breaker=1`,
+		`{"query_string":{"query":"car re","fields":["a"],"type":"bool_prefix"}}`:                              `query.query_string "car re" a, tie_breaker=1, not additive, prefix`,
+		`{"query_string":{"query":"car","fields":["a"],"type":"phrase","phrase_slop":2}}`:                      `query.query_string "car" a, not additive, same matches, phrase, (phrase)`,
+		`{"simple_query_string":{"query":"car","fields":["a","b"]}}`:                                           `query.simple_query_string "car" a b, tie_breaker=1, not additive`,
+		`{"simple_query_string":{"query":"a AND b","fields":["a"],"minimum_should_match":1}}`:                  `query.simple_query_string "a AND b" a, minimum_should_match=1, words=3, tie_breaker=1`,
+		`{"simple_query_string":{"query":"car","fields":["a","b"],"minimum_should_match":1}}`:                  `query.simple_query_string "car" a b, minimum_should_match=1, words=1, tie_breaker=1, not additive, term-centric`,
+		`{"simple_query_string":{"query":"car","fields":["a","b"],"default_operator":"and","flags":128}}`:      `query.simple_query_string "car" a b, operator=and, words=1, tie_breaker=1, not additive, term-centric`,
+		`{"simple_query_string":{"query":"car","fields":["a","b"],"default_operator":"and","flags":"OR|AND"}}`: `query.simple_query_string "car" a b, operator=and, tie_breaker=1, not additive`,
+		`{"simple_query_string":{"query":"car","fields":["a","b"],"minimum_should_match":1,"flags":"NONE"}}`:   `query.simple_query_string "car" a b, tie_breaker=1, not additive`,
+		`{"simple_query_string":{"query":"car","fields":["a","b"],"type":"cross_fields"}}`:                     `query.simple_query_string "car" a b, not additive, term-centric`,
+		`{"simple_query_string":{"query":"car","fields":["a","b"],"type":"bool_prefix"}}`:                      `query.simple_query_string "car" a b, tie_breaker=1, not additive, (clause_options)`,
 		`{"term":{"a":"b"}}`: `query.term, (term_level)`,
 		`{"nested":{"path":"n","query":{"match":{"n.a":"car"}}}}`: `query.nested.query.match "car" n.a, same matches`,
 	} {
@@ -259,6 +289,7 @@ func (c *Clause) shown() string {
 		{c.Analyzer != "", "analyzer=" + c.Analyzer},
 		{c.OperatorAnd, "operator=and"},
 		{len(c.MinimumShouldMatch) > 0, "minimum_should_match=" + string(c.MinimumShouldMatch)},
+		{c.Words > 0, fmt.Sprintf("words=%d", c.Words)},
 		{c.Boost != 1 && c.Role != Note, fmt.Sprintf("boost=%v", c.Boost)},
 		{c.TieBreaker != 0, fmt.Sprintf("tie_breaker=%v", c.TieBreaker)},
 		{!c.Additive && c.Role != Note, "not additive"},

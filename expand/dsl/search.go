@@ -74,6 +74,7 @@ type Hits struct {
 	Collapsed  bool // a hit stands for several
 	Sliced     bool // they are of one slice
 	Bare       bool // hits may come back without id or score
+	Completed  bool // completions come back, too, with the parts of hits
 	Ext        bool // there are plugin options, which may have the same effect
 }
 
@@ -118,6 +119,9 @@ type Clause struct {
 	// is the option's raw value.
 	OperatorAnd        bool
 	MinimumShouldMatch []byte
+	// Words is how many words the text has at blanks, where the engine counts
+	// these; else 0.
+	Words int
 	// Slop is how many places the words of a phrase may be apart.
 	Slop float64
 	// Additive says that the score is the sum of the text's terms' scores, so that

@@ -76,7 +76,7 @@ const behindTyped = 0.0001
 // TypedFirst reports whether a clause is written so that its hits as typed come
 // first.
 func (p *Plan) TypedFirst(c *Clause) bool {
-	return c.AsTypedFirst && c.Added() > 0 && c.Parsed.Role != dsl.InFilter && !p.MatchOnly
+	return c.AsTypedFirst && (c.Added() > 0 || c.HasOptional()) && c.Parsed.Role != dsl.InFilter && !p.MatchOnly
 }
 
 // asTypedFirst returns the clause without its added terms, or if that does not
@@ -225,7 +225,7 @@ func (w *builder) original() *query.Query {
 // not expanded.
 func (w *builder) originalFor(i int) *query.Query {
 	f := &w.c.Fields[i]
-	return w.Raw(inField(w.c.Parsed.At.Of(w.plan.Search.Body), f.Name, f.Boost, "fields"), w.c.leavesOf(i))
+	return w.Raw(inField(w.c.Parsed.At.Of(w.plan.Search.Body), f.Name, f.Boost, "fields", "default_field"), w.c.leavesOf(i))
 }
 
 // several returns a query for the queries of several fields, combined as the

@@ -36,6 +36,9 @@ func (w *builder) groupsOf(to *query.Query, i int, repeat bool) *query.Query {
 	f := &w.c.Fields[i]
 	for k := range f.Terms.Origins {
 		o := &f.Terms.Origins[k]
+		if slices.Contains(f.Optional, o.Term) { // no document has it
+			continue
+		}
 		times, x := 1, w.plan.times(w.scoring, f, o)
 		if repeat {
 			times = int(o.X)

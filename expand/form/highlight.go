@@ -2,6 +2,7 @@ package form
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/query"
@@ -57,7 +58,15 @@ func (p *Plan) highlighted(t *query.Tree, h *dsl.Highlight) *query.Query {
 	}
 	for i := range p.Clauses {
 		c := &p.Clauses[i]
-		if !related || !marksTermsOf(c, h) {
+		if !related {
+			break
+		}
+		if c.Parsed.Role != dsl.Note && c.Parsed.Role != dsl.InSegments && h.Covers(c.Parsed.At) && strings.Contains(c.Parsed.Path, "_score.query.") {
+			// Beside a phrase the unified highlighter does not see what is in
+			// function_score and script_score.
+			q.Should(t.Raw(c.Parsed.At.Of(p.Search.Body), 0))
+		}
+		if !marksTermsOf(c, h) {
 			continue
 		}
 		for f := range c.Fields { // the added terms one by one

@@ -1,16 +1,19 @@
 package form
 
 import (
+	"slices"
+
 	"github.com/akin-search/akin/expand/query"
 	"github.com/akin-search/akin/expand/terms"
 )
 
 // countedWords adds a query for documents with as many words of the text as the
 // clause requires. A neighbor counts as its word. The words must be in one of
-// the fields, or for a term-centric clause in any of them.
+// the fields, or in any of them if the clause is term-centric or the engine
+// splits the text.
 func (w *builder) countedWords(to *query.Query) *query.Query {
 	c := w.c
-	if c.Parsed.TermCentric() {
+	if c.Parsed.TermCentric() || c.Parsed.Words > 0 {
 		return to.Should(w.words(0, len(c.Fields)))
 	}
 	for i := range c.Fields {
@@ -21,23 +24,46 @@ func (w *builder) countedWords(to *query.Query) *query.Query {
 	return to
 }
 
-// words returns a group for each word, in the fields from first to before end.
+// words returns a group for each word, in the fields from first to before end
+// that are analyzed.
 func (w *builder) words(first, end int) *query.Query {
-	lead, q := &w.c.Fields[first], w.Bool()
-	a := lead.Analysis
-	for k := range a.Terms {
-		if k > 0 && a.Positions[k] == a.Positions[k-1] {
-			continue // written with the first term of the position
+	var words []*query.Query
+	var minimum []byte
+	for i := first; i < end; i++ {
+		lead := &w.c.Fields[w.c.lead(i)]
+		if lead.Analysis == nil {
+			continue
 		}
-		word := w.Bool()
-		for m := k; m < len(a.Terms) && a.Positions[m] == a.Positions[k]; m++ {
-			for i := first; i < end; i++ {
-				w.termOrRelated(word, i, i-first, lead, a.Terms[m])
+		minimum = w.minimum(lead)
+		known := lead.words()
+		for len(words) < len(known)+min(len(lead.Prefixes), 1) {
+			words = append(words, w.Bool())
+		}
+		for _, begin := range lead.Prefixes {
+			words[len(known)].Should(w.Prefix(w.c.Fields[i].Name, begin))
+		}
+		for k, word := range known {
+			for _, term := range word {
+				w.termOrRelated(words[k], i, i-w.c.lead(i), lead, term)
 			}
 		}
+	}
+	q := w.Bool()
+	for _, word := range words {
 		q.Should(word)
 	}
-	return q.Minimum(w.minimum(lead))
+	return q.Minimum(minimum)
+}
+
+// words returns the terms at each position of the text that must match.
+func (f *Field) words() (words [][]string) {
+	for k, term := range f.Analysis.Terms {
+		if k == 0 || f.Analysis.Positions[k] != f.Analysis.Positions[k-1] {
+			words = append(words, nil)
+		}
+		words[len(words)-1] = append(words[len(words)-1], term)
+	}
+	return slices.DeleteFunc(words, func(word []string) bool { return slices.Contains(f.Optional, word[0]) })
 }
 
 // termOrRelated adds a term of the text and the terms added for it in field at

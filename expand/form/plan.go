@@ -202,6 +202,9 @@ type Field struct {
 	Indices       []string
 	// Analysis is nil if the field was left alone before its analysis.
 	Analysis *esclient.Analysis
+	// Prefixes are the terms at the last position, where that is a prefix; Analysis
+	// lacks them.
+	Prefixes []string
 	Stats    esclient.FieldStatistics
 	// Terms has the terms of the text. It is nil without Analysis and until a
 	// measure chooses. A term-centric clause uses the Terms of its first field.
@@ -212,6 +215,9 @@ type Field struct {
 	// phrase. Cut holds alternatives that are left out because of a limit of
 	// clauses or of the form.
 	Alternatives, Cut []terms.Alternative
+	// Optional are the terms of the text that need not match, although all words
+	// must.
+	Optional []string
 	// Feedback are the terms to add from the first hits.
 	Feedback []terms.FeedbackTerm
 	// Exact is what the form hard needs, nil in other forms. Truncated says that
@@ -311,22 +317,28 @@ func (c *Clause) DropAlternatives() {
 	}
 }
 
-// DropAdded drops the added terms. why is the reason of fields that have
+// DropAdded drops the added terms, and has all words match. why is the reason of fields that have
 // nothing else.
 func (c *Clause) DropAdded(why reason.Reason) {
 	c.Orders = false
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		had := len(f.Added)+len(f.Feedback) > 0
-		f.Added, f.Feedback = nil, nil
+		had := len(f.Added)+len(f.Feedback)+len(f.Optional) > 0
+		f.Added, f.Feedback, f.Optional = nil, nil, nil
 		if had && f.Reason == "" && len(f.Alternatives) == 0 {
 			c.LeaveField(f, why)
 		}
 	}
 }
 
-// Writes reports whether terms or alternatives are added to the clause.
-func (c *Clause) Writes() bool { return c.Added() > 0 || c.HasAlternatives() }
+// Writes reports whether terms or alternatives are added to the clause, or one
+// of its words need not match.
+func (c *Clause) Writes() bool { return c.Added() > 0 || c.HasAlternatives() || c.HasOptional() }
+
+// HasOptional reports whether a word of the clause need not match.
+func (c *Clause) HasOptional() bool {
+	return c.Reason == "" && slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Reason == "" && len(f.Optional) > 0 })
+}
 
 // hasFeedback reports whether terms of the first hits are written.
 func (c *Clause) hasFeedback() bool {
@@ -362,8 +374,16 @@ func (c *Clause) lead(i int) int {
 }
 
 // Words returns how many words the engine counts for minimum_should_match: the
-// positions of the text, including repeated words.
+// positions of the text, including repeated words and a prefix.
 func (f *Field) Words() (n int) {
+	n = f.positions()
+	if len(f.Prefixes) > 0 {
+		n++
+	}
+	return n
+}
+
+func (f *Field) positions() (n int) {
 	positions := f.Analysis.Positions
 	for k := range positions {
 		if k == 0 || positions[k] != positions[k-1] {
@@ -374,7 +394,13 @@ func (f *Field) Words() (n int) {
 }
 
 // OneTermPerWord reports whether no two terms share a position.
-func (f *Field) OneTermPerWord() bool { return f.Words() == len(f.Analysis.Positions) }
+func (f *Field) OneTermPerWord() bool { return f.positions() == len(f.Analysis.Positions) }
+
+// Splits reports whether the analyzer made one position of each of n words at
+// blanks.
+func (f *Field) Splits(n int) bool {
+	return f.Words() == n && f.Analysis.Positions[len(f.Analysis.Positions)-1] == n-1
+}
 
 // Weighting returns how the engine weights the terms of the field: by a
 // constant with the boolean similarity, and once by idf with all others.

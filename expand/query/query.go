@@ -103,6 +103,11 @@ func (t *Tree) Term(field, value string, factor float64, called string) *Query {
 	return t.open(1, `{"term":{`, text(field), `:{"value":`, text(value), boost(factor), name(called), `}}}`)
 }
 
+// Prefix returns a query for the terms of an index that begin with a value.
+func (t *Tree) Prefix(field, value string) *Query {
+	return t.open(1, `{"prefix":{`, text(field), `:{"value":`, text(value), `}}}`)
+}
+
 // Terms returns a query that scores the factor if a document has any of the
 // terms. Older versions of Lucene make up to 16 clauses of it.
 func (t *Tree) Terms(field string, values []string, factor float64) *Query {

@@ -76,6 +76,7 @@ const (
 	SearchAfter   Reason = "search_after"   // the page of hits begins behind a given score
 	PointInTime   Reason = "point_in_time"  // it is read page by page, and only the first page could be rescored
 	Named         Reason = "named_query"    // the query has named queries or inner hits, which must not stand in it twice
+	Values        Reason = "score_values"   // the score is a value of the document: function_score with boost_mode replace, or a script without _score
 	IndicesBoost  Reason = "indices_boost"  // the request weighs its indices, which a rescore ignores
 	Endpoint      Reason = "endpoint"       // the endpoint takes only a query
 	RescoreWindow Reason = "rescore_window" // an index does not allow such a rescore (index.max_rescore_window)
@@ -116,7 +117,7 @@ func All() []Reason {
 		Options, NoField, FieldsDiffer, Syntax, RuntimeField, NoMatrix, NotWords, NotText, Mixed, UnknownToCluster, NoTerms,
 		TooManyTerms, NotNested, NoNeighbors, NeighborsTooFrequent, TermLimit,
 		NotScoring, TermLevel, Positions, Phrase, Other, KQL, Template, RetrieverFields, Agentic, Unknown,
-		Sort, Rescore, Collapse, Scroll, Retriever, Vectors, Hybrid, SearchAfter, PointInTime, Named, IndicesBoost, Endpoint,
+		Sort, Rescore, Collapse, Scroll, Retriever, Vectors, Hybrid, SearchAfter, PointInTime, Named, Values, IndicesBoost, Endpoint,
 		RescoreWindow,
 		NotAdditive, NoScripts, NotBM25, SearchType, Routing,
 		NoWeights, NoLinear, NoNorms, NoVectors, Truncated, Window, TooManyReranked, OtherScores, Answer, TooLong,

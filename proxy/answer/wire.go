@@ -116,7 +116,23 @@ func AnswersJSON(rawQuery string, h http.Header) bool {
 
 // AskForGzip reduces Accept-Encoding to gzip, so that akin can read the answer.
 func AskForGzip(h http.Header) {
-	gzip, others := false, false
+	switch gzip, others := accepted(h); {
+	case !others:
+	case gzip:
+		h["Accept-Encoding"] = []string{"gzip"}
+	default:
+		delete(h, "Accept-Encoding")
+	}
+}
+
+// AcceptsGzip reports whether Accept-Encoding has gzip.
+func AcceptsGzip(h http.Header) bool {
+	gzip, _ := accepted(h)
+	return gzip
+}
+
+// accepted reports whether Accept-Encoding has gzip and other codings.
+func accepted(h http.Header) (gzip, others bool) {
 	for _, list := range h["Accept-Encoding"] {
 		for one := range strings.SplitSeq(list, ",") {
 			coding, weight, _ := strings.Cut(one, ";")
@@ -131,13 +147,7 @@ func AskForGzip(h http.Header) {
 			}
 		}
 	}
-	switch {
-	case !others:
-	case gzip:
-		h["Accept-Encoding"] = []string{"gzip"}
-	default:
-		delete(h, "Accept-Encoding")
-	}
+	return gzip, others
 }
 
 // isZero reports whether a header parameter is a weight of 0.
