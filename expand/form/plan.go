@@ -317,14 +317,15 @@ func (c *Clause) DropAlternatives() {
 	}
 }
 
-// DropAdded drops the added terms, and has all words match. why is the reason of fields that have
-// nothing else.
+// DropAdded drops the added terms, and has all words match. why is the reason
+// of fields that have nothing else.
 func (c *Clause) DropAdded(why reason.Reason) {
 	c.Orders = false
 	for i := range c.Fields {
 		f := &c.Fields[i]
 		had := len(f.Added)+len(f.Feedback)+len(f.Optional) > 0
-		f.Added, f.Feedback, f.Optional = nil, nil, nil
+		f.Added, f.Feedback = nil, nil
+		f.Optional = nil
 		if had && f.Reason == "" && len(f.Alternatives) == 0 {
 			c.LeaveField(f, why)
 		}
