@@ -28,7 +28,10 @@ const (
 // engine, AKIN_BENCH_DOCS the numbers of documents. Run it with -benchtime 1x.
 func BenchmarkMatching(b *testing.B) {
 	e := productionEngine(b, cmp.Or(os.Getenv("AKIN_BENCH_ENGINE"), qualityEngine))
-	eachSize(b, func(b *testing.B, docs int) { compareMatching(b, e, docs) })
+	eachSize(b, func(b *testing.B, docs int) {
+		b.Helper()
+		compareMatching(b, e, docs)
+	})
 }
 
 func compareMatching(b *testing.B, e *engine, docs int) {

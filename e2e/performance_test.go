@@ -114,7 +114,10 @@ type cost struct {
 // 1x.
 func BenchmarkForms(b *testing.B) {
 	e := productionEngine(b, qualityEngine)
-	eachSize(b, func(b *testing.B, docs int) { compareForms(b, e, docs) })
+	eachSize(b, func(b *testing.B, docs int) {
+		b.Helper()
+		compareForms(b, e, docs)
+	})
 }
 
 // eachSize runs a benchmark for each number of documents.

@@ -99,8 +99,8 @@ func (t *Tokens) Readings() (readings []string) {
 	return readings
 }
 
-// withoutParts leaves out the parts of compounds. An analyzer that divides these
-// puts the parts at the position of the whole, one of them behind its
+// withoutParts leaves out the parts of compounds. An analyzer that divides
+// these puts the parts at the position of the whole, one of them behind its
 // beginning; a stem is its beginning.
 func (t *Tokens) withoutParts() *Tokens {
 	own := &Tokens{}

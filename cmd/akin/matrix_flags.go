@@ -179,7 +179,8 @@ func (f *fieldFlags) lookUp(ctx context.Context, words []string, report *cli.Pro
 	})
 }
 
-// indexTerms returns what the analyzer makes of each word, nil without a cluster.
+// indexTerms returns what the analyzer makes of each word, nil without a
+// cluster.
 func (f *fieldFlags) indexTerms(ctx context.Context, words []string, report *cli.Progress) (map[string][]string, error) {
 	if f.URL == "" || len(words) == 0 {
 		return nil, nil

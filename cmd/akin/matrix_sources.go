@@ -19,8 +19,9 @@ import (
 	"github.com/akin-search/akin/simmatrix/spelling"
 )
 
-// minExpression is the least similarity of a word that the analyzer splits, as a
-// neighbor in vectors and spellings, which have weak ones in any number.
+// minExpression is the least similarity of a word that the analyzer splits,
+// as a neighbor in vectors and spellings, which have weak ones in any
+// number.
 const minExpression = 0.5
 
 type vectorFlags struct {

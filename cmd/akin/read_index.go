@@ -305,9 +305,10 @@ func (x *indexReading) SampleForms(ctx context.Context) *learn.Corpus {
 	return texts.Corpus(terms)
 }
 
-// LookUp asks the cluster for the terms of a matrix that stand for the words and
-// expressions, and their document frequencies. With several fields it returns
-// the largest frequencies and number of documents of any field.
+// LookUp asks the cluster for the terms of a matrix that stand for the
+// words and expressions, and their document frequencies. With several
+// fields it returns the largest frequencies and number of documents of any
+// field.
 func (x *indexReading) LookUp(ctx context.Context, words []string) (*combine.ProjectOptions, error) {
 	readings, err := x.Readings(ctx, words)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // TallyThesaurus counts which entries of a thesaurus with an expression, or
-// exact ones, are left in what became of it. termsOf returns the terms of a word
-// or an expression of words. Entries that go both ways count once.
+// exact ones, are left in what became of it. termsOf returns the terms of a
+// word or an expression of words. Entries that go both ways count once.
 func TallyThesaurus(thesaurus, left *simmatrix.Matrix, termsOf func(word string) []string) (exact, similar simmatrix.Tally) {
 	exact.Kind, similar.Kind = "exact synonyms", "similar expressions"
 	t := thesaurus.Table()

@@ -120,12 +120,13 @@ const maxProblems = 100
 // oneWaySign is between the terms of a one-way rule.
 const oneWaySign = "->"
 
-// Resolve returns the rules with a matrix's index terms in place of words that
-// people write for them, see [simmatrix.Matrix.TermsOf]. Of other words it takes
-// what the field's analyzer makes of them, as in [ProjectOptions.IndexTerms], or
-// where that is not known of several words an expression. Words that the
-// matrix does not know either way stay; it returns them, ascending. It returns
-// an error if two rules then concern one entry.
+// Resolve returns the rules with a matrix's index terms in place of words
+// that people write for them, see [simmatrix.Matrix.TermsOf]. Of other
+// words it takes what the field's analyzer makes of them, as in
+// [ProjectOptions.IndexTerms], or where that is not known of several words
+// an expression. Words that the matrix does not know either way stay; it
+// returns them, ascending. It returns an error if two rules then concern
+// one entry.
 func (o *Overrides) Resolve(m *simmatrix.Matrix, indexTerms map[string][]string) (resolved *Overrides, unknown []string, err error) {
 	words := o.Words()
 	for _, word := range words {

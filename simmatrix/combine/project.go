@@ -37,8 +37,9 @@ type ProjectCounts struct {
 //
 //	s_tu = max s_ij over words i with the term t and j with the term u, but not t
 //
-// A row has at most as many neighbors as the longest row of m, or as many more as
-// a word has terms. The form of a term is its word in most documents.
+// A row has at most as many neighbors as the longest row of m, or as many
+// more as a word has terms. The form of a term is its word in most
+// documents.
 func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, ProjectCounts, error) {
 	m := matrix.Table()
 	p, counts := newProjection(m, opts)
