@@ -349,14 +349,14 @@ func (a *expansion) analyze(ctx context.Context, targets []*target) error {
 // understand derives properties of a clause from the analyses of all its
 // fields.
 func understand(c *form.Clause) {
-	if c.Parsed.Across == dsl.ByTerm && slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Reason != "" || differ(&f, &c.Fields[0]) }) {
+	if c.Reason == "" && c.Parsed.Across == dsl.ByTerm && slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Reason != "" || differ(&f, &c.Fields[0]) }) {
 		// The engine makes groups of the fields with one analyzer. For added terms
 		// each field is a group of its own, which finds no more.
 		apart := *c.Parsed
 		apart.Across = dsl.Apart
 		c.Parsed = &apart
 	}
-	c.Whole = !c.Parsed.Phrase && !c.Parsed.TermCentric() && c.Matches != dsl.Fixed &&
+	c.Whole = !c.Parsed.Phrase && !c.Parsed.Prefix && !c.Parsed.TermCentric() && c.Matches != dsl.Fixed &&
 		!slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis == nil || f.Analysis.Whole == 0 })
 	c.SingleWord = !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis == nil || f.Words() > 1 })
 	for k := range c.Fields {

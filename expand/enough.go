@@ -74,7 +74,7 @@ func how(plan *form.Plan) string {
 	for i := range plan.Clauses {
 		c := &plan.Clauses[i]
 		switch {
-		case c.Added() > 0 && !c.SameMatches() && !c.Orders, len(c.Vectors) > 0 && !c.SameMatches():
+		case (c.Added() > 0 && !c.Orders || c.HasOptional() || len(c.Vectors) > 0) && !c.SameMatches():
 			return Widened
 		case c.Added() > 0, c.Exact, len(c.Vectors) > 0, c.HasBeside():
 			ordered = true

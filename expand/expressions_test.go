@@ -194,6 +194,23 @@ func TestFiltersAndPhrasesFindByExactWordsOfAMatrixWithoutExpressions(t *testing
 	}
 }
 
+// In fields that are not text, where a term may be no number.
+func TestWordsWithExactOnesAreLookedForInFieldsOfTextOnly(t *testing.T) {
+	c, m := attacks(t)
+	for _, scoring := range []form.Scoring{form.Auto, form.Linear} {
+		o := DefaultProfile()
+		o.Scoring = scoring
+		for _, query := range []string{
+			`{"simple_query_string":{"query":"car ill","fields":["body","sku"]}}`,
+			`{"simple_query_string":{"query":"car ill","fields":["body","sku"],"default_operator":"and"}}`,
+			`{"multi_match":{"query":"car ill","fields":["body","sku"],"type":"cross_fields"}}`,
+		} {
+			r := expanded(t, New(c, m, o), &Request{Index: "docs", Body: []byte(`{"query":` + query + `}`)})
+			check.That(t, strings.Contains(string(r.Body), "automobile") && !strings.Contains(string(r.Body), `{"term":{"sku"`), "%s: %s", query, r.Body)
+		}
+	}
+}
+
 // As wi-fi is beside wi and fi.
 func TestOneWordOfWhichTheEngineMakesPhrasesFindsWhatIsExact(t *testing.T) {
 	c, m := attacks(t)

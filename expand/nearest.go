@@ -101,16 +101,20 @@ func (a *expansion) nearWords(ctx context.Context, targets []*target) error {
 }
 
 // optional returns the unknown words of a target that need not match: those
-// for which nothing stands, unless these are all words of the text.
+// for which nothing stands, unless these are all words of the text, or another
+// field may have them.
 func (a *expansion) optional(t *target, unknown []string) []string {
-	c := t.clause
-	if a.s.profile.Relax == RelaxNone || !c.Parsed.OperatorAnd || matchesOf(c) >= dsl.Same || c.Parsed.Role == dsl.InFilter {
+	c, unread := t.clause, func(f form.Field) bool { return f.Analysis == nil }
+	switch apart := c.Parsed.Words > 0 && len(c.Fields) > 1 && !c.Parsed.TermCentric(); {
+	case a.s.profile.Relax == RelaxNone, a.s.profile.Matching == Same, !c.Parsed.OperatorAnd, matchesOf(c) >= dsl.Same,
+		c.Parsed.Role == dsl.InFilter, apart, slices.ContainsFunc(c.Fields, unread):
 		return nil
 	}
 	if t.near != nil {
 		unknown = slices.DeleteFunc(unknown, func(word string) bool { return t.near[t.near.Index(word)].Nearest != nil })
 	}
-	if !slices.ContainsFunc(t.Analysis.Terms, func(term string) bool { return !slices.Contains(unknown, term) }) {
+	known := func(term string) bool { return !slices.Contains(unknown, term) }
+	if len(t.Prefixes) == 0 && !slices.ContainsFunc(t.Analysis.Terms, known) {
 		return nil
 	}
 	return unknown

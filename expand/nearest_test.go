@@ -292,6 +292,7 @@ func TestWordsThatNoDocumentHasNeedNotMatchWhereTheSearchIsRelaxed(t *testing.T)
 		"a number of words":               {`{"query":{"match":{"body":{"query":"cream zeppelin","minimum_should_match":2}}}}`, RelaxUnknown, nil, "cream", false},
 		"a filter finds what it found":    {`{"query":{"bool":{"filter":{"match":{"body":{"query":"cream zeppelin","operator":"and"}}}}}}`, RelaxUnknown, nil, "cream", false},
 		"several fields with all words":   {`{"query":{"multi_match":{"query":"cream zeppelin","fields":["body","title"],"operator":"and"}}}`, RelaxUnknown, []string{"zeppelin"}, "cream", true},
+		"a field that is not read":        {`{"query":{"multi_match":{"query":"cream zeppelin","fields":["body","sku"],"operator":"and"}}}`, RelaxUnknown, nil, "cream", false},
 		"fields that are searched as one": {`{"query":{"multi_match":{"query":"cream zeppelin","fields":["body","title"],"type":"cross_fields","operator":"and"}}}`, RelaxUnknown, []string{"zeppelin"}, "cream", true},
 	} {
 		for _, scoring := range []form.Scoring{form.Linear, form.Grouped, form.Saturated} {
@@ -319,4 +320,12 @@ func TestWordsThatNoDocumentHasNeedNotMatchWhereTheSearchIsRelaxed(t *testing.T)
 			}
 		}
 	}
+}
+
+func TestAWordNeedNotMatchBesideTheOneThatIsBeingTyped(t *testing.T) {
+	c, m := iceCream(t)
+	o := with(func(o *Profile) { o.Relax = RelaxUnknown })
+	r := expandIn(t, c, m, o, `{"query":{"match_bool_prefix":{"body":{"query":"zeppelin cre","operator":"and"}}}}`)
+	check.Equal(t, []string{"zeppelin"}, r.Clauses[0].Optional, "optional words")
+	check.Equal(t, Widened, r.Parts[0].How, "what it does")
 }

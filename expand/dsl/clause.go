@@ -224,7 +224,7 @@ func (c *Clause) queryString(raw []byte) {
 			c.Slop, err = number(value)
 		case "escape":
 			if strings.Trim(string(value), `"`) == isTrue {
-				operators = ""
+				operators = "<>" // which the engine does not escape
 			}
 		default:
 			return false, nil
@@ -233,10 +233,8 @@ func (c *Clause) queryString(raw []byte) {
 	}, "fuzziness", "fuzzy_prefix_length", "fuzzy_max_expansions", "analyze_wildcard", "allow_leading_wildcard",
 		"enable_position_increments", "quote_analyzer", "quote_field_suffix", "max_determinized_states", "time_zone", "rewrite")
 	if len(c.MinimumShouldMatch) > 0 && !c.TermCentric() {
-		c.Across = Apart // of a single field the engine counts the words, of several it does not
-		if len(c.Fields) > 1 {
-			c.MinimumShouldMatch = nil
-		}
+		c.Across = Apart
+		c.countedOfOne()
 	}
 	if err == nil && hasSyntax(c.Text, operators, "AND", "OR", "NOT") {
 		c.Reason = reason.Syntax
@@ -274,8 +272,8 @@ func (c *Clause) simpleQueryString(raw []byte) {
 	switch {
 	case crosses && !splits:
 		err = errOptions
-	case !splits && len(c.Fields) > 1: // whose words the engine does not count
-		c.MinimumShouldMatch = nil
+	case !splits:
+		c.countedOfOne()
 	case splits && !one && (crosses || c.Counted()):
 		c.Across, c.Additive = ByTerm, false
 	}
@@ -288,13 +286,21 @@ func (c *Clause) simpleQueryString(raw []byte) {
 	c.settle(err)
 }
 
+// countedOfOne has words counted in a single field only: in several the engine
+// does not count, but does if only one of them exists.
+func (c *Clause) countedOfOne() {
+	if len(c.MinimumShouldMatch) > 0 && len(c.Fields) > 1 {
+		c.MinimumShouldMatch, c.Matches = nil, max(c.Matches, Same)
+	}
+}
+
 // splitsAtBlanks reports whether the flags of a simple_query_string have the
 // text split at blanks. The bit is that of Lucene's SimpleQueryParser.
 func splitsAtBlanks(flags string) bool {
 	const blanks = 1 << 7
 	flags = strings.ToUpper(strings.Trim(flags, `"`))
 	n, err := strconv.Atoi(flags)
-	return err == nil && n&blanks != 0 || strings.Contains(flags, "ALL") || strings.Contains(flags, "WHITESPACE")
+	return err == nil && n&blanks != 0 || flags == "" || strings.Contains(flags, "ALL") || strings.Contains(flags, "WHITESPACE")
 }
 
 // hasSyntax reports whether text uses one of the words or operators. A plus or

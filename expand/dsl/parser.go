@@ -6,6 +6,7 @@ import (
 	"errors"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/jsonspan"
@@ -248,13 +249,14 @@ func (p *Parser) compound(k kind, depth int) (same bool, err error) {
 }
 
 // scoreInScript finds the score of a text in functions and scripts.
-var scoreInScript = regexp.MustCompile(`(^|[^a-z])_score\b`)
+var scoreInScript = regexp.MustCompile(`(^|[^A-Za-z0-9_])_score\b`)
 
-// word reads a string.
+// word reads a string, in which case does not count.
 func (p *Parser) word(into *string) error {
 	v, err := p.json.Value()
 	if err == nil {
 		*into, err = text(v.Of(p.search.Body))
+		*into = strings.ToLower(*into)
 	}
 	return err
 }

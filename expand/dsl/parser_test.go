@@ -151,6 +151,7 @@ func TestScoresThatAreValuesAreNotRescored(t *testing.T) {
 	const leaf = `"query":{"match":{"a":"car"}}`
 	for query, want := range map[string]reason.Reason{
 		`"function_score":{` + leaf + `,"field_value_factor":{"field":"n"},"boost_mode":"replace"}`:                                reason.Values,
+		`"function_score":{` + leaf + `,"field_value_factor":{"field":"ctr7_score"},"boost_mode":"REPLACE"}`:                       reason.Values,
 		`"function_score":{` + leaf + `,"boost_mode":"replace","functions":[{"random_score":{}},{"script_score":{"script":"1"}}]}`: reason.Values,
 		`"function_score":{` + leaf + `,"boost_mode":"replace","script_score":{"script":{"source":"_score * 2"}}}`:                 "",
 		`"function_score":{` + leaf + `,"field_value_factor":{"field":"n"}}`:                                                       "",
@@ -205,7 +206,8 @@ func TestClausesAreReadOnce(t *testing.T) {
 		`{"query_string":{"query":"a:car -b","escape":true}}`:                                                  `query.query_string "a:car -b"`,
 		`{"query_string":{"query":"a:car NOT b","escape":true}}`:                                               `query.query_string "a:car NOT b", (query_syntax)`,
 		`{"query_string":{"query":"car","fields":["a"],"fuzziness":"AUTO"}}`:                                   `query.query_string "car" a`,
-		`{"query_string":{"query":"car","fields":["a","b"],"minimum_should_match":2}}`:                         `query.query_string "car" a b`,
+		`{"query_string":{"query":"car","fields":["a","b"],"minimum_should_match":2}}`:                         `query.query_string "car" a b, same matches`,
+		`{"query_string":{"query":">car","default_field":"a","escape":true}}`:                                  `query.query_string ">car" a, (query_syntax)`,
 		`{"query_string":{"query":"car","fields":["a","b"],"type":"most_fields"}}`:                             `query.query_string "car" a b, tie_breaker=1`,
 		`{"query_string":{"query":"car re","fields":["a"],"type":"bool_prefix"}}`:                              `query.query_string "car re" a, tie_breaker=1, not additive, prefix`,
 		`{"query_string":{"query":"car","fields":["a"],"type":"phrase","phrase_slop":2}}`:                      `query.query_string "car" a, not additive, same matches, phrase, (phrase)`,
@@ -214,7 +216,7 @@ func TestClausesAreReadOnce(t *testing.T) {
 		`{"simple_query_string":{"query":"car","fields":["a","b"],"minimum_should_match":1}}`:                  `query.simple_query_string "car" a b, minimum_should_match=1, words=1, tie_breaker=1, not additive, term-centric`,
 		`{"simple_query_string":{"query":"car","fields":["a","b"],"default_operator":"and","flags":128}}`:      `query.simple_query_string "car" a b, operator=and, words=1, tie_breaker=1, not additive, term-centric`,
 		`{"simple_query_string":{"query":"car","fields":["a","b"],"default_operator":"and","flags":"OR|AND"}}`: `query.simple_query_string "car" a b, operator=and, tie_breaker=1, not additive`,
-		`{"simple_query_string":{"query":"car","fields":["a","b"],"minimum_should_match":1,"flags":"NONE"}}`:   `query.simple_query_string "car" a b, tie_breaker=1, not additive`,
+		`{"simple_query_string":{"query":"car","fields":["a","b"],"minimum_should_match":1,"flags":"NONE"}}`:   `query.simple_query_string "car" a b, tie_breaker=1, not additive, same matches`,
 		`{"simple_query_string":{"query":"car","fields":["a","b"],"type":"cross_fields"}}`:                     `query.simple_query_string "car" a b, not additive, term-centric`,
 		`{"simple_query_string":{"query":"car","fields":["a","b"],"type":"bool_prefix"}}`:                      `query.simple_query_string "car" a b, tie_breaker=1, not additive, (clause_options)`,
 		`{"term":{"a":"b"}}`: `query.term, (term_level)`,

@@ -126,7 +126,9 @@ func (w *builder) alternatives(to *query.Query, i int) {
 		for _, o := range g.hosts {
 			word := w.several()
 			for at := range c.Fields {
-				word.Should(w.Term(c.Fields[at].Name, o.Term, 1, ""))
+				if c.Fields[at].Analysis != nil { // others may be of numbers
+					word.Should(w.Term(c.Fields[at].Name, o.Term, 1, ""))
+				}
 			}
 			words.Filter(word.Simple())
 		}
