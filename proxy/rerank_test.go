@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -172,14 +173,16 @@ func TestAnswersThatAreChangedGoOutAsGzipToClientsThatAcceptIt(t *testing.T) {
 		got := p.post(t, "/t/_search", jsonType+"Accept-Encoding: "+accepted+"\n", "{}")
 		want := cutPages(t, threeHits, []*expand.Rerank{rerankOf(0, 2)}, []float64{0, .25, .5})
 		check.Equal(t, coded, strings.Contains(got, "Content-Encoding: gzip\r\n"), accepted)
-		body := io.Reader(strings.NewReader(bodyOf(got)))
+		res, err := http.ReadResponse(bufio.NewReader(strings.NewReader(got)), nil)
+		check.OK(t, err)
+		body := io.Reader(res.Body)
 		if coded {
-			unpacked, err := gzip.NewReader(body)
+			body, err = gzip.NewReader(body)
 			check.OK(t, err)
-			body = unpacked
 		}
 		text, err := io.ReadAll(body)
 		check.OK(t, err)
+		check.OK(t, res.Body.Close())
 		check.Equal(t, want, string(text), accepted)
 	}
 }
