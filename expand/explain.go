@@ -75,7 +75,8 @@ func explainField(p *form.Plan, c *form.Clause, f *form.Field, reranked bool) Ex
 		return e
 	}
 	e.Effort = p.Recipe.Effort.String()
-	e.AsTypedFirst, e.Optional = p.TypedFirst(c), f.Optional
+	e.AsTypedFirst = p.TypedFirst(c)
+	e.Optional = f.Optional
 	e.Form, e.Reason = c.Form(f), cmp.Or(c.ModeReason, c.ScoringReason)
 	if f.Truncated {
 		e.Reason = reason.Truncated

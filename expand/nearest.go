@@ -104,10 +104,11 @@ func (a *expansion) nearWords(ctx context.Context, targets []*target) error {
 // for which nothing stands, unless these are all words of the text, or another
 // field may have them.
 func (a *expansion) optional(t *target, unknown []string) []string {
-	c, unread := t.clause, func(f form.Field) bool { return f.Analysis == nil }
-	switch apart := c.Parsed.Words > 0 && len(c.Fields) > 1 && !c.Parsed.TermCentric(); {
-	case a.s.profile.Relax == RelaxNone, a.s.profile.Matching == Same, !c.Parsed.OperatorAnd, matchesOf(c) >= dsl.Same,
-		c.Parsed.Role == dsl.InFilter, apart, slices.ContainsFunc(c.Fields, unread):
+	c := t.clause
+	unread := func(f form.Field) bool { return f.Analysis == nil }
+	apart := c.Parsed.Words > 0 && len(c.Fields) > 1 && !c.Parsed.TermCentric()
+	if a.s.profile.Relax == RelaxNone || a.s.profile.Matching == Same || !c.Parsed.OperatorAnd || matchesOf(c) >= dsl.Same ||
+		c.Parsed.Role == dsl.InFilter || apart || slices.ContainsFunc(c.Fields, unread) {
 		return nil
 	}
 	if t.near != nil {

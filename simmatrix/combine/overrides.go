@@ -159,8 +159,9 @@ func (o *Overrides) Resolve(m *simmatrix.Matrix, indexTerms map[string][]string)
 	for _, written := range o.rules {
 		line, r := o.ruled[written.directions()[0]].line, written
 		own, neighbors := termsOf(written.Term), termsOf(written.Neighbor)
-		for _, r.Term = range own {
-			for _, r.Neighbor = range neighbors {
+		for _, term := range own {
+			for _, neighbor := range neighbors {
+				r.Term, r.Neighbor = term, neighbor
 				if r.Term == r.Neighbor && len(own)*len(neighbors) > 1 { // a variant of both
 					continue
 				}
