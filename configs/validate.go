@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -192,6 +193,24 @@ func (d *decoder) aws(c *Cluster) {
 	if len(c.URLs) > 1 {
 		d.add("cluster.urls", "must be one where %s is set: the endpoint of the domain or collection", key)
 	}
+}
+
+// CheckAWS returns what is wrong with the signing of a cluster that comes from
+// no file.
+func (c *Cluster) CheckAWS() error {
+	if !c.AWS.Signs() {
+		return nil
+	}
+	d := newDecoder("")
+	fields, _ := fieldsOf(reflect.ValueOf(&c.AWS).Elem())
+	if err := fields["region"].check(); err != nil {
+		d.add("region", "%w", err)
+	}
+	if allowed := fields["service"].allowed; !slices.Contains(allowed, c.AWS.Service) {
+		d.add("service", "must be one of %s", strings.Join(allowed, ", "))
+	}
+	d.aws(c)
+	return d.err()
 }
 
 // endpoint returns region and service of a host of Amazon, such as

@@ -70,7 +70,7 @@ func Signing(aws *configs.AWS, memory *limits.Budget, log *slog.Logger) func(htt
 // Open returns a client with the credentials in the environment.
 func (f *Cluster) Open() (*esclient.Client, error) {
 	ca, err := ReadAuthorities(f.CAFile)
-	if err != nil {
+	if err = errors.Join(err, (&configs.Cluster{URLs: []string{f.URL}, AWS: f.AWS}).CheckAWS()); err != nil {
 		return nil, Usage(err)
 	}
 	client, err := esclient.New(esclient.Options{
