@@ -49,13 +49,6 @@ func (f *Front) Accept(keys ...Key) {
 	}
 }
 
-// Revoke accepts no key any more.
-func (f *Front) Revoke() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	clear(f.keys)
-}
-
 // Passed returns how many requests were signed well, and Failed why others were
 // not.
 func (f *Front) Passed() int {
@@ -81,79 +74,89 @@ func (f *Front) now() time.Time {
 // ServeHTTP verifies a request. A HEAD of / may be unsigned: it is refused, too,
 // but not counted.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	wrong := "the body broke off"
 	body, err := io.ReadAll(r.Body)
 	if err == nil {
-		err = f.verify(r, body)
+		wrong = f.verify(r, body)
 	}
 	f.mu.Lock()
 	switch {
-	case err == nil:
+	case wrong == "":
 		f.passed++
 	case r.Method != http.MethodHead || r.RequestURI != "/" || r.Header.Get("Authorization") != "":
-		f.failed = append(f.failed, r.Method+" "+r.RequestURI+": "+err.Error())
+		f.failed = append(f.failed, r.Method+" "+r.RequestURI+": "+wrong)
 	}
 	f.mu.Unlock()
-	if err != nil {
+	if wrong != "" {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
-		fmt.Fprintf(w, `{"message":%q}`, err)
+		fmt.Fprintf(w, `{"message":%q}`, wrong)
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	f.Next.ServeHTTP(w, r)
 }
 
-// verify reports what is wrong with the signature of a request.
-func (f *Front) verify(r *http.Request, body []byte) error {
+// verify returns what is wrong with the signature of a request, or "".
+func (f *Front) verify(r *http.Request, body []byte) string {
 	rest, ok := strings.CutPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=")
 	if !ok || len(r.Header["Authorization"]) != 1 {
-		return errors.New("Missing Authentication Token")
+		return "Missing Authentication Token"
 	}
 	credential, rest, _ := strings.Cut(rest, ", SignedHeaders=")
 	list, signature, _ := strings.Cut(rest, ", Signature=")
 	id, scope, _ := strings.Cut(credential, "/")
+	names := strings.Split(list, ";")
 	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
 	f.mu.Lock()
 	key, known := f.keys[id]
 	f.mu.Unlock()
-	names := strings.Split(list, ";")
 	sum := sha256.Sum256(body)
 	switch {
 	case err != nil:
-		return errors.New("no valid X-Amz-Date")
+		return "no valid X-Amz-Date"
 	case f.now().Sub(at).Abs() > 5*time.Minute:
-		return fmt.Errorf("Signature expired: %s is not within 5 minutes of the server's time", at.Format(time.RFC3339))
+		return "Signature expired: " + at.Format(time.RFC3339) + " is not within 5 minutes of the server's time"
 	case !known:
-		return errors.New("The security token included in the request is invalid")
+		return "The security token included in the request is invalid"
 	case !key.Until.IsZero() && f.now().After(key.Until):
-		return errors.New("The security token included in the request is expired")
+		return "The security token included in the request is expired"
 	case r.Header.Get("X-Amz-Security-Token") != key.Token:
-		return errors.New("the session token is not that of the key")
+		return "the session token is not that of the key"
 	case scope != at.Format("20060102")+"/"+f.Region+"/"+f.Service+"/aws4_request":
-		return errors.New("Credential should be scoped to a valid region: " + scope)
+		return "Credential should be scoped to a valid region: " + scope
 	case r.Header.Get("X-Amz-Content-Sha256") != hex.EncodeToString(sum[:]):
-		return errors.New("X-Amz-Content-Sha256 is not the hash of the body")
-	case !slices.Contains(names, "host") || !slices.IsSorted(names):
-		return errors.New("the signed headers are not sorted or lack the host: " + list)
+		return "X-Amz-Content-Sha256 is not the hash of the body"
 	}
-	for name := range r.Header {
+	if wrong := covers(r.Header, names); wrong != "" {
+		return wrong
+	}
+	canonical, err := Canonical(r, names, hex.EncodeToString(sum[:]))
+	switch {
+	case err != nil:
+		return err.Error()
+	case signature != Signature(key.Secret, scope, at, canonical):
+		return fmt.Sprintf("The request signature we calculated does not match the signature you provided: %q", canonical)
+	}
+	return ""
+}
+
+// covers returns which header is not signed, or should not be.
+func covers(h http.Header, names []string) string {
+	if !slices.Contains(names, "host") || !slices.IsSorted(names) {
+		return "the signed headers are not sorted or lack the host"
+	}
+	for name := range h {
 		if lower := strings.ToLower(name); strings.HasPrefix(lower, "x-amz-") && !slices.Contains(names, lower) {
-			return errors.New("not signed: " + name)
+			return "not signed: " + name
 		}
 	}
 	for _, name := range names {
 		if name != "host" && name != "content-type" && !strings.HasPrefix(name, "x-amz-") {
-			return errors.New("signed, although proxies change it: " + name)
+			return "signed, although proxies change it: " + name
 		}
 	}
-	canonical, err := Canonical(r, names, hex.EncodeToString(sum[:]))
-	if err != nil {
-		return err
-	}
-	if signature != Signature(key.Secret, scope, at, canonical) {
-		return fmt.Errorf("The request signature we calculated does not match the signature you provided: %q", canonical)
-	}
-	return nil
+	return ""
 }
 
 // Canonical returns the canonical request of what arrived.

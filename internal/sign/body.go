@@ -130,6 +130,7 @@ func (h *body) attach(req *http.Request) {
 	if h.open == nil {
 		return
 	}
+	req.Header.Del("Expect") // it is here
 	if h.size >= 0 && len(req.Trailer) == 0 {
 		req.ContentLength, req.TransferEncoding = h.size, nil
 	}
