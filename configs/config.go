@@ -26,8 +26,8 @@ const (
 	EnvRedisURL        = "AKIN_REDIS_URL"
 	EnvAdminToken      = "AKIN_ADMIN_TOKEN"
 	EnvListenUsername  = "AKIN_LISTEN_USERNAME"
-	EnvListenPassword  = "AKIN_LISTEN_PASSWORD" //nolint:gosec // The name of a variable, not a credential.
-	EnvListenAPIKey    = "AKIN_LISTEN_API_KEY"  //nolint:gosec // The name of a variable, not a credential.
+	EnvListenPassword  = "AKIN_LISTEN_PASSWORD"
+	EnvListenAPIKey    = "AKIN_LISTEN_API_KEY" //nolint:gosec // The name of a variable, not a credential.
 )
 
 // A Config is a complete configuration. It is valid if it comes from [Default],

@@ -131,7 +131,7 @@ func TestClientsNeedTheirCredentials(t *testing.T) {
 func TestRefusalsAreAnswered(t *testing.T) {
 	refusing := func(http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(*http.Request) (*http.Response, error) {
-			return nil, &nodes.Refusal{Status: http.StatusServiceUnavailable, Type: "akin_credentials_exception", Reason: "no credentials", Err: errors.New("the cause")}
+			return nil, &nodes.NotSentError{Status: http.StatusServiceUnavailable, Type: "akin_credentials_exception", Reason: "no credentials", Err: errors.New("the cause")}
 		})
 	}
 	node := startRawNode(t, nil)

@@ -105,12 +105,13 @@ func (p *proposal) write(w io.Writer) error {
 		}
 		line("  # The authority that signs the certificates of the nodes.\n  tls: {ca_file: %s}", scalar(path))
 	}
-	if p.AWS.Signs() {
+	switch {
+	case p.AWS.Signs():
 		line("  # All requests are signed: see docs/security.md for who may then use akin.\n  aws: {region: %s, service: %s}", scalar(p.AWS.Region), p.AWS.Service)
-	} else if os.Getenv(configs.EnvClusterUsername) != "" || os.Getenv(configs.EnvClusterAPIKey) != "" {
+	case os.Getenv(configs.EnvClusterUsername) != "" || os.Getenv(configs.EnvClusterAPIKey) != "":
 		line("  # Credentials for akin's own calls are never here. They come from the environment,\n  # %s and %s, or %s.",
 			configs.EnvClusterUsername, configs.EnvClusterPassword, configs.EnvClusterAPIKey)
-	} else {
+	default:
 		line("  # The cluster asked for no credentials.")
 	}
 	line("\nexpansion:")

@@ -71,8 +71,8 @@ func (f *Front) now() time.Time {
 	return f.Now()
 }
 
-// ServeHTTP verifies a request. A HEAD of / may be unsigned: it is refused, too,
-// but not counted.
+// ServeHTTP verifies a request. A HEAD of / may be unsigned: it is refused,
+// too, but not counted.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	wrong := "the body broke off"
 	body, err := io.ReadAll(r.Body)

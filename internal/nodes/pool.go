@@ -38,19 +38,19 @@ const (
 // the client sent a broken body.
 var ErrBody = errors.New("the body of the request is broken")
 
-// A Refusal says that a request was not sent, for a reason that says nothing of
-// the node, and how to answer it.
-type Refusal struct {
+// A NotSentError says that a request was not sent, for a reason that says
+// nothing of the node, and how to answer it.
+type NotSentError struct {
 	Status       int
 	Type, Reason string // of the answer, without secrets
 	Err          error  // the cause
 }
 
 // Error returns reason and cause.
-func (r *Refusal) Error() string { return r.Reason + ": " + r.Err.Error() }
+func (e *NotSentError) Error() string { return e.Reason + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.
-func (r *Refusal) Unwrap() error { return r.Err }
+func (e *NotSentError) Unwrap() error { return e.Err }
 
 // errHung says that a request to a node that hangs was cancelled for a retry.
 var errHung = errors.New("the node does not answer")
@@ -242,8 +242,8 @@ func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // unsendable reports whether an error is about the request and no node.
 func unsendable(err error) bool {
-	_, refused := errors.AsType[*Refusal](err)
-	return refused || errors.Is(err, ErrBody)
+	_, unsent := errors.AsType[*NotSentError](err)
+	return unsent || errors.Is(err, ErrBody)
 }
 
 // first returns the first node to ask.

@@ -59,7 +59,7 @@ func (a *App) check(ctx context.Context) (c report.Condition) {
 		c.NotReady = append(c.NotReady, "starting: asking the cluster for what the first searches need")
 	}
 	err := <-pinged
-	if refusal, ok := errors.AsType[*nodes.Refusal](err); ok {
+	if refusal, ok := errors.AsType[*nodes.NotSentError](err); ok {
 		c.NotReady = append(c.NotReady, refusal.Error())
 	} else if d, ok := degradation(err); ok {
 		c.Degraded = append(c.Degraded, d)
@@ -101,7 +101,7 @@ type failure struct {
 func failures(err error) []failure {
 	is := func(target error) bool { return errors.Is(err, target) }
 	refusal, refused := errors.AsType[*esclient.Error](err)
-	_, unsigned := errors.AsType[*nodes.Refusal](err)
+	_, unsigned := errors.AsType[*nodes.NotSentError](err)
 	return []failure{
 		{"panic", is(recovery.ErrPanic), ""},
 		{"busy", is(cache.ErrBusy), "as many calls of akin's own are under way as may be: look at what the cluster takes so long for"},

@@ -189,20 +189,20 @@ func tooLarge(limit int64) error {
 	if limit == inMemory {
 		reason += " without cluster.aws.spool"
 	}
-	return &nodes.Refusal{
+	return &nodes.NotSentError{
 		Status: http.StatusRequestEntityTooLarge, Type: "akin_too_large_exception", Reason: reason, Err: limits.ErrTooLarge,
 	}
 }
 
 func busy(err error) error {
-	return &nodes.Refusal{
+	return &nodes.NotSentError{
 		Status: http.StatusTooManyRequests, Type: "akin_busy_exception",
 		Reason: "akin holds too many bodies that are to be signed: send the request again later", Err: err,
 	}
 }
 
 func unusable(err error) error {
-	return &nodes.Refusal{
+	return &nodes.NotSentError{
 		Status: http.StatusServiceUnavailable, Type: "akin_spool_exception",
 		Reason: "akin cannot keep the body to sign it", Err: fmt.Errorf("cluster.aws.spool: %w", err),
 	}

@@ -57,7 +57,7 @@ func New(o Options) *Signer {
 
 // Transport returns a transport that signs each request on the host of its URL
 // and sends it by next. It reads the body first. What cannot be signed is not
-// sent: the error is then a [nodes.Refusal], or that of the body.
+// sent: the error is then a [nodes.NotSentError], or that of the body.
 func (s *Signer) Transport(next http.RoundTripper) http.RoundTripper { return &transport{s, next} }
 
 type transport struct {
@@ -92,14 +92,14 @@ const (
 func (s *Signer) sign(req *http.Request, sum string) (*http.Request, error) {
 	credentials, err := s.credentials.Retrieve(req.Context())
 	if err != nil {
-		return nil, &nodes.Refusal{
+		return nil, &nodes.NotSentError{
 			Status: http.StatusServiceUnavailable, Type: "akin_credentials_exception",
 			Reason: "akin has no credentials to sign the request with", Err: err,
 		}
 	}
 	query, err := canonicalQuery(req.URL.RawQuery)
 	if err != nil {
-		return nil, &nodes.Refusal{
+		return nil, &nodes.NotSentError{
 			Status: http.StatusBadRequest, Type: "akin_request_exception", Reason: "akin cannot sign the request: " + err.Error(), Err: err,
 		}
 	}

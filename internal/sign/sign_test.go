@@ -97,6 +97,7 @@ func FuzzCanonicalQuery(f *testing.F) {
 		f.Add(raw)
 	}
 	parameters := func(t *testing.T, raw string) (all []string) {
+		t.Helper()
 		for part := range strings.SplitSeq(strings.ReplaceAll(raw, ";", "&"), "&") {
 			if part != "" {
 				name, value, _ := strings.Cut(part, "=")
@@ -150,7 +151,7 @@ func newRig(t *testing.T, spool string, memory int64) *rig {
 
 // refusal returns the status of the refusal in an error, or 0.
 func refusal(err error) int {
-	if refused, ok := errors.AsType[*nodes.Refusal](err); ok {
+	if refused, ok := errors.AsType[*nodes.NotSentError](err); ok {
 		return refused.Status
 	}
 	return 0
@@ -225,7 +226,7 @@ func TestBodiesCanBeSentAgain(t *testing.T) {
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 	}))
 	req := check.Got(http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, io.MultiReader(strings.NewReader("once"))))(t)
-	res := check.Got(r.client.Do(req))(t)
+	res := check.Got(r.client.Do(req))(t) //nolint:bodyclose // it is closed below
 	check.OK(t, res.Body.Close())
 	check.Equal(t, []string{"once", "once"}, bodies)
 	check.Equal(t, 0, r.signer.bodies.memory.Stats(limits.Signed).Held)
@@ -242,7 +243,7 @@ func TestRequestsAreCopied(t *testing.T) {
 	req := check.Got(http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/i/_search?q=a+b", http.NoBody))(t)
 	req.Header.Set("Authorization", "Basic YTpi")
 	before := req.Header.Clone()
-	res := check.Got(r.client.Do(req))(t)
+	res := check.Got(r.client.Do(req))(t) //nolint:bodyclose // it is closed below
 	check.OK(t, res.Body.Close())
 	check.That(t, res.StatusCode == http.StatusOK && req.URL.RawQuery == "q=a+b", "status %d, %s, %q", res.StatusCode, req.URL.RawQuery, r.Failed())
 	check.Equal(t, before, req.Header)
@@ -276,7 +277,7 @@ func TestClusterRefusesOtherSignatures(t *testing.T) {
 	} {
 		r := newRig(t, "", 64<<20)
 		tt.change(r)
-		res := check.Got(r.client.Post(r.url, "application/json", strings.NewReader("{}")))(t)
+		res := check.Got(r.client.Post(r.url, "application/json", strings.NewReader("{}")))(t) //nolint:bodyclose // it is closed below
 		text := string(check.Got(io.ReadAll(res.Body))(t))
 		check.OK(t, res.Body.Close())
 		check.That(t, res.StatusCode == http.StatusForbidden && strings.Contains(text, tt.want), "%s: %d %s", name, res.StatusCode, text)
@@ -304,7 +305,7 @@ func BenchmarkSigning(b *testing.B) {
 		for i, arm := range arms {
 			began := time.Now()
 			req := check.Got(http.NewRequestWithContext(b.Context(), http.MethodPost, server.URL+"/i/_search?size=10", bytes.NewReader(search)))(b)
-			res := check.Got(arm.RoundTrip(req))(b)
+			res := check.Got(arm.RoundTrip(req))(b) //nolint:bodyclose // it is closed below
 			_, _ = io.Copy(io.Discard, res.Body)
 			_ = res.Body.Close()
 			took[i] += time.Since(began)
