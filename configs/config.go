@@ -25,6 +25,9 @@ const (
 	EnvClusterAPIKey   = "AKIN_CLUSTER_API_KEY"  //nolint:gosec // The name of a variable, not a credential.
 	EnvRedisURL        = "AKIN_REDIS_URL"
 	EnvAdminToken      = "AKIN_ADMIN_TOKEN"
+	EnvListenUsername  = "AKIN_LISTEN_USERNAME"
+	EnvListenPassword  = "AKIN_LISTEN_PASSWORD"
+	EnvListenAPIKey    = "AKIN_LISTEN_API_KEY" //nolint:gosec // The name of a variable, not a credential.
 )
 
 // A Config is a complete configuration. It is valid if it comes from [Default],
@@ -51,11 +54,18 @@ type Config struct {
 	Log     Log      `yaml:"log"`
 }
 
+// LendsRights reports whether whoever reaches the listener over the network
+// acts with akin's rights in the cluster.
+func (c *Config) LendsRights() bool {
+	return c.Cluster.AWS.Signs() && exposed(c.Listen.Address) && !c.Listen.Auth.Given()
+}
+
 // Listen is the listener that clients connect to.
 type Listen struct {
 	Address          string    `yaml:"address" is:"address"` // host:port
 	ForwardedHeaders bool      `yaml:"forwarded_headers"`
 	TLS              ServerTLS `yaml:"tls"`
+	Auth             Auth      `yaml:"auth"`
 	MaxConnections   int       `yaml:"max_connections" allowed:"0 1000000"` // 0: derived from the limit of open files
 	IdleTimeout      Duration  `yaml:"idle_timeout" allowed:"1s 1h"`
 	BodyTimeout      Duration  `yaml:"body_timeout" allowed:"1s 1h"`
@@ -77,10 +87,17 @@ type Admin struct {
 }
 
 // Exposed reports whether the listener is reachable from outside this machine.
-func (a *Admin) Exposed() bool {
-	host, _, _ := net.SplitHostPort(a.Address) // the address was checked
+func (a *Admin) Exposed() bool { return exposed(a.Address) }
+
+func exposed(address string) bool {
+	host, _, _ := net.SplitHostPort(address) // the address was checked
+	return !isLocal(host)
+}
+
+// isLocal reports whether a host is this machine.
+func isLocal(host string) bool {
 	ip, err := netip.ParseAddr(host)
-	return host != "localhost" && (err != nil || !ip.Unmap().IsLoopback())
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 // ShutdownTimeout is how long requests in progress may take after the delay.
@@ -98,7 +115,24 @@ type Cluster struct {
 	CloudID string    `yaml:"cloud_id"`       // read into URLs
 	TLS     ClientTLS `yaml:"tls"`
 	Auth    Auth      `yaml:"auth"`
+	AWS     AWS       `yaml:"aws"`
 }
+
+// Secured reports whether akin has credentials for the cluster, which then asks
+// for credentials.
+func (c *Cluster) Secured() bool { return c.Auth.Given() || c.AWS.Signs() || c.TLS.Certificate != "" }
+
+// AWS says how requests are signed for Amazon OpenSearch Service.
+type AWS struct {
+	Region  string `yaml:"region" is:"region"` // "" to sign nothing
+	Service string `yaml:"service" allowed:"es aoss"`
+	Profile string `yaml:"profile"`
+	RoleARN string `yaml:"role_arn" is:"role"`
+	Spool   string `yaml:"spool"`
+}
+
+// Signs reports whether requests are signed.
+func (a *AWS) Signs() bool { return a.Region != "" }
 
 // ClientTLS says how the nodes' certificates are verified, and which client
 // certificate akin's own calls use.
@@ -109,8 +143,8 @@ type ClientTLS struct {
 	Key                string `yaml:"key"`         // a PEM file
 }
 
-// Auth has the credentials of akin's own calls: a user name with a password, an
-// API key, or nothing. The environment overrides the files.
+// Auth has credentials, of akin's own calls or of clients: a user name with a
+// password, an API key, or nothing. The environment overrides the files.
 type Auth struct {
 	Username     string `yaml:"username"`
 	PasswordFile string `yaml:"password_file"`
@@ -118,6 +152,9 @@ type Auth struct {
 	Password     Secret `yaml:"-"` // set by Load
 	APIKey       Secret `yaml:"-"` // set by Load; base64 of id:key
 }
+
+// Given reports whether there are credentials.
+func (a *Auth) Given() bool { return a.Username != "" || a.APIKey.Reveal() != "" }
 
 // Expansion says which searches are rewritten, and how.
 type Expansion struct {
@@ -210,7 +247,7 @@ func Default() *Config {
 		},
 		Admin:    Admin{Address: "127.0.0.1:9281"},
 		Shutdown: Shutdown{Delay: Duration(5 * time.Second)},
-		Cluster:  Cluster{URLs: []string{"http://127.0.0.1:9200"}},
+		Cluster:  Cluster{URLs: []string{"http://127.0.0.1:9200"}, AWS: AWS{Service: "es"}},
 		Expansion: Expansion{
 			Enabled: true, Profile: expand.DefaultProfile(),
 			Budget: Duration(50 * time.Millisecond), MaxBody: mebibyte, HideFrom: expand.DiscloseSecured,

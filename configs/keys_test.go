@@ -139,7 +139,7 @@ func TestReferenceFileExplainsEveryKey(t *testing.T) {
 		says += " " + oneLine(above(section))
 		check.That(t, namesAllowed(says, want), "%s: the comment %q does not name %q, which is allowed", key, says, want.allowed)
 	}
-	for _, name := range []string{EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey, EnvRedisURL, EnvAdminToken} {
+	for _, name := range []string{EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey, EnvRedisURL, EnvAdminToken, EnvListenUsername, EnvListenPassword, EnvListenAPIKey} {
 		check.That(t, strings.Contains(string(data), name), "%s is missing", name)
 	}
 }
@@ -287,5 +287,5 @@ func TestLimitsAreReadable(t *testing.T) {
 		}
 	}
 	look(reflect.ValueOf(*Default()))
-	check.Equal(t, 35, limits)
+	check.Equal(t, 36, limits)
 }

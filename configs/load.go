@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -75,11 +76,11 @@ func (d *decoder) cloud(c *Cluster) {
 }
 
 func environment(d *decoder, c *Config) {
-	if name := os.Getenv(EnvClusterUsername); name != "" {
-		c.Cluster.Auth.Username = name
+	for auth, names := range map[*Auth]authNames{&c.Cluster.Auth: clusterAuth, &c.Listen.Auth: listenAuth} {
+		auth.Username = cmp.Or(os.Getenv(names.username), auth.Username)
+		auth.Password = NewSecret(os.Getenv(names.password))
+		auth.APIKey = NewSecret(os.Getenv(names.apiKey))
 	}
-	c.Cluster.Auth.Password = NewSecret(os.Getenv(EnvClusterPassword))
-	c.Cluster.Auth.APIKey = NewSecret(os.Getenv(EnvClusterAPIKey))
 	c.Admin.Token = NewSecret(os.Getenv(EnvAdminToken))
 	if url := os.Getenv(EnvRedisURL); url != "" {
 		c.Redis.URL = NewSecret(url)
@@ -93,7 +94,7 @@ func environment(d *decoder, c *Config) {
 // makes file names relative to dir.
 func files(ctx context.Context, d *decoder, c *Config, dir string) {
 	auth := &c.Cluster.Auth
-	listen := &c.Listen.TLS
+	listen, clients := &c.Listen.TLS, &c.Listen.Auth
 	redis := &c.Redis.TLS
 	content := map[string][]byte{}
 	for _, f := range []struct {
@@ -103,6 +104,8 @@ func files(ctx context.Context, d *decoder, c *Config, dir string) {
 	}{
 		{"listen.tls.cert_file", &listen.CertFile, nil},
 		{"listen.tls.key_file", &listen.KeyFile, nil},
+		{"listen.auth.password_file", &clients.PasswordFile, &clients.Password},
+		{"listen.auth.api_key_file", &clients.APIKeyFile, &clients.APIKey},
 		{"cluster.tls.ca_file", &c.Cluster.TLS.CAFile, nil},
 		{"cluster.tls.certificate", &c.Cluster.TLS.Certificate, nil},
 		{"cluster.tls.key", &c.Cluster.TLS.Key, nil},
@@ -140,6 +143,12 @@ func files(ctx context.Context, d *decoder, c *Config, dir string) {
 			if m := &list[i]; m.File != "" {
 				m.File = under(dir, m.File)
 			}
+		}
+	}
+	if spool := &c.Cluster.AWS.Spool; *spool != "" {
+		*spool = under(dir, *spool)
+		if info, err := os.Stat(*spool); err != nil || !info.IsDir() {
+			d.add("cluster.aws.spool", "must be a folder that exists")
 		}
 	}
 	for i, file := range c.Vectors {

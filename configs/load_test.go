@@ -115,6 +115,20 @@ log: {level: loud}
 			},
 		},
 		{
+			name:  "a spool that is no folder, and secrets that can be guessed",
+			files: map[string]string{"akin.yml": "listen: {auth: {api_key_file: key}}\ncluster: {urls: ['https://a'], aws: {region: eu-central-1, spool: key}}", "key": "fifteen letters\n"},
+			want: []string{
+				"akin.yml:1: listen.auth.api_key_file: has a secret of 15 bytes, or AKIN_LISTEN_API_KEY has; the least is 16: it could be guessed",
+				"akin.yml:2: cluster.aws.spool: must be a folder that exists",
+			},
+		},
+		{
+			name:  "an environment for two ways to authenticate",
+			files: map[string]string{"akin.yml": "cluster: {urls: ['https://a'], aws: {region: eu-central-1}}"},
+			env:   map[string]string{EnvClusterAPIKey: "a2V5"},
+			want:  []string{"akin.yml:1: cluster.aws: does not go with cluster.auth, AKIN_CLUSTER_USERNAME or AKIN_CLUSTER_API_KEY: a request has one Authorization"},
+		},
+		{
 			name:  "empty credential",
 			files: map[string]string{"akin.yml": "cluster: {auth: {api_key_file: key}}", "key": "\n"},
 			want:  []string{"akin.yml:1: cluster.auth.api_key_file: " + credential},
@@ -132,7 +146,7 @@ log: {level: loud}
 		{
 			name:  "token that can be guessed",
 			files: map[string]string{"akin.yml": "admin: {token_file: token}", "token": "0123456789abcde\n"},
-			want:  []string{"akin.yml:1: admin.token_file: has a token of 15 bytes, or AKIN_ADMIN_TOKEN has; the least is 16: it could be guessed"},
+			want:  []string{"akin.yml:1: admin.token_file: has a secret of 15 bytes, or AKIN_ADMIN_TOKEN has; the least is 16: it could be guessed"},
 		},
 		{
 			name:  "file too large",

@@ -63,7 +63,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	want := &Config{
 		Listen: Listen{
 			Address: ":0", TLS: ServerTLS{CertFile: "akin.crt", KeyFile: "akin.key"},
-			MaxConnections: 2000, IdleTimeout: Duration(time.Minute), BodyTimeout: Duration(time.Hour),
+			Auth: Auth{APIKeyFile: "client-key"}, MaxConnections: 2000, IdleTimeout: Duration(time.Minute), BodyTimeout: Duration(time.Hour),
 		},
 		Admin:    Admin{Address: "[::1]:0", Hosts: []string{"akin-admin.search.svc", "ops"}},
 		Shutdown: Shutdown{},
@@ -71,6 +71,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			URLs: []string{"https://es-1:9200", "https://[::1]/search"},
 			TLS:  ClientTLS{CAFile: "ca.pem", Certificate: "akin.pem", Key: "akin.key"},
 			Auth: Auth{Username: "akin", PasswordFile: "password"},
+			AWS:  AWS{Service: "es"},
 		},
 		Expansion: Expansion{
 			Profile: common,

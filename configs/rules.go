@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -28,7 +29,15 @@ var rules = map[string]func(string) error{
 	"name":   func(s string) error { return unless(isName(s), "must be "+nameRule) },
 	"file":   func(s string) error { return unless(s != "", "must be a file") },
 	"header": func(s string) error { return unless(strings.Trim(s, nameChars) == "", "must be the name of a header") },
-	"field":  wrongField,
+	"region": func(s string) error {
+		return unless(s == "" || regexp.MustCompile(`^[a-z]{2,8}(-[a-z]{2,12})+-[1-9][0-9]?$`).MatchString(s),
+			"must be the code of a region, such as eu-central-1")
+	},
+	"role": func(s string) error {
+		return unless(s == "" || regexp.MustCompile(`^arn:aws[a-z-]*:iam::[0-9]{12}:role/[!-~]+$`).MatchString(s),
+			"must be the ARN of a role, such as arn:aws:iam::123456789012:role/search")
+	},
+	"field": wrongField,
 	"index": func(s string) error {
 		return unless(isPattern(strings.TrimPrefix(s, "-")),
 			`must be an index name in which only * is a wildcard, such as "logs-*", or "-logs-*" to keep those out`)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -12,8 +13,8 @@ import (
 	"github.com/akin-search/akin/internal/redisurl"
 )
 
-// minToken is the length in bytes of the shortest admin token. Only its length
-// prevents guessing.
+// minToken is the length in bytes of the shortest token, password or API key
+// that others give to akin. Only its length prevents guessing.
 const minToken = 16
 
 // check reports values of c that conflict with others.
@@ -40,10 +41,12 @@ func (d *decoder) check(c *Config) {
 	if c.Cluster.TLS.CAFile != "" && c.Cluster.TLS.InsecureSkipVerify {
 		d.add("cluster.tls.insecure_skip_verify", "must be false where ca_file is set: it would leave that unused")
 	}
-	if n := len(c.Admin.Token.Reveal()); n > 0 && n < minToken {
-		d.add("admin.token_file", "has a token of %d bytes, or %s has; the least is %d: it could be guessed", n, EnvAdminToken, minToken)
-	}
-	d.auth(&c.Cluster.Auth)
+	d.guessable("admin.token_file", &c.Admin.Token, EnvAdminToken)
+	d.auth("cluster.auth", &c.Cluster.Auth, clusterAuth)
+	d.auth("listen.auth", &c.Listen.Auth, listenAuth)
+	d.guessable("listen.auth.password_file", &c.Listen.Auth.Password, EnvListenPassword)
+	d.guessable("listen.auth.api_key_file", &c.Listen.Auth.APIKey, EnvListenAPIKey)
+	d.aws(&c.Cluster)
 	d.redisTLS(&c.Redis)
 	d.sources("matrices", c.Matrices, &c.Redis)
 	d.sources("weights", c.Weights, &c.Redis)
@@ -154,19 +157,92 @@ func (d *decoder) sources(list string, entries []Matrix, redis *Redis) {
 	}
 }
 
+// guessable reports a secret that is too short.
+func (d *decoder) guessable(key string, s *Secret, variable string) {
+	if n := len(s.Reveal()); n > 0 && n < minToken {
+		d.add(key, "has a secret of %d bytes, or %s has; the least is %d: it could be guessed", n, variable, minToken)
+	}
+}
+
+// aws reports what does not go together with signed requests.
+func (d *decoder) aws(c *Cluster) {
+	const key = "cluster.aws"
+	a := &c.AWS
+	if !a.Signs() {
+		if !d.has(key+".region") && *a != (AWS{Service: "es"}) {
+			d.add(key+".region", "must be set where other keys of %s are: without it no request is signed", key)
+		}
+		return
+	}
+	if c.Auth != (Auth{}) {
+		d.add(key, "does not go with cluster.auth, %s or %s: a request has one Authorization", EnvClusterUsername, EnvClusterAPIKey)
+	}
+	for i, s := range c.URLs {
+		u, err := url.Parse(s)
+		if err != nil {
+			continue // reported before
+		}
+		at := fmt.Sprintf("cluster.urls[%d]", i)
+		if u.Scheme == "http" && !isLocal(u.Hostname()) {
+			d.add(at, "must be https:// where %s is set, outside of this machine", key)
+		}
+		if region, service := endpoint(u.Hostname()); region != "" && (region != a.Region || service != a.Service) {
+			d.add(at, "is an endpoint of the service %s in the region %s, but %s has %s in %s", service, region, key, a.Service, a.Region)
+		}
+	}
+	if len(c.URLs) > 1 {
+		d.add("cluster.urls", "must be one where %s is set: the endpoint of the domain or collection", key)
+	}
+}
+
+// CheckAWS returns what is wrong with the signing of a cluster that comes from
+// no file.
+func (c *Cluster) CheckAWS() error {
+	if !c.AWS.Signs() {
+		return nil
+	}
+	d := newDecoder("")
+	fields, _ := fieldsOf(reflect.ValueOf(&c.AWS).Elem())
+	if err := fields["region"].check(); err != nil {
+		d.add("region", "%w", err)
+	}
+	if allowed := fields["service"].allowed; !slices.Contains(allowed, c.AWS.Service) {
+		d.add("service", "must be one of %s", strings.Join(allowed, ", "))
+	}
+	d.aws(c)
+	return d.err()
+}
+
+// endpoint returns region and service of a host of Amazon, such as
+// search-x.eu-central-1.es.amazonaws.com, or "".
+func endpoint(host string) (region, service string) {
+	parts := strings.Split(strings.TrimSuffix(host, ".cn"), ".")
+	if n := len(parts); n >= 5 && parts[n-2] == "amazonaws" && parts[n-1] == "com" && (parts[n-3] == "es" || parts[n-3] == "aoss") {
+		return parts[n-4], parts[n-3]
+	}
+	return "", ""
+}
+
+// authNames are the variables with the parts of an [Auth].
+type authNames struct{ username, password, apiKey string }
+
+var (
+	clusterAuth = authNames{EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey}
+	listenAuth  = authNames{EnvListenUsername, EnvListenPassword, EnvListenAPIKey}
+)
+
 // auth reports incomplete credentials, and more than one kind.
-func (d *decoder) auth(a *Auth) {
-	const key = "cluster.auth"
+func (d *decoder) auth(key string, a *Auth, names authNames) {
 	name, password := a.Username != "", a.PasswordFile != "" || a.Password.Reveal() != ""
 	apiKey := a.APIKeyFile != "" || a.APIKey.Reveal() != ""
 	switch {
 	case apiKey && (name || password):
 		d.add(key, "must be a user name with a password or an API key, not both; the environment counts too")
 	case name && !password:
-		d.add(key+".username", "needs a password, from password_file or %s", EnvClusterPassword)
+		d.add(key+".username", "needs a password, from password_file or %s", names.password)
 	case password && !name:
 		d.add(key+".password_file", "needs a user name, from username or %s, for the password here or in %s",
-			EnvClusterUsername, EnvClusterPassword)
+			names.username, names.password)
 	}
 	if strings.Contains(a.Username, ":") { // RFC 7617, section 2
 		d.add(key+".username", "must not have a colon, which basic authentication cannot carry")

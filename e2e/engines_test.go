@@ -171,13 +171,13 @@ func eachEngine(t *testing.T, f func(t *testing.T, e *engine)) {
 
 // oneEngine returns the first engine of this run: for behavior that does not
 // depend on the engine.
-func oneEngine(t *testing.T) *engine {
-	t.Helper()
+func oneEngine(tb testing.TB) *engine {
+	tb.Helper()
 	all, err := engines()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	all[0].require(t)
+	all[0].require(tb)
 	return all[0]
 }
 

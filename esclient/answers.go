@@ -66,7 +66,8 @@ func ParseError(status int, body []byte) *Error {
 		Message string `json:"message"` // other servers' name for a reason
 	}
 	var answer struct {
-		Error jsontext.Value `json:"error"`
+		Error   jsontext.Value `json:"error"`
+		Message string         `json:"message"` // of Amazon, in front of the cluster
 	}
 	var tree struct {
 		cause
@@ -74,6 +75,10 @@ func ParseError(status int, body []byte) *Error {
 	}
 	e := &Error{Status: status}
 	if Decode(body, &answer) != nil {
+		return e
+	}
+	if len(answer.Error) == 0 {
+		e.Reason = shorten(answer.Message)
 		return e
 	}
 	// "no handler found for uri" comes as a plain string.

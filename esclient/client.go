@@ -41,6 +41,8 @@ type Options struct {
 	// Transport, unless nil, sends the calls to a node of its choice, in place of
 	// URL and CA. It may change the requests.
 	Transport http.RoundTripper
+	// Sign, unless nil, wraps what sends the calls to URL, to sign them.
+	Sign func(next http.RoundTripper) http.RoundTripper
 	// URL is a node of the cluster, http or https, without credentials.
 	URL string
 	// CA has the PEM certificates of the authorities that sign the cluster's;
@@ -89,6 +91,9 @@ func New(o Options) (*Client, error) {
 		o.URL = "http://cluster" // replaced by Transport
 	} else if c.transport, err = newTransport(o.CA, o.Outside); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	if o.Sign != nil {
+		c.transport = o.Sign(c.transport)
 	}
 	if c.node, err = o.node(); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)

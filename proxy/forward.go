@@ -238,7 +238,8 @@ func tokens(values []string) (names []string) {
 }
 
 // failed answers for a cluster that did not answer. [limits.ErrSlow] means that
-// it waited for the client, [nodes.ErrBody] that the client's body is broken.
+// it waited for the client, [nodes.ErrBody] that the client's body is broken, a
+// [nodes.NotSentError] that the request was not sent.
 func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, limits.ErrSlow) {
 		s.brokenBody(w, true)
@@ -249,6 +250,11 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if errors.Is(err, nodes.ErrBody) {
 		s.brokenBody(w, false)
+		return
+	}
+	if refusal, ok := errors.AsType[*nodes.NotSentError](err); ok {
+		s.log.DebugContext(r.Context(), "request not sent", "method", r.Method, "err", err)
+		writeError(w, refusal.Status, refusal.Type, refusal.Reason)
 		return
 	}
 	s.metrics.Errors.Inc()

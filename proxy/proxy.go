@@ -79,6 +79,15 @@ func (s *Server) serve(w *relay, r *http.Request) {
 		writeError(w, http.StatusHTTPVersionNotSupported, "akin_request_exception", "akin speaks HTTP/1.1")
 		return
 	}
+	if !s.opts.Clients.admit(r) {
+		s.metrics.Unauthorized.Inc()
+		w.Header()["Www-Authenticate"] = s.opts.Clients.challenge()
+		writeError(w, http.StatusUnauthorized, "akin_unauthorized_exception", "akin asks for its own user name and password, or its API key")
+		return
+	}
+	if s.opts.Signs && takeSignature(r) {
+		s.metrics.Signatures.Inc()
+	}
 	dispatch(s.router, w, r)
 }
 

@@ -44,6 +44,10 @@ type Options struct {
 	// clients that may search. A 401 or 403 sets it, too (not for blocked
 	// indices).
 	Secured bool
+	// Signs says that Nodes signs requests: signatures of clients go no further.
+	Signs bool
+	// Clients are the credentials that clients must have.
+	Clients Clients
 	// Gate controls access to texts of searches on the admin port.
 	Gate Gate
 	// Matrices gives the playground matrices to show; nil shows none.

@@ -17,6 +17,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/serve"
 	"github.com/akin-search/akin/simmatrix/store"
@@ -74,9 +75,16 @@ func (r *checkReport) nodes(ctx context.Context, cfg *configs.Config) (reached b
 	if cfg.Cluster.TLS.InsecureSkipVerify {
 		r.add(verdictWarning, "cluster.tls", "insecure_skip_verify: anyone on the network path can impersonate the cluster")
 	}
+	if cfg.LendsRights() {
+		r.Checks = append(r.Checks, checkResult{
+			verdictWarning, "listen.auth", "none, and akin signs requests: whoever reaches " + cfg.Listen.Address + " acts with akin's rights in the cluster",
+			"set listen.auth, or let only trusted programs reach the address",
+		})
+	}
+	sign := cli.Signing(&cfg.Cluster.AWS, limits.New(int64(cfg.Memory.InFlight)), nil)
 	for _, node := range cfg.Cluster.URLs {
 		about := "node " + node
-		runs, err := ask(ctx, node, own, &cfg.Cluster.Auth)
+		runs, err := ask(ctx, nodes.Options{URLs: []string{node}, TLS: own, Sign: sign}, &cfg.Cluster.Auth)
 		if err != nil {
 			r.fail(about, err)
 			continue
@@ -90,8 +98,8 @@ func (r *checkReport) nodes(ctx context.Context, cfg *configs.Config) (reached b
 	return reached
 }
 
-func ask(ctx context.Context, node string, encrypted *tls.Config, auth *configs.Auth) (esclient.Info, error) {
-	pool, err := nodes.New(nodes.Options{URLs: []string{node}, TLS: encrypted})
+func ask(ctx context.Context, node nodes.Options, auth *configs.Auth) (esclient.Info, error) {
+	pool, err := nodes.New(node)
 	if err != nil {
 		return esclient.Info{}, err
 	}
@@ -109,8 +117,8 @@ func ask(ctx context.Context, node string, encrypted *tls.Config, auth *configs.
 
 func (r *checkReport) security(ctx context.Context, node string, clients *tls.Config, cfg *configs.Cluster) {
 	const about = "security of the cluster"
-	given := cfg.Auth.Username != "" || cfg.Auth.APIKey.Reveal() != "" || cfg.TLS.Certificate != ""
-	_, err := ask(ctx, node, clients, &configs.Auth{})
+	given := cfg.Secured()
+	_, err := ask(ctx, nodes.Options{URLs: []string{node}, TLS: clients}, &configs.Auth{})
 	refused, ok := errors.AsType[*esclient.Error](err)
 	plain := strings.HasPrefix(node, "http:") && given
 	if u, err := url.Parse(node); err == nil && (u.Hostname() == "localhost" || strings.HasPrefix(u.Hostname(), "127.")) {

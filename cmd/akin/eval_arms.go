@@ -48,7 +48,11 @@ func (o *armOptions) open(url string) (*esclient.Client, error) {
 	if o.Anonymous {
 		return esclient.New(esclient.Options{URL: url})
 	}
-	return (&cli.Cluster{URL: url, CAFile: o.CAFile}).Open()
+	at := cli.Cluster{URL: url, CAFile: o.CAFile}
+	if url == o.URL { // a running akin signs by itself
+		at.AWS = o.AWS
+	}
+	return at.Open()
 }
 
 type armSet struct {
@@ -212,6 +216,7 @@ func (o *armOptions) configure(name, file, settings string) (*configs.Config, er
 	cfg.Expansion.Budget = configs.Duration(10 * time.Second) // only the ranking matters
 	cfg.Listen.Address, cfg.Admin.Address = "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Cluster.URLs, cfg.Cluster.TLS.CAFile = []string{o.URL}, o.CAFile
+	cfg.Cluster.AWS = o.AWS
 	if !o.Anonymous {
 		cfg.Cluster.Auth = configs.Auth{
 			Username: os.Getenv(configs.EnvClusterUsername),

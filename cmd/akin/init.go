@@ -105,10 +105,13 @@ func (p *proposal) write(w io.Writer) error {
 		}
 		line("  # The authority that signs the certificates of the nodes.\n  tls: {ca_file: %s}", scalar(path))
 	}
-	if os.Getenv(configs.EnvClusterUsername) != "" || os.Getenv(configs.EnvClusterAPIKey) != "" {
+	switch {
+	case p.AWS.Signs():
+		line("  # All requests are signed: see docs/security.md for who may then use akin.\n  aws: {region: %s, service: %s}", scalar(p.AWS.Region), p.AWS.Service)
+	case os.Getenv(configs.EnvClusterUsername) != "" || os.Getenv(configs.EnvClusterAPIKey) != "":
 		line("  # Credentials for akin's own calls are never here. They come from the environment,\n  # %s and %s, or %s.",
 			configs.EnvClusterUsername, configs.EnvClusterPassword, configs.EnvClusterAPIKey)
-	} else {
+	default:
 		line("  # The cluster asked for no credentials.")
 	}
 	line("\nexpansion:")
@@ -160,6 +163,9 @@ func (p *proposal) next() (lines []string) {
 		args := []string{"matrix", "build", "--from-index", p.URL}
 		if p.CAFile != "" {
 			args = append(args, "--ca-file", p.CAFile)
+		}
+		if p.AWS.Signs() {
+			args = append(args, "--aws-region", p.AWS.Region, "--aws-service", p.AWS.Service)
 		}
 		args = append(args, "--index", strings.Join(g.indices, ","), "--field", strings.Join(g.fields, ","),
 			"--out", filepath.Join(filepath.Dir(config), g.file()))

@@ -140,7 +140,7 @@ func (d *indexFlags) scan(field *fieldFlags) documents.ScanOptions {
 }
 
 func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
-	client, err := (&cli.Cluster{URL: d.url, CAFile: f.field.CAFile}).Open()
+	client, err := (&cli.Cluster{URL: d.url, CAFile: f.field.CAFile, AWS: f.field.AWS}).Open()
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
+	"net/http"
 	"os"
 	"regexp"
 	"strings"
@@ -22,6 +24,8 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/internal/limits"
+	"github.com/akin-search/akin/internal/sign"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/store"
 )
@@ -30,8 +34,14 @@ import (
 const Credentials = `Credentials for the cluster come from ` + configs.EnvClusterUsername + ` and ` + configs.EnvClusterPassword + ` or
 from ` + configs.EnvClusterAPIKey + `.`
 
+// maxUpload limits the bodies that a command holds to sign them.
+const maxUpload = 128 << 20
+
 // A Cluster names a cluster, and for most commands indices in it.
-type Cluster struct{ URL, CAFile, Index string }
+type Cluster struct {
+	URL, CAFile, Index string
+	AWS                configs.AWS
+}
 
 // Register adds the flags; usage is that of --cluster.
 func (f *Cluster) Register(flags *pflag.FlagSet, usage string) {
@@ -43,17 +53,30 @@ func (f *Cluster) Register(flags *pflag.FlagSet, usage string) {
 func (f *Cluster) RegisterServer(flags *pflag.FlagSet, name, usage string) {
 	flags.StringVar(&f.URL, name, "", usage)
 	flags.StringVar(&f.CAFile, "ca-file", "", "PEM file of the authorities that sign the cluster's certificate; default the system's")
+	flags.StringVar(&f.AWS.Region, "aws-region", "", "sign requests for Amazon OpenSearch Service in this region, with the credentials of AWS_*")
+	flags.StringVar(&f.AWS.Service, "aws-service", "es", "what is signed for: es, or aoss for serverless collections")
+}
+
+// Signing returns what signs the requests to a cluster on Amazon, or nil.
+func Signing(aws *configs.AWS, memory *limits.Budget, log *slog.Logger) func(http.RoundTripper) http.RoundTripper {
+	if !aws.Signs() {
+		return nil
+	}
+	return sign.New(sign.Options{
+		Region: aws.Region, Service: aws.Service, Profile: aws.Profile, RoleARN: aws.RoleARN, Spool: aws.Spool, Memory: memory, Logger: log,
+	}).Transport
 }
 
 // Open returns a client with the credentials in the environment.
 func (f *Cluster) Open() (*esclient.Client, error) {
 	ca, err := ReadAuthorities(f.CAFile)
-	if err != nil {
+	if err = errors.Join(err, (&configs.Cluster{URLs: []string{f.URL}, AWS: f.AWS}).CheckAWS()); err != nil {
 		return nil, Usage(err)
 	}
 	client, err := esclient.New(esclient.Options{
 		URL:      f.URL,
 		CA:       ca,
+		Sign:     Signing(&f.AWS, limits.New(maxUpload), nil),
 		Username: os.Getenv(configs.EnvClusterUsername),
 		Password: os.Getenv(configs.EnvClusterPassword),
 		APIKey:   os.Getenv(configs.EnvClusterAPIKey),

@@ -26,10 +26,12 @@ const (
 	Shadow Kind = "shadow"
 	// OwnCall is an answer to akin's own call.
 	OwnCall Kind = "cluster_call"
+	// Signed is a body that is signed before it is sent.
+	Signed Kind = "signed_body"
 )
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{SearchBody, Answer, Shadow, OwnCall} }
+func Kinds() []Kind { return []Kind{SearchBody, Answer, Shadow, OwnCall, Signed} }
 
 // trimPause is the pause between two trims; one takes 100 ms for 1 GiB of heap.
 const trimPause = time.Minute

@@ -38,6 +38,20 @@ const (
 // the client sent a broken body.
 var ErrBody = errors.New("the body of the request is broken")
 
+// A NotSentError says that a request was not sent, for a reason that says
+// nothing of the node, and how to answer it.
+type NotSentError struct {
+	Status       int
+	Type, Reason string // of the answer, without secrets
+	Err          error  // the cause
+}
+
+// Error returns reason and cause.
+func (e *NotSentError) Error() string { return e.Reason + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *NotSentError) Unwrap() error { return e.Err }
+
 // errHung says that a request to a node that hangs was cancelled for a retry.
 var errHung = errors.New("the node does not answer")
 
@@ -48,6 +62,9 @@ type Options struct {
 	URLs []string
 	// TLS is for https nodes, read-only; nil uses the system's roots.
 	TLS *tls.Config
+	// Sign, unless nil, wraps what sends requests, to sign them for the host of
+	// their URL. Pings go without.
+	Sign func(next http.RoundTripper) http.RoundTripper
 	// MaxIdle limits idle connections to all nodes together; 0 means no limit.
 	MaxIdle int
 	// Logger gets nodes that go down or up; nil discards that.
@@ -67,7 +84,7 @@ type Options struct {
 // and query. Its methods may be called concurrently.
 type Pool struct {
 	transport http.RoundTripper // the connections; tests replace it
-	traced    http.RoundTripper // transport with spans
+	traced    http.RoundTripper // transport with signatures and spans
 	budget    *retryBudget
 	metrics   *metrics
 	guard     *recovery.Guard
@@ -91,7 +108,11 @@ func New(o Options) (*Pool, error) {
 	net.MaxIdleConns = o.MaxIdle
 	registering := promauto.With(o.Registerer)
 	p := &Pool{transport: transport{net}, budget: newRetryBudget(retryShare), metrics: newMetrics(registering), guard: o.Guard}
-	p.traced = tracing.Transport(p.transport)
+	sending := p.transport
+	if o.Sign != nil {
+		sending = o.Sign(sending)
+	}
+	p.traced = tracing.Transport(sending)
 	for i, raw := range o.URLs {
 		base, err := parseBase(raw)
 		if err != nil {
@@ -193,7 +214,7 @@ func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 	for tried := []*node(nil); ; {
 		req.URL = n.resolve(asked)
 		res, err := p.send(n, req, safe)
-		if err == nil || req.Context().Err() != nil || errors.Is(err, ErrBody) {
+		if err == nil || req.Context().Err() != nil || unsendable(err) {
 			return res, err
 		}
 		tried = append(tried, n)
@@ -217,6 +238,12 @@ func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 			}
 		}
 	}
+}
+
+// unsendable reports whether an error is about the request and no node.
+func unsendable(err error) bool {
+	_, unsent := errors.AsType[*NotSentError](err)
+	return unsent || errors.Is(err, ErrBody)
 }
 
 // first returns the first node to ask.
@@ -306,7 +333,7 @@ func (p *Pool) ended(n *node, sent *http.Request, safe bool, res *http.Response,
 		} else {
 			n.works()
 		}
-	case sent.Context().Err() != nil, errors.Is(err, ErrBody): // the client's doing: nothing about the node
+	case sent.Context().Err() != nil, unsendable(err): // nothing about the node
 		if n.state == onTrial {
 			n.state = recovering
 		}

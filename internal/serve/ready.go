@@ -11,6 +11,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/internal/cache"
+	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/simmatrix/store"
@@ -57,7 +58,10 @@ func (a *App) check(ctx context.Context) (c report.Condition) {
 	if !a.warm.Load() {
 		c.NotReady = append(c.NotReady, "starting: asking the cluster for what the first searches need")
 	}
-	if d, ok := degradation(<-pinged); ok {
+	err := <-pinged
+	if refusal, ok := errors.AsType[*nodes.NotSentError](err); ok {
+		c.NotReady = append(c.NotReady, refusal.Error())
+	} else if d, ok := degradation(err); ok {
 		c.Degraded = append(c.Degraded, d)
 	}
 	if a.process.reloadFailed.Load() {
@@ -78,7 +82,7 @@ func degradation(err error) (d report.Degradation, ok bool) {
 	d = report.Degradation{Reason: report.Calls, Detail: fmt.Sprintf("the cluster answers %d to akin's own calls", refused.Status)}
 	switch {
 	case unauthorized(refused):
-		d.Reason, d.Detail = report.Credentials, d.Detail+", so that no search is expanded: see cluster.auth and AKIN_CLUSTER_*"
+		d.Reason, d.Detail = report.Credentials, d.Detail+", so that no search is expanded: see cluster.auth and AKIN_CLUSTER_*, or cluster.aws"
 	case refused.Status == http.StatusTooManyRequests:
 		d.Reason = report.Throttled
 	}
@@ -97,6 +101,7 @@ type failure struct {
 func failures(err error) []failure {
 	is := func(target error) bool { return errors.Is(err, target) }
 	refusal, refused := errors.AsType[*esclient.Error](err)
+	_, unsigned := errors.AsType[*nodes.NotSentError](err)
 	return []failure{
 		{"panic", is(recovery.ErrPanic), ""},
 		{"busy", is(cache.ErrBusy), "as many calls of akin's own are under way as may be: look at what the cluster takes so long for"},
@@ -105,7 +110,10 @@ func failures(err error) []failure {
 		{"answer_too_large", is(esclient.ErrTooLarge), "an answer to a call of akin's own is larger than it can sensibly be: see the log at level debug"},
 		{"missing", is(soft.ErrMissing), "hits change between the search and the look at their terms: some of that is usual while documents are written"},
 		{"no_terms", is(soft.ErrNoTerms), "the cluster tells no terms of the field: see docs/modes.md for the fields that the mode soft can rank by"},
-		{report.Credentials, refused && unauthorized(refusal), "the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_* and the role in docs/security.md"},
+		{
+			report.Credentials, unsigned || refused && unauthorized(refusal),
+			"the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_*, cluster.aws and the role in docs/security.md",
+		},
 		{report.Throttled, refused && refusal.Status == http.StatusTooManyRequests, "the cluster answers 429 to akin's own calls: it has more to do than it can"},
 		{"expensive_queries_disabled", esclient.IsBarred(err), "search.allow_expensive_queries is false, so that words in nested fields cannot be counted"},
 		{"unknown_to_cluster", esclient.IsUnknown(err), "the cluster does not know an index or an analyzer, or refuses a call: see the log at level debug"},

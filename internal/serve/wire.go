@@ -156,8 +156,12 @@ func (a *App) openCluster() (err error) {
 	if err != nil {
 		return err
 	}
+	if a.cfg.LendsRights() {
+		a.log.Warn("whoever reaches akin acts with its rights in the cluster: set listen.auth", "address", a.cfg.Listen.Address)
+	}
+	sign := cli.Signing(&cfg.AWS, a.process.memory, a.log)
 	if a.nodes, err = nodes.New(nodes.Options{
-		URLs: cfg.URLs, TLS: clients, Logger: a.log, Guard: a.process.guard, Registerer: a.metrics,
+		URLs: cfg.URLs, TLS: clients, Sign: sign, Logger: a.log, Guard: a.process.guard, Registerer: a.metrics,
 		MaxIdle: connections(a.cfg.Listen.MaxConnections, openFiles()),
 	}); err != nil {
 		return err
@@ -167,7 +171,7 @@ func (a *App) openCluster() (err error) {
 	if encrypted != clients {
 		// Separate connections: over one with akin's certificate, the cluster would
 		// take a client's request without credentials for akin's.
-		if own, err = nodes.New(nodes.Options{URLs: cfg.URLs, TLS: encrypted, Guard: a.process.guard}); err != nil {
+		if own, err = nodes.New(nodes.Options{URLs: cfg.URLs, TLS: encrypted, Sign: sign, Guard: a.process.guard}); err != nil {
 			return err
 		}
 		a.onClose(own.Close)
@@ -205,8 +209,10 @@ func (a *App) proxyOptions() proxy.Options {
 		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout),
 		Cause: cause, Causes: causes(), Check: a.check,
 		Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow, Trials: trials,
-		// A cluster for which akin has credentials asks for credentials.
-		Secured: cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "" || cfg.Cluster.TLS.Certificate != "",
+		Secured: cfg.Cluster.Secured(), Signs: cfg.Cluster.AWS.Signs(),
+		Clients: proxy.Clients{
+			Username: cfg.Listen.Auth.Username, Password: cfg.Listen.Auth.Password.Reveal(), APIKey: cfg.Listen.Auth.APIKey.Reveal(),
+		},
 		Gate: proxy.Gate{
 			Hosts: append([]string{host}, cfg.Admin.Hosts...), Token: cfg.Admin.Token.Reveal(), Exposed: cfg.Admin.Exposed(),
 		},

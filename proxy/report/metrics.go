@@ -45,6 +45,7 @@ type Metrics struct {
 	Connections                      *prometheus.GaugeVec
 	ClosedIdle                       *prometheus.CounterVec
 	LargeHeads, SlowBodies, SlowRead prometheus.Counter
+	Unauthorized, Signatures         prometheus.Counter
 
 	Trials *prometheus.CounterVec // of searches in trials, by trial and arm
 	shadow shadows
@@ -137,6 +138,9 @@ func (m *Metrics) addClients(r registering) {
 	}
 	m.ClosedIdle = r.by("port", ports, "akin_idle_connections_closed_total",
 		"Connections that were closed to make room for new ones, since all that are allowed were open: idle ones, and those that a client with more than its share kept waiting.")
+	m.Unauthorized = r.counter("akin_unauthorized_requests_total", "Requests without the credentials of listen.auth.").WithLabelValues()
+	m.Signatures = r.counter("akin_client_signatures_total",
+		"Requests whose client had signed them for Amazon; akin put its own signature in the place of the client's.").WithLabelValues()
 	m.LargeHeads = r.counter("akin_large_headers_total", "Requests that were refused since their heads are larger than 64 KiB.").WithLabelValues()
 	slow := r.counter("akin_slow_clients_total",
 		"Searches aborted because the client was too slow to send the body (answered with 408) or to read a buffered response.", "transfer")

@@ -1,0 +1,185 @@
+package sign
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/akin-search/akin/e2e/amazontest"
+	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/internal/limits"
+)
+
+// environment empties what the SDK reads, but for name=value pairs.
+func environment(t *testing.T, pairs ...string) {
+	t.Helper()
+	for _, pair := range os.Environ() {
+		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "AWS_") {
+			t.Setenv(name, "")
+		}
+	}
+	none := filepath.Join(t.TempDir(), "none")
+	for _, pair := range append([]string{"AWS_CONFIG_FILE=" + none, "AWS_SHARED_CREDENTIALS_FILE=" + none, "AWS_EC2_METADATA_DISABLED=true"}, pairs...) {
+		name, value, _ := strings.Cut(pair, "=")
+		t.Setenv(name, value)
+	}
+}
+
+func serve(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// file returns the path of a new file.
+func file(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	check.OK(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+// Sixteen clients search while credentials of a fraction of a second follow
+// each other: none fails.
+func TestCredentialsChangeUnderLoad(t *testing.T) {
+	front := &amazontest.Front{Region: "eu-central-1", Service: "es", Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })}
+	var asked atomic.Int32
+	endpoint := front.Credentials(600 * time.Millisecond)
+	environment(t, "AWS_CONTAINER_CREDENTIALS_FULL_URI="+serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		endpoint.ServeHTTP(w, r)
+	})))
+	url := serve(t, front)
+	client := &http.Client{Transport: New(Options{Region: "eu-central-1", Service: "es", Memory: limits.New(64 << 20)}).Transport(http.DefaultTransport)}
+	var clients sync.WaitGroup
+	var sent atomic.Int32
+	for range 16 {
+		clients.Go(func() {
+			for asked.Load() < 5 && t.Context().Err() == nil {
+				res, err := client.Post(url+"/i/_search", "application/json", strings.NewReader("{}"))
+				if err != nil || res.StatusCode != http.StatusOK {
+					t.Errorf("%v, %v, %q", res, err, front.Failed())
+					return
+				}
+				_ = res.Body.Close()
+				sent.Add(1)
+			}
+		})
+	}
+	clients.Wait()
+	check.That(t, len(front.Failed()) == 0 && front.Passed() == int(sent.Load()), "%d of %d, %q", front.Passed(), sent.Load(), front.Failed())
+	check.That(t, asked.Load() < 8, "the endpoint was asked %d times by 16 clients", asked.Load())
+}
+
+// Old credentials serve while there are no new ones, until their end. The log
+// tells of it once.
+func TestOldCredentialsServeUntilTheirEnd(t *testing.T) {
+	front := &amazontest.Front{}
+	var gone atomic.Bool
+	endpoint := front.Credentials(time.Second)
+	environment(t, "AWS_CONTAINER_CREDENTIALS_FULL_URI="+serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if gone.Load() {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		endpoint.ServeHTTP(w, r)
+	})))
+	var log bytes.Buffer
+	s := &source{options: Options{Region: "eu-central-1", Logger: slog.New(slog.NewTextHandler(&log, nil))}}
+	first := check.Got(s.Retrieve(t.Context()))(t)
+	gone.Store(true)
+	for range 3 {
+		_, err := s.Retrieve(t.Context())
+		check.That(t, err != nil, "the endpoint answers 400")
+		kept := check.Got(s.HandleFailToRefresh(t.Context(), first, err))(t)
+		check.Equal(t, first.AccessKeyID, kept.AccessKeyID)
+	}
+	check.Equal(t, 1, strings.Count(log.String(), "no new credentials"), log.String())
+	s.last.Expires = time.Now()
+	_, err := s.HandleFailToRefresh(t.Context(), first, errBroken)
+	check.That(t, err != nil, "expired credentials serve")
+	gone.Store(false)
+	_ = check.Got(s.Retrieve(t.Context()))(t)
+	check.That(t, strings.Contains(log.String(), "there again"), "%s", log.String())
+}
+
+func TestRefreshComesBeforeTheEnd(t *testing.T) {
+	for life, want := range map[time.Duration]time.Duration{
+		time.Hour: 55 * time.Minute, 15 * time.Minute: 10 * time.Minute, 4 * time.Minute: 2 * time.Minute, time.Second: time.Second / 2,
+	} {
+		began := time.Now()
+		c := check.Got((&source{}).AdjustExpiresBy(credentialsUntil(began.Add(life)), 0))(t)
+		got := c.Expires.Sub(began).Round(100 * time.Millisecond)
+		check.Equal(t, want, got, life)
+	}
+}
+
+// A role is assumed with the credentials of the chain, at the endpoint of the
+// region, under a name that can be found in the logs of Amazon.
+func TestRoleIsAssumed(t *testing.T) {
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		if r.Form.Get("RoleArn") != "arn:aws:iam::123456789012:role/search" || r.Form.Get("RoleSessionName") != "akin" {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `<ErrorResponse><Error><Code>AccessDenied</Code><Message>not authorized to perform: sts:AssumeRole</Message></Error></ErrorResponse>`)
+			return
+		}
+		fmt.Fprintf(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
+<AccessKeyId>ASIAROLE</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken><Expiration>%s</Expiration>
+</Credentials></AssumeRoleResult></AssumeRoleResponse>`, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	}))
+	environment(t, "AWS_ACCESS_KEY_ID=AKID", "AWS_SECRET_ACCESS_KEY=secret", "AWS_ENDPOINT_URL_STS="+url)
+	got := check.Got(newCredentials(optionsOf("arn:aws:iam::123456789012:role/search", "")).Retrieve(t.Context()))(t)
+	check.Equal(t, "ASIAROLE", got.AccessKeyID)
+
+	_, err := newCredentials(optionsOf("arn:aws:iam::123456789012:role/other", "")).Retrieve(t.Context())
+	check.That(t, err != nil && strings.Contains(err.Error(), "not authorized to perform: sts:AssumeRole"), "%v", err)
+}
+
+func credentialsUntil(end time.Time) aws.Credentials {
+	return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b", CanExpire: true, Expires: end}
+}
+
+func optionsOf(role, profile string) Options {
+	return Options{Region: "eu-central-1", Service: "es", RoleARN: role, Profile: profile, Logger: slog.New(slog.DiscardHandler)}
+}
+
+// Where there are no credentials, nothing is sent, and the error says why.
+func TestNothingIsSentWithoutCredentials(t *testing.T) {
+	silent := check.Got(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
+	t.Cleanup(func() { _ = silent.Close() })
+	empty := file(t, "[profile without]\nregion = eu-central-1\n")
+	for name, tt := range map[string]struct {
+		environment []string
+		profile     string
+		want        string
+	}{
+		"no source":                         {nil, "", "no EC2 IMDS role found"},
+		"a profile without credentials":     {[]string{"AWS_CONFIG_FILE=" + empty}, "without", "no EC2 IMDS role found"},
+		"an unknown profile":                {[]string{"AWS_CONFIG_FILE=" + empty}, "other", "failed to get shared config profile, other"},
+		"a metadata service without answer": {[]string{"AWS_EC2_METADATA_DISABLED=false", "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://" + silent.Addr().String()}, "", "no credentials within 2s"},
+	} {
+		environment(t, tt.environment...)
+		r := newRig(t, "", 64<<20)
+		r.signer.credentials = newCredentials(optionsOf("", tt.profile))
+		began := time.Now()
+		_, err := r.client.Post(r.url, "application/json", strings.NewReader("{}")) //nolint:bodyclose // there is none
+		check.That(t, err != nil && refusal(err) == http.StatusServiceUnavailable && strings.Contains(err.Error(), tt.want), "%s: %v", name, err)
+		check.That(t, time.Since(began) < 10*time.Second, "%s: after %v", name, time.Since(began))
+		check.Equal(t, 0, r.Passed()+len(r.Failed()), name, "sent")
+	}
+}
