@@ -1,6 +1,7 @@
 package dsl
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -55,7 +56,7 @@ func (c *Clause) takeApart(kind string, raw []byte, parts func(text string, and 
 	}
 	top, err := parts(c.Text, c.OperatorAnd)
 	if unclear := unclearError(""); errors.As(err, &unclear) {
-		c.leave(string(unclear))
+		c.leave(cmp.Or(string(unclear), c.Text)) // at its end
 		return
 	}
 	counts := len(c.MinimumShouldMatch) > 0

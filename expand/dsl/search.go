@@ -142,6 +142,7 @@ type Clause struct {
 	// Whole is the place of a client's query in At, where a query of its parts
 	// stands beside it; zero for other clauses. The clauses of the parts follow.
 	Whole jsonspan.Span
+	Part  bool   // it is of a part
 	parts string // the query of the parts, or ""
 }
 

@@ -147,7 +147,7 @@ func TestPartsAreQueriesBesideTheClients(t *testing.T) {
 func TestWhatIsLeftOfATextIsSaid(t *testing.T) {
 	for query, want := range map[string]string{
 		`{"query_string":{"query":"car AND \"red car\" NOT bmw OR big*"}}`:                     `"red car", -bmw, big*`,
-		`{"query_string":{"query":"car AND (red"}}`:                                            ``,
+		`{"query_string":{"query":"car AND (red"}}`:                                            `car AND (red`,
 		`{"query_string":{"query":"car [1 TO"}}`:                                               `[1 TO`,
 		`{"query_string":{"query":"car AND red","escape":true}}`:                               `escape`,
 		`{"query_string":{"query":"car AND red","minimum_should_match":1}}`:                    `minimum_should_match`,
