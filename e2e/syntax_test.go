@@ -12,8 +12,7 @@ import (
 	"github.com/akin-search/akin/expand/dsl"
 )
 
-// The texts with operators that akin takes apart, for both kinds of query strings
-// and both default operators.
+// The texts with operators, for both kinds of query strings.
 var (
 	queryStringTexts = []string{
 		"(car)", "(car) AND (red)", "(car red) big", "car AND red", "car AND red OR big", "car OR red AND big", "car OR red big", "car red AND big",
@@ -44,8 +43,9 @@ func taken(t *testing.T, query string) string {
 }
 
 // TestPartsOfQueryStringsFindAndScoreLikeTheWhole sends query strings and what
-// akin makes of their parts, without any added word: both find the same documents
-// with the same scores. Where parts have no terms, parts may find less, never more.
+// akin makes of their parts, without any added word: both find the same
+// documents with the same scores. Where a part has no terms, the parts may find
+// less, never more.
 func TestPartsOfQueryStringsFindAndScoreLikeTheWhole(t *testing.T) {
 	var wholes, parts []string
 	all := 0
@@ -146,9 +146,9 @@ func TestOperatorsKeepTheirMeaning(t *testing.T) {
 	})
 }
 
-// TestOddQueryStringsAreAnsweredAsByTheEngine sends texts that engines refuse, or
-// that are large: what the engine accepts finds no less, and what it refuses is
-// refused in the same words.
+// TestOddQueryStringsAreAnsweredAsByTheEngine sends texts that engines refuse,
+// or that are large: what the engine accepts finds no less, and what it refuses
+// is refused in the same words.
 func TestOddQueryStringsAreAnsweredAsByTheEngine(t *testing.T) {
 	odd := []string{
 		"", " ", "(", ")", "car AND", "AND car", "car OR OR red", `"car`, `car\`, "car^", "car^x", "car~x", "car AND (red", "car) red", "car:", ":car", "/car", "[1 TO", "{car}", "car[",

@@ -100,7 +100,7 @@ func (c *Clause) takeApart(kind string, raw []byte, parts func(text string, and 
 // is expanded.
 func (c *Clause) leave(part string) {
 	if len(c.Left) < maxLeft {
-		c.Left = append(c.Left, part[:min(len(part), maxLeftPart)])
+		c.Left = append(c.Left, strings.ToValidUTF8(part[:min(len(part), maxLeftPart)], ""))
 	}
 }
 
@@ -189,11 +189,11 @@ func (p *Parser) rebuilt() []byte {
 		if c.parts == "" || c.At.IsZero() {
 			continue
 		}
-		before, between, after := `{"dis_max":{"queries":[`, `,`, `]}}`
+		before, between := `{"dis_max":{"queries":[`, `,`
 		if c.Matches >= Same || p.Same {
-			before, between, after = `{"bool":{"filter":[`, `],"should":[`, `]}}`
+			before, between = `{"bool":{"filter":[`, `],"should":[`
 		}
-		text := before + string(c.At.Of(s.Body)) + between + c.parts + after
+		text := before + string(c.At.Of(s.Body)) + between + c.parts + `]}}`
 		start := c.At.Start + shift
 		p.wholes = append(p.wholes, whole{
 			path: c.Path, left: c.Left, clauses: c.textClauses(), matches: c.Matches, at: jsonspan.Span{Start: start, End: start + len(text)},
@@ -208,8 +208,8 @@ func (p *Parser) rebuilt() []byte {
 	return jsonspan.AppendEdited(nil, s.Body, 0, len(s.Body), edits)
 }
 
-// textClauses is an upper estimate of the clauses of a text as the engine counts
-// them.
+// textClauses is an upper estimate of the clauses of a text as the engine
+// counts them.
 func (c *Clause) textClauses() int {
 	return (len(strings.Fields(c.Text)) + 1) * max(len(c.Fields), 1)
 }

@@ -251,7 +251,8 @@ func (c *Clause) queryString(raw []byte) {
 // the text at blanks before analysis and searches for each word in all fields.
 func (c *Clause) simpleQueryString(raw []byte) {
 	c.TieBreaker = 1 // the engine adds up the fields
-	splits, all, crosses := true, true, false
+	splits, crosses := true, false
+	all := true // flags
 	err := c.several(raw, func(name string, value []byte) (taken bool, err error) {
 		switch name {
 		case "flags":

@@ -302,7 +302,8 @@ func (p *Parser) clause(k kind, depth int) error {
 	c := &s.Clauses[len(s.Clauses)-1]
 	k.read(c, v.Of(s.Body))
 	if w := p.wholeAt(v); w != nil {
-		c.Part, c.Path, c.Matches = true, w.path+".query", max(c.Matches, w.matches)
+		c.Part, c.Path = true, w.path+".query"
+		c.Matches = max(c.Matches, w.matches)
 		if c.Reason == reason.Syntax { // the client's query, or a part that is not expanded
 			s.Clauses = s.Clauses[:len(s.Clauses)-1]
 			s.noteWhole(w, v, c.textClauses())

@@ -302,7 +302,8 @@ func (p *queryParser) words(raw, field string, how occur) part {
 
 // one reads a word, a group, or something else, with its field and boost.
 func (p *queryParser) one(outer string, how occur, depth int) (out part, err error) {
-	begin, field, known := p.start(), outer, true
+	begin, field := p.start(), outer
+	known := true // what the field is
 	if p.kind(1) == ":" && (p.kind(0) == isTerm || p.tokens[p.at].raw == "*") {
 		field, _ = unescape(p.tokens[p.at].raw)
 		known = field != "_exists_" && !strings.Contains(field, "*")
@@ -396,7 +397,8 @@ func (p *simpleParser) group(depth int) (*part, error) {
 			last.words += " " + one.words
 			continue
 		case top == nil:
-			top, last, inRow = &one, &one, bare
+			top, last = &one, &one
+			inRow = bare
 			continue
 		case joined != how:
 			unsure := ""
