@@ -320,7 +320,7 @@ func (p *queryParser) one(outer string, how occur, depth int) (out part, err err
 		}
 	case p.take(isTerm):
 		out = p.words(p.text[text:p.end()], field, how)
-	case p.take(isSign): // its blank must stay behind
+	case begin == text && p.take(isSign): // its blank must stay behind
 		return part{occur: how, raw: `\` + p.tokens[p.at-1].raw, field: outer, boost: 1}, nil
 	case !p.take(isQuote, isOther):
 		return out, p.unclear()

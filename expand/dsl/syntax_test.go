@@ -50,6 +50,7 @@ func TestTextsWithOperatorsAreTakenApart(t *testing.T) {
 			`_exists_:a b`:                 `(<_exists_:a> [b])`,
 			`a\ b c`:                       `([a b c])`,
 			`a - b`:                        `([a] <\-> [b])`,
+			`a:- b`:                        ``,
 			`>10 a`:                        `(<>10 a>)`,
 			`R&D a=b x|y AND c`:            `([R&D a=b] +[x|y] +[c])`,
 			`a (-b)`:                       `([a] <(-b)>)`,
