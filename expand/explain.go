@@ -18,8 +18,11 @@ func explain(p *form.Plan, first []FirstHit, reranked bool) []Explanation {
 	out := make([]Explanation, 0, len(p.Clauses))
 	for i := range p.Clauses {
 		c := &p.Clauses[i]
+		if c.Parsed.Expanded() {
+			continue
+		}
 		if c.Reason != "" {
-			e := Explanation{Path: c.Parsed.Path, Reason: c.Reason}
+			e := Explanation{Path: c.Parsed.Path, Reason: c.Reason, Left: c.Parsed.Left}
 			if c.Reason == reason.NoNeighbors || c.Reason == reason.NeighborsTooFrequent { // of fields that are searched together
 				e.LeftOut = leftOut(c, &c.Fields[0])
 			}

@@ -332,6 +332,9 @@ type Explanation struct {
 	Feedback []AddedFeedback `json:"feedback,omitempty"`
 	// Reason is why the clause was left alone, or has a simpler form.
 	Reason reason.Reason `json:"reason,omitempty"`
+	// Left are parts of a query string with operators that are not expanded, or
+	// options because of which it is not.
+	Left []string `json:"left,omitempty"`
 }
 
 // Added is a term j added to a search.

@@ -43,7 +43,7 @@ func TestNamesOfFieldsArePatternsWhereTheEnginesTakeThem(t *testing.T) {
 		`{"combined_fields":{"query":"car","fields":["bo*"]}}`:             true,
 		`{"query_string":{"query":"car","default_field":"bo*"}}`:           true,
 		`{"simple_query_string":{"query":"car","fields":["bo*"]}}`:         true,
-		`{"simple_query_string":{"query":"car+rental","fields":["body"]}}`: false, // an operator even there
+		`{"simple_query_string":{"query":"car+rental","fields":["body"]}}`: true, // an operator even there
 		`{"query_string":{"query":"car x+y","default_field":"body"}}`:      true,
 	} {
 		r := expandRequest(t, &Request{Body: []byte(`{"query":` + query + `}`)}, nil)

@@ -45,6 +45,8 @@ func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.
 	parser.Rescores = profile.RescoreQueries
 	parser.Hybrid = profile.Hybrid
 	parser.Readings = profile.Expressions && (profile.Mode == ModeBM25 || profile.Mode == ModeSoft)
+	parser.Apart = profile.Mode == ModeBM25 && len(profile.Segments) == 0
+	parser.Same = profile.Matching == Same
 	parser.Filters = parser.Readings && profile.Filters
 	if s.Search, why = parser.Parse(body, &s.parameters); why != "" {
 		return s, why
@@ -110,8 +112,8 @@ func (s *search) notes() (out []Explanation) {
 		return nil
 	}
 	for i := range s.Clauses {
-		if c := &s.Clauses[i]; c.Role == dsl.Note {
-			out = append(out, Explanation{Path: c.Path, Reason: c.Reason})
+		if c := &s.Clauses[i]; c.Role == dsl.Note && !c.Expanded() {
+			out = append(out, Explanation{Path: c.Path, Reason: c.Reason, Left: c.Left})
 		}
 	}
 	return out

@@ -286,6 +286,7 @@ type Explanation struct {
 	Body          json.RawMessage
 	Clauses       []struct {
 		Path, Field, Form, Phase, Reason string
+		Left                             []string
 		Added                            []struct{ Term, From string }
 		Alternatives                     []struct{ Term, For string }
 	}
@@ -308,6 +309,9 @@ func (e *Explanation) Text() string {
 			b.WriteString(c.Reason)
 		case c.Reason != "":
 			b.WriteString(" (" + c.Reason + ")")
+		}
+		for _, part := range c.Left {
+			fmt.Fprintf(&b, ", left %s", part)
 		}
 		for _, a := range c.Added {
 			fmt.Fprintf(&b, ", %s → %s", a.From, a.Term)

@@ -213,7 +213,7 @@ func (c *Clause) combinedFields(raw []byte) {
 // queryString reads a query_string whose text uses no operators. The engine
 // then searches like multi_match, without fuzziness.
 func (c *Clause) queryString(raw []byte) {
-	operators := `=&|><!(){}[]^"~*?:\/+-`
+	operators, escaped := `=&|><!(){}[]^"~*?:\/+-`, false
 	err := c.typed(raw, func(name string, value []byte) (taken bool, err error) {
 		switch name {
 		case "default_field":
@@ -224,7 +224,7 @@ func (c *Clause) queryString(raw []byte) {
 			c.Slop, err = number(value)
 		case "escape":
 			if strings.Trim(string(value), `"`) == isTrue {
-				operators = "<>" // which the engine does not escape
+				operators, escaped = "<>", true // which the engine does not escape
 			}
 		default:
 			return false, nil
@@ -236,8 +236,13 @@ func (c *Clause) queryString(raw []byte) {
 		c.Across = Apart
 		c.countedOfOne()
 	}
-	if err == nil && hasSyntax(c.Text, operators, "AND", "OR", "NOT") {
+	switch {
+	case err != nil || !hasSyntax(c.Text, operators, "AND", "OR", "NOT"):
+	case escaped:
 		c.Reason = reason.Syntax
+		c.leave("escape")
+	default:
+		c.takeApart("query_string", raw, queryParts)
 	}
 	c.settle(err)
 }
@@ -247,10 +252,12 @@ func (c *Clause) queryString(raw []byte) {
 func (c *Clause) simpleQueryString(raw []byte) {
 	c.TieBreaker = 1 // the engine adds up the fields
 	splits, crosses := true, false
+	all := true // flags
 	err := c.several(raw, func(name string, value []byte) (taken bool, err error) {
 		switch name {
 		case "flags":
 			splits = splitsAtBlanks(string(value))
+			all = strings.EqualFold(string(value), `"all"`)
 		case "type": // Elasticsearch 8
 			var kind string
 			kind, err = text(value)
@@ -277,11 +284,16 @@ func (c *Clause) simpleQueryString(raw []byte) {
 	case splits && !one && (crosses || c.Counted()):
 		c.Across, c.Additive = ByTerm, false
 	}
+	switch {
+	case err != nil || !hasSyntax(c.Text, `+|"*()~\+-`):
+	case !all:
+		c.Reason = reason.Syntax
+		c.leave("flags")
+	default:
+		c.takeApart("simple_query_string", raw, simpleParts)
+	}
 	if splits && (len(c.MinimumShouldMatch) > 0 || c.OperatorAnd && !one) { // all words of one field are all its terms
 		c.Words = len(strings.FieldsFunc(c.Text, func(r rune) bool { return strings.ContainsRune(" \t\r\n", r) }))
-	}
-	if err == nil && hasSyntax(c.Text, `+|"*()~\+-`) {
-		c.Reason = reason.Syntax
 	}
 	c.settle(err)
 }

@@ -23,6 +23,22 @@ var (
 // alone, or "", and what was read so far. The result is valid until the next
 // call.
 func (p *Parser) Parse(body []byte, parameters *Parameters) (*Search, reason.Reason) {
+	p.wholes = nil
+	s, why := p.parse(body, parameters)
+	if why != "" || !p.Apart {
+		return s, why
+	}
+	if apart := p.parseApart(parameters); apart != nil {
+		return apart, ""
+	}
+	if p.wholes == nil {
+		return s, ""
+	}
+	p.wholes = nil
+	return p.parse(body, parameters)
+}
+
+func (p *Parser) parse(body []byte, parameters *Parameters) (*Search, reason.Reason) {
 	p.path = p.path[:0]
 	p.texts = 0
 	p.phrases = 0
@@ -285,6 +301,15 @@ func (p *Parser) clause(k kind, depth int) error {
 	s.Clauses = append(s.Clauses, Clause{Path: string(p.path), Depth: depth, Boost: 1, Additive: true})
 	c := &s.Clauses[len(s.Clauses)-1]
 	k.read(c, v.Of(s.Body))
+	if w := p.wholeAt(v); w != nil {
+		c.Part, c.Path = true, w.path+".query"
+		c.Matches = max(c.Matches, w.matches)
+		if c.Reason == reason.Syntax { // the client's query, or a part that is not expanded
+			s.Clauses = s.Clauses[:len(s.Clauses)-1]
+			s.noteWhole(w, v, c.textClauses())
+			return nil
+		}
+	}
 	switch {
 	case p.filtering:
 		c.Role = InFilter
@@ -316,6 +341,10 @@ func (p *Parser) leave(why reason.Reason) error {
 		return err
 	}
 	s.ClauseCount += queriesIn(v.Of(s.Body))
+	if w := p.wholeAt(v); w != nil {
+		s.noteWhole(w, v, 0)
+		return nil
+	}
 	if p.notes < maxNotes && string(v.Of(s.Body)) != "[]" {
 		p.notes++
 		s.Clauses = append(s.Clauses, Clause{Path: string(p.path), Reason: why, Role: Note})

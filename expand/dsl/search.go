@@ -136,6 +136,14 @@ type Clause struct {
 	Fuzzy    bool // the original also finds words spelled similarly
 	// Reason is why the clause is left alone, or "".
 	Reason reason.Reason
+	// Left are parts of a text with operators, or options, because of which not all
+	// of it is expanded.
+	Left []string
+	// Whole is the place of a client's query in At, where a query of its parts
+	// stands beside it; zero for other clauses. The clauses of the parts follow.
+	Whole jsonspan.Span
+	Part  bool   // it is of a part
+	parts string // the query of the parts, or ""
 }
 
 // Matches is what a clause may match when it is rewritten, in falling order.
@@ -174,6 +182,10 @@ const (
 	// kind is left alone.
 	Note
 )
+
+// Expanded reports whether the clause is a query string of which all parts have
+// clauses of their own.
+func (c *Clause) Expanded() bool { return !c.Whole.IsZero() && len(c.Left) == 0 }
 
 // Unrelated is why related words are not added to the clause, "" if they are.
 func (c *Clause) Unrelated() reason.Reason {

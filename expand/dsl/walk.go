@@ -13,6 +13,9 @@ type Parser struct {
 	// as their words, Filters what filters, Rescores the body's own rescore queries,
 	// and Hybrid the sub-queries of a hybrid query.
 	Phrases, Readings, Filters, Rescores, Hybrid bool
+	// Apart has the texts of query strings taken apart. Same says that no related
+	// word finds anything.
+	Apart, Same bool
 
 	json jsonspan.Reader
 	path []byte
@@ -22,6 +25,7 @@ type Parser struct {
 	// the others.
 	texts, phrases, notes int
 	filtering             bool // what is read is in a filter
+	wholes                []whole
 	search                Search
 }
 

@@ -121,6 +121,8 @@ func (w *builder) matching() *query.Query {
 // found returns a bool that finds what the original finds, without its scores.
 func (w *builder) found() *query.Query {
 	switch {
+	case w.role == ordering && w.c.Parsed.Part && w.c.Matches == dsl.Same && !w.c.Counted():
+		return w.Bool() // a hit may be found by other parts
 	case w.c.SameMatches():
 		return w.Bool().Filter(w.original())
 	case w.behind:

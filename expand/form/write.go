@@ -30,14 +30,32 @@ func (p *Plan) Rewrite(t *query.Tree) Rewriting {
 		}
 		var few [2]division
 		divided := p.divisions(few[:0], c, added)
-		if !p.Rescore || c.Parsed.At.End <= p.Search.Query.End {
+		found := p.Rescore && c.Rescored && c.SameMatches() && !c.HasReadings() && !p.NameAdded // by the original
+		if !found && (!p.Rescore || c.Parsed.At.End <= p.Search.Query.End) {
 			r.first[i] = p.query(t, c, divided, true)
 		}
 		if p.Rescore && c.Parsed.At.Start >= p.Search.Query.Start {
 			r.last[i] = p.query(t, c, divided, false)
 		}
 	}
+	r.keepWholes(r.first)
+	r.keepWholes(r.last)
 	return r
+}
+
+// keepWholes writes the client's query string alone where none of its parts is
+// rewritten.
+func (r Rewriting) keepWholes(queries []*query.Query) {
+	clauses := r.plan.Clauses
+	for i := range clauses {
+		whole, n := clauses[i].Parsed, i+1
+		for n < len(clauses) && whole.At.Holds(clauses[n].Parsed.At) && queries[n] == nil {
+			n++
+		}
+		if !whole.Whole.IsZero() && (n == len(clauses) || !whole.At.Holds(clauses[n].Parsed.At)) {
+			queries[i] = r.tree.Raw(whole.Whole.Of(r.plan.Search.Body), 0)
+		}
+	}
 }
 
 // query returns the query that replaces a clause. first says that it is the

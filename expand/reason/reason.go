@@ -35,7 +35,7 @@ const (
 	Options              Reason = "clause_options"         // an option of the clause has a value that akin does not understand
 	NoField              Reason = "no_field"               // the clause names no field
 	FieldsDiffer         Reason = "fields_differ"          // fields searched together differ in analyzer names or terms
-	Syntax               Reason = "query_syntax"           // the text of a query string uses operators
+	Syntax               Reason = "query_syntax"           // a query string with operators, or parts of it
 	RuntimeField         Reason = "runtime_field"          // the request redefines the field
 	NoMatrix             Reason = "no_matrix"              // no matrix is bound to the index and field, or it has no active version
 	NotWords             Reason = "not_words"              // the field's terms are not words, and no binding has the field's full name
