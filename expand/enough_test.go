@@ -278,6 +278,16 @@ func TestHitsAsTypedStayFirstWhereWordsAreCounted(t *testing.T) {
 	check.That(t, more > rounds(500), "%d documents were found by related words", more)
 }
 
+// Each look-up of a term costs the engine time in each segment.
+func TestWideSearchOfCountedWordsHasEachTermOnceBesideTheTextItself(t *testing.T) {
+	c, m := rental(t)
+	body := `{"query":{"match":{"body":{"query":"car rental","operator":"and"}}}}`
+	r := expanded(t, New(c, m, with(auto)), &Request{Index: "docs", Body: []byte(body), Again: new(Result)})
+	for _, term := range []string{"car", "rental", "automobile", "hire"} {
+		check.That(t, strings.Count(string(r.Body), `"`+term+`"`) == 1, "%s is not there once: %s", term, r.Body)
+	}
+}
+
 // A second expansion uses what the first has pinned, even if another version has
 // become active.
 func TestSearchExpandedAgainUsesTheSameVersions(t *testing.T) {

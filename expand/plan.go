@@ -202,7 +202,8 @@ func (p *planner) inForm(c *form.Clause, scoring form.Scoring, why reason.Reason
 // scoring chooses the form, and returns why it is not the configured one.
 func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 	wanted := cmp.Or(p.s.profile.Scoring, p.recipe.Scoring)
-	if p.findOnly || !c.Writes() || c.Parsed.Role == dsl.InFilter || wanted == form.Linear {
+	if p.findOnly || !c.Writes() || c.Parsed.Role == dsl.InFilter || wanted == form.Linear ||
+		wanted == form.Auto && c.AsTypedFirst { // few are found, which the linear form ranks as well for half the price
 		return form.Linear, ""
 	}
 	for i := range c.Fields {

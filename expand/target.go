@@ -57,6 +57,9 @@ func (a *expansion) begin() *chosen {
 			t.Terms.PerWord = 0
 			if a.s.profile.Matching == Auto && !a.s.order && t.clause.Counted() {
 				t.Terms.PerWord = perWord
+				if a.recipe.Effort == form.Low {
+					t.Terms.PerWord = fewPerWord
+				}
 			}
 			byPairs := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.ByPairs }
 			t.Terms.Spans = (byPairs(*t.Field) || t.clause.Parsed.TermCentric() && slices.ContainsFunc(t.clause.Fields, byPairs)) && t.clause.Parsed.Slop == 0

@@ -15,6 +15,8 @@ import (
 //	in    with the operator "and" or minimum_should_match
 //	out   {"bool":{"filter":[the original or enough words],
 //	      "should":[the original,c]}}
+//	in    the same, behind the hits of the original
+//	out   {"bool":{"should":[a or c, b],"minimum_should_match":…}}
 //	in    only what the original matches may match
 //	out   {"bool":{"must":[the original],"should":[c]}}
 //
@@ -28,6 +30,8 @@ func (w *builder) linear() *query.Query {
 	switch {
 	case c.SameMatches():
 		q.Must(w.original())
+	case w.behind && w.scoresWords():
+		return q.Should(w.scoredWords()) // a bool, whose score the caller multiplies
 	case c.Counted() && w.behind:
 		q.Filter(w.countedWords(w.Bool()).Simple())
 	case c.Counted():
@@ -72,6 +76,63 @@ func (w *builder) addedTo(to *query.Query, i int) *query.Query {
 		to.Should(w.added(f.Name, a.Term, w.c.Parsed.Boost*f.Boost*linearBoost(f, a, f.idf(a.DocFreq), w.lambda(i))))
 	}
 	return to.Should(w.set(i))
+}
+
+// scoresWords reports whether the words of the clause are counted by what
+// scores them, so that the engine looks up each term once. Prefixes and
+// alternatives have no score of a word, and words may be in several fields.
+func (w *builder) scoresWords() bool {
+	c := w.c
+	return c.Counted() && !c.Parsed.TermCentric() && c.Parsed.Words == 0 && !c.HasAlternatives() && !c.Parsed.Prefix
+}
+
+// scoredWords returns documents with enough words of the text in one of the
+// fields. A neighbor counts as its word.
+func (w *builder) scoredWords() *query.Query {
+	several := w.several()
+	for i := range w.c.Fields {
+		f := &w.c.Fields[i]
+		if f.Analysis == nil {
+			continue
+		}
+		words, times := f.words(), map[string]float64{}
+		for _, word := range words {
+			for _, term := range word {
+				times[term]++
+			}
+		}
+		all := w.Bool()
+		for _, word := range words {
+			group := w.Bool()
+			for _, term := range word {
+				w.wordAndAdded(group, i, term, times[term])
+			}
+			all.Should(group)
+		}
+		several.Should(all.Minimum(w.minimum(f)))
+	}
+	return several.Simple()
+}
+
+// wordAndAdded adds a term of the text in field i, and what is added for it. It
+// is written times times; what is added for it scores once, all together.
+func (w *builder) wordAndAdded(to *query.Query, i int, term string, times float64) {
+	f, boost := &w.c.Fields[i], w.c.Parsed.Boost*w.c.Fields[i].Boost
+	origin, word := f.Terms.Origins.Index(term), boost
+	scored := func(a *terms.Candidate) float64 {
+		return boost * linearBoost(f, a, f.idf(a.DocFreq), w.lambda(i)) / times
+	}
+	for k := range f.Added {
+		if a := &f.Added[k]; a.Word && a.Term == term {
+			word += scored(a)
+		}
+	}
+	to.Should(w.Term(f.Name, term, word, ""))
+	for k := range f.Added {
+		if a := &f.Added[k]; a.CountsAs(origin) {
+			to.Should(w.added(f.Name, a.Term, scored(a)))
+		}
+	}
 }
 
 // termCentric adds each added term once, scored by its best field.
