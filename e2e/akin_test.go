@@ -307,6 +307,7 @@ type explanation struct {
 	Body    json.RawMessage
 	Clauses []struct {
 		Path, Field, Matrix, Form, Phase, Reason string
+		MatrixFrequencies                        bool `json:"matrix_frequencies"`
 		Terms, Indices                           []string
 		Nearest                                  []struct{ Term, Known string }
 		Added                                    []struct {

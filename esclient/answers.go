@@ -154,6 +154,32 @@ func refused(err error) bool {
 	}, e.Status)
 }
 
+// IsUnavailable reports whether the cluster, or a server in front of it, lacks
+// or forbids a kind of call: another kind may work.
+func IsUnavailable(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return false
+	}
+	switch e.Status {
+	case http.StatusBadRequest: // "no handler found for uri" has no type
+		return e.Type == ""
+	case http.StatusNotFound:
+		return e.Type != "index_not_found_exception" && e.Type != "search_context_missing_exception"
+	case http.StatusForbidden:
+		return !isBlocked(e)
+	default: // 410 is Elastic's for what its serverless projects lack
+		return slices.Contains([]int{http.StatusMethodNotAllowed, http.StatusGone, http.StatusNotImplemented}, e.Status)
+	}
+}
+
+// lacksCounts reports whether the cluster forbids to count terms at all, not
+// only akin's user.
+func lacksCounts(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Type != "security_exception" && IsUnavailable(err)
+}
+
 // isNo reports whether the cluster refuses a call for its content, not for the
 // state of the cluster or an index.
 func isNo(err error) bool {

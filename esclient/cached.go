@@ -67,8 +67,9 @@ type termKey struct {
 // A fieldRecord is about a field's documents. Terms are cached under its id and
 // so expire with it: N and document frequencies are of about the same time.
 type fieldRecord struct {
-	id       uint64
-	docCount int64
+	id        uint64
+	docCount  int64
+	uncounted bool // see FieldStatistics; no term is cached then
 }
 
 // learned is a fact about the cluster, or a guess if it did not say.

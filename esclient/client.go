@@ -311,7 +311,16 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 // Info says what a cluster runs.
 type Info struct {
 	// Distribution is "elasticsearch" or "opensearch", Version such as "8.19.2".
+	// Both are "" if the cluster does not tell.
 	Distribution, Version string
+}
+
+// String returns distribution and version.
+func (i Info) String() string {
+	if i == (Info{}) {
+		return "a cluster that does not tell its version"
+	}
+	return i.Distribution + " " + i.Version
 }
 
 // Info asks a node for its distribution and version.
@@ -323,7 +332,7 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 		} `json:"version"`
 	}
 	if err := c.Do(ctx, Call{Request: esapi.InfoRequest{}, Limit: smallAnswer}, &answer); err != nil {
-		return Info{}, err
+		return Info{}, c.unlessHidden(ctx, err)
 	}
 	if answer.Version.Number == "" {
 		return Info{}, errors.New("GET /: the answer names no version")
@@ -334,7 +343,20 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 
 // Ping returns nil if a node answers.
 func (c *Client) Ping(ctx context.Context) error {
-	return c.Do(ctx, Call{Request: esapi.PingRequest{}}, nil)
+	return c.unlessHidden(ctx, c.Do(ctx, Call{Request: esapi.PingRequest{}}, nil))
+}
+
+// unlessHidden returns err, what became of a call to /, or nil if the cluster
+// refuses that call and answers another.
+func (c *Client) unlessHidden(ctx context.Context, err error) error {
+	if !IsUnavailable(err) {
+		return err
+	}
+	other := esapi.IndicesResolveIndexRequest{Name: []string{"akin-*"}}
+	if c.Do(ctx, Call{Request: other, Limit: smallAnswer}, nil) != nil {
+		return err
+	}
+	return nil
 }
 
 const (

@@ -89,6 +89,18 @@ func TestServerWithoutProductHeaderIsAccepted(t *testing.T) {
 	}
 }
 
+func TestClusterThatHidesItsVersionAnswersOtherCalls(t *testing.T) {
+	for _, status := range []int{403, 404, 405, 410} {
+		f := clustertest.New().Reply("HEAD /", status, "").Reply("GET /", status, `{"message":"no"}`)
+		c := client(t, f)
+		_, err := c.Info(t.Context())
+		check.That(t, err != nil && c.Ping(t.Context()) != nil, "%d: a server that answers nothing else is a cluster", status)
+		f.Reply("GET /_resolve/index/akin-*", http.StatusOK, `{"indices":[]}`)
+		info, err := c.Info(t.Context())
+		check.That(t, err == nil && info == Info{} && c.Ping(t.Context()) == nil, "%d: %v, %v", status, info, err)
+	}
+}
+
 func TestCallIsMadeOnce(t *testing.T) {
 	for name, answer := range map[string]func(w http.ResponseWriter){
 		"502": func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) },

@@ -28,8 +28,9 @@ const (
 
 // A termCount has the statistics of a field and of some terms.
 type termCount struct {
-	docCount int64
-	docFreqs []int64
+	docCount  int64
+	docFreqs  []int64
+	uncounted bool // see [FieldStatistics]
 }
 
 // DocFreqs returns the number of documents with each of the terms in the field,

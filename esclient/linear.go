@@ -244,7 +244,7 @@ func (q question) linearFactor(ctx context.Context, how mapping.Linearity, info 
 	}
 	scale := scaleOf(mapping.FieldScoring{K1: how.K1, Legacy: how.Legacy}, runs)
 	if scale <= 0 {
-		return 0, fmt.Errorf("the scale of BM25 in %s %q is not known", runs.Distribution, runs.Version)
+		return 0, fmt.Errorf("the scale of BM25 in %s is not known", runs)
 	}
 	return scale / how.K1, nil
 }

@@ -19,6 +19,9 @@ type FieldStatistics struct {
 	// k1+1 in Elasticsearch and OpenSearch 1 and 2, 1 in OpenSearch 3; 0 if the
 	// field is not scored by BM25 or the scale is unknown.
 	Scale float64
+	// Uncounted says that the cluster answers no call that counts terms: DocCount
+	// and the document frequencies are 0.
+	Uncounted bool
 	// Scripts reports whether the cluster runs inline scripts in queries.
 	Scripts bool
 }
@@ -46,7 +49,7 @@ func (c *Cached) recallTerms(k key, terms []string, docFreqs []int64) (FieldStat
 	record, missing := c.recallFreqs(k, terms, docFreqs)
 	scale, scaled, unscaled := cache.Peek[learned[float64]](c.statistics, k.as(scaleOfField))
 	scripts, scripted, unknown := cache.Peek[learned[bool]](c.statistics, k.ofIndices(scriptsOfIndices))
-	st := FieldStatistics{DocCount: record.docCount, Scale: scale.value, Scripts: scripts.value}
+	st := FieldStatistics{DocCount: record.docCount, Uncounted: record.uncounted, Scale: scale.value, Scripts: scripts.value}
 	return st, missing, record.id > 0 && scaled && unscaled == nil && scripted && unknown == nil && len(missing) == 0
 }
 
@@ -59,7 +62,7 @@ func (c *Cached) recallFreqs(k key, terms []string, docFreqs []int64) (record fi
 		if known {
 			df, ok, _ = cache.Peek[int64](c.terms, termKey{record.id, t})
 		}
-		if !ok {
+		if !ok && !record.uncounted {
 			missing = append(missing, i)
 		}
 		docFreqs[i] = df
@@ -108,20 +111,24 @@ func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []in
 		return st, err
 	}
 	scripts, err := cache.Wait[learned[bool]](ctx, scripting)
-	return FieldStatistics{DocCount: n.docCount, Scale: scale.value, Scripts: scripts.value}, err
+	return FieldStatistics{DocCount: n.docCount, Uncounted: n.uncounted, Scale: scale.value, Scripts: scripts.value}, err
 }
 
 // count returns N and the document frequencies of terms, and caches them.
 func (c *Cached) count(ctx context.Context, k key, terms []string) (n termCount, err error) {
 	n.docFreqs = make([]int64, len(terms))
 	if record, missing := c.recallFreqs(k, terms, n.docFreqs); record.id > 0 && len(missing) == 0 { // cached meanwhile
-		n.docCount = record.docCount
+		n.docCount, n.uncounted = record.docCount, record.uncounted
 		return n, nil
 	}
 	err = c.client.guard.Do(asking, func() error {
 		s, err := c.schema(ctx, k)
-		if err == nil {
-			n, err = c.about(k).count(ctx, s, terms)
+		if err != nil {
+			return err
+		}
+		n, err = c.about(k).count(ctx, s, terms)
+		if lacksCounts(err) {
+			n, err = termCount{docFreqs: make([]int64, len(terms)), uncounted: true}, nil
 		}
 		return err
 	})
@@ -130,7 +137,14 @@ func (c *Cached) count(ctx context.Context, k key, terms []string) (n termCount,
 		return termCount{}, err
 	}
 	// An existing record stays, with its id and N, until it expires.
-	record := cache.PutIfAbsent(c.statistics, k.as(recordOfField), fieldRecord{c.fieldIDs.Add(1), n.docCount}, c.ttl)
+	ttl := c.ttl
+	if n.uncounted {
+		ttl = min(guessTime, ttl)
+	}
+	record := cache.PutIfAbsent(c.statistics, k.as(recordOfField), fieldRecord{c.fieldIDs.Add(1), n.docCount, n.uncounted}, ttl)
+	if n.uncounted {
+		return n, nil
+	}
 	for i, t := range terms {
 		c.terms.Put(termKey{record.id, t}, n.docFreqs[i], nil, c.ttl)
 	}

@@ -1,12 +1,17 @@
 package esclient
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -32,8 +37,8 @@ func TestTermsOfRecordedAnswersAreCounted(t *testing.T) {
 	for _, r := range clustertest.Engines(t, "testdata") {
 		t.Run(r.Engine, func(t *testing.T) {
 			c := client(t, clustertest.New().Replay(t, "POST /library/_termvectors", r, "vectors").Replay(t, "POST /library/_search", r, "count nested"))
-			wantCount(t, c, ofOne("library", "title", ""), "library", searchTerms, termCount{3, []int64{2, 1, 0}})
-			wantCount(t, c, ofOne("library", "list.text", "list"), "library", searchTerms, termCount{6, []int64{5, 1, 0}})
+			wantCount(t, c, ofOne("library", "title", ""), "library", searchTerms, termCount{docCount: 3, docFreqs: []int64{2, 1, 0}})
+			wantCount(t, c, ofOne("library", "list.text", "list"), "library", searchTerms, termCount{docCount: 6, docFreqs: []int64{5, 1, 0}})
 		})
 	}
 }
@@ -49,7 +54,7 @@ func TestShardsAreAddedUp(t *testing.T) {
 		})
 	}
 	s := &mapping.Schema{Shards: 5, Targets: []mapping.Target{{Index: "a", Shards: 3, Source: "f"}, {Index: "b", Shards: 2, Source: "f"}}}
-	wantCount(t, client(t, f), s, "a,b", []string{"y", "x"}, termCount{500 + 0 + 1 + 2 + 10 + 11, []int64{0, 5 + 0 + 1 + 2 + 10 + 11}})
+	wantCount(t, client(t, f), s, "a,b", []string{"y", "x"}, termCount{docCount: 500 + 0 + 1 + 2 + 10 + 11, docFreqs: []int64{0, 5 + 0 + 1 + 2 + 10 + 11}})
 	check.Equal(t, 5, f.Asked(""))
 }
 
@@ -64,7 +69,7 @@ func TestManyShardsAreSampledAndScaledUp(t *testing.T) {
 		s.Targets = append(s.Targets, mapping.Target{Index: fmt.Sprintf("i%d", i), Shards: 2, Source: "f"})
 		s.Shards += 2
 	}
-	wantCount(t, client(t, f), s, "i*", []string{"x"}, termCount{800, []int64{240}})
+	wantCount(t, client(t, f), s, "i*", []string{"x"}, termCount{docCount: 800, docFreqs: []int64{240}})
 	// 32 of 80 shards, spread over all indices, none twice.
 	seen := map[string]bool{}
 	for _, c := range f.Calls() {
@@ -83,9 +88,40 @@ func TestCountFallsBackToASearchWhereVectorsAreRefused(t *testing.T) {
 
 			s, c := ofOne("i", "f", ""), client(t, f)
 			for range 2 {
-				wantCount(t, c, s, "i", []string{"x"}, termCount{7, []int64{2}})
+				wantCount(t, c, s, "i", []string{"x"}, termCount{docCount: 7, docFreqs: []int64{2}})
 			}
 			check.Equal(t, 1, f.Asked("_termvectors"))
+		})
+	}
+}
+
+func TestClusterThatCountsNothingIsAskedAgainAfterAWhile(t *testing.T) {
+	for body, uncounted := range map[string]bool{
+		`{"message":"Forbidden"}`: true,
+		`{"error":{"type":"security_exception","reason":"no permissions"}}`: false, // of akin's own user
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := library(t).Reply("POST /library/_termvectors", http.StatusForbidden, body)
+			search := f.Handler("POST /library/_search")
+			f.On("POST /library/_search", func(w http.ResponseWriter, r *http.Request) {
+				if asked, _ := io.ReadAll(r.Body); bytes.Contains(asked, []byte("aggs")) {
+					w.WriteHeader(http.StatusForbidden)
+					_, _ = io.WriteString(w, body)
+					return
+				}
+				search(w, r)
+			})
+			c := cached(t, f)
+			for range 2 {
+				st, dfs, err := statistics(t.Context(), c)
+				check.That(t, (err == nil) == uncounted && st.Uncounted == uncounted && slices.Max(dfs) == 0, "%s: %+v, %v, %v", body, st, dfs, err)
+			}
+			check.Equal(t, 1, f.Asked("_termvectors"), body)
+			f.Reply("POST /library/_search", http.StatusOK, `{"_shards":{"failed":0,"successful":1},"aggregations":{`+
+				`"all":{"field":{"doc_count":7}},"terms":{"buckets":[{"doc_count":2},{"doc_count":1},{"doc_count":0}]}}}`)
+			time.Sleep(guessTime)
+			st, dfs, err := statistics(t.Context(), c)
+			check.That(t, err == nil && st.DocCount == 7 && !st.Uncounted && slices.Equal(dfs, []int64{2, 1, 0}), "%s: %+v, %v, %v", body, st, dfs, err)
 		})
 	}
 }
@@ -116,7 +152,7 @@ func TestTermsThatNoIndexCanHoldAreNotAskedFor(t *testing.T) {
 	f := clustertest.New().Reply("POST /i/_termvectors", http.StatusOK,
 		`{"term_vectors":{"f":{"field_statistics":{"doc_count":7},"terms":{"a":{"doc_freq":1},"b":{"doc_freq":2}}}}}`)
 
-	wantCount(t, client(t, f), ofOne("i", "f", ""), "i", []string{"a", strings.Repeat("é", 16384), "\xff", "b"}, termCount{7, []int64{1, 0, 0, 2}})
+	wantCount(t, client(t, f), ofOne("i", "f", ""), "i", []string{"a", strings.Repeat("é", 16384), "\xff", "b"}, termCount{docCount: 7, docFreqs: []int64{1, 0, 0, 2}})
 	check.Equal(t, 1, f.Asked(`["a","b"]`), f.Calls())
 }
 
@@ -130,6 +166,6 @@ func TestManyTermsAreAskedForInChunks(t *testing.T) {
 	}
 	want := make([]int64, len(terms))
 	want[0], want[2400] = 1, 2
-	wantCount(t, client(t, f), ofOne("i", "f", ""), "i", terms, termCount{7, want})
+	wantCount(t, client(t, f), ofOne("i", "f", ""), "i", terms, termCount{docCount: 7, docFreqs: want})
 	check.Equal(t, 3, f.Asked(""))
 }

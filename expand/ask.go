@@ -304,7 +304,7 @@ func (a *expansion) limitTerms(ctx context.Context, targets []*target) error {
 		}
 		words := t.text.Terms()
 		docFreqs := make([]int64, len(words))
-		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
+		stats, err := a.statistics(ctx, t, t.Name, words, docFreqs)
 		if err == nil {
 			t.text.Limit(docFreqs, stats.DocCount, a.s.profile.MaxQueryTerms)
 		}

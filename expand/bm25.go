@@ -139,7 +139,7 @@ func (a bm25) settle(ctx context.Context, open []*target) error {
 		t := open[i]
 		words := t.lead().Terms.Terms()
 		docFreqs[i] = make([]int64, len(words))
-		t.Stats, err = a.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs[i])
+		t.Stats, err = a.statistics(ctx, t, t.Name, words, docFreqs[i])
 		return err
 	})
 	if err != nil {

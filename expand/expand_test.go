@@ -58,6 +58,24 @@ func TestAddedTermsStandBesideTheOriginal(t *testing.T) {
 	}
 }
 
+func TestFrequenciesOfTheMatrixReplaceThoseThatTheClusterDoesNotTell(t *testing.T) {
+	const car = `{"query":{"match":{"body":"car"}}}`
+	counted := expandBody(t, with(func(o *Profile) { o.Scoring = form.Grouped }), car)
+	c, m := rental(t)
+	c.uncounted = true
+	r := expandIn(t, c, m, widening(), car)
+	check.Equal(t, string(counted.Body), string(r.Body))
+	e := r.Clauses[0]
+	check.That(t, e.Form == "grouped" && e.Reason == reason.NoFrequencies && e.MatrixFrequencies && !counted.Clauses[0].MatrixFrequencies, "%+v", e)
+
+	m.docs = 0 // a matrix that counted no documents: all words count alike
+	r = expandIn(t, c, m, widening(), car)
+	check.That(t, len(r.Clauses[0].Added) == 2, "%+v", r.Clauses[0])
+	m.nearest = map[string]string{"karr": "car"} // a document may have the word
+	r = expandIn(t, c, m, with(func(o *Profile) { o.NearestWords = true }), `{"query":{"match":{"body":"karr rental"}}}`)
+	check.That(t, len(r.Clauses[0].Nearest) == 0 && len(r.Clauses[0].Added) > 0, "%+v", r.Clauses[0])
+}
+
 func TestExplanationNamesEachAddedTerm(t *testing.T) {
 	r := expandBody(t, with(func(o *Profile) { o.Scoring = form.Linear }), carRental)
 	want := []Explanation{{

@@ -80,6 +80,7 @@ func explainField(p *form.Plan, c *form.Clause, f *form.Field, reranked bool) Ex
 	e.Effort = p.Recipe.Effort.String()
 	e.AsTypedFirst = p.TypedFirst(c)
 	e.Optional = f.Optional
+	e.MatrixFrequencies = f.Stats.Uncounted
 	e.Form, e.Reason = c.Form(f), cmp.Or(c.ModeReason, c.ScoringReason)
 	if f.Truncated {
 		e.Reason = reason.Truncated

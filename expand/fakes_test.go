@@ -24,6 +24,7 @@ type fakeCluster struct {
 	inTitle    map[string]int64 // the same in the field title, nil where it is no other
 	scale      float64
 	scripts    bool
+	uncounted  bool
 	shards     int
 	routed     bool
 	filtered   bool
@@ -95,6 +96,9 @@ func (f *fakeCluster) Analyze(_ context.Context, _ esclient.Indices, field, anal
 func (f *fakeCluster) Statistics(_ context.Context, _ esclient.Indices, field string, terms []string, docFreqs []int64) (esclient.FieldStatistics, error) {
 	if f.statisticsErr != nil {
 		return esclient.FieldStatistics{}, f.statisticsErr
+	}
+	if f.uncounted {
+		return esclient.FieldStatistics{Uncounted: true, Scale: f.scale, Scripts: f.scripts}, nil
 	}
 	of := f.docFreqs
 	if field == "title" && f.inTitle != nil {

@@ -100,7 +100,7 @@ func (a *expansion) settleFeedback(ctx context.Context, t *target, targets int) 
 	for k := range found {
 		words[k] = found[k].Term
 	}
-	stats, err := a.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
+	stats, err := a.statistics(ctx, t, t.Name, words, docFreqs)
 	if err != nil {
 		return nil, err
 	}

@@ -223,7 +223,7 @@ func (a *hard) weigh(ctx context.Context, t *target, sel *terms.Selection) (x *f
 		if i == 0 {
 			return failed(StageWeights, weights.Rows(ctx, words, rows))
 		}
-		stats, err = a.cluster.Statistics(ctx, a.s.indices, linear.Field, words, docFreqs)
+		stats, err = a.statistics(ctx, t, linear.Field, words, docFreqs)
 		return failed(StageStatistics, err)
 	})
 	if err != nil {

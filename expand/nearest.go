@@ -137,7 +137,8 @@ func (a *expansion) findUnknown(ctx context.Context, t *target) (unknown []strin
 			continue
 		}
 		docFreqs := make([]int64, len(unknown))
-		if _, err := a.cluster.Statistics(ctx, a.s.indices, f.Name, unknown, docFreqs); err != nil {
+		stats, err := a.cluster.Statistics(ctx, a.s.indices, f.Name, unknown, docFreqs)
+		if err != nil || stats.Uncounted { // then a document may have them
 			return nil, err
 		}
 		var absent []string

@@ -219,6 +219,8 @@ func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 		f := &c.Fields[i]
 		switch {
 		case len(f.Added)+len(f.Alternatives) == 0:
+		case f.Stats.Uncounted: // scripts take the engine's own frequencies out of its scores
+			return form.Grouped, reason.NoFrequencies
 		case f.Stats.Scale == 0 || f.Weighting() != terms.SqrtIDF:
 			return form.Grouped, reason.NotBM25
 		case !f.Stats.Scripts:

@@ -323,6 +323,9 @@ type Explanation struct {
 	// contains. The terms added for such a term are these words and their
 	// neighbors.
 	Nearest []NearestWord `json:"nearest,omitempty"`
+	// MatrixFrequencies says that document frequencies are those of the matrix,
+	// because the cluster does not tell its own.
+	MatrixFrequencies bool `json:"matrix_frequencies,omitempty"`
 	// Alternatives stand for words of the text, as good as they are or nearly.
 	Alternatives []Alternative `json:"alternatives,omitempty"`
 	// LeftOut are at most ten neighbors that were not added: first alternatives,

@@ -112,7 +112,7 @@ func (a *softCosine) measure(ctx context.Context, t *target, most int) error {
 	b.Exact, b.Docs = *x, stats.DocCount
 	words := t.text.Terms()
 	docFreqs := make([]int64, len(words))
-	if stats, err = a.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs); err != nil {
+	if stats, err = a.statistics(ctx, t, t.Name, words, docFreqs); err != nil {
 		return failed(StageStatistics, err)
 	}
 	for i := range t.text {

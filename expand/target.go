@@ -1,14 +1,18 @@
 package expand
 
 import (
+	"cmp"
+	"context"
 	"slices"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/query"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // A target is a field of a clause that may get terms, with what is known about
@@ -123,6 +127,36 @@ const sideBySide = 8
 // each calls f for each target, several at the same time.
 func each(some []*target, f func(t *target) error) error {
 	return recovery.InParallel(len(some), sideBySide, func(i int) error { return f(some[i]) })
+}
+
+// supposedDocs is the number of documents in place of one that neither the
+// cluster nor the matrix tells: then all words count alike.
+const supposedDocs = 1000
+
+// statistics sets docFreqs to those of words in a field with the text of t. If
+// the cluster does not count terms, they are those of the matrix, at least 1.
+func (a *expansion) statistics(ctx context.Context, t *target, field string, words []string, docFreqs []int64) (esclient.FieldStatistics, error) {
+	stats, err := a.cluster.Statistics(ctx, a.s.indices, field, words, docFreqs)
+	if err != nil || !stats.Uncounted {
+		return stats, err
+	}
+	rows := make([]simmatrix.Row, len(words))
+	if err := t.rows.Rows(ctx, words, rows); err != nil {
+		return stats, err
+	}
+	asNeighbor := map[string]int64{} // some have no row of their own
+	for _, text := range []terms.Text{t.text, t.near} {
+		for i := range text {
+			for n := range text[i].Row.All() {
+				asNeighbor[n.Term] = int64(n.DocFreq)
+			}
+		}
+	}
+	for k, row := range rows {
+		docFreqs[k] = max(int64(row.DocFreq()), asNeighbor[words[k]], 1)
+	}
+	stats.DocCount = cmp.Or(t.rows.Docs(), supposedDocs)
+	return stats, nil
 }
 
 // memory is reused from one expansion to the next: what takes most, the

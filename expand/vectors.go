@@ -169,7 +169,7 @@ func (a byVectors) makeVector(ctx context.Context, t *target) error {
 	if !a.alone() {
 		words := t.text.Terms()
 		docFreqs := make([]int64, len(words))
-		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
+		stats, err := a.statistics(ctx, t, t.Name, words, docFreqs)
 		if err != nil {
 			return failed(StageStatistics, err)
 		}

@@ -42,6 +42,7 @@ type rendered struct {
 	Budget     policyv1.PodDisruptionBudget
 	Autoscaler autoscalingv2.HorizontalPodAutoscaler
 	PodMonitor monitoringv1.PodMonitor
+	Account    corev1.ServiceAccount
 }
 
 // values reads values as users write them.
@@ -71,6 +72,7 @@ func render(t *testing.T, text string) (rendered, error) {
 	kinds := map[string]any{
 		"deployment.yaml": &r.Deployment, "service.yaml": &r.Service, "configmap.yaml": &r.ConfigMap,
 		"poddisruptionbudget.yaml": &r.Budget, "horizontalpodautoscaler.yaml": &r.Autoscaler, "podmonitor.yaml": &r.PodMonitor,
+		"serviceaccount.yaml": &r.Account,
 	}
 	for name, content := range files {
 		if path.Ext(name) != ".yaml" || strings.TrimSpace(content) == "" {
@@ -172,6 +174,23 @@ func TestChartTakesTheValuesOfTheDocument(t *testing.T) {
 	t.Setenv("AKIN_REDIS_URL", "redis://redis:6379") // of the Secret
 	cfg, err := configs.Load(t.Context(), file)
 	check.That(t, err == nil && cfg.Cluster.URLs[0] == "https://es.search.svc:9200", "%v: %v", cfg, err)
+}
+
+func TestChartTakesTheValuesForManagedClusters(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repository, "docs", "managed.md"))
+	check.OK(t, err)
+	blocks := regexp.MustCompile("(?s)```yaml helm\n(.*?)```").FindAllSubmatch(text, -1)
+	check.Must(t, len(blocks) == 3, "%d blocks", len(blocks))
+	for k, block := range blocks {
+		r, err := render(t, string(block[1]))
+		check.OK(t, err)
+		_, err = configs.Parse("akin.yml", []byte(r.ConfigMap.Data["akin.yml"]))
+		check.OK(t, err)
+		pod := r.Deployment.Spec.Template.Spec
+		amazon := k == 0 // signs as its service account, and has a spool
+		check.That(t, (pod.ServiceAccountName == "search") == amazon && (r.Account.Annotations["eks.amazonaws.com/role-arn"] != "") == amazon &&
+			(len(pod.Volumes) == 2) == amazon && (len(pod.Containers[0].VolumeMounts) == 2) == amazon, "%s: %+v", block[1], pod)
+	}
 }
 
 func TestChartRefusesWrongValues(t *testing.T) {

@@ -89,7 +89,7 @@ func (r *checkReport) nodes(ctx context.Context, cfg *configs.Config) (reached b
 			r.fail(about, err)
 			continue
 		}
-		r.add(verdictOK, about, runs.Distribution+" "+runs.Version)
+		r.add(verdictOK, about, runs.String())
 		if !reached {
 			reached = true
 			r.security(ctx, node, clients, &cfg.Cluster)

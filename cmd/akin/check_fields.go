@@ -58,6 +58,7 @@ func (r *checkReport) fields(ctx context.Context, cfg *configs.Config, app *serv
 	if !r.rights(ctx, app.Client(), places[0]) {
 		return
 	}
+	r.capabilities(ctx, app.Client(), places[0])
 	if len(places) > maxLooked {
 		r.Left, places = len(places)-maxLooked, places[:maxLooked]
 	}
@@ -121,6 +122,7 @@ func firstField(cfg *configs.Config) string {
 // all that serving needs are allowed.
 func (r *checkReport) rights(ctx context.Context, client *esclient.Client, p place) bool {
 	const pipelines = "right to read search pipelines"
+	capabilities := []string{"right to count terms", "right to read terms of documents", "right to scroll"}
 	all := true
 	for _, right := range []struct {
 		about, name string
@@ -157,6 +159,7 @@ func (r *checkReport) rights(ctx context.Context, client *esclient.Client, p pla
 		err := right.call()
 		refused, ok := errors.AsType[*esclient.Error](err)
 		switch {
+		case slices.Contains(capabilities, right.about) && esclient.IsUnavailable(err) && refused.Type != "security_exception": // see r.capabilities
 		case right.about == pipelines && ok && refused.Status < 500 && refused.Status != 401 && refused.Status != 403: // Elasticsearch has none
 		case right.use != "" && ok && refused.Status == http.StatusForbidden:
 			r.Checks = append(r.Checks, checkResult{verdictWarning, right.about, "for " + right.use + ": " + err.Error(), cli.Next(err)})
@@ -170,6 +173,38 @@ func (r *checkReport) rights(ctx context.Context, client *esclient.Client, p pla
 		}
 	}
 	return all
+}
+
+// capabilities tells which of the calls that akin can do without a cluster has,
+// and what akin does without them. The check of rights reports other errors.
+func (r *checkReport) capabilities(ctx context.Context, client *esclient.Client, p place) {
+	docs := documents.API{Client: client}
+	counts := "documents with a word are counted by searches"
+	if _, _, err := client.DocFreqs(ctx, p.index, p.field, []string{"akin"}); esclient.IsUnavailable(err) {
+		counts = "the matrix's own frequencies are used, and searches are scored in the form grouped"
+	}
+	for _, capability := range []struct {
+		about   string
+		call    func() error
+		without string
+	}{
+		{"term vectors", func() error {
+			body := esclient.JSON(esclient.Object{"doc": esclient.Object{p.field: "akin"}, "fields": []string{p.field}})
+			return client.Do(ctx, esclient.Call{Request: esapi.TermvectorsRequest{Index: esclient.Name(p.index), Body: body}}, nil)
+		}, counts},
+		{"terms of documents", func() error {
+			_, err := docs.DocVectors(ctx, []documents.VectorRequest{{Index: p.index, ID: "akin", Fields: []string{p.field}}})
+			return err
+		}, "the mode soft, feedback and akin matrix build --exact-analysis need them"},
+		{"scrolls", func() error { return scroll(ctx, client, p.index) }, "akin matrix build reads in a point in time, or else by id"},
+	} {
+		switch err := capability.call(); {
+		case err == nil:
+			r.add(verdictOK, capability.about, "yes")
+		case esclient.IsUnavailable(err):
+			r.add(verdictOK, capability.about, "no, "+capability.without)
+		}
+	}
 }
 
 func scroll(ctx context.Context, client *esclient.Client, index string) error {
@@ -239,6 +274,7 @@ func judge(s *serve.FieldReport, err error) checkedField {
 	case s.Segments == reason.NotText:
 		f.Says = "without the segments of expansion.segments, which the index does not map: docs/segments.md has the mapping"
 	case s.Reason == reason.NoScripts: // the check of scripts reports it
+	case s.Reason == reason.NoFrequencies: // as term vectors do
 	case s.Reason != "":
 		f.Says = "not in the form configured: " + string(s.Reason)
 	}
@@ -286,10 +322,10 @@ func (r *checkReport) scripts(cfg *configs.Config, run bool) {
 	scoring := cfg.Expansion.Scoring
 	switch {
 	case run:
-		r.add(verdictOK, "scripts", "the cluster runs scripts: scoring "+scoring.String()+" can be saturated")
+		r.add(verdictOK, "scripts", "yes, scoring "+scoring.String()+" can be saturated")
 	case scoring == form.Auto || scoring == form.Saturated:
-		r.add(verdictOK, "scripts", "the cluster runs no scripts: searches are scored in the form grouped")
+		r.add(verdictOK, "scripts", "no, searches are scored in the form grouped")
 	default:
-		r.add(verdictOK, "scripts", "the cluster runs no scripts, and scoring "+scoring.String()+" needs none")
+		r.add(verdictOK, "scripts", "no, and scoring "+scoring.String()+" needs none")
 	}
 }

@@ -85,7 +85,7 @@ func (p *proposal) run(ctx context.Context, out io.Writer) error {
 func (p *proposal) write(w io.Writer) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("# A configuration of akin, proposed for %s %s.", cli.Visible(p.info.Distribution), cli.Visible(p.info.Version))
+	line("# A configuration of akin, proposed for %s.", cli.Visible(p.info.String()))
 	line("# configs/akin.yml explains all keys. Keys that are missing here have their defaults.")
 	line("#\n# Next, in this order:")
 	for _, next := range p.next() {

@@ -40,12 +40,15 @@ func checkVectorEngine(ctx context.Context, c documents.API, meta vectors.Meta) 
 		return err
 	}
 	if reason := refusal(info, meta); reason != "" {
-		return fmt.Errorf("%s %s: %w: %s", info.Distribution, info.Version, errStore, reason)
+		return fmt.Errorf("%s: %w: %s", info, errStore, reason)
 	}
 	return nil
 }
 
 func refusal(info esclient.Info, meta vectors.Meta) string {
+	if info == (esclient.Info{}) {
+		return "" // the cluster itself refuses what it lacks
+	}
 	var major, minor int
 	_, _ = fmt.Sscanf(info.Version, "%d.%d", &major, &minor) // 0 if unknown
 	version := 100*major + minor

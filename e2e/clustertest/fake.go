@@ -79,6 +79,13 @@ func (f *Fake) On(call string, h http.HandlerFunc) *Fake {
 	return f
 }
 
+// Handler returns what [Fake.On] or another method has set.
+func (f *Fake) Handler(call string) http.HandlerFunc {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.handlers[call]
+}
+
 // Reply sets a fixed answer.
 func (f *Fake) Reply(call string, status int, body string) *Fake {
 	return f.On(call, func(w http.ResponseWriter, _ *http.Request) {

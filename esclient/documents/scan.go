@@ -9,9 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"time"
 
-	"github.com/elastic/go-elasticsearch/v8/esapi"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/esclient"
@@ -26,8 +24,6 @@ const (
 	longPage   = 20
 	// maxPage limits a page in bytes.
 	maxPage = 512 << 20
-	// scrollTime is how long the cluster keeps a scroll: longer than pageTimeout.
-	scrollTime = 10 * time.Minute
 	// maxSlices is the engines' default limit.
 	maxSlices = 1024
 )
@@ -96,8 +92,9 @@ func (o *ScanOptions) body(size int, source any) esclient.Object {
 // Texts in nested objects come in nested: for the engine such an object is a
 // document of its own.
 //
-// Documents come unordered, as they were when the scan started. fn may keep the
-// texts. Scan stops at the first error, also of fn; [Interrupted] tells whether
+// Documents come unordered, as they were when the scan started; in a cluster
+// that has or allows neither scrolls nor points in time, as they are when they
+// are read. fn may keep the texts. Scan stops at the first error, also of fn; [Interrupted] tells whether
 // to try again from the start. The error wraps [mapping.ErrNotText] if a field
 // is not text.
 func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, texts, nested []string) error) error {
@@ -124,7 +121,7 @@ func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, texts, 
 		}
 	}
 	slices.Sort(paths)
-	return a.scroll(ctx, o.Index, o.body(textPage, slices.Compact(paths)), func(page []hit) error {
+	return a.scan(ctx, o.Index, o.body(textPage, slices.Compact(paths)), func(page []hit) error {
 		for i := range page {
 			h := &page[i]
 			texts, err := h.texts(own[h.Index])
@@ -157,7 +154,7 @@ func (a API) ExactTerms(ctx context.Context, o ScanOptions, fn func(id string, t
 	if err != nil {
 		return err
 	}
-	return a.scroll(ctx, o.Index, o.body(vectorPage, false), func(page []hit) error {
+	return a.scan(ctx, o.Index, o.body(vectorPage, false), func(page []hit) error {
 		call := vectorCall{positions: true, timeout: pageTimeout, limit: maxPage}
 		for i := range page {
 			call.docs = append(call.docs, VectorRequest{Index: page[i].Index, ID: page[i].ID, Routing: page[i].Routing, Fields: o.Fields})
@@ -235,7 +232,7 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 	if o.Value != "" {
 		body["docvalue_fields"] = []string{o.Value}
 	}
-	return a.scroll(ctx, o.Index, body, func(page []hit) error {
+	return a.scan(ctx, o.Index, body, func(page []hit) error {
 		docs := make([]DocRef, len(page))
 		for i := range page {
 			h := &page[i]
@@ -256,51 +253,6 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 	})
 }
 
-// scroll searches with body and passes the hits to fn, which must not keep
-// them, page by page. However it ends, the cluster drops its state, at the
-// latest after scrollTime.
-func (a API) scroll(ctx context.Context, index string, body esclient.Object, fn func([]hit) error) (err error) {
-	filter := []string{
-		"_scroll_id", "_shards.failed", "hits.hits._index", "hits.hits._id", "hits.hits._routing", "hits.hits._source",
-		"hits.hits._seq_no", "hits.hits._primary_term", "hits.hits._version", "hits.hits.fields",
-	}
-	r := esclient.Call{Timeout: pageTimeout, Limit: maxPage, Request: esapi.SearchRequest{
-		Index: []string{esclient.Name(index)}, Scroll: scrollTime, FilterPath: filter, Body: esclient.JSON(body),
-	}}
-	var p page
-	defer func() { err = cmp.Or(err, a.clearScroll(ctx, p.ScrollID)) }()
-	for {
-		p = page{ScrollID: p.ScrollID}
-		err := a.Client.Do(ctx, r, &p)
-		if err = cmp.Or(err, p.Shards.check()); err == nil && len(p.Hits.Hits) > 0 {
-			err = fn(p.Hits.Hits)
-		}
-		if err != nil {
-			return fmt.Errorf("scan: %w", err)
-		}
-		if len(p.Hits.Hits) == 0 {
-			return nil
-		}
-		r.Request = esapi.ScrollRequest{
-			Scroll: scrollTime, FilterPath: filter, Body: esclient.JSON(esclient.Object{"scroll_id": p.ScrollID}),
-		}
-	}
-}
-
-// clearScroll drops the state of a scroll, even after a canceled scan.
-func (a API) clearScroll(ctx context.Context, id string) error {
-	if id == "" {
-		return nil
-	}
-	r := esapi.ClearScrollRequest{Body: esclient.JSON(esclient.Object{"scroll_id": []string{id}})}
-	err := a.Client.Do(context.WithoutCancel(ctx), esclient.Call{Request: r}, nil)
-	refusal, ok := errors.AsType[*esclient.Error](err)
-	if ok && (refusal.Status == http.StatusNotFound || refusal.Status == http.StatusForbidden) {
-		return nil // already gone, or it expires by itself: all has been read
-	}
-	return err
-}
-
 // Interrupted reports whether it may help to repeat what failed with err: there
 // was no answer or half of one, a node is gone or busy, or the cluster lost the
 // state of a scan. It is false for permanent refusals, and does not consider
@@ -318,27 +270,6 @@ func Interrupted(err error) bool {
 	}
 	_, network := errors.AsType[net.Error](err) // includes timeouts
 	return network || errors.Is(err, errShards) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-}
-
-// A hit is a document in a page of a scan.
-type hit struct {
-	Index       string                    `json:"_index"`
-	ID          string                    `json:"_id"`
-	Routing     string                    `json:"_routing"`
-	Source      jsontext.Value            `json:"_source"`
-	SeqNo       int64                     `json:"_seq_no"`
-	PrimaryTerm int64                     `json:"_primary_term"`
-	Version     int64                     `json:"_version"`
-	Fields      map[string]jsontext.Value `json:"fields"`
-}
-
-// A page is an answer to a scroll.
-type page struct {
-	ScrollID string       `json:"_scroll_id"`
-	Shards   shardsFailed `json:"_shards"`
-	Hits     struct {
-		Hits []hit `json:"hits"`
-	} `json:"hits"`
 }
 
 func (h *hit) texts(paths []string) (values []string, err error) {

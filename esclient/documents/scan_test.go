@@ -60,6 +60,35 @@ func TestScrollThatMayNotBeClearedIsNoErrorAtItsEnd(t *testing.T) {
 	check.Error(t, nil, err)
 }
 
+// TestScanWithoutScrollsReadsInAPointInTime has the point in time of
+// Elasticsearch; e2e has that of OpenSearch.
+func TestScanWithoutScrollsReadsInAPointInTime(t *testing.T) {
+	r := clustertest.Engines(t, "../testdata")[0]
+	for name, refused := range map[string]string{"at all": "POST /library/_search", "after the first page": "POST /_search/scroll"} {
+		t.Run(name, func(t *testing.T) {
+			f := scrolling(t, r).Reply(refused, http.StatusGone, `{"error":{"type":"api_not_available_exception"}}`).
+				Reply("POST /library/_pit", http.StatusOK, `{"id":"p1"}`).Reply("DELETE /_pit", http.StatusOK, `{}`)
+			pages := []string{
+				`{"pit_id":"p2","hits":{"hits":[{"_index":"library","_id":"0","_source":{"title":"Running cars"},"sort":[4294967296]}]}}`,
+				`{"pit_id":"p3","hits":{"hits":[{"_index":"library","_id":"1","_source":{"title":"the car rental"},"sort":[4294967297]}]}}`,
+				`{"hits":{"hits":[]}}`,
+			}
+			f.On("POST /_search", func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, pages[0])
+				pages = pages[1:]
+			})
+			got := map[string][]string{}
+			check.OK(t, client(t, f).Scan(t.Context(), allTitles(), func(id string, texts, _ []string) error { got[id] = texts; return nil }))
+			check.Equal(t, map[string][]string{"0": {"Running cars"}, "1": {"the car rental"}}, got)
+			calls := f.Calls()
+			last, dropped := calls[len(calls)-2], calls[len(calls)-1]
+			check.Equal(t, 1, f.Asked(`"pit":{"id":"p1"`))
+			check.That(t, strings.Contains(last, `"pit":{"id":"p3","keep_alive":"10m"},"search_after":[4294967297],"size":500,"sort":["_shard_doc"]`), "%s", last)
+			check.That(t, dropped == `DELETE /_pit {"id":"p1"}`, "%s", dropped)
+		})
+	}
+}
+
 // answering answers so.
 func answering(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {

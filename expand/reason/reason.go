@@ -87,10 +87,12 @@ const (
 	// NotAdditive: the original's score is not the sum of its terms' (fuzziness,
 	// several terms at one position, unknown fields), so it must stay.
 	NotAdditive Reason = "score_not_additive"
-	NoScripts   Reason = "no_scripts"  // the cluster runs no inline scripts
-	NotBM25     Reason = "not_bm25"    // the field is not scored by BM25, or its scale is unknown
-	SearchType  Reason = "search_type" // shards score by their own statistics: search_type is fixed, or unknown
-	Routing     Reason = "routing"     // the search may go to only some of the shards
+	NoScripts   Reason = "no_scripts" // the cluster runs no inline scripts
+	// NoFrequencies: the cluster does not tell how many documents have a term.
+	NoFrequencies Reason = "no_frequencies"
+	NotBM25       Reason = "not_bm25"    // the field is not scored by BM25, or its scale is unknown
+	SearchType    Reason = "search_type" // shards score by their own statistics: search_type is fixed, or unknown
+	Routing       Reason = "routing"     // the search may go to only some of the shards
 )
 
 // Reasons why a search is not ranked in the configured mode.
@@ -119,7 +121,7 @@ func All() []Reason {
 		NotScoring, TermLevel, Positions, Phrase, Other, KQL, Template, RetrieverFields, Agentic, Unknown,
 		Sort, Rescore, Collapse, Scroll, Retriever, Vectors, Hybrid, SearchAfter, PointInTime, Named, Values, IndicesBoost, Endpoint,
 		RescoreWindow,
-		NotAdditive, NoScripts, NotBM25, SearchType, Routing,
+		NotAdditive, NoScripts, NoFrequencies, NotBM25, SearchType, Routing,
 		NoWeights, NoLinear, NoNorms, NoVectors, Truncated, Window, TooManyReranked, OtherScores, Answer, TooLong,
 	}
 }

@@ -239,7 +239,7 @@ func (a *App) start(ctx context.Context) {
 	}
 	if err != nil { // it may have been down
 		if info, err = a.ask(ctx); err == nil {
-			a.log.InfoContext(ctx, "the cluster answers", "cluster", describe(info))
+			a.log.InfoContext(ctx, "the cluster answers", "cluster", info.String())
 		}
 	}
 	a.warmUp(ctx)

@@ -53,8 +53,6 @@ func (a *App) ask(ctx context.Context) (esclient.Info, error) {
 	return a.client.Info(ctx)
 }
 
-func describe(i esclient.Info) string { return i.Distribution + " " + i.Version }
-
 // binding is a matrix, or weights, in the start-up line.
 type binding struct {
 	Name    string   `json:"name"`
@@ -67,7 +65,7 @@ type binding struct {
 
 // announce logs the start, once, and what is missing for akin to do its work.
 func (a *App) announce(ctx context.Context, info esclient.Info, err error) {
-	cluster := describe(info)
+	cluster := info.String()
 	level := slog.LevelInfo
 	missing := []string{}
 	if a.store == nil {

@@ -1,0 +1,98 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A lacking cluster forbids or lacks calls, as managed ones do.
+type lacking struct {
+	status       int
+	answer       string
+	points, tell bool // whether there are points in time, and counts in the answers to akin's own searches
+}
+
+// handle refuses calls, and forwards the others.
+func (l lacking) handle(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	own := r.Header.Get("User-Agent") == "akin"
+	switch path := r.URL.Path; {
+	case path == "/", strings.Contains(path, "/_cat"), strings.Contains(path, "termvectors"),
+		strings.Contains(path, "/_search/scroll"), r.URL.Query().Has("scroll"),
+		!l.points && strings.Contains(path, "/point_in_time"),
+		!l.tell && own && bytes.Contains(body, []byte(`"aggs"`)):
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(l.status)
+		if r.Method != http.MethodHead {
+			_, _ = io.WriteString(w, l.answer)
+		}
+	default:
+		forward.ServeHTTP(w, r)
+	}
+}
+
+// TestClustersThatLackCallsAreServed expands, checks, proposes and builds where
+// an engine is behind a filter, and compares with what it does without one.
+func TestClustersThatLackCallsAreServed(t *testing.T) {
+	e := oneEngine(t)
+	makeRelated(t, e)
+	learned := []string{"akin-e2e-lacking-1", "akin-e2e-lacking-2"} // the same ids in both, several pages
+	for k, index := range learned {
+		e.makeIndex(t, index, `{"settings":{"number_of_shards":2,"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text"}}}}`)
+		var docs []document
+		for i := range 700 {
+			docs = append(docs, document{strconv.Itoa(i), map[string]any{"body": fmt.Sprintf("word%c word%c word%c", 'a'+i%23, 'a'+i*7%19, 'a'+(i+k)%11)}})
+		}
+		e.index(t, index, docs)
+	}
+	learn := func(from string) string {
+		return exported(t, build(t, "--from-index", from, "--index", strings.Join(learned, ","), "--field", "body"))
+	}
+	want := learn(e.url)
+	if strings.Count(want, "\n") < 20 {
+		t.Fatalf("learned only\n%s", want)
+	}
+	counted := build(t, append(e.of(relatedIndex, "body"), "--from-vectors", writeFile(t, "vectors.txt", vectorsA))...)
+	for name, l := range map[string]lacking{
+		"lacks":              {http.StatusNotFound, `{"error":"no handler found for uri","status":404}`, true, true},
+		"forbids":            {http.StatusForbidden, `{"message":"Forbidden"}`, false, true},
+		"is gone, no counts": {http.StatusGone, `{"error":{"type":"api_not_available_exception","reason":"not available in serverless mode"},"status":410}`, false, false},
+		"lacks, no counts":   {http.StatusNotFound, ``, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := between(t, e, l.handle)
+			a := setupWide(t, e, section{"cluster": section{"urls": []string{url}}, "matrices": matrices("main", counted)})
+			if got := strings.Join(a.find(t, relatedIndex, relatedSearch("car")).sorted(), " "); got != expandedHits {
+				t.Errorf("found %s, want %s", got, expandedHits)
+			}
+			checkNoFallback(t, a)
+			form, why := "saturated", ""
+			if !l.tell {
+				form, why = "grouped", "no_frequencies"
+			}
+			if c := a.explain(t, relatedIndex, relatedSearch("car")).Clauses; len(c) != 1 || c[0].Form != form || c[0].Reason != why || c[0].MatrixFrequencies == l.tell {
+				t.Errorf("%+v", c)
+			}
+			if status, answer, err := a.admin.call(t.Context(), http.MethodGet, "/readyz", ""); err != nil || status != http.StatusOK || strings.Contains(string(answer), "calls") {
+				t.Errorf("readyz: %v %d %s", err, status, answer)
+			}
+			if got := learn(url); got != want {
+				t.Errorf("learned\n%.500s\nand from the engine itself\n%.500s", got, want)
+			}
+			checked := runAkin(t, "check", "--config", a.config, "--index", relatedIndex)
+			for _, line := range []string{"scripts +yes", "term vectors +no, " + map[bool]string{true: "documents with a word are counted", false: "the matrix's own"}[l.tell], "scrolls +no, "} {
+				if checked.status != 0 || !regexp.MustCompile("(?m)^ok +"+line).MatchString(checked.stdout) {
+					t.Errorf("status %d, want %s in\n%s", checked.status, line, checked.stdout)
+				}
+			}
+			mustAkin(t, "init", "--url", url, "--index", relatedIndex, "--out", "-")
+		})
+	}
+}
