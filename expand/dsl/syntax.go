@@ -245,11 +245,11 @@ func (p *queryParser) group(field string, depth int) (out []part, err error) {
 		if n := p.wordsInRow(); n > 1 {
 			begin := p.start()
 			p.at += n
-			out = append(out, p.words(p.text[begin:p.tokens[p.at-1].end], field, p.usual()))
+			out = append(out, bareWords(p.text[begin:p.tokens[p.at-1].end], field, p.usual()))
 			continue
 		}
-		and, or := len(out) > 0 && p.take(isAnd), false
-		or = !and && len(out) > 0 && p.take(isOr)
+		and := len(out) > 0 && p.take(isAnd)
+		or := !and && len(out) > 0 && p.take(isOr)
 		switch before := len(out) - 1; {
 		case before < 0:
 		case out[before].occur == mustNot: // or of the part before it, if it has no terms
@@ -285,14 +285,14 @@ func (p *queryParser) group(field string, depth int) (out []part, err error) {
 // wordsInRow returns how many of the next tokens are words that the engine
 // searches for together.
 func (p *queryParser) wordsInRow() (n int) {
-	for p.kind(n) == isTerm && !(n > 0 && slices.Contains([]lexemeKind{":", isFuzzy, isBoost, isAnd, isOr}, p.kind(n+1))) {
+	for p.kind(n) == isTerm && (n == 0 || !slices.Contains([]lexemeKind{":", isFuzzy, isBoost, isAnd, isOr}, p.kind(n+1))) {
 		n++
 	}
 	return n
 }
 
-// words returns a part for bare words.
-func (p *queryParser) words(raw, field string, how occur) part {
+// bareWords returns a part for bare words.
+func bareWords(raw, field string, how occur) part {
 	words, _ := unescape(raw)
 	if strings.ContainsAny(words[:1], "<>") { // which the engine makes a range
 		words = ""
@@ -319,7 +319,7 @@ func (p *queryParser) one(outer string, how occur, depth int) (out part, err err
 			return out, p.unclear()
 		}
 	case p.take(isTerm):
-		out = p.words(p.text[text:p.end()], field, how)
+		out = bareWords(p.text[text:p.end()], field, how)
 	case begin == text && p.take(isSign): // its blank must stay behind
 		return part{occur: how, raw: `\` + p.tokens[p.at-1].raw, field: outer, boost: 1}, nil
 	case !p.take(isQuote, isOther):
