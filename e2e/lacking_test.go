@@ -48,7 +48,7 @@ func TestClustersThatLackCallsAreServed(t *testing.T) {
 		e.makeIndex(t, index, `{"settings":{"number_of_shards":2,"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text"}}}}`)
 		var docs []document
 		for i := range 700 {
-			docs = append(docs, document{strconv.Itoa(i), map[string]any{"body": fmt.Sprintf("word%c word%c word%c", 'a'+i%23, 'a'+i*7%19, 'a'+(i+k)%11)}})
+			docs = append(docs, document{strconv.Itoa(i), map[string]any{"body": fmt.Sprintf("word%c"+" word%c"+" word%c", 'a'+i%23, 'a'+i*7%19, 'a'+(i+k)%11)}})
 		}
 		e.index(t, index, docs)
 	}

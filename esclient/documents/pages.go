@@ -57,9 +57,9 @@ func (a API) page(ctx context.Context, r esapi.Request) (p page, err error) {
 }
 
 // scan searches with body and passes the hits to fn, which must not keep them,
-// page by page: by a scroll or, where the cluster has or allows none, in a point
-// in time, or else by id. However it ends, the cluster drops its state, at the
-// latest after keepTime.
+// page by page: by a scroll or, where the cluster has or allows none, in a
+// point in time, or else by id. However it ends, the cluster drops its state,
+// at the latest after keepTime.
 func (a API) scan(ctx context.Context, index string, body esclient.Object, fn func([]hit) error) error {
 	var refusals []error
 	for _, read := range []func(API, context.Context, string, esclient.Object, func([]hit) error) error{
@@ -157,7 +157,8 @@ func pitObject(id string) esclient.Object {
 func (a API) inOrder(ctx context.Context, path string, body esclient.Object, fn func([]hit) error) error {
 	path += "?filter_path=" + strings.Join(inPages, ",")
 	body["track_total_hits"] = false
-	for after := (jsontext.Value)(nil); ; {
+	var after jsontext.Value
+	for {
 		p, err := a.page(ctx, esclient.HTTPRequest{Method: http.MethodPost, Path: path, Body: esclient.JSON(body)})
 		if err != nil || len(p.Hits.Hits) == 0 {
 			return err

@@ -94,9 +94,9 @@ func (o *ScanOptions) body(size int, source any) esclient.Object {
 //
 // Documents come unordered, as they were when the scan started; in a cluster
 // that has or allows neither scrolls nor points in time, as they are when they
-// are read. fn may keep the texts. Scan stops at the first error, also of fn; [Interrupted] tells whether
-// to try again from the start. The error wraps [mapping.ErrNotText] if a field
-// is not text.
+// are read. fn may keep the texts. Scan stops at the first error, also of fn;
+// [Interrupted] tells whether to try again from the start. The error wraps
+// [mapping.ErrNotText] if a field is not text.
 func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, texts, nested []string) error) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("scan: %w", err)
