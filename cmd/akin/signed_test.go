@@ -52,7 +52,8 @@ func TestClusterOnAmazonIsServed(t *testing.T) {
 	req := check.Got(http.NewRequestWithContext(t.Context(), http.MethodPost, s.proxy+"/catalogue/_search?pretty", strings.NewReader(`{"query":{"match":{"body":"comfortable couch"}}}`)))(t)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=client/20260101/eu-central-1/aoss/aws4_request, SignedHeaders=host, Signature=1")
-	res := check.Got(http.DefaultClient.Do(req))(t) //nolint:bodyclose // it is closed below
+	res, err := http.DefaultClient.Do(req)
+	check.OK(t, err)
 	text := string(check.Got(io.ReadAll(res.Body))(t))
 	check.OK(t, res.Body.Close())
 	check.That(t, res.StatusCode == http.StatusOK && strings.Contains(strings.ToLower(text), "sofa"), "%d %s", res.StatusCode, text)

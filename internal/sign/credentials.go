@@ -76,7 +76,7 @@ func (o *Options) provider(ctx context.Context) (aws.CredentialsProvider, error)
 	case err != nil:
 		return nil, err
 	case o.RoleARN == "":
-		return renewed(found.Credentials), nil
+		return uncached(found.Credentials), nil
 	}
 	found.Credentials = within(chainTimeout, found.Credentials)
 	return stscreds.NewAssumeRoleProvider(sts.NewFromConfig(found), o.RoleARN, func(a *stscreds.AssumeRoleOptions) {
@@ -97,9 +97,9 @@ func within(limit time.Duration, p aws.CredentialsProvider) aws.CredentialsProvi
 	})
 }
 
-// renewed returns a provider that asks anew each time. The SDK's keeps what it
-// has to the very end.
-func renewed(p aws.CredentialsProvider) aws.CredentialsProvider {
+// uncached returns a provider that fetches new credentials on each call. The
+// SDK's own caches them until they expire.
+func uncached(p aws.CredentialsProvider) aws.CredentialsProvider {
 	return aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
 		if kept, ok := p.(*aws.CredentialsCache); ok {
 			kept.Invalidate()

@@ -177,7 +177,10 @@ func TestNothingIsSentWithoutCredentials(t *testing.T) {
 		r := newRig(t, "", 64<<20)
 		r.signer.credentials = newCredentials(optionsOf("", tt.profile))
 		began := time.Now()
-		_, err := r.client.Post(r.url, "application/json", strings.NewReader("{}")) //nolint:bodyclose // there is none
+		res, err := r.client.Post(r.url, "application/json", strings.NewReader("{}"))
+		if err == nil {
+			check.OK(t, res.Body.Close())
+		}
 		check.That(t, err != nil && refusal(err) == http.StatusServiceUnavailable && strings.Contains(err.Error(), tt.want), "%s: %v", name, err)
 		check.That(t, time.Since(began) < 10*time.Second, "%s: after %v", name, time.Since(began))
 		check.Equal(t, 0, r.Passed()+len(r.Failed()), name, "sent")

@@ -226,7 +226,8 @@ func TestBodiesCanBeSentAgain(t *testing.T) {
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 	}))
 	req := check.Got(http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, io.MultiReader(strings.NewReader("once"))))(t)
-	res := check.Got(r.client.Do(req))(t) //nolint:bodyclose // it is closed below
+	res, err := r.client.Do(req)
+	check.OK(t, err)
 	check.OK(t, res.Body.Close())
 	check.Equal(t, []string{"once", "once"}, bodies)
 	check.Equal(t, 0, r.signer.bodies.memory.Stats(limits.Signed).Held)
@@ -243,7 +244,8 @@ func TestRequestsAreCopied(t *testing.T) {
 	req := check.Got(http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/i/_search?q=a+b", http.NoBody))(t)
 	req.Header.Set("Authorization", "Basic YTpi")
 	before := req.Header.Clone()
-	res := check.Got(r.client.Do(req))(t) //nolint:bodyclose // it is closed below
+	res, err := r.client.Do(req)
+	check.OK(t, err)
 	check.OK(t, res.Body.Close())
 	check.That(t, res.StatusCode == http.StatusOK && req.URL.RawQuery == "q=a+b", "status %d, %s, %q", res.StatusCode, req.URL.RawQuery, r.Failed())
 	check.Equal(t, before, req.Header)
@@ -277,7 +279,8 @@ func TestClusterRefusesOtherSignatures(t *testing.T) {
 	} {
 		r := newRig(t, "", 64<<20)
 		tt.change(r)
-		res := check.Got(r.client.Post(r.url, "application/json", strings.NewReader("{}")))(t) //nolint:bodyclose // it is closed below
+		res, err := r.client.Post(r.url, "application/json", strings.NewReader("{}"))
+		check.OK(t, err)
 		text := string(check.Got(io.ReadAll(res.Body))(t))
 		check.OK(t, res.Body.Close())
 		check.That(t, res.StatusCode == http.StatusForbidden && strings.Contains(text, tt.want), "%s: %d %s", name, res.StatusCode, text)
@@ -305,7 +308,8 @@ func BenchmarkSigning(b *testing.B) {
 		for i, arm := range arms {
 			began := time.Now()
 			req := check.Got(http.NewRequestWithContext(b.Context(), http.MethodPost, server.URL+"/i/_search?size=10", bytes.NewReader(search)))(b)
-			res := check.Got(arm.RoundTrip(req))(b) //nolint:bodyclose // it is closed below
+			res, err := arm.RoundTrip(req)
+			check.OK(b, err)
 			_, _ = io.Copy(io.Discard, res.Body)
 			_ = res.Body.Close()
 			took[i] += time.Since(began)
