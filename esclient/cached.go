@@ -72,6 +72,14 @@ type fieldRecord struct {
 	uncounted bool // see FieldStatistics; no term is cached then
 }
 
+// isOutdated reports whether N is another by more than a percent. A merge of
+// segments that drops deleted documents can halve N and all frequencies: an idf
+// of the new N and an old frequency would be far too low.
+func (r fieldRecord) isOutdated(docCount int64) bool {
+	const part = 100
+	return max(r.docCount-docCount, docCount-r.docCount) > r.docCount/part
+}
+
 // learned is a fact about the cluster, or a guess if it did not say.
 type learned[V any] struct {
 	value   V

@@ -30,7 +30,15 @@ const (
 type termCount struct {
 	docCount  int64
 	docFreqs  []int64
-	uncounted bool // see [FieldStatistics]
+	uncounted bool   // see [FieldStatistics]
+	record    uint64 // the id of the record that has it, 0 before it is cached
+}
+
+// of returns the count with the N of a record, under which its frequencies are
+// cached.
+func (n termCount) of(r fieldRecord) termCount {
+	n.docCount, n.uncounted, n.record = r.docCount, r.uncounted, r.id
+	return n
 }
 
 // DocFreqs returns the number of documents with each of the terms in the field,

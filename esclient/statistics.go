@@ -34,23 +34,22 @@ type FieldStatistics struct {
 // over 8 shards, or if Analyze was not asked about the field before.
 func (c *Cached) Statistics(ctx context.Context, indices Indices, field string, terms []string, docFreqs []int64) (FieldStatistics, error) {
 	k := c.key(indices, field)
-	st, missing, warm := c.recallTerms(k, terms, docFreqs)
+	st, warm := c.recallTerms(k, terms, docFreqs)
 	var err error
 	if !warm {
-		st, err = c.learn(ctx, k.clone(), terms, docFreqs, missing)
+		st, err = c.learn(ctx, k.clone(), terms, docFreqs)
 	}
 	c.tally(c.statistics, warm, err)
 	return st, err
 }
 
-// recallTerms answers from the cache. It returns the places of missing terms,
-// and whether nothing is missing.
-func (c *Cached) recallTerms(k key, terms []string, docFreqs []int64) (FieldStatistics, []int, bool) {
+// recallTerms answers from the cache, and reports whether nothing is missing.
+func (c *Cached) recallTerms(k key, terms []string, docFreqs []int64) (FieldStatistics, bool) {
 	record, missing := c.recallFreqs(k, terms, docFreqs)
 	scale, scaled, unscaled := cache.Peek[learned[float64]](c.statistics, k.as(scaleOfField))
 	scripts, scripted, unknown := cache.Peek[learned[bool]](c.statistics, k.ofIndices(scriptsOfIndices))
 	st := FieldStatistics{DocCount: record.docCount, Uncounted: record.uncounted, Scale: scale.value, Scripts: scripts.value}
-	return st, missing, record.id > 0 && scaled && unscaled == nil && scripted && unknown == nil && len(missing) == 0
+	return st, record.id > 0 && scaled && unscaled == nil && scripted && unknown == nil && len(missing) == 0
 }
 
 // recallFreqs returns the cached record of a field, with id 0 if there is none,
@@ -71,11 +70,19 @@ func (c *Cached) recallFreqs(k key, terms []string, docFreqs []int64) (record fi
 }
 
 // learn asks concurrently for all that recallTerms lacks.
-func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []int64, missing []int) (st FieldStatistics, err error) {
+func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []int64) (st FieldStatistics, err error) {
 	own := make([]string, len(terms)) // copies, for loads that outlast the caller
 	for i, t := range terms {
 		own[i] = strings.Clone(t)
 	}
+	start := func(names []string) *cache.Flight {
+		asked := k.as(countOfTerms)
+		for _, name := range slices.Backward(names) {
+			asked.terms = unique.Make(termList{name, asked.terms})
+		}
+		return cache.Start(ctx, c.statistics, asked, 0, func(ctx context.Context) (termCount, error) { return c.count(ctx, k, names) })
+	}
+	record, missing := c.recallFreqs(k, own, docFreqs)
 	names := make([]string, len(missing))
 	for i, at := range missing {
 		names[i] = own[at]
@@ -83,11 +90,7 @@ func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []in
 	var counting *cache.Flight
 	_, _, failed := cache.Peek[any](c.statistics, k.as(failureOfField))
 	if failed == nil {
-		asked := k.as(countOfTerms)
-		for _, name := range slices.Backward(names) {
-			asked.terms = unique.Make(termList{name, asked.terms})
-		}
-		counting = cache.Start(ctx, c.statistics, asked, 0, func(ctx context.Context) (termCount, error) { return c.count(ctx, k, names) })
+		counting = start(names)
 	}
 	scaling := cache.Start(ctx, c.statistics, k.as(scaleOfField), c.ttl, func(ctx context.Context) (learned[float64], error) {
 		return c.scale(ctx, k, own)
@@ -103,8 +106,15 @@ func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []in
 	if err != nil {
 		return st, err
 	}
-	for i, at := range missing {
-		docFreqs[at] = n.docFreqs[i]
+	if n.record != record.id && len(missing) < len(own) { // what was cached is of other documents
+		if n, err = cache.Wait[termCount](ctx, start(own)); err != nil {
+			return st, err
+		}
+		copy(docFreqs, n.docFreqs)
+	} else {
+		for i, at := range missing {
+			docFreqs[at] = n.docFreqs[i]
+		}
 	}
 	scale, err := cache.Wait[learned[float64]](ctx, scaling)
 	if err != nil {
@@ -118,8 +128,7 @@ func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []in
 func (c *Cached) count(ctx context.Context, k key, terms []string) (n termCount, err error) {
 	n.docFreqs = make([]int64, len(terms))
 	if record, missing := c.recallFreqs(k, terms, n.docFreqs); record.id > 0 && len(missing) == 0 { // cached meanwhile
-		n.docCount, n.uncounted = record.docCount, record.uncounted
-		return n, nil
+		return n.of(record), nil
 	}
 	err = c.client.guard.Do(asking, func() error {
 		s, err := c.schema(ctx, k)
@@ -136,19 +145,22 @@ func (c *Cached) count(ctx context.Context, k key, terms []string) (n termCount,
 		c.statistics.Put(k.as(failureOfField), nil, err, failureTime)
 		return termCount{}, err
 	}
-	// An existing record stays, with its id and N, until it expires.
 	ttl := c.ttl
 	if n.uncounted {
 		ttl = min(guessTime, ttl)
 	}
-	record := cache.PutIfAbsent(c.statistics, k.as(recordOfField), fieldRecord{c.fieldIDs.Add(1), n.docCount, n.uncounted}, ttl)
-	if n.uncounted {
-		return n, nil
+	fresh := fieldRecord{c.fieldIDs.Add(1), n.docCount, n.uncounted}
+	record := cache.PutIfAbsent(c.statistics, k.as(recordOfField), fresh, ttl)
+	if record.isOutdated(n.docCount) {
+		record = fresh
+		c.statistics.Put(k.as(recordOfField), record, nil, ttl)
 	}
-	for i, t := range terms {
-		c.terms.Put(termKey{record.id, t}, n.docFreqs[i], nil, c.ttl)
+	if !record.uncounted {
+		for i, t := range terms {
+			c.terms.Put(termKey{record.id, t}, n.docFreqs[i], nil, c.ttl)
+		}
 	}
-	return n, nil
+	return n.of(record), nil
 }
 
 // scale learns the scale of the field's scores from a probe, or else from the

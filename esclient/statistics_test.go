@@ -126,6 +126,39 @@ func TestClusterThatCountsNothingIsAskedAgainAfterAWhile(t *testing.T) {
 	}
 }
 
+// A merge drops deleted documents: an old frequency would then be too high for
+// the new N.
+func TestFrequenciesFromBeforeAMergeAreCountedAgain(t *testing.T) {
+	for name, tt := range map[string]struct {
+		docs, df int64 // what the cluster then counts
+		wantDocs int64
+		want     []int64
+		calls    int
+	}{
+		"a merge":              {docs: 50, df: 20, wantDocs: 50, want: []int64{20, 20}, calls: 3},
+		"a few documents more": {docs: 101, df: 41, wantDocs: 100, want: []int64{40, 41}, calls: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := library(t)
+			c := cached(t, f)
+			count := func(docs, df int64, terms ...string) (FieldStatistics, []int64) {
+				f.Reply("POST /library/_termvectors", http.StatusOK, fmt.Sprintf(`{"term_vectors":{"title":{"field_statistics":{"doc_count":%d},`+
+					`"terms":{"x":{"doc_freq":%[2]d},"y":{"doc_freq":%[2]d}}}}}`, docs, df))
+				dfs := make([]int64, len(terms))
+				st, err := c.Statistics(t.Context(), at("library"), "title", terms, dfs)
+				check.OK(t, err)
+				return st, dfs
+			}
+			count(100, 40, "x")
+			st, dfs := count(tt.docs, tt.df, "x", "y")
+			check.Equal(t, tt.want, dfs)
+			check.Equal(t, tt.wantDocs, st.DocCount)
+			again, dfs := count(1, 1, "y", "x")
+			check.That(t, again == st && dfs[0] == tt.want[1] && dfs[1] == tt.want[0] && f.Asked("_termvectors") == tt.calls, "%+v, %d, %d calls", again, dfs, f.Asked("_termvectors"))
+		})
+	}
+}
+
 func TestOverloadedClusterIsNotAskedInAnotherWay(t *testing.T) {
 	for _, status := range []int{401, 429, 502, 503, 504} {
 		f := clustertest.New().Reply("POST /i/_termvectors", status, `{}`)

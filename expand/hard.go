@@ -3,6 +3,7 @@ package expand
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/akin-search/akin/esclient"
@@ -179,6 +180,13 @@ func (a *hard) choose(ctx context.Context) (*chosen, error) {
 		return err
 	}); err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(c.open, func(t *target) bool { return t.Stats.Uncounted && !t.Exact.Scripted }) {
+		for _, t := range a.open {
+			t.clause.ModeReason = reason.NoFrequencies
+		}
+		a.allOrNone()
+		return bm25{a.expansion}.choose(ctx)
 	}
 	added := 0
 	for _, t := range c.open {

@@ -108,6 +108,10 @@ func (a *softCosine) measure(ctx context.Context, t *target, most int) error {
 	if err != nil {
 		return err
 	}
+	if stats.Uncounted && !x.Scripted {
+		t.clause.ModeReason, t.Beside = reason.NoFrequencies, nil
+		return nil
+	}
 	b.Terms.KeepBest(most)
 	b.Exact, b.Docs = *x, stats.DocCount
 	words := t.text.Terms()

@@ -130,6 +130,7 @@ func TestSearchesThatAreNotRankedBySoftCosine(t *testing.T) {
 		"cross_fields":      {nil, `{"query":{"multi_match":{"query":"car","fields":["body","title"],"type":"cross_fields"}}}`, reason.NotAdditive},
 		"long":              {func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.MaxQueryTerms = 1 }, `{"query":{"match":{"body":"car rental"}}}`, reason.TooManyTerms},
 		"shards, no script": {func(c *fakeCluster, f *fakeWeights, _ *Profile) { c.shards, c.routed, f.scripted = 3, true, false }, car, reason.Routing},
+		"no frequencies":    {func(c *fakeCluster, f *fakeWeights, _ *Profile) { c.uncounted, f.scripted = true, false }, car, reason.NoFrequencies},
 		"hybrid":            {nil, `{"query":{"hybrid":{"queries":[{"match":{"body":"car"}}]}}}`, reason.Hybrid},
 	} {
 		t.Run(name, func(t *testing.T) {
