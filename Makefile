@@ -91,8 +91,9 @@ bench-modes: ## Print the cost of searches in each mode, on 200,000 documents of
 bench-proxy: ## Print requests/s through akin and a bare httputil.ReverseProxy
 	$(GO) test -run '^$$' -bench '^BenchmarkPassthrough$$' -benchtime 5s ./proxy/
 
-bench-words: ## Print the gain of related words on judged collections, without a server; AKIN_DATA is their folder, AKIN_WORDS_EMBEDDINGS a model
+bench-words: ## Print what the built-in words gain on judged collections and what they cost to build; AKIN_DATA is their folder, AKIN_WORDS_EMBEDDINGS a model
 	$(GO) test ./cmd/akin/ -run '^$$' -bench '^BenchmarkRelatedWords$$' -benchtime 1x -v -timeout 60m
+	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkBuildWords$$' -benchtime 1x -timeout 60m
 
 fuzz: ## Fuzz every target for FUZZTIME (default 1m) each
 	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort -u | \

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // BenchmarkBuild prints what building a matrix with the defaults costs, by the
@@ -18,16 +20,44 @@ func BenchmarkBuild(b *testing.B) {
 		b.Helper()
 		loadForms(b, e, formsDefinition, docs, formsQueries+newTexts)
 		for range b.N {
-			out, start := newPath(b, "s.akin"), time.Now()
-			r := runAkin(b, "matrix", "build", "--from-index", e.url, "--index", formsIndex, "--field", "body", "--out", out)
-			wall := time.Since(start)
-			if r.status != 0 {
-				b.Fatal(r.stderr)
-			}
-			used, _ := r.process.SysUsage().(*syscall.Rusage)
-			m := readMatrix(b, out)
+			m, wall, processor, memory := buildMeasured(b, e, formsIndex)
 			fmt.Fprintf(os.Stdout, "| %d | %d | %d | %s | %.0f s | %.0f s | %.2f GiB |\n", docs, m.Meta().Docs, m.Len(), m.Meta().Params["dimensions"],
-				wall.Seconds(), (r.process.UserTime() + r.process.SystemTime()).Seconds(), float64(used.Maxrss)/(1<<20))
+				wall.Seconds(), processor.Seconds(), memory/(1<<30))
 		}
 	})
+}
+
+// BenchmarkBuildWords prints how many times the processor time and memory a
+// matrix takes to build with the built-in words, by the number of documents of
+// the mixed index. It does everything once: run it with -benchtime 1x.
+func BenchmarkBuildWords(b *testing.B) {
+	e, all := productionEngine(b, qualityEngine), loadMixed(b)[0].docs
+	fmt.Fprintf(os.Stdout, "\n| documents | terms | dimensions | processor time | with words | memory | with words |\n|---|---|---|---|---|---|---|\n")
+	for b.Loop() {
+		for _, docs := range []int{10_000, len(all)} {
+			e.makeIndex(b, formsIndex, formsDefinition)
+			e.index(b, formsIndex, withIDs(all[:docs]))
+			_, _, processor, memory := buildMeasured(b, e, formsIndex, "--language-model", "none")
+			m, _, more, larger := buildMeasured(b, e, formsIndex)
+			if len(m.Meta().Origins) < 2 {
+				b.Fatal("the built-in words were left out")
+			}
+			fmt.Fprintf(os.Stdout, "| %d | %d | %s | %.0f s | %.2f | %.2f GiB | %.2f |\n", docs, m.Len(), m.Meta().Params["dimensions"],
+				processor.Seconds(), more.Seconds()/processor.Seconds(), memory/(1<<30), larger/memory)
+		}
+	}
+}
+
+// buildMeasured learns a matrix from an index. It returns wall time, processor
+// time and the most memory in bytes.
+func buildMeasured(b *testing.B, e *engine, index string, args ...string) (m *simmatrix.Matrix, wall, processor time.Duration, memory float64) {
+	b.Helper()
+	out, start := newPath(b, "s.akin"), time.Now()
+	r := runAkin(b, append([]string{"matrix", "build", "--from-index", e.url, "--index", index, "--field", "body", "--out", out}, args...)...)
+	wall = time.Since(start)
+	if r.status != 0 {
+		b.Fatal(r.stderr)
+	}
+	used, _ := r.process.SysUsage().(*syscall.Rusage)
+	return readMatrix(b, out), wall, r.process.UserTime() + r.process.SystemTime(), float64(used.Maxrss) * (1 << 10)
 }

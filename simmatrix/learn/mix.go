@@ -31,8 +31,7 @@ var ErrFewWords = errors.New("too few words for a mixture")
 // model mean.
 type mixture struct {
 	units func(product float32) uint16 // similarity of a product
-	model *vectorTable                 // E
-	share float32                      // of EEᵀ in a product
+	model *panels                      // E times the root of its share in a product; ids are places
 }
 
 // mix changes the dimensions of p from own on to those of a language model.
@@ -75,8 +74,7 @@ func (p *panels) mix(ctx context.Context, o *Mix, own int, opts nearestOptions, 
 	if !(kappa > 0) || math.IsInf(kappa, 1) { // also NaN
 		return nil, fmt.Errorf("%w: too few, or the vectors of them too much alike, to be compared", ErrFewWords)
 	}
-	share := o.Share / (1 - o.Share) * kappa
-	model.fill(e, float32(math.Sqrt(share)))
+	model.fill(e, float32(math.Sqrt(o.Share/(1-o.Share)*kappa)))
 	byDocuments, err := documents.products(ctx, p.sample(), opts)
 	if err != nil {
 		return nil, err
@@ -91,7 +89,7 @@ func (p *panels) mix(ctx context.Context, o *Mix, own int, opts nearestOptions, 
 			units = append(units, uint16(min(math.Round(mixedStrength*float64(u)), mostLearned)))
 		}
 	}
-	return &mixture{units: byRank(byBoth, units), model: e, share: float32(share)}, nil
+	return &mixture{units: byRank(byBoth, units), model: model}, nil
 }
 
 // fill sets the vectors of p, whose ids are their places, to rows times scale.
@@ -123,7 +121,7 @@ func (p *panels) products(ctx context.Context, ids []uint32, opts nearestOptions
 // more: 1 for the documents, 2 for the model.
 func (m *mixture) origins(id uint32, c candidate) (bits uint8) {
 	all := c.cos()
-	byModel := m.share * blas32.Dot(vector32(m.model.row(int(id))), vector32(m.model.row(int(c.id()))))
+	byModel := blas32.Dot(m.model.vector(id), m.model.vector(c.id()))
 	for k, part := range []float32{all - byModel, byModel} {
 		if 3*part >= all {
 			bits |= 1 << k
@@ -131,8 +129,6 @@ func (m *mixture) origins(id uint32, c candidate) (bits uint8) {
 	}
 	return bits
 }
-
-func vector32(x []float32) blas32.Vector { return blas32.Vector{N: len(x), Inc: 1, Data: x} }
 
 // byRank returns a function that gives the k-th largest of values the k-th
 // largest of units, 0 beyond them, and equal values the same. It sorts values.
