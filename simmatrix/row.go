@@ -256,6 +256,9 @@ func uvarint(s string, at int) (v uint32, next int) {
 	if at < 0 {
 		return 0, -1
 	}
+	if at < len(s) && s[at] < 0x80 { // most of them
+		return uint32(s[at]), at + 1
+	}
 	for shift := 0; at < len(s) && shift < 35; shift += 7 {
 		c := s[at]
 		at++

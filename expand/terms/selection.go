@@ -75,6 +75,9 @@ type Origin struct {
 	V         float64 // as of a candidate; set only by [Selection.SettleFrozen]
 	// Nearest are the known words whose row it has; nil if the row is its own.
 	Nearest []string
+
+	// alternatives says that the row has some: exact neighbors or expressions.
+	alternatives bool
 }
 
 // In returns the idf in field i, or 0 if the field lacks the origin.
@@ -306,7 +309,8 @@ func (sel *Selection) Gather(docs int64) {
 // collect sets the candidates and the entries to them from the rows' terms in
 // no more than most documents, and with among also the entries to origins. It
 // sets IDF of the origins by the rows' frequencies, and Fit of the candidates
-// to Σ_i u_i c_ij.
+// to Σ_i u_i c_ij. It notes which rows have alternatives, for
+// collectAlternatives.
 func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func(s float64) float64, among bool) {
 	sel.byTerm.reset(sel.neighbors())
 	known := func(docFreq int64) bool { return docs > 0 && docFreq > 0 }
@@ -327,9 +331,13 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func
 			o.IDF = simmatrix.IDF(docFreq, docs)
 		}
 		xw, u := o.X*weight(docFreq), o.X*o.IDF
+		o.alternatives = false
 		for n := range o.Row.All() {
 			s := float64(n.Similarity)
-			if o.Plain || simmatrix.IsExpression(n.Term) || !among && !sel.NoAlternatives && o.Nearest == nil && isAlternative(n) {
+			expression := simmatrix.IsExpression(n.Term)
+			alternative := expression || n.Similarity == 1
+			o.alternatives = o.alternatives || alternative
+			if o.Plain || expression || alternative && !among && !sel.NoAlternatives && o.Nearest == nil {
 				continue
 			}
 			k := sel.Origins.Index(n.Term)
