@@ -37,8 +37,7 @@ type termCount struct {
 // of returns the count with the N of a record, under which its frequencies are
 // cached.
 func (n termCount) of(r fieldRecord) termCount {
-	n.docCount, n.uncounted, n.record = r.docCount, r.uncounted, r.id
-	return n
+	return termCount{docCount: r.docCount, docFreqs: n.docFreqs, uncounted: r.uncounted, record: r.id}
 }
 
 // DocFreqs returns the number of documents with each of the terms in the field,
