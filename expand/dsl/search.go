@@ -134,6 +134,8 @@ type Clause struct {
 	Patterns bool // field names may be patterns
 	Phrase   bool // it looks for a phrase
 	Fuzzy    bool // the original also finds words spelled similarly
+	// Like says which words of the text are searched for, nil for all.
+	Like *Like
 	// Reason is why the clause is left alone, or "".
 	Reason reason.Reason
 	// Left are parts of a text with operators, or options, because of which not all
