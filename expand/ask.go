@@ -334,6 +334,7 @@ func (a *expansion) analyze(ctx context.Context, targets []*target) error {
 			}
 			trimmed.Terms, trimmed.Positions = analysis.Terms[:n], analysis.Positions[:n]
 			t.Prefixes = analysis.Terms[n:]
+			t.PrefixGap = n > 0 && analysis.Positions[n] > analysis.Positions[n-1]+1
 			analysis = &trimmed
 		}
 		switch {
@@ -341,6 +342,9 @@ func (a *expansion) analyze(ctx context.Context, targets []*target) error {
 			t.Reason = reason.NotWords
 		case len(analysis.Terms) == 0:
 			t.Reason = reason.NoTerms
+			if len(t.Prefixes) > 0 {
+				t.Reason = cmp.Or(t.clause.Parsed.Unrelated(), t.Reason)
+			}
 		case len(analysis.Terms) > maxTerms, a.s.profile.exact() && len(analysis.Terms) > a.s.profile.MaxQueryTerms:
 			t.Reason = reason.TooManyTerms
 		default:

@@ -66,7 +66,7 @@ func (a *expansion) begin() *chosen {
 				}
 			}
 			byPairs := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.ByPairs }
-			t.Terms.Spans = (byPairs(*t.Field) || t.clause.Parsed.TermCentric() && slices.ContainsFunc(t.clause.Fields, byPairs)) && t.clause.Parsed.Slop == 0
+			t.Terms.Spans = (byPairs(*t.Field) || t.clause.Parsed.TermCentric() && slices.ContainsFunc(t.clause.Fields, byPairs)) && t.clause.Parsed.Slop == 0 && !t.clause.Parsed.Prefix
 			t.Terms.Phrase = t.clause.Parsed.Phrase
 			t.Terms.NoAlternatives, t.Terms.NoExpressions = t.clause.Parsed.Across == dsl.AsOne, noExpressions(t.clause, t.Field)
 			if !a.s.profile.Expressions {

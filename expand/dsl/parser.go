@@ -319,7 +319,7 @@ func (p *Parser) clause(k kind, depth int) error {
 	case c.Phrase && !p.Phrases:
 		c.Role = OnlyReadings
 	}
-	if !p.Readings || c.Prefix || p.phrases == maxPhrases {
+	if !p.Readings || c.Prefix && !c.Phrase || p.phrases == maxPhrases {
 		c.Reason = cmp.Or(c.Reason, c.Unrelated())
 	}
 	s.Scores.Others = s.Scores.Others || !p.filtering && (c.Reason != "" || c.Prefix || c.Fuzzy || c.Role == OnlyReadings)

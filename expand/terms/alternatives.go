@@ -258,8 +258,8 @@ const MaxReadings = 8
 // Readings returns, as alternatives of the whole text, the phrases that it
 // becomes with exact alternatives in the place of what they stand for, at most
 // [MaxReadings]. terms and positions are those that the text was read from, one
-// at each position.
-func (sel *Selection) Readings(terms []string, positions []int) (readings []Alternative) {
+// at each position. A prefix behind them ends each phrase.
+func (sel *Selection) Readings(terms []string, positions []int, prefix ...string) (readings []Alternative) {
 	text := make([]string, 0, len(terms))
 	for k, term := range terms {
 		if k > 0 {
@@ -287,7 +287,8 @@ func (sel *Selection) Readings(terms []string, positions []int) (readings []Alte
 			return
 		case k == len(terms):
 			if changed {
-				a := Alternative{Term: inMatrix(so), For: inMatrix(text), Terms: so, Hosts: all, Place: Place{0, k}, Similarity: 1, Span: sel.isSpan(so), idfs: idfs}
+				phrase := append(slices.Clip(so), prefix...)
+				a := Alternative{Term: inMatrix(so), For: inMatrix(text), Terms: phrase, Hosts: all, Place: Place{0, k}, Similarity: 1, Span: sel.isSpan(phrase), idfs: idfs}
 				a.IDF = a.sum()
 				readings = append(readings, a)
 			}
