@@ -58,6 +58,7 @@ point of care, bedside
 heart attack, heart failure
 personal computer, computer
 routine, day to day
+attack, onslaught
 `
 
 // expressionsAkin indexes the texts, makes a matrix of the synonyms, and starts
@@ -206,6 +207,7 @@ func TestEachKindOfQueryTakesAnExactExpressionForTheWords(t *testing.T) {
 		"in pairs":                       {`{"match_phrase":{"body.pairs":"heart attack symptoms"}}`, []string{"0", "1"}}, // whose idfs akin does not know
 		"a phrase that ends in a prefix": {`{"match_phrase_prefix":{"body":"heart attack symp"}}`, []string{"0", "1"}},
 		"in pairs, ending in a prefix":   {`{"match_phrase_prefix":{"body.pairs":"heart attack symp"}}`, []string{"0", "1"}},
+		"a typo":                         {`{"match":{"body":{"query":"heart atack symptoms","operator":"and"}}}`, []string{"0", "1"}},
 		"no prefix of what is exact":     {`{"match_phrase_prefix":{"body":"symptoms heart"}}`, nil},
 		"no other phrase":                {`{"match_phrase":{"body":"attack heart"}}`, nil},
 		"the last word is a prefix":      {`{"match_bool_prefix":{"body":"heart attack symp"}}`, []string{"0", "1", "15", "19", "2", "3", "4", "9"}},

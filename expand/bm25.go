@@ -41,7 +41,7 @@ func (a bm25) add(ctx context.Context, open []*target) error {
 		t.Optional = t.optional
 		if t.near != nil {
 			t.Terms.Start(t.near)
-			t.Terms.Expressions = t.expressions
+			t.Terms.Expressions = t.nearExpressions
 		}
 	}
 	feedback := len(a.first) > 0

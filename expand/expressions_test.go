@@ -512,7 +512,7 @@ func TestAnySearchWithAlternativesIsValid(t *testing.T) {
 		}
 		text := make([]string, 1+rng.IntN(9))
 		for k := range text {
-			text[k] = words[rng.IntN(len(words))]
+			text[k] = append(words, "unknown")[rng.IntN(len(words)+1)]
 		}
 		query := fmt.Sprintf([]string{
 			`{"match":{"body":%q}}`, `{"match":{"body":{"query":%q,"operator":"and"}}}`, `{"match":{"body":{"query":%q,"minimum_should_match":2}}}`,
@@ -533,7 +533,9 @@ func TestAnySearchWithAlternativesIsValid(t *testing.T) {
 			o.NormalizeScores, o.NameAdded, o.MarkRelated = rng.IntN(4) == 0, rng.IntN(4) == 0, rng.IntN(2) == 0
 		})
 		body := fmt.Sprintf(`{"query":%s,"size":%d,"highlight":{"fields":{"body":{}}}}`, query, 10*rng.IntN(2))
-		r := expanded(t, New(c, matrixOf(t, c, rows), o), &Request{Index: "docs", Body: []byte(body)})
+		m := matrixOf(t, c, rows)
+		m.nearest = map[string]string{"unknown": "a"}
+		r := expanded(t, New(c, m, o), &Request{Index: "docs", Body: []byte(body)})
 		if r.Rewritten && (!json.Valid(r.Body) || !strings.Contains(string(r.Body), clause)) {
 			t.Fatalf("%s became %s", body, r.Body)
 		}

@@ -29,8 +29,9 @@ type target struct {
 	// optional are the words that need not match, see [expansion.optional].
 	optional []string
 	// expressions are those of the text that the matrix has, with their rows.
-	expressions []terms.Expression
-	rows        Rows
+	// nearExpressions are those of near.
+	expressions, nearExpressions []terms.Expression
+	rows                         Rows
 	// named says that a matrix is bound to the field's full name.
 	named bool
 	// weights are set in the modes that need them, nil if none are bound.

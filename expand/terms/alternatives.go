@@ -178,7 +178,14 @@ func (sel *Selection) collectAlternatives() {
 		return
 	}
 	for _, e := range sel.Expressions {
+		near := float32(1)
+		for _, k := range e.Origins {
+			if o := &sel.Origins[k]; !slices.Contains(simmatrix.ExpressionTerms(e.Term), o.Term) {
+				near *= o.nearness()
+			}
+		}
 		for n := range e.Row.All() {
+			n.Similarity *= near
 			sel.alternative(n, e.Term, e.Origins, e.Place)
 		}
 	}
@@ -217,7 +224,7 @@ func (sel *Selection) settleAlternatives(docs int64, docFreqs []int64, most floa
 	}
 	sel.Alternatives = kept
 	for i := range sel.Origins {
-		if docFreqs[i] > 0 {
+		if docFreqs[i] > 0 || sel.Origins[i].Nearest != nil {
 			continue
 		}
 		best := 0.0
