@@ -45,7 +45,8 @@ func (a *expansion) likeTerms(ctx context.Context, t *target) error {
 	for i := range t.clause.Fields {
 		f := &t.clause.Fields[i]
 		only := *f.Analysis
-		only.Terms, only.Positions, only.Written = chosen, positions, nil
+		only.Terms, only.Positions = chosen, positions
+		only.Written = nil
 		f.Analysis = &only
 	}
 	t.clause.SingleWord = len(chosen) == 1
