@@ -58,6 +58,7 @@ point of care, bedside
 heart attack, heart failure
 personal computer, computer
 routine, day to day
+attack, onslaught
 `
 
 // expressionsAkin indexes the texts, makes a matrix of the synonyms, and starts
@@ -198,14 +199,18 @@ func TestEachKindOfQueryTakesAnExactExpressionForTheWords(t *testing.T) {
 		query string
 		want  []string // which documents are found
 	}{
-		"a gap":                        {`{"match_phrase":{"body":"bedside testing"}}`, []string{"16", "17"}},
-		"a gap, for a word":            {`{"match":{"body":{"query":"bedside testing","operator":"and"}}}`, []string{"16", "17"}},
-		"a word for one with a gap":    {`{"match":{"body":{"query":"point of care testing","operator":"and"}}}`, []string{"16", "17", "18"}},
-		"without the gap":              {`{"match_phrase":{"body":"point care testing"}}`, []string{"18"}},
-		"a part of what it stands for": {`{"match":{"body":{"query":"personal computer","operator":"and"}}}`, []string{"20"}},
-		"in pairs":                     {`{"match_phrase":{"body.pairs":"heart attack symptoms"}}`, []string{"0", "1"}}, // whose idfs akin does not know
-		"no other phrase":              {`{"match_phrase":{"body":"attack heart"}}`, nil},
-		"the last word is a prefix":    {`{"match_bool_prefix":{"body":"heart attack symp"}}`, []string{"0", "1", "15", "19", "2", "3", "4", "9"}},
+		"a gap":                          {`{"match_phrase":{"body":"bedside testing"}}`, []string{"16", "17"}},
+		"a gap, for a word":              {`{"match":{"body":{"query":"bedside testing","operator":"and"}}}`, []string{"16", "17"}},
+		"a word for one with a gap":      {`{"match":{"body":{"query":"point of care testing","operator":"and"}}}`, []string{"16", "17", "18"}},
+		"without the gap":                {`{"match_phrase":{"body":"point care testing"}}`, []string{"18"}},
+		"a part of what it stands for":   {`{"match":{"body":{"query":"personal computer","operator":"and"}}}`, []string{"20"}},
+		"in pairs":                       {`{"match_phrase":{"body.pairs":"heart attack symptoms"}}`, []string{"0", "1"}}, // whose idfs akin does not know
+		"a phrase that ends in a prefix": {`{"match_phrase_prefix":{"body":"heart attack symp"}}`, []string{"0", "1"}},
+		"in pairs, ending in a prefix":   {`{"match_phrase_prefix":{"body.pairs":"heart attack symp"}}`, []string{"0", "1"}},
+		"a typo":                         {`{"match":{"body":{"query":"heart atack symptoms","operator":"and"}}}`, []string{"0", "1"}},
+		"no prefix of what is exact":     {`{"match_phrase_prefix":{"body":"symptoms heart"}}`, nil},
+		"no other phrase":                {`{"match_phrase":{"body":"attack heart"}}`, nil},
+		"the last word is a prefix":      {`{"match_bool_prefix":{"body":"heart attack symp"}}`, []string{"0", "1", "15", "19", "2", "3", "4", "9"}},
 	} {
 		s := a.find(t, expressionsIndex, `{"query":`+tt.query+`}`).scores()
 		if got := slices.Sorted(maps.Keys(s)); !slices.Equal(got, tt.want) {

@@ -175,7 +175,8 @@ const (
 var baselines = map[string]string{
 	expressionsRanking: thesaurusRanking,
 	"auto-and":         direct + "-and", "auto-75": direct + "-75",
-	"swapped": unswapped, "swapped-exact": unswapped,
+	"like-five": direct + "-five",
+	"swapped":   unswapped, "swapped-exact": unswapped,
 }
 
 func (k rankKey) baseline() rankKey {

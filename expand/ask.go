@@ -290,26 +290,30 @@ func (a *expansion) texts(ctx context.Context) error {
 		understand(&a.clauses[i])
 	}
 	a.open = stillOpen(a.open)
-	if err := a.limitTerms(ctx, leading(a.open)); err != nil {
+	if err := each(leading(a.open), func(t *target) error { return a.limitTerms(ctx, t) }); err != nil {
 		return failed(StageStatistics, err)
 	}
+	a.open = stillOpen(a.open)
 	return run(ctx, StageRows, func(ctx context.Context) error { return a.fetchRows(ctx, leading(a.open)) })
 }
 
 // limitTerms leaves neighbors only to the most selective terms of a long text.
-func (a *expansion) limitTerms(ctx context.Context, targets []*target) error {
-	return each(targets, func(t *target) error {
-		if len(t.text) <= a.s.profile.MaxQueryTerms || a.s.profile.exact() {
-			return nil
+func (a *expansion) limitTerms(ctx context.Context, t *target) error {
+	if t.clause.Parsed.Like != nil {
+		if err := a.likeTerms(ctx, t); err != nil {
+			return err
 		}
-		words := t.text.Terms()
-		docFreqs := make([]int64, len(words))
-		stats, err := a.statistics(ctx, t, t.Name, words, docFreqs)
-		if err == nil {
-			t.text.Limit(docFreqs, stats.DocCount, a.s.profile.MaxQueryTerms)
-		}
-		return err
-	})
+	}
+	if len(t.text) <= a.s.profile.MaxQueryTerms || a.s.profile.exact() {
+		return nil
+	}
+	words := t.text.Terms()
+	docFreqs := make([]int64, len(words))
+	stats, err := a.statistics(ctx, t, t.Name, words, docFreqs)
+	if err == nil {
+		t.text.Limit(docFreqs, stats.DocCount, a.s.profile.MaxQueryTerms)
+	}
+	return err
 }
 
 func (a *expansion) analyze(ctx context.Context, targets []*target) error {
@@ -330,6 +334,7 @@ func (a *expansion) analyze(ctx context.Context, targets []*target) error {
 			}
 			trimmed.Terms, trimmed.Positions = analysis.Terms[:n], analysis.Positions[:n]
 			t.Prefixes = analysis.Terms[n:]
+			t.PrefixGap = n > 0 && analysis.Positions[n] > analysis.Positions[n-1]+1
 			analysis = &trimmed
 		}
 		switch {
@@ -337,6 +342,9 @@ func (a *expansion) analyze(ctx context.Context, targets []*target) error {
 			t.Reason = reason.NotWords
 		case len(analysis.Terms) == 0:
 			t.Reason = reason.NoTerms
+			if len(t.Prefixes) > 0 {
+				t.Reason = cmp.Or(t.clause.Parsed.Unrelated(), t.Reason)
+			}
 		case len(analysis.Terms) > maxTerms, a.s.profile.exact() && len(analysis.Terms) > a.s.profile.MaxQueryTerms:
 			t.Reason = reason.TooManyTerms
 		default:
@@ -407,7 +415,7 @@ func (a *expansion) fetchRows(ctx context.Context, targets []*target) error {
 		for ; n < len(targets) && targets[n].rows == matrix; n++ {
 			t := targets[n]
 			a.withRows(t, func(o *terms.Origin) { words = append(words, o.Term) })
-			if has := matrix.Expressions(); has != nil && a.s.profile.Expressions {
+			if has := matrix.Expressions(); has != nil && a.s.profile.Expressions && t.clause.Parsed.Like == nil {
 				t.expressions = t.text.Recognize(t.Analysis.Terms, t.Analysis.Positions, has)
 			}
 			for _, e := range t.expressions {

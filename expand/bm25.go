@@ -41,7 +41,7 @@ func (a bm25) add(ctx context.Context, open []*target) error {
 		t.Optional = t.optional
 		if t.near != nil {
 			t.Terms.Start(t.near)
-			t.Terms.Expressions = t.expressions
+			t.Terms.Expressions = t.nearExpressions
 		}
 	}
 	feedback := len(a.first) > 0
@@ -115,10 +115,14 @@ func (t *target) readings() []terms.Alternative {
 	if t.clause.Whole {
 		return t.Terms.Whole(t.Analysis.Terms[t.Analysis.Whole-1], len(t.Analysis.Terms))
 	}
-	if t.clause.Matches == dsl.Fixed || t.Analysis.Graph || !t.OneTermPerWord() {
+	if t.clause.Matches == dsl.Fixed || t.Analysis.Graph || !t.OneTermPerWord() || len(t.Prefixes) > 1 || t.PrefixGap {
 		return nil
 	}
-	return t.Terms.Readings(t.Analysis.Terms, t.Analysis.Positions)
+	readings := t.Terms.Readings(t.Analysis.Terms, t.Analysis.Positions, t.Prefixes...)
+	if t.clause.Parsed.Prefix { // no span ends in a prefix
+		readings = slices.DeleteFunc(readings, func(a terms.Alternative) bool { return a.Span })
+	}
+	return readings
 }
 
 // leave sets the reason why no neighbor is added.

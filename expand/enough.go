@@ -63,10 +63,11 @@ const perWord, fewPerWord = 8, 4
 
 // asTyped reports whether the hits of a clause as typed keep their order,
 // and come before those that related words find: where words are counted,
-// and nothing but the engine's scores puts hits in order.
+// and nothing but the engine's scores puts hits in order. Those of a
+// more_like_this do not: it is a search for what is similar.
 func (s *search) asTyped(c *form.Clause) bool {
 	o := s.profile
-	return c.Counted() && o.Matching == Auto && o.Mode == ModeBM25 && o.Feedback.documents(s.req.Feedback) == 0 && !s.Scores.Min
+	return c.Counted() && c.Parsed.Like == nil && o.Matching == Auto && o.Mode == ModeBM25 && o.Feedback.documents(s.req.Feedback) == 0 && !s.Scores.Min
 }
 
 // how returns what the added words of a plan do.

@@ -149,7 +149,21 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 			[]string{phrase + `,"boost":0.6`, `{"match_phrase":{"title":{"query":"myocardial infarction","analyzer":"whitespace","boost":1.2`},
 			nil, "",
 		},
-		"a phrase whose last word is a prefix": {func(*Profile) {}, nil, `{"match_phrase_prefix":{"body":"heart attack sym"}}`, 10, nil, []string{"myocardial"}, reason.Phrase},
+		"a phrase that ends in a prefix": {
+			func(*Profile) {}, nil, `{"match_phrase_prefix":{"body":{"query":"heart attack car","slop":1,"max_expansions":5,"boost":3}}}`, 10,
+			[]string{`{"dis_max":{"queries":[{"match_phrase_prefix":`, `,{"match_phrase_prefix":{"body":{"query":"myocardial infarction car","analyzer":"whitespace","max_expansions":5,"slop":1,"boost":3}}}]}}`},
+			[]string{"automobile"},
+			"",
+		},
+		"one word before a prefix": {
+			func(o *Profile) { o.Phrases = true }, func(c *fakeCluster) { c.phrases = mapping.ByPairs }, `{"multi_match":{"query":"car att","type":"phrase_prefix","fields":["body"]}}`, 10,
+			[]string{`,{"match_phrase_prefix":{"body":{"query":"automobile att","analyzer":"whitespace"}}}]}}`},
+			nil, "",
+		},
+		"a stop word before a prefix": {
+			func(*Profile) {}, func(c *fakeCluster) { c.stopWords = "in" }, `{"match_phrase_prefix":{"body":"heart attack in wom"}}`, 10, nil, []string{"myocardial"}, reason.Phrase,
+		},
+		"a prefix alone": {func(*Profile) {}, nil, `{"match_phrase_prefix":{"body":"car"}}`, 10, nil, []string{"automobile"}, reason.Phrase},
 		"a word as good, in many documents": {
 			linear, nil, `{"match":{"body":"car"}}`, 10,
 			[]string{`{"match":{"body":"car"}},{"bool":{"must":[{"term":{"body":{"value":"automobile","boost":2.`},
@@ -498,15 +512,15 @@ func TestAnySearchWithAlternativesIsValid(t *testing.T) {
 		}
 		text := make([]string, 1+rng.IntN(9))
 		for k := range text {
-			text[k] = words[rng.IntN(len(words))]
+			text[k] = append(words, "unknown")[rng.IntN(len(words)+1)]
 		}
 		query := fmt.Sprintf([]string{
 			`{"match":{"body":%q}}`, `{"match":{"body":{"query":%q,"operator":"and"}}}`, `{"match":{"body":{"query":%q,"minimum_should_match":2}}}`,
 			`{"match_phrase":{"body":%q}}`, `{"match_phrase":{"body":{"query":%q,"slop":1}}}`, `{"match_bool_prefix":{"body":%q}}`,
 			`{"multi_match":{"query":%q,"fields":["bare","title"]}}`, `{"multi_match":{"query":%q,"type":"cross_fields","fields":["body","title"]}}`,
 			`{"multi_match":{"query":%q,"type":"phrase","fields":["body","bare"]}}`, `{"multi_match":{"query":%q,"type":"cross_fields","operator":"and","fields":["body","title"]}}`,
-			`{"combined_fields":{"query":%q,"fields":["body","title"]}}`,
-		}[rng.IntN(11)], strings.Join(text, " "))
+			`{"combined_fields":{"query":%q,"fields":["body","title"]}}`, `{"match_phrase_prefix":{"body":{"query":%q,"max_expansions":5}}}`,
+		}[rng.IntN(12)], strings.Join(text, " "))
 		clause := query
 		if rng.IntN(4) == 0 {
 			query = `{"bool":{"must":{"match_all":{}},"filter":[` + query + `]}}`
@@ -519,7 +533,9 @@ func TestAnySearchWithAlternativesIsValid(t *testing.T) {
 			o.NormalizeScores, o.NameAdded, o.MarkRelated = rng.IntN(4) == 0, rng.IntN(4) == 0, rng.IntN(2) == 0
 		})
 		body := fmt.Sprintf(`{"query":%s,"size":%d,"highlight":{"fields":{"body":{}}}}`, query, 10*rng.IntN(2))
-		r := expanded(t, New(c, matrixOf(t, c, rows), o), &Request{Index: "docs", Body: []byte(body)})
+		m := matrixOf(t, c, rows)
+		m.nearest = map[string]string{"unknown": "a"}
+		r := expanded(t, New(c, m, o), &Request{Index: "docs", Body: []byte(body)})
 		if r.Rewritten && (!json.Valid(r.Body) || !strings.Contains(string(r.Body), clause)) {
 			t.Fatalf("%s became %s", body, r.Body)
 		}

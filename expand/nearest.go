@@ -96,7 +96,43 @@ func (a *expansion) nearWords(ctx context.Context, targets []*target) error {
 	}
 	for i, t := range targets {
 		t.optional = a.optional(t, unknown[i])
+		if err := a.nearExpressions(ctx, t); err != nil {
+			return failed(StageRows, err)
+		}
 	}
+	return nil
+}
+
+// nearExpressions recognizes the expressions of a text with the nearest known
+// words in the place of unknown ones, unless an expression has these.
+func (a *expansion) nearExpressions(ctx context.Context, t *target) error {
+	has := t.rows.Expressions()
+	if t.near == nil || has == nil || !a.s.profile.Expressions {
+		return nil
+	}
+	known, spelled := slices.Clone(t.near), slices.Clone(t.Analysis.Terms)
+	for i := range known {
+		typed := func(e terms.Expression) bool { return slices.Contains(e.Origins, i) }
+		if o := &known[i]; len(o.Nearest) == 1 && !slices.ContainsFunc(t.expressions, typed) {
+			o.Term = o.Nearest[0]
+		}
+	}
+	for k, term := range spelled {
+		spelled[k] = known[t.near.Index(term)].Term
+	}
+	found := known.Recognize(spelled, t.Analysis.Positions, has)
+	words := make([]string, len(found))
+	for k := range found {
+		words[k] = found[k].Term
+	}
+	rows := make([]simmatrix.Row, len(found))
+	if err := t.rows.Rows(ctx, words, rows); err != nil {
+		return err
+	}
+	for k := range found {
+		found[k].Row = rows[k]
+	}
+	t.nearExpressions = found
 	return nil
 }
 

@@ -329,3 +329,39 @@ func TestAWordNeedNotMatchBesideTheOneThatIsBeingTyped(t *testing.T) {
 	check.Equal(t, []string{"zeppelin"}, r.Clauses[0].Optional, "optional words")
 	check.Equal(t, Widened, r.Parts[0].How, "what it does")
 }
+
+func TestExpressionsHaveTheNearestKnownWordsOfUnknownOnes(t *testing.T) {
+	c, m := attacks(t)
+	m.nearest = map[string]string{"atack": "attack", "heartattack": "heart attack"}
+	c.docFreqs["chest"] = 40
+	typed, err := simmatrix.Expression([]string{"chest", "atack"}, []int{0, 1})
+	check.OK(t, err)
+	for key := range m.rows {
+		if simmatrix.IsExpression(key) {
+			m.rows[typed] = m.rows[key]
+		}
+	}
+	linear := func(o *Profile) { o.Scoring = form.Linear }
+	for name, tt := range map[string]struct {
+		text   string
+		change func(o *Profile)
+		want   string // what is found, with its similarity
+	}{
+		"a typo":                     {"heart atack symptoms", linear, "heart atack 0.50"},
+		"none":                       {"heart attack", linear, "heart attack 1.00"},
+		"a typo that is in one":      {"chest atack", linear, "chest atack 1.00"},
+		"words apart":                {"heart of an atack", linear, ""},
+		"two words":                  {"heartattack", linear, ""},
+		"without nearest words":      {"heart atack", func(o *Profile) { o.NearestWords = false }, ""},
+		"without expressions":        {"heart atack", func(o *Profile) { o.Expressions = false }, ""},
+		"by the saturated form":      {"heart atack", func(o *Profile) { o.NoRescore = true }, "heart atack 0.50"},
+		"where hits are only sorted": {"heart atack", func(o *Profile) { o.Matching = Auto }, "heart atack 0.50"},
+	} {
+		r, found := expandIn(t, c, m, with(tt.change), `{"query":{"match":{"body":"`+tt.text+`"}}}`), ""
+		for _, a := range r.Clauses[0].Alternatives {
+			found = fmt.Sprintf("%s %.2f", a.Found, a.Similarity)
+		}
+		check.Equal(t, tt.want, found, name)
+		check.Equal(t, found != "", strings.Contains(string(r.Body), `"query":"myocardial infarction"`), name)
+	}
+}

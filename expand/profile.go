@@ -112,6 +112,9 @@ type Profile struct {
 	// Phrases adds words related to those of a phrase, to reorder the hits of the
 	// phrase.
 	Phrases bool `yaml:"phrases"`
+	// MoreLikeThis adds words related to those that a more_like_this searches for,
+	// in ModeBM25.
+	MoreLikeThis bool `yaml:"more_like_this"`
 	// Expressions adds what stands for expressions of several words, and words that
 	// are as good as others, see the package terms.
 	Expressions bool `yaml:"expressions"`

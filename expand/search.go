@@ -42,6 +42,7 @@ func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.
 	}
 	s.indices = esclient.Indices{Expression: req.Index, Options: s.parameters.IndexOptions()}
 	parser.Phrases = profile.Phrases
+	parser.MoreLikeThis = profile.MoreLikeThis && profile.Mode == ModeBM25
 	parser.Rescores = profile.RescoreQueries
 	parser.Hybrid = profile.Hybrid
 	parser.Readings = profile.Expressions && (profile.Mode == ModeBM25 || profile.Mode == ModeSoft)

@@ -108,7 +108,7 @@ func (s *search) nestables() (out []nestable) {
 	}
 	for i := range s.Clauses {
 		c := &s.Clauses[i]
-		if c.Reason != "" || c.Unrelated() != "" || strings.Contains(c.Path, ".nested.") { // a field in nested documents has no segments
+		if c.Reason != "" || c.Unrelated() != "" || c.Like != nil || strings.Contains(c.Path, ".nested.") { // a field in nested documents has no segments
 			continue
 		}
 		fields := c.Fields

@@ -29,8 +29,9 @@ type target struct {
 	// optional are the words that need not match, see [expansion.optional].
 	optional []string
 	// expressions are those of the text that the matrix has, with their rows.
-	expressions []terms.Expression
-	rows        Rows
+	// nearExpressions are those of near.
+	expressions, nearExpressions []terms.Expression
+	rows                         Rows
 	// named says that a matrix is bound to the field's full name.
 	named bool
 	// weights are set in the modes that need them, nil if none are bound.
@@ -66,7 +67,7 @@ func (a *expansion) begin() *chosen {
 				}
 			}
 			byPairs := func(f form.Field) bool { return f.Analysis != nil && f.Analysis.Phrases == mapping.ByPairs }
-			t.Terms.Spans = (byPairs(*t.Field) || t.clause.Parsed.TermCentric() && slices.ContainsFunc(t.clause.Fields, byPairs)) && t.clause.Parsed.Slop == 0
+			t.Terms.Spans = (byPairs(*t.Field) || t.clause.Parsed.TermCentric() && slices.ContainsFunc(t.clause.Fields, byPairs)) && t.clause.Parsed.Slop == 0 && !t.clause.Parsed.Prefix
 			t.Terms.Phrase = t.clause.Parsed.Phrase
 			t.Terms.NoAlternatives, t.Terms.NoExpressions = t.clause.Parsed.Across == dsl.AsOne, noExpressions(t.clause, t.Field)
 			if !a.s.profile.Expressions {

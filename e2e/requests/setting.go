@@ -43,6 +43,8 @@ var profiles = section{
 	"exact-grouped":     section{"fit": false, "scoring": "grouped"},
 	"exact-saturated":   section{"fit": false, "scoring": "saturated"},
 	"phrases":           section{"phrases": true},
+	"like":              section{"more_like_this": true},
+	"like_auto":         section{"more_like_this": true, "matching": "auto"},
 	"filters":           section{"filters": true},
 	"rescorers":         section{"rescore_queries": true},
 	"few":               section{"max_added_terms": 3},

@@ -123,9 +123,11 @@ func (c *Clause) option(name string, value []byte) (err error) {
 		c.TieBreaker, err = number(value)
 	case "slop":
 		c.Slop, err = number(value)
+	case "max_expansions":
+		c.MaxExpansions = value
 	case "fuzziness":
 		c.Additive, c.Fuzzy = false, true
-	case "zero_terms_query", "lenient", "_name", "prefix_length", "max_expansions", "fuzzy_transpositions",
+	case "zero_terms_query", "lenient", "_name", "prefix_length", "fuzzy_transpositions",
 		"fuzzy_rewrite", "auto_generate_synonyms_phrase_query", "cutoff_frequency":
 		// These affect only the original, which stays as it is.
 	default:

@@ -92,13 +92,14 @@ var optionsOfBuilders = map[string]string{
 	"multi_match":         "_name analyzer auto_generate_synonyms_phrase_query boost cutoff_frequency fields fuzziness fuzzy_rewrite fuzzy_transpositions lenient max_expansions minimum_should_match operator prefix_length query slop tie_breaker type zero_terms_query",
 	"combined_fields":     "_name auto_generate_synonyms_phrase_query boost fields minimum_should_match operator query zero_terms_query",
 	"query_string":        "_name allow_leading_wildcard analyze_wildcard analyzer auto_generate_synonyms_phrase_query boost default_field default_operator enable_position_increments escape fields fuzziness fuzzy_max_expansions fuzzy_prefix_length fuzzy_rewrite fuzzy_transpositions lenient max_determinized_states minimum_should_match phrase_slop query quote_analyzer quote_field_suffix rewrite tie_breaker time_zone type",
+	"more_like_this":      "_name analyzer boost boost_terms fail_on_unsupported_field fields include like max_doc_freq max_query_terms max_word_length min_doc_freq min_term_freq min_word_length minimum_should_match stop_words unlike",
 	"simple_query_string": "_name all_fields analyze_wildcard analyzer auto_generate_synonyms_phrase_query boost default_operator fields flags fuzzy_max_expansions fuzzy_prefix_length fuzzy_transpositions lenient locale lowercase_expanded_terms minimum_should_match query quote_field_suffix type",
 }
 
 func TestDocumentedOptionsAreRead(t *testing.T) {
 	values := map[string]string{
 		"query": `"car"`, "fields": `["a"]`, "default_field": `"a"`, "type": `"best_fields"`, "operator": `"OR"`, "default_operator": `"and"`,
-		"analyzer": `"standard"`,
+		"analyzer": `"standard"`, "like": `"car"`, "stop_words": `["a"]`, "unlike": `"van"`,
 	}
 	documented := map[string][]string{}
 	for _, row := range documentedRows(t, "| option | of | what akin does |") {
@@ -109,8 +110,12 @@ func TestDocumentedOptionsAreRead(t *testing.T) {
 				if !ok {
 					value = "1"
 				}
-				options := `{"query":"car"`
-				if option != "query" {
+				text := "query"
+				if kind == "more_like_this" {
+					text = "like"
+				}
+				options := `{"` + text + `":"car"`
+				if option != text {
 					options += `,"` + option + `":` + value
 				}
 				if options += "}"; HasOneField(kind) {
@@ -120,7 +125,7 @@ func TestDocumentedOptionsAreRead(t *testing.T) {
 				if slices.Contains(row[2], string(reason.Options)) {
 					want = reason.Options
 				}
-				s, _ := (&Parser{Phrases: true}).Parse([]byte(`{"query":{"`+kind+`":`+options+`}}`), new(Parameters))
+				s, _ := (&Parser{Phrases: true, MoreLikeThis: true}).Parse([]byte(`{"query":{"`+kind+`":`+options+`}}`), new(Parameters))
 				check.Equal(t, want, s.Clauses[0].Reason, kind+" "+option)
 			}
 		}

@@ -46,6 +46,7 @@ var kinds = map[string]kind{
 	"combined_fields":     {read: (*Clause).combinedFields},
 	"query_string":        {read: (*Clause).queryString},
 	"simple_query_string": {read: (*Clause).simpleQueryString},
+	"more_like_this":      {read: (*Clause).moreLikeThis}, // see [Parser.MoreLikeThis]
 
 	"bool":           {inside: []string{"must", "should"}, outside: []string{"filter", "must_not"}, sums: true},
 	"boosting":       {inside: []string{"positive"}, outside: []string{"negative"}},
@@ -79,8 +80,7 @@ var kinds = map[string]kind{
 	"common": {reason: reason.Other}, "distance_feature": {reason: reason.Other},
 	"geo_bounding_box": {reason: reason.Other}, "geo_distance": {reason: reason.Other},
 	"geo_grid": {reason: reason.Other}, "geo_polygon": {reason: reason.Other}, "geo_shape": {reason: reason.Other},
-	"knn": {reason: reason.Other}, "more_like_this": {reason: reason.Other},
-	"neural": {reason: reason.Other}, "neural_sparse": {reason: reason.Other}, "percolate": {reason: reason.Other},
+	"knn": {reason: reason.Other}, "neural": {reason: reason.Other}, "neural_sparse": {reason: reason.Other}, "percolate": {reason: reason.Other},
 	"rank_feature": {reason: reason.Other}, "script": {reason: reason.Other}, "semantic": {reason: reason.Other},
 	"shape": {reason: reason.Other}, "xy_shape": {reason: reason.Other}, "sparse_vector": {reason: reason.Other},
 	"text_expansion": {reason: reason.Other}, "weighted_tokens": {reason: reason.Other},

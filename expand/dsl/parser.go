@@ -189,7 +189,8 @@ func (p *Parser) query(depth int) error {
 func (p *Parser) kind(name string, depth int) error {
 	s := &p.search
 	k, known := kinds[name]
-	s.Scores.Others = s.Scores.Others || k.read == nil && !k.sums && !p.filtering
+	like := name == "more_like_this"
+	s.Scores.Others = s.Scores.Others || (k.read == nil && !k.sums || like) && !p.filtering
 	switch {
 	case !known:
 		return p.leave(reason.Unknown)
@@ -197,6 +198,8 @@ func (p *Parser) kind(name string, depth int) error {
 		return p.leave(k.reason)
 	case name == "hybrid" && (!p.Hybrid || string(p.path) != "query.hybrid"): // elsewhere no pipeline sees its scores
 		return p.leave(reason.Hybrid)
+	case like && !p.MoreLikeThis:
+		return p.leave(reason.Other)
 	case k.read != nil:
 		return p.clause(k, depth)
 	case !p.isObject():
@@ -316,7 +319,7 @@ func (p *Parser) clause(k kind, depth int) error {
 	case c.Phrase && !p.Phrases:
 		c.Role = OnlyReadings
 	}
-	if !p.Readings || c.Prefix || p.phrases == maxPhrases {
+	if !p.Readings || c.Prefix && !c.Phrase || p.phrases == maxPhrases {
 		c.Reason = cmp.Or(c.Reason, c.Unrelated())
 	}
 	s.Scores.Others = s.Scores.Others || !p.filtering && (c.Reason != "" || c.Prefix || c.Fuzzy || c.Role == OnlyReadings)

@@ -122,8 +122,10 @@ type Clause struct {
 	// Words is how many words the text has at blanks, where the engine counts
 	// these; else 0.
 	Words int
-	// Slop is how many places the words of a phrase may be apart.
-	Slop float64
+	// Slop is how many places the words of a phrase may be apart. MaxExpansions is
+	// how many terms a prefix at its end stands for, as a raw value.
+	Slop          float64
+	MaxExpansions []byte
 	// Additive says that the score is the sum of the text's terms' scores, so that
 	// the terms may be scored in another way.
 	Additive bool
@@ -134,6 +136,8 @@ type Clause struct {
 	Patterns bool // field names may be patterns
 	Phrase   bool // it looks for a phrase
 	Fuzzy    bool // the original also finds words spelled similarly
+	// Like says which words of the text are searched for, nil for all.
+	Like *Like
 	// Reason is why the clause is left alone, or "".
 	Reason reason.Reason
 	// Left are parts of a text with operators, or options, because of which not all

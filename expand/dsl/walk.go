@@ -7,12 +7,14 @@ import (
 )
 
 // A Parser parses search bodies, reusing its memory. The zero Parser leaves
-// phrases, filters, rescore queries and hybrid queries alone.
+// phrases, filters, rescore queries, hybrid queries and more_like_this alone.
 type Parser struct {
 	// Phrases has phrases expanded, Readings some of them only by what is as good
 	// as their words, Filters what filters, Rescores the body's own rescore queries,
 	// and Hybrid the sub-queries of a hybrid query.
 	Phrases, Readings, Filters, Rescores, Hybrid bool
+	// MoreLikeThis has the texts of such queries expanded.
+	MoreLikeThis bool
 	// Apart has the texts of query strings taken apart. Same says that no related
 	// word finds anything.
 	Apart, Same bool

@@ -205,7 +205,8 @@ func (w *builder) anyOf(field string, i int, added []terms.Candidate) *query.Que
 }
 
 // original returns the original clause. The readings of a phrase are as good as
-// the phrase.
+// the phrase. In the score of one that ends in a prefix, the idfs of all terms
+// that begin so count, so that the other words change it little.
 func (w *builder) original() *query.Query {
 	c := w.c
 	client := w.Raw(c.Parsed.At.Of(w.plan.Search.Body), c.leaves())
@@ -214,11 +215,15 @@ func (w *builder) original() *query.Query {
 	}
 	q := w.Best().Should(client)
 	c.eachAlternative(func(i int, a *terms.Alternative, idf float64) {
-		f, text := &c.Fields[i], 0.0
-		for _, o := range f.Terms.Origins {
-			text += o.X * f.weight(o.IDF)
+		f, boost := &c.Fields[i], 1.0
+		if !c.Parsed.Prefix {
+			text := 0.0
+			for _, o := range f.Terms.Origins {
+				text += o.X * f.weight(o.IDF)
+			}
+			boost = text / f.weight(idf)
 		}
-		q.Should(w.namedAlternative(i, a, c.Parsed.Boost*f.Boost*text/f.weight(idf)))
+		q.Should(w.namedAlternative(i, a, c.Parsed.Boost*f.Boost*boost))
 	})
 	return q
 }
@@ -241,6 +246,8 @@ func (w *builder) alternative(i int, a *terms.Alternative, boost float64, name s
 		slop = w.c.Parsed.Slop
 	}
 	switch {
+	case w.c.Parsed.Phrase && w.c.Parsed.Prefix:
+		return w.PhrasePrefix(field, a.Terms, slop, w.c.Parsed.MaxExpansions, boost, name)
 	case !a.Several():
 		return w.Term(field, a.Terms[0], boost, name)
 	case a.Span:

@@ -203,9 +203,10 @@ type Field struct {
 	// Analysis is nil if the field was left alone before its analysis.
 	Analysis *esclient.Analysis
 	// Prefixes are the terms at the last position, where that is a prefix; Analysis
-	// lacks them.
-	Prefixes []string
-	Stats    esclient.FieldStatistics
+	// lacks them. PrefixGap says that words without a term stand before them.
+	Prefixes  []string
+	PrefixGap bool
+	Stats     esclient.FieldStatistics
 	// Terms has the terms of the text. It is nil without Analysis and until a
 	// measure chooses. A term-centric clause uses the Terms of its first field.
 	// Added are the terms to add, the best first.

@@ -121,7 +121,20 @@ func (t *Tree) Terms(field string, values []string, factor float64) *Query {
 // Phrase returns a query for terms of an index, which are not analyzed again,
 // at most slop places apart. Its name may be "".
 func (t *Tree) Phrase(field string, values []string, slop, factor float64, called string) *Query {
-	q := t.open(len(values), `{"match_phrase":{`, text(field), `:{"query":`, text(strings.Join(values, " ")), `,"analyzer":"whitespace"`)
+	return t.phrase(`{"match_phrase":{`, field, values, slop, nil, factor, called)
+}
+
+// PhrasePrefix is like Phrase, but the last term is a prefix of at most as many
+// terms as most says, as JSON, or nil.
+func (t *Tree) PhrasePrefix(field string, values []string, slop float64, most []byte, factor float64, called string) *Query {
+	if most != nil {
+		most = append([]byte(`,"max_expansions":`), most...)
+	}
+	return t.phrase(`{"match_phrase_prefix":{`, field, values, slop, most, factor, called)
+}
+
+func (t *Tree) phrase(kind, field string, values []string, slop float64, most []byte, factor float64, called string) *Query {
+	q := t.open(len(values), kind, text(field), `:{"query":`, text(strings.Join(values, " ")), `,"analyzer":"whitespace"`, most)
 	if slop > 0 {
 		return t.end(q, `,"slop":`, slop, boost(factor), name(called), `}}}`)
 	}

@@ -178,7 +178,14 @@ func (sel *Selection) collectAlternatives() {
 		return
 	}
 	for _, e := range sel.Expressions {
+		near := float32(1)
+		for _, k := range e.Origins {
+			if o := &sel.Origins[k]; !slices.Contains(simmatrix.ExpressionTerms(e.Term), o.Term) {
+				near *= o.nearness()
+			}
+		}
 		for n := range e.Row.All() {
+			n.Similarity *= near
 			sel.alternative(n, e.Term, e.Origins, e.Place)
 		}
 	}
@@ -217,7 +224,7 @@ func (sel *Selection) settleAlternatives(docs int64, docFreqs []int64, most floa
 	}
 	sel.Alternatives = kept
 	for i := range sel.Origins {
-		if docFreqs[i] > 0 {
+		if docFreqs[i] > 0 || sel.Origins[i].Nearest != nil {
 			continue
 		}
 		best := 0.0
@@ -258,8 +265,8 @@ const MaxReadings = 8
 // Readings returns, as alternatives of the whole text, the phrases that it
 // becomes with exact alternatives in the place of what they stand for, at most
 // [MaxReadings]. terms and positions are those that the text was read from, one
-// at each position.
-func (sel *Selection) Readings(terms []string, positions []int) (readings []Alternative) {
+// at each position. A prefix behind them ends each phrase.
+func (sel *Selection) Readings(terms []string, positions []int, prefix ...string) (readings []Alternative) {
 	text := make([]string, 0, len(terms))
 	for k, term := range terms {
 		if k > 0 {
@@ -287,7 +294,8 @@ func (sel *Selection) Readings(terms []string, positions []int) (readings []Alte
 			return
 		case k == len(terms):
 			if changed {
-				a := Alternative{Term: inMatrix(so), For: inMatrix(text), Terms: so, Hosts: all, Place: Place{0, k}, Similarity: 1, Span: sel.isSpan(so), idfs: idfs}
+				phrase := append(slices.Clip(so), prefix...)
+				a := Alternative{Term: inMatrix(so), For: inMatrix(text), Terms: phrase, Hosts: all, Place: Place{0, k}, Similarity: 1, Span: sel.isSpan(phrase), idfs: idfs}
 				a.IDF = a.sum()
 				readings = append(readings, a)
 			}

@@ -40,6 +40,17 @@ func (o *Origin) ByNearest(known []string, rows []simmatrix.Row, similarity floa
 	return as
 }
 
+// nearness is the similarity of a word to the nearest known one that it has the
+// row of, 1 if the row is its own.
+func (o *Origin) nearness() float32 {
+	for n := range o.Row.All() {
+		if slices.Contains(o.Nearest, n.Term) {
+			return n.Similarity
+		}
+	}
+	return 1
+}
+
 // Has reports whether a word is in the text or replaces one that is.
 func (t Text) Has(word string) bool {
 	return slices.ContainsFunc(t, func(o Origin) bool { return o.Term == word || slices.Contains(o.Nearest, word) })

@@ -1,0 +1,116 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const likeStatsFile = "testdata/like_stats.txt"
+
+// likeRankings are what is measured of more_like_this: with words of any number
+// of documents, and with those that five documents have, as by default.
+var likeRankings = []struct{ name, direct, options string }{
+	{"like", direct, `"min_term_freq":1,"min_doc_freq":1`},
+	{"like-five", direct + "-five", `"min_term_freq":1`},
+}
+
+// TestMoreLikeThisRelevance ranks by judged queries as texts of more_like_this,
+// directly and through akin.
+func TestMoreLikeThisRelevance(t *testing.T) {
+	long(t)
+	t.Parallel()
+	e := theEngine(t, qualityEngine)
+	if e == nil {
+		return
+	}
+	stats := rankStats{}
+	for _, c := range judgedCollections(t) {
+		if isMixed(c) {
+			continue
+		}
+		index, matrix := e.judged(t, c)
+		a := setup(t, e, section{"expansion": section{"more_like_this": true}, "matrices": matrices("m", matrix)})
+		for _, r := range likeRankings {
+			body := func(text string) string {
+				return fmt.Sprintf(`{"query":{"more_like_this":{"fields":["body"],"like":%s,%s}},"size":%d,"_source":false,%s}`,
+					quote(text), r.options, wholeList, idColumn)
+			}
+			directly := rank(t, e.cluster, index, body, c.queries)
+			stats.note(e, c.name, r.direct, directly, nil)
+			stats.note(e, c.name, r.name, rank(t, a.cluster, index, body, c.queries), directly)
+		}
+	}
+	checkRankStats(t, likeStatsFile, stats)
+}
+
+func TestQueriesDocShowsTheAcceptedMeasures(t *testing.T) {
+	var rows []gainsRow
+	asSpans := strings.NewReplacer(`"`, "", ":", ": ", ",", "`, `")
+	for _, r := range likeRankings {
+		rows = append(rows, gainsRow{rankKey{engine: qualityEngine, ranking: r.name}, "`" + asSpans.Replace(r.options) + "`"})
+	}
+	table := gainsTable(acceptedStats(t, likeStatsFile), "| MAP / nDCG@10 | five, mean | five, least | titles | questions |", tunedCollections, heldOutCollections, rows)
+	checkDocShows(t, filepath.Join(repository, "docs", "queries.md"), likeStatsFile, table)
+}
+
+// likeFrequencies are how many of 40 documents have a word in the field body;
+// half as many have it in title, but "rare", which all have there.
+var likeFrequencies = map[string]int{"one": 1, "few": 4, "rare": 5, "some": 9, "several": 14, "many": 22, "most": 34}
+
+// TestMoreLikeThisIsExpandedByTheWordsThatTheEngineChooses compares the words
+// with those of the engine's own query.
+func TestMoreLikeThisIsExpandedByTheWordsThatTheEngineChooses(t *testing.T) {
+	const index = "akin-e2e-like"
+	docs := make([]document, 40)
+	for i := range docs {
+		var body, title []string
+		for word, n := range likeFrequencies {
+			if i < n {
+				body = append(body, word)
+			}
+			if i < n/2 || word == "rare" {
+				title = append(title, word)
+			}
+		}
+		docs[i] = document{strconv.Itoa(i), section{"body": strings.Join(body, " "), "title": strings.Join(title, " ")}}
+	}
+	var pairs strings.Builder
+	for word := range likeFrequencies {
+		pairs.WriteString(word + "\trelated\t0.5\n")
+	}
+	docs[0].fields["body"] = docs[0].fields["body"].(string) + " related"
+	eachEngine(t, func(t *testing.T, e *engine) {
+		e.makeIndex(t, index, oneShard(`"body":{"type":"text"},"title":{"type":"text"}`))
+		e.index(t, index, docs)
+		a := setup(t, e, section{
+			"expansion": section{"more_like_this": true, "max_doc_share": 1},
+			"matrices":  matrices("m", build(t, "--from-tsv", writeFile(t, "pairs.tsv", pairs.String()))),
+		})
+		for _, options := range []string{
+			``, `,"min_term_freq":1`, `,"min_term_freq":1,"min_doc_freq":1`, `,"min_term_freq":1,"min_doc_freq":1,"max_query_terms":4`,
+			`,"min_term_freq":1,"max_doc_freq":14`, `,"min_term_freq":1,"min_word_length":5`, `,"min_term_freq":1,"max_word_length":4`,
+			`,"min_term_freq":1,"stop_words":["some","most"]`, `,"min_term_freq":3,"minimum_should_match":1,"boost":2`,
+		} {
+			for _, fields := range []string{`["body"]`, `["title","body"]`} {
+				query := `{"more_like_this":{"like":["Most one many several many few","several many some rare","most unknown several"],"fields":` + fields + options + `}}`
+				answer := e.must(t, http.MethodGet, "/"+index+"/_validate/query?explain=true&rewrite=true&filter_path=explanations.explanation", `{"query":`+query+`}`)
+				var want []string
+				for _, m := range regexp.MustCompile(`(?:body|title):(\w+)`).FindAllStringSubmatch(string(answer), -1) {
+					want = append(want, m[1])
+				}
+				got := slices.Clone(a.explain(t, index, `{"query":`+query+`}`).Clauses[0].Terms)
+				slices.Sort(want)
+				slices.Sort(got)
+				if len(want) == 0 || !slices.Equal(want, got) {
+					t.Errorf("%s: expands %v, the engine searches for %v: %s", query, got, want, answer)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,78 @@
+package expand
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"unicode/utf16"
+
+	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/expand/terms"
+)
+
+// likeTerms leaves of the text of a more_like_this, which all its fields share,
+// the terms that the engine searches for, each once. The engine chooses them on
+// each shard by that shard's frequencies, akin by those of all shards.
+func (a *expansion) likeTerms(ctx context.Context, t *target) error {
+	words, docs := t.text.Terms(), int64(0)
+	most := make([]int64, len(words)) // of all fields
+	for i := range t.clause.Fields {
+		docFreqs := make([]int64, len(words))
+		stats, err := a.statistics(ctx, t, t.clause.Fields[i].Name, words, docFreqs)
+		if err != nil {
+			return err
+		}
+		docs = max(docs, stats.DocCount)
+		for k, docFreq := range docFreqs {
+			most[k] = max(most[k], docFreq)
+		}
+	}
+	freqs := make([]int, len(words))
+	for _, term := range t.Analysis.Terms {
+		freqs[t.text.Index(term)]++
+	}
+	chosen := mostTelling(t.clause.Parsed.Like, words, freqs, most, docs)
+	if len(chosen) == 0 {
+		t.clause.LeaveField(t.Field, reason.NoTerms)
+		return nil
+	}
+	positions := make([]int, len(chosen))
+	for k := range positions {
+		positions[k] = k
+	}
+	for i := range t.clause.Fields {
+		f := &t.clause.Fields[i]
+		only := *f.Analysis
+		only.Terms, only.Positions = chosen, positions
+		only.Written = nil
+		f.Analysis = &only
+	}
+	t.clause.SingleWord = len(chosen) == 1
+	t.text = terms.Read(chosen, positions)
+	return nil
+}
+
+// mostTelling returns the words that like asks for, in their order. freqs are
+// those in the text, docFreqs those among docs documents.
+func mostTelling(like *dsl.Like, words []string, freqs []int, docFreqs []int64, docs int64) (chosen []string) {
+	var order []int
+	for k, word := range words {
+		df, length := int(docFreqs[k]), len(utf16.Encode([]rune(word)))
+		if df > 0 && df >= like.MinDocFreq && df <= like.MaxDocFreq && freqs[k] >= like.MinTermFreq &&
+			length >= like.MinLength && (like.MaxLength == 0 || length <= like.MaxLength) && !slices.Contains(like.StopWords, word) {
+			order = append(order, k)
+		}
+	}
+	score := func(k int) float64 { // with the idf of Lucene's ClassicSimilarity
+		return float64(freqs[k]) * (1 + math.Log(float64(docs+1)/float64(docFreqs[k]+1)))
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(score(b), score(a)) })
+	order = order[:min(like.MaxTerms, len(order))]
+	slices.Sort(order)
+	for _, k := range order {
+		chosen = append(chosen, words[k])
+	}
+	return chosen
+}
