@@ -22,12 +22,14 @@ var (
 		`"car red" big`, `car AND "red big"`, `"auto crimson"~2 car`, "car re*", "car r?d big", "c?r AND red", "car rde~1 big", "car AND n:[3 TO 8]", "car n:{3 TO 8]",
 		`n:>4 AND car`, "car AND _exists_:title", "car OR *:*", "http:car red", `c\ar re\-d`, `car \- red`, "car - red", "car /re./ big", "car * red", ">car red", "car\u3000AND\u3000red",
 		"body.stem:(cars AND big)", "big the AND car", "the OR car", "red AND the OR big", "car OR the AND red", "car NOT the AND red", "red OR (-the)", "red OR (-car -the)",
+		"title:(car n:>4)", "car n:(>4)", "title:(>=car red)",
 	}
 	simpleTexts = []string{
 		"(car)", "(car) + (red)", "car + red", "car +red", "car | red", "car red | big", "car | red big", "car + red | big", "car | red + big", "+car +red", "car -red",
 		"car + -red", "car | -red", "-red car", "car --red", "car - red", "car + (red | big)", "(car | auto) + (red | crimson)", "((car red) | (auto crimson)) + big",
 		`"car red" big`, `car + "red big"`, `"auto crimson"~2 car`, "car re*", "car + re*", "car rde~1 big", "car rde~ + big", "car * red", `c\ar red`, `car \+ red`, "car+red",
 		"car ++ red", "| car red |", "a-b car + red", "car AND red", "title:car + red", `car -"red big"`, "car -(red big)", "big + the car", "big + the | car", "car | the + red", "red | -the", "(big + the) car", "the + big | car",
+		`"red boat"~ car`, `-"red boat"~ car`, `("red boat"~) | car`, `car | "red boat"~`,
 	}
 )
 
