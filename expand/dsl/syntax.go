@@ -431,11 +431,14 @@ func (p *simpleParser) operator(first bool) (said occur) {
 	for ; p.at < len(p.text); p.at++ {
 		switch c := p.text[p.at]; {
 		case strings.IndexByte(simpleBlanks, c) >= 0:
-		case c != '+' && c != '|':
-			hyphens := strings.TrimLeft(p.text[p.at:], "-")
-			if c != '-' || hyphens != "" && strings.IndexByte(simpleBlanks+"+|)", hyphens[0]) < 0 {
+		case c == '-':
+			after := strings.TrimLeft(p.text[p.at:], "-")
+			if after != "" && strings.IndexByte(simpleBlanks+"+|)", after[0]) < 0 {
 				return said
 			}
+			p.at = len(p.text) - len(after) - 1
+		case c != '+' && c != '|':
+			return said
 		case said != "" || first:
 		case c == '+':
 			said = must

@@ -82,6 +82,7 @@ func TestTextsWithOperatorsAreTakenApart(t *testing.T) {
 			`a | b c`:          `([a] [b] [c])`,
 			`-a b`:             `(<-a> [b])`,
 			`a - b`:            `[a b]`,
+			`a --- b -- | c`:   `([a b] [c])`,
 			`(a | b) + "c d"`:  `(+([a] [b]) +<"c d">)`,
 			`a~2 b* c\+ d`:     `(<a~2> <b*> [c+ d])`,
 			`a "b c"~2 d`:      `([a] <"b c"~2> [d])`,
