@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -52,6 +53,33 @@ func (p *part) alone() *part {
 	only := p.parts[0]
 	only.boost *= p.boost
 	return only.alone()
+}
+
+// row returns the bare words of a group as words in a row, if all must match or
+// any may, or nil. and says that words in a row must match.
+func (p *part) row(and bool) *part {
+	if len(p.parts) == 0 || p.unsure != "" {
+		return nil
+	}
+	how := p.parts[0].occur
+	var words []string
+	for i := range p.parts {
+		one := &p.parts[i]
+		several := strings.Contains(one.words, " ") && and != (how == must)
+		if one.words == "" || one.field != "" || one.boost != 1 || one.occur != how || several || strings.ContainsFunc(one.words, divides) {
+			return nil
+		}
+		words = append(words, one.words)
+	}
+	return &part{occur: how, words: strings.Join(words, " "), boost: p.boost}
+}
+
+// divides reports whether analyzers may divide a word at a character. They do
+// not at letters and digits of scripts with blanks between words, which come
+// first in Unicode.
+func divides(r rune) bool {
+	const thai = 0x0E00
+	return r >= thai || r != ' ' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
 // depth returns how deep groups are nested.

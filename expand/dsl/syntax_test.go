@@ -151,6 +151,33 @@ func TestPartsAreQueriesBesideTheClients(t *testing.T) {
 	}
 }
 
+func TestWordsJoinedByOneOperatorAreWordsInARow(t *testing.T) {
+	for query, want := range map[string]string{
+		`{"query_string":{"query":"(car AND rental)","default_field":"a"}}`:                             "car rental true",
+		`{"query_string":{"query":"(car || rental)^2","default_field":"a","default_operator":"and"}}`:   "car rental false",
+		`{"query_string":{"query":"+car +rental","fields":["a^2"],"type":"best_fields"}}`:               "car rental true",
+		`{"simple_query_string":{"query":"car + rental","fields":["a"]}}`:                               "car rental true",
+		`{"simple_query_string":{"query":"car | rental van","fields":["a"]}}`:                           "car rental van false",
+		`{"query_string":{"query":"(car rental) AND van","default_field":"a","default_operator":"or"}}`: "",
+		`{"query_string":{"query":"car AND rental OR van","default_field":"a"}}`:                        "",
+		`{"query_string":{"query":"car AND wi-fi","default_field":"a"}}`:                                "",
+		`{"query_string":{"query":"car AND 日本","default_field":"a"}}`:                                   "",
+		`{"query_string":{"query":"car AND rental^2","default_field":"a"}}`:                             "",
+		`{"query_string":{"query":"car AND b:rental","default_field":"a"}}`:                             "",
+		`{"query_string":{"query":"car AND rental","fields":["a","b"]}}`:                                "",
+		`{"query_string":{"query":"car AND rental","fields":["a*"]}}`:                                   "",
+		`{"query_string":{"query":"car AND rental","default_field":"a","type":"phrase"}}`:               "",
+		`{"simple_query_string":{"query":"car + rental","fields":["a"],"minimum_should_match":1}}`:      "",
+	} {
+		s, _ := new(Parser).Parse([]byte(`{"query":`+query+`}`), new(Parameters))
+		c, got := &s.Clauses[0], ""
+		if c.Reason == "" {
+			got = fmt.Sprint(c.Text, " ", c.OperatorAnd)
+		}
+		check.Equal(t, want, got, query)
+	}
+}
+
 func TestWhatIsLeftOfATextIsSaid(t *testing.T) {
 	for query, want := range map[string]string{
 		`{"query_string":{"query":"car AND \"red car\" NOT bmw OR big*"}}`:                     `"red car", -bmw, big*`,
