@@ -54,6 +54,10 @@ func compareMatching(b *testing.B, e *engine, docs int) {
 	and := func(text string) string {
 		return `{"query":{"match":{"body":{"query":` + quote(text) + `,"operator":"and"}}}}`
 	}
+	operators := func(text string) string {
+		words := strings.Fields(text)
+		return `{"query":{"query_string":{"default_field":"body","query":` + quote(words[0]+" AND ("+words[1]+" OR "+words[2]+")") + `}}}`
+	}
 	fmt.Fprintf(os.Stdout, "\n%s, %d documents in %s segments\n", e.name, docs, segments(b, e))
 	for b.Loop() {
 		for _, s := range []struct {
@@ -70,6 +74,8 @@ func compareMatching(b *testing.B, e *engine, docs int) {
 			{"3 words, finds too few", 3, formsBody, 0, 99},
 			{"all of 3 words, finds enough", 3, and, 10, math.MaxInt},
 			{"all of 3 words, finds too few", 3, and, 0, 9},
+			{"3 words with operators, finds enough", 3, operators, 100, math.MaxInt},
+			{"3 words with operators, finds too few", 3, operators, 0, 99},
 		} {
 			var some []string
 			for _, text := range texts[s.words] {

@@ -34,7 +34,7 @@ func semanticsDefinition(e *engine) string {
 			"analyzer":{"grams":{"tokenizer":"standard","filter":["lowercase","few"]},
 				"syn":{"tokenizer":"standard","filter":["lowercase","syn"]},"words":{"tokenizer":"standard","filter":["lowercase","words"]}}}`
 		fields = `,"grams":{"type":"text","analyzer":"grams","search_analyzer":"standard"},
-			"gramsboth":{"type":"text","analyzer":"grams"},
+			"gramsboth":{"type":"text","analyzer":"grams"},"typed":{"type":"search_as_you_type"},
 			"syn":{"type":"text","analyzer":"standard","search_analyzer":"syn"},
 			"words":{"type":"text","analyzer":"standard","search_analyzer":"words"}`
 	}
@@ -226,6 +226,23 @@ var fieldMeanings = []meaning{
 		more: []string{"title:auto", "title:auto body:crimson", "subtitle:auto"},
 	},
 	{name: "bool_prefix", query: `{"multi_match":{"fields":["title"],"type":"bool_prefix","query":"car fil"}}`, more: []string{"title:auto", "title:auto body:crimson"}},
+	{
+		name: "search_as_you_type", query: `{"multi_match":{"fields":["body.typed","body.typed._2gram"],"type":"bool_prefix","operator":"and","query":"car red bi"}}`,
+		more: []string{"auto-red-big"}, modules: true,
+	},
+	{name: "match_bool_prefix and", query: `{"match_bool_prefix":{"body":{"query":"car red bi","operator":"and"}}}`, more: []string{"auto-red-big"}},
+	{
+		name: "simple_query_string and", query: `{"simple_query_string":{"fields":["title","body"],"query":"car red","default_operator":"and"}}`,
+		more: []string{"auto-red-big", "auto-crimson-huge", "auto-crimson-huge-ship", "auto-crimson", "title:auto body:crimson"},
+	},
+	{
+		name: "simple_query_string minimum", query: `{"simple_query_string":{"fields":["title","body"],"query":"car red boat","minimum_should_match":2}}`,
+		more: []string{"auto-red-big", "auto-crimson-huge", "auto-crimson-huge-ship", "auto-crimson", "title:auto body:crimson"},
+	},
+	{
+		name: "cross_fields of several analyzers", query: `{"query_string":{"fields":["title","body.stem"],"type":"cross_fields","query":"car red boat","minimum_should_match":2}}`,
+		more: []string{"auto-crimson", "auto-crimson-huge", "auto-crimson-huge-ship"},
+	},
 	{name: "phrase", query: `{"multi_match":{"fields":["body"],"type":"phrase","query":"car red"}}`, more: []string{}},
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 )
 
-const carAndRental = `{"query_string":{"query":"car AND rental","default_field":"body"}}`
+const carAndRental = `{"query_string":{"query":"car AND (rental OR zeppelin)","default_field":"body"}}`
 
 func TestSearchWithOperatorsThatFindsEnoughIsOnlyRescored(t *testing.T) {
 	r := expandRequest(t, &Request{Body: []byte(`{"query":` + carAndRental + `}`)}, func(_ *fakeCluster, o *Profile) {

@@ -148,6 +148,16 @@ func TestEntriesOfSeveralWordsBecomeExpressionsOfAField(t *testing.T) {
 	contains(t, "the row of an expression", mustAkin(t, "matrix", "show", file, "red sofas"), "red sofas (red sofa)  1 neighbors in "+file+"  df 0  s.txt:2\n", "couch _ leather)  1.0000  df 0  s.txt:2")
 }
 
+func TestGapsOfExpressionsStayWhereTheirTermsAreAnalyzedAgain(t *testing.T) {
+	onDemo := []string{"--cluster", demoEngine(t), "--index", "catalogue", "--field", "body"}
+	synonyms := write(t, "s.txt", "# akin: exact\nred sofas, the couches of leather\n")
+	m, _ := built(t, append(onDemo, "--from-thesaurus", synonyms)...)
+	file := filepath.Join(t.TempDir(), "s.akin")
+	check.OK(t, cli.WriteMatrix(t.Context(), file, m))
+	m, _ = built(t, append(onDemo, "--from-matrices", file, "--overrides", write(t, "o.txt", "set zeppelin sofas 1\n"))...)
+	check.Equal(t, []string{"\x1fcouch\x1f\x1fleather"}, rowOf(m, "\x1fred\x1fsofa"))
+}
+
 // TestWhatCannotBeFoundTakesNoPlaceInARow has words that no document of the
 // demo has, and terms that the filters leave out, nearer than others.
 func TestWhatCannotBeFoundTakesNoPlaceInARow(t *testing.T) {

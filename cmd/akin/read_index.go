@@ -360,6 +360,10 @@ func (x *indexReading) Readings(ctx context.Context, words []string) ([][]string
 	}
 	readings := make([][]string, len(words))
 	for k, tokens := range analyzed {
+		if slices.Contains(simmatrix.ExpressionTerms(words[k]), "") { // of index terms, with a gap that no text has
+			readings[k] = words[k : k+1]
+			continue
+		}
 		if len(tokens) > 0 && strings.Contains(strings.TrimSpace(texts[k]), " ") && tokens[0].Position == tokens[len(tokens)-1].Position && !tokens[0].Spans(texts[k]) {
 			continue
 		}

@@ -61,6 +61,12 @@ func (c *Clause) takeApart(kind string, raw []byte, parts func(text string, and 
 	}
 	counts := len(c.MinimumShouldMatch) > 0
 	only := top.alone()
+	if row := only.row(c.OperatorAnd); row != nil && c.oneField() && !counts && !c.Phrase && !c.Prefix {
+		if c.OperatorAnd = row.occur == must; c.OperatorAnd {
+			c.Words = len(strings.Fields(row.words)) // each is analyzed by itself
+		}
+		only = row
+	}
 	if only.words != "" && only.field == "" && (!counts || only.raw == strings.TrimSpace(c.Text)) {
 		c.Reason, c.Text = "", only.words
 		c.Boost *= only.boost
@@ -94,6 +100,11 @@ func (c *Clause) takeApart(kind string, raw []byte, parts func(text string, and 
 		c.Matches = max(c.Matches, Same)
 		c.leave("minimum_should_match")
 	}
+}
+
+// oneField reports whether the clause names one field.
+func (c *Clause) oneField() bool {
+	return len(c.Fields) == 1 && !strings.Contains(c.Fields[0].Name, "*")
 }
 
 // leave notes a part of the text, or an option, because of which not all of it

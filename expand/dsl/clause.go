@@ -276,7 +276,7 @@ func (c *Clause) simpleQueryString(raw []byte) {
 		}
 		return true, err
 	}, "analyze_wildcard", "quote_field_suffix", "fuzzy_prefix_length", "fuzzy_max_expansions", "all_fields", "locale", "lowercase_expanded_terms")
-	one := len(c.Fields) == 1 && !strings.Contains(c.Fields[0].Name, "*")
+	one := c.oneField()
 	c.Additive = c.Additive && len(c.Fields) == 1
 	switch {
 	case crosses && !splits:

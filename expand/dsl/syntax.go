@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -52,6 +53,33 @@ func (p *part) alone() *part {
 	only := p.parts[0]
 	only.boost *= p.boost
 	return only.alone()
+}
+
+// row returns the bare words of a group as words in a row, if all must match or
+// any may, or nil. and says that words in a row must match.
+func (p *part) row(and bool) *part {
+	if len(p.parts) == 0 || p.unsure != "" {
+		return nil
+	}
+	how := p.parts[0].occur
+	var words []string
+	for i := range p.parts {
+		one := &p.parts[i]
+		several := strings.Contains(one.words, " ") && and != (how == must)
+		if one.words == "" || one.field != "" || one.boost != 1 || one.occur != how || several || strings.ContainsFunc(one.words, divides) {
+			return nil
+		}
+		words = append(words, one.words)
+	}
+	return &part{occur: how, words: strings.Join(words, " "), boost: p.boost}
+}
+
+// divides reports whether analyzers may divide a word at a character. They do
+// not at letters and digits of scripts with blanks between words, which come
+// first in Unicode.
+func divides(r rune) bool {
+	const thai = 0x0E00
+	return r >= thai || r != ' ' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
 // depth returns how deep groups are nested.
@@ -131,7 +159,7 @@ func queryTokens(text string) (out []lexeme, err error) {
 		at = t.end
 		next, _ := utf8.DecodeRuneInString(text[at:])
 		switch {
-		case t.raw == "":
+		case t.raw == "", t.kind == isTerm && strings.Contains(t.raw, `\u`): // which is a character
 			return nil, unclearError(rest)
 		case t.kind == isTerm:
 			t.kind = kindOfTerm(t.raw)
@@ -156,7 +184,7 @@ func kindOfTerm(raw string) lexemeKind {
 	case "NOT":
 		return isNot
 	}
-	if _, ok := unescape(raw); !ok || strings.ContainsAny(escapes.ReplaceAllString(raw, ""), "*?") {
+	if strings.ContainsAny(escapes.ReplaceAllString(raw, ""), "*?") {
 		return isOther
 	}
 	return isTerm
@@ -165,12 +193,8 @@ func kindOfTerm(raw string) lexemeKind {
 // escapes matches characters with a backslash before them.
 var escapes = regexp.MustCompile(`(?s)\\(.)`)
 
-// unescape returns a text without the backslashes that escape characters, or
-// false if they mean something else.
-func unescape(raw string) (string, bool) {
-	ok := !strings.Contains(raw, `\u`) && !strings.HasSuffix(escapes.ReplaceAllString(raw, ""), `\`)
-	return escapes.ReplaceAllString(raw, "$1"), ok
-}
+// unescape returns a text without the backslashes that escape characters.
+func unescape(raw string) string { return escapes.ReplaceAllString(raw, "$1") }
 
 // A queryParser takes the text of a query_string apart like Lucene's classic
 // query parser.
@@ -245,7 +269,11 @@ func (p *queryParser) group(field string, depth int) (out []part, err error) {
 		if n := p.wordsInRow(); n > 1 {
 			begin := p.start()
 			p.at += n
-			out = append(out, bareWords(p.text[begin:p.tokens[p.at-1].end], field, p.usual()))
+			row, err := p.bareWords(begin, field, field, p.usual())
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, row)
 			continue
 		}
 		and := len(out) > 0 && p.take(isAnd)
@@ -291,13 +319,18 @@ func (p *queryParser) wordsInRow() (n int) {
 	return n
 }
 
-// bareWords returns a part for bare words.
-func bareWords(raw, field string, how occur) part {
-	words, _ := unescape(raw)
-	if strings.ContainsAny(words[:1], "<>") { // which the engine makes a range
+// bareWords returns a part for the bare words between a place and the next
+// token. outer is the field of their group.
+func (p *queryParser) bareWords(begin int, field, outer string, how occur) (part, error) {
+	raw := p.text[begin:p.end()]
+	words := unescape(raw)
+	if strings.ContainsAny(words[:1], "<>") { // which the engine makes a range of a field
 		words = ""
+		if outer != "" && field == outer {
+			return part{}, unclearError(p.text[begin:])
+		}
 	}
-	return part{occur: how, raw: raw, words: words, field: field, boost: 1}
+	return part{occur: how, raw: raw, words: words, field: field, boost: 1}, nil
 }
 
 // one reads a word, a group, or something else, with its field and boost.
@@ -305,7 +338,7 @@ func (p *queryParser) one(outer string, how occur, depth int) (out part, err err
 	begin, field := p.start(), outer
 	known := true // what the field is
 	if p.kind(1) == ":" && (p.kind(0) == isTerm || p.tokens[p.at].raw == "*") {
-		field, _ = unescape(p.tokens[p.at].raw)
+		field = unescape(p.tokens[p.at].raw)
 		known = field != "_exists_" && !strings.Contains(field, "*")
 		p.at += 2
 	}
@@ -319,7 +352,9 @@ func (p *queryParser) one(outer string, how occur, depth int) (out part, err err
 			return out, p.unclear()
 		}
 	case p.take(isTerm):
-		out = bareWords(p.text[text:p.end()], field, how)
+		if out, err = p.bareWords(text, field, outer, how); err != nil {
+			return out, err
+		}
 	case begin == text && p.take(isSign): // its blank must stay behind
 		return part{occur: how, raw: `\` + p.tokens[p.at-1].raw, field: outer, boost: 1}, nil
 	case !p.take(isQuote, isOther):
@@ -424,11 +459,14 @@ func (p *simpleParser) operator(first bool) (said occur) {
 	for ; p.at < len(p.text); p.at++ {
 		switch c := p.text[p.at]; {
 		case strings.IndexByte(simpleBlanks, c) >= 0:
-		case c != '+' && c != '|':
-			hyphens := strings.TrimLeft(p.text[p.at:], "-")
-			if c != '-' || hyphens != "" && strings.IndexByte(simpleBlanks+"+|)", hyphens[0]) < 0 {
+		case c == '-':
+			after := strings.TrimLeft(p.text[p.at:], "-")
+			if after != "" && strings.IndexByte(simpleBlanks+"+|)", after[0]) < 0 {
 				return said
 			}
+			p.at = len(p.text) - len(after) - 1
+		case c != '+' && c != '|':
+			return said
 		case said != "" || first:
 		case c == '+':
 			said = must
@@ -448,7 +486,7 @@ var (
 
 // one reads a word, a group, or something else, with hyphens before it.
 func (p *simpleParser) one(depth int) (out part, err error) {
-	begin := p.at
+	begin, places := p.at, ""
 	p.at = len(p.text) - len(strings.TrimLeft(p.text[begin:], "-"))
 	rest := p.text[p.at:]
 	switch rest[0] {
@@ -471,6 +509,10 @@ func (p *simpleParser) one(depth int) (out part, err error) {
 			return out, unclearError(rest)
 		}
 		p.at += len(out.raw)
+		if strings.HasSuffix(out.raw, "~") && after != "" && after[0] != ')' {
+			places = "2" // to the engine, but not at the end of a text
+			out.raw += places
+		}
 	default:
 		out.raw = simpleToken.FindString(rest)
 		bare := escapes.ReplaceAllString(out.raw, "a")
@@ -481,7 +523,7 @@ func (p *simpleParser) one(depth int) (out part, err error) {
 		case strings.HasPrefix(bare, "*"):
 			return out, unclearError(rest)
 		case !fuzzy && !strings.HasSuffix(bare, "*"):
-			out.words = escapes.ReplaceAllString(out.raw, "$1")
+			out.words = unescape(out.raw)
 		}
 		if strings.ContainsAny(out.words, simpleBlanks) {
 			out.words = ""
@@ -489,7 +531,7 @@ func (p *simpleParser) one(depth int) (out part, err error) {
 		p.at += len(out.raw)
 	}
 	if p.text[begin] == '-' {
-		out = part{raw: p.text[begin:p.at]}
+		out = part{raw: p.text[begin:p.at] + places}
 	}
 	out.boost = 1
 	return out, nil

@@ -52,6 +52,9 @@ func TestTextsWithOperatorsAreTakenApart(t *testing.T) {
 			`a - b`:                        `([a] <\-> [b])`,
 			`a:- b`:                        ``,
 			`>10 a`:                        `(<>10 a>)`,
+			`a n:>10`:                      `([a] <n:>10>)`,
+			`a n:(>10)`:                    ``,
+			`a n:(\>10 c)`:                 ``,
 			`R&D a=b x|y AND c`:            `([R&D a=b] +[x|y] +[c])`,
 			`a (-b)`:                       `([a] <(-b)>)`,
 			`a (b`:                         ``,
@@ -63,7 +66,7 @@ func TestTextsWithOperatorsAreTakenApart(t *testing.T) {
 			`a~2b`:                         ``,
 			`+-a`:                          ``,
 			`a OR -b AND c`:                ``,
-			`\u0041 b`:                     `(<\u0041> [b])`,
+			`\u0041 b`:                     ``,
 			`a\`:                           ``,
 		},
 		"query_string and": {
@@ -73,25 +76,28 @@ func TestTextsWithOperatorsAreTakenApart(t *testing.T) {
 			`a -b (c d)`: `(+[a] -<b> +(+[c d]))`,
 		},
 		"simple_query_string": {
-			`car rental`:      `[car rental]`,
-			`a + b | c`:       `((+[a] +[b]) [c])`,
-			`a b + c d`:       `((+[a b] +[c]) [d])`,
-			`a | b c`:         `([a] [b] [c])`,
-			`-a b`:            `(<-a> [b])`,
-			`a - b`:           `[a b]`,
-			`(a | b) + "c d"`: `(+([a] [b]) +<"c d">)`,
-			`a~2 b* c\+ d`:    `(<a~2> <b*> [c+ d])`,
-			`a "b c"~2 d`:     `([a] <"b c"~2> [d])`,
-			`(car)`:           `[car]`,
-			`a AND title:b`:   `[a AND title:b]`,
-			`a "b c"~2d`:      ``,
-			`a (b`:            ``,
-			`a) b`:            ``,
-			`a () b`:          ``,
-			`"a b`:            ``,
-			`* a`:             ``,
-			`a\`:              ``,
-			`(a "(" b)`:       ``,
+			`car rental`:       `[car rental]`,
+			`a + b | c`:        `((+[a] +[b]) [c])`,
+			`a b + c d`:        `((+[a b] +[c]) [d])`,
+			`a | b c`:          `([a] [b] [c])`,
+			`-a b`:             `(<-a> [b])`,
+			`a - b`:            `[a b]`,
+			`a --- b -- | c`:   `([a b] [c])`,
+			`(a | b) + "c d"`:  `(+([a] [b]) +<"c d">)`,
+			`a~2 b* c\+ d`:     `(<a~2> <b*> [c+ d])`,
+			`a "b c"~2 d`:      `([a] <"b c"~2> [d])`,
+			`("a b"~) "c d"~`:  `(<"a b"~> <"c d"~>)`,
+			`-"a b"~ "c d"~ e`: `(<-"a b"~2> <"c d"~2> [e])`,
+			`(car)`:            `[car]`,
+			`a AND title:b`:    `[a AND title:b]`,
+			`a "b c"~2d`:       ``,
+			`a (b`:             ``,
+			`a) b`:             ``,
+			`a () b`:           ``,
+			`"a b`:             ``,
+			`* a`:              ``,
+			`a\`:               ``,
+			`(a "(" b)`:        ``,
 		},
 		"simple_query_string and": {
 			`a b | c d`: `(+([a b] [c]) +[d])`,
@@ -142,6 +148,33 @@ func TestPartsAreQueriesBesideTheClients(t *testing.T) {
 		check.Equal(t, tt.want, string(s.Query.Of(s.Body)), tt.name)
 		check.Equal(t, tt.clauses, found(s), tt.name)
 		check.Equal(t, tt.query, string(s.Highlights[0].Query(0, s.Body)), tt.name+" highlighted")
+	}
+}
+
+func TestWordsJoinedByOneOperatorAreWordsInARow(t *testing.T) {
+	for query, want := range map[string]string{
+		`{"query_string":{"query":"(car AND rental)","default_field":"a"}}`:                             "car rental true",
+		`{"query_string":{"query":"(car || rental)^2","default_field":"a","default_operator":"and"}}`:   "car rental false",
+		`{"query_string":{"query":"+car +rental","fields":["a^2"],"type":"best_fields"}}`:               "car rental true",
+		`{"simple_query_string":{"query":"car + rental","fields":["a"]}}`:                               "car rental true",
+		`{"simple_query_string":{"query":"car | rental van","fields":["a"]}}`:                           "car rental van false",
+		`{"query_string":{"query":"(car rental) AND van","default_field":"a","default_operator":"or"}}`: "",
+		`{"query_string":{"query":"car AND rental OR van","default_field":"a"}}`:                        "",
+		`{"query_string":{"query":"car AND wi-fi","default_field":"a"}}`:                                "",
+		`{"query_string":{"query":"car AND 日本","default_field":"a"}}`:                                   "",
+		`{"query_string":{"query":"car AND rental^2","default_field":"a"}}`:                             "",
+		`{"query_string":{"query":"car AND b:rental","default_field":"a"}}`:                             "",
+		`{"query_string":{"query":"car AND rental","fields":["a","b"]}}`:                                "",
+		`{"query_string":{"query":"car AND rental","fields":["a*"]}}`:                                   "",
+		`{"query_string":{"query":"car AND rental","default_field":"a","type":"phrase"}}`:               "",
+		`{"simple_query_string":{"query":"car + rental","fields":["a"],"minimum_should_match":1}}`:      "",
+	} {
+		s, _ := new(Parser).Parse([]byte(`{"query":`+query+`}`), new(Parameters))
+		c, got := &s.Clauses[0], ""
+		if c.Reason == "" {
+			got = fmt.Sprint(c.Text, " ", c.OperatorAnd)
+		}
+		check.Equal(t, want, got, query)
 	}
 }
 
