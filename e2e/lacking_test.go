@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -15,18 +16,19 @@ import (
 type lacking struct {
 	status       int
 	answer       string
-	points, tell bool // whether there are points in time, and counts in the answers to akin's own searches
+	points, tell bool        // whether there are points in time, and counts in the answers to akin's own searches
+	inPIT, byID  atomic.Bool // whether pages were read so
 }
 
 // handle refuses calls, and forwards the others.
-func (l lacking) handle(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+func (l *lacking) handle(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	own := r.Header.Get("User-Agent") == "akin"
 	switch path := r.URL.Path; {
 	case path == "/", strings.Contains(path, "/_cat"), strings.Contains(path, "termvectors"),
 		strings.Contains(path, "/_search/scroll"), r.URL.Query().Has("scroll"),
-		!l.points && strings.Contains(path, "/point_in_time"),
+		!l.points && (strings.HasSuffix(path, "/_pit") || strings.Contains(path, "/point_in_time")),
 		!l.tell && own && bytes.Contains(body, []byte(`"aggs"`)):
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(l.status)
@@ -34,6 +36,11 @@ func (l lacking) handle(w http.ResponseWriter, r *http.Request, forward http.Han
 			_, _ = io.WriteString(w, l.answer)
 		}
 	default:
+		if bytes.Contains(body, []byte(`"search_after"`)) {
+			inPIT := bytes.Contains(body, []byte(`"pit"`))
+			l.inPIT.Store(l.inPIT.Load() || inPIT)
+			l.byID.Store(l.byID.Load() || !inPIT)
+		}
 		forward.ServeHTTP(w, r)
 	}
 }
@@ -41,8 +48,14 @@ func (l lacking) handle(w http.ResponseWriter, r *http.Request, forward http.Han
 // TestClustersThatLackCallsAreServed expands, checks, proposes and builds where
 // an engine is behind a filter, and compares with what it does without one.
 func TestClustersThatLackCallsAreServed(t *testing.T) {
-	e := oneEngine(t)
+	eachEngine(t, testLackingCalls)
+}
+
+func testLackingCalls(t *testing.T, e *engine) {
 	makeRelated(t, e)
+	if e.name == "elasticsearch8" { // sorts by id only with this setting
+		e.changeSetting(t, "indices.id_field_data.enabled", true)
+	}
 	learned := []string{"akin-e2e-lacking-1", "akin-e2e-lacking-2"} // the same ids in both, several pages
 	for k, index := range learned {
 		e.makeIndex(t, index, `{"settings":{"number_of_shards":2,"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text"}}}}`)
@@ -60,11 +73,11 @@ func TestClustersThatLackCallsAreServed(t *testing.T) {
 		t.Fatalf("learned only\n%s", want)
 	}
 	counted := build(t, append(e.of(relatedIndex, "body"), "--from-vectors", writeFile(t, "vectors.txt", vectorsA))...)
-	for name, l := range map[string]lacking{
-		"lacks":              {http.StatusNotFound, `{"error":"no handler found for uri","status":404}`, true, true},
-		"forbids":            {http.StatusForbidden, `{"message":"Forbidden"}`, false, true},
-		"is gone, no counts": {http.StatusGone, `{"error":{"type":"api_not_available_exception","reason":"not available in serverless mode"},"status":410}`, false, false},
-		"lacks, no counts":   {http.StatusNotFound, ``, true, false},
+	for name, l := range map[string]*lacking{
+		"lacks":              {status: http.StatusNotFound, answer: `{"error":"no handler found for uri","status":404}`, points: true, tell: true},
+		"forbids":            {status: http.StatusForbidden, answer: `{"message":"Forbidden"}`, points: false, tell: true},
+		"is gone, no counts": {status: http.StatusGone, answer: `{"error":{"type":"api_not_available_exception","reason":"not available in serverless mode"},"status":410}`, points: false, tell: false},
+		"lacks, no counts":   {status: http.StatusNotFound, answer: ``, points: true, tell: false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := between(t, e, l.handle)
@@ -73,7 +86,10 @@ func TestClustersThatLackCallsAreServed(t *testing.T) {
 				t.Errorf("found %s, want %s", got, expandedHits)
 			}
 			checkNoFallback(t, a)
-			form, why := "saturated", ""
+			form, why, scripts := "saturated", "", "yes"
+			if !e.scripts {
+				form, why, scripts = "grouped", "no_scripts", "no, "
+			}
 			if !l.tell {
 				form, why = "grouped", "no_frequencies"
 			}
@@ -86,8 +102,15 @@ func TestClustersThatLackCallsAreServed(t *testing.T) {
 			if got := learn(url); got != want {
 				t.Errorf("learned\n%.500s\nand from the engine itself\n%.500s", got, want)
 			}
+			points := l.points && e.name != "elasticsearch7" // has none without X-Pack
+			if l.inPIT.Load() != points || l.byID.Load() == points {
+				t.Errorf("read in a point in time: %v, by id: %v", l.inPIT.Load(), l.byID.Load())
+			}
 			checked := runAkin(t, "check", "--config", a.config, "--index", relatedIndex)
-			for _, line := range []string{"scripts +yes", "term vectors +no, " + map[bool]string{true: "documents with a word are counted", false: "the matrix's own"}[l.tell], "scrolls +no, "} {
+			for _, line := range []string{
+				"scripts +" + scripts, "term vectors +no, " + map[bool]string{true: "documents with a word are counted", false: "the matrix's own"}[l.tell],
+				"scrolls +no, ", "points in time +" + map[bool]string{true: "yes", false: "no, "}[points],
+			} {
 				if checked.status != 0 || !regexp.MustCompile("(?m)^ok +"+line).MatchString(checked.stdout) {
 					t.Errorf("status %d, want %s in\n%s", checked.status, line, checked.stdout)
 				}

@@ -67,7 +67,7 @@ func ParseError(status int, body []byte) *Error {
 	}
 	var answer struct {
 		Error   jsontext.Value `json:"error"`
-		Message string         `json:"message"` // of Amazon, in front of the cluster
+		Message string         `json:"message,case:ignore"` // of Amazon, in front of the cluster: IAM writes Message
 	}
 	var tree struct {
 		cause

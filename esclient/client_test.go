@@ -217,6 +217,13 @@ func TestLongReasonIsCut(t *testing.T) {
 	check.That(t, len(e.Reason) <= 310 && strings.HasSuffix(e.Reason, "é…"), "reason of %d bytes", len(e.Reason))
 }
 
+func TestReasonsOfAmazonAreRead(t *testing.T) {
+	for _, name := range []string{"message", "Message"} {
+		e := ParseError(http.StatusForbidden, []byte(`{"`+name+`":"no identity-based policy allows the es:ESHttpGet action"}`))
+		check.Equal(t, "the cluster answered 403: no identity-based policy allows the es:ESHttpGet action", e.Error(), name)
+	}
+}
+
 func TestAnswerIsBounded(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"count":"`)

@@ -180,16 +180,17 @@ func TestChartTakesTheValuesForManagedClusters(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(repository, "docs", "managed.md"))
 	check.OK(t, err)
 	blocks := regexp.MustCompile("(?s)```yaml helm\n(.*?)```").FindAllSubmatch(text, -1)
-	check.Must(t, len(blocks) == 3, "%d blocks", len(blocks))
+	check.Must(t, len(blocks) == 4, "%d blocks", len(blocks))
 	for k, block := range blocks {
 		r, err := render(t, string(block[1]))
 		check.OK(t, err)
 		_, err = configs.Parse("akin.yml", []byte(r.ConfigMap.Data["akin.yml"]))
 		check.OK(t, err)
 		pod := r.Deployment.Spec.Template.Spec
-		amazon := k == 0 // signs as its service account, and has a spool
-		check.That(t, (pod.ServiceAccountName == "search") == amazon && (r.Account.Annotations["eks.amazonaws.com/role-arn"] != "") == amazon &&
-			(len(pod.Volumes) == 2) == amazon && (len(pod.Containers[0].VolumeMounts) == 2) == amazon, "%s: %+v", block[1], pod)
+		domain := k == 0 // has an account of its own with a role, and a spool
+		account := []string{"search", "akin", "", ""}[k]
+		check.That(t, pod.ServiceAccountName == account && (r.Account.Annotations["eks.amazonaws.com/role-arn"] != "") == domain &&
+			(len(pod.Volumes) == 2) == domain && (len(pod.Containers[0].VolumeMounts) == 2) == domain, "%s: %+v", block[1], pod)
 	}
 }
 

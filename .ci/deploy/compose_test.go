@@ -23,12 +23,12 @@ import (
 // repository is the root of the checkout.
 const repository = "../.."
 
-// loadCompose reads a compose file with the .env beside it as docker compose
-// does, which refuses what the schema does not have.
-func loadCompose(t *testing.T, file string, profiles ...string) (*types.Project, error) {
+// loadCompose reads a compose file with the .env beside it and variables of the
+// shell as docker compose does, which refuses what the schema does not have.
+func loadCompose(t *testing.T, file string, shell []string, profiles ...string) (*types.Project, error) {
 	t.Helper()
 	options, err := cli.NewProjectOptions([]string{file}, cli.WithWorkingDirectory(filepath.Dir(file)),
-		cli.WithEnvFiles(), cli.WithDotEnv, cli.WithDefaultProfiles(profiles...))
+		cli.WithEnv(shell), cli.WithEnvFiles(), cli.WithDotEnv, cli.WithDefaultProfiles(profiles...))
 	check.OK(t, err)
 	return options.LoadProject(t.Context())
 }
@@ -43,7 +43,7 @@ func TestComposeStartsOneEngine(t *testing.T) {
 			if row.profile != "" {
 				profiles = []string{row.profile}
 			}
-			project, err := loadCompose(t, filepath.Join(repository, "docker-compose.yml"), profiles...)
+			project, err := loadCompose(t, filepath.Join(repository, "docker-compose.yml"), nil, profiles...)
 			check.OK(t, err)
 			names := project.ServiceNames()
 			want := []string{"akin", row.engine, "grafana", "learn", "load", "prometheus", "push", "redis"}

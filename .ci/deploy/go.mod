@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/akin-search/akin v0.0.0-00010101000000-000000000000
+	github.com/aws/aws-sdk-go-v2/service/ecs v1.105.1
 	github.com/compose-spec/compose-go/v2 v2.16.2
 	github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.95.1
 	github.com/prometheus/common v0.72.0

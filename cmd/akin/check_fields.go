@@ -197,11 +197,12 @@ func (r *checkReport) capabilities(ctx context.Context, client *esclient.Client,
 			return err
 		}, "the mode soft, feedback and akin matrix build --exact-analysis need them"},
 		{"scrolls", func() error { return scroll(ctx, client, p.index) }, "akin matrix build reads in a point in time, or else by id"},
+		{"points in time", func() error { return docs.PointInTime(ctx, p.index) }, "akin matrix build reads by id where there are no scrolls either"},
 	} {
 		switch err := capability.call(); {
 		case err == nil:
 			r.add(verdictOK, capability.about, "yes")
-		case esclient.IsUnavailable(err):
+		case esclient.IsUnavailable(err), errors.Is(err, documents.ErrNoPointInTime):
 			r.add(verdictOK, capability.about, "no, "+capability.without)
 		}
 	}

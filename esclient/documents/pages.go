@@ -56,15 +56,16 @@ func (a API) page(ctx context.Context, r esapi.Request) (p page, err error) {
 	return p, cmp.Or(err, p.Shards.check())
 }
 
+// A reading passes the hits of a search to fn, page by page.
+type reading func(a API, ctx context.Context, index string, body esclient.Object, fn func([]hit) error) error
+
 // scan searches with body and passes the hits to fn, which must not keep them,
 // page by page: by a scroll or, where the cluster has or allows none, in a
 // point in time, or else by id. However it ends, the cluster drops its state,
 // at the latest after keepTime.
 func (a API) scan(ctx context.Context, index string, body esclient.Object, fn func([]hit) error) error {
 	var refusals []error
-	for _, read := range []func(API, context.Context, string, esclient.Object, func([]hit) error) error{
-		API.scroll, API.inElasticsearchPIT, API.inOpenSearchPIT, API.byID,
-	} {
+	for _, read := range []reading{API.scroll, API.inElasticsearchPIT, API.inOpenSearchPIT, API.byID} {
 		began := false
 		err := read(a, ctx, index, maps.Clone(body), func(page []hit) error {
 			began = true
@@ -73,12 +74,38 @@ func (a API) scan(ctx context.Context, index string, body esclient.Object, fn fu
 		if err == nil {
 			return nil
 		}
-		if began || !esclient.IsUnavailable(err) {
+		if began || !esclient.IsUnavailable(err) && (len(refusals) == 0 || !isBad(err)) {
 			return fmt.Errorf("scan: %w", err)
 		}
 		refusals = append(refusals, err)
 	}
 	return fmt.Errorf("scan: %w", errors.Join(refusals...))
+}
+
+// isBad reports whether the cluster answered 400, as an engine does to paths of
+// another: Elasticsearch 7 takes them for those of documents.
+func isBad(err error) bool {
+	refused, ok := errors.AsType[*esclient.Error](err)
+	return ok && refused.Status == http.StatusBadRequest
+}
+
+// ErrNoPointInTime says that the cluster has or allows no points in time.
+var ErrNoPointInTime = errors.New("no points in time")
+
+// PointInTime reads a page in a point in time. The error is [ErrNoPointInTime],
+// or says why that is not known.
+func (a API) PointInTime(ctx context.Context, index string) error {
+	enough := errors.New("one page")
+	for _, read := range []reading{API.inElasticsearchPIT, API.inOpenSearchPIT} {
+		err := read(a, ctx, index, esclient.Object{"size": 1, "_source": false}, func([]hit) error { return enough })
+		switch {
+		case err == nil, errors.Is(err, enough):
+			return nil
+		case !isBad(err) && !esclient.IsUnavailable(err):
+			return err
+		}
+	}
+	return ErrNoPointInTime
 }
 
 // scroll passes the first page to fn once it has the second: a cluster may

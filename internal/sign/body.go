@@ -25,6 +25,8 @@ const (
 	maxBody = 100 << 20
 	// maxSpooled limits the files of all bodies together. One client gets half.
 	maxSpooled = 1 << 30
+	// maxDrained is the most that is read of a body that is refused.
+	maxDrained = 2 * maxBody
 	// piece is how much of a body is moved to the file at once.
 	piece = 64 << 10
 )
@@ -57,6 +59,23 @@ func (b *bodies) read(req *http.Request) (*body, error) {
 	defer func() { _ = req.Body.Close() }() // it was read to the end, or is not sent
 	if req.GetBody != nil {
 		return again(req)
+	}
+	whole, err := b.take(req)
+	if _, refused := errors.AsType[*nodes.NotSentError](err); refused && req.Header.Get("Expect") == "" {
+		// Clients that do not ask first read the answer only when all is sent.
+		_, _ = io.CopyN(io.Discard, req.Body, maxDrained)
+	}
+	return whole, err
+}
+
+// take reads the body into memory or a file.
+func (b *bodies) take(req *http.Request) (*body, error) {
+	limit := int64(inMemory)
+	if b.folder != "" {
+		limit = maxBody
+	}
+	if req.ContentLength > limit {
+		return nil, tooLarge(limit)
 	}
 	client := limits.Client(req.RemoteAddr)
 	hold := b.memory.Hold(limits.Signed, client)

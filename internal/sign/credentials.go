@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
@@ -68,9 +70,13 @@ func (s *source) ask(ctx context.Context) (aws.Credentials, error) {
 	return within(limit, s.provider).Retrieve(ctx)
 }
 
-// provider reads the SDK's environment and files.
+// provider reads the SDK's environment and files. Its calls need a limit of
+// their own: the SDK shares a call that hangs among all who ask, and goes on
+// with it when they have given up.
 func (o *Options) provider(ctx context.Context) (aws.CredentialsProvider, error) {
+	client := awshttp.NewBuildableClient().WithTimeout(chainTimeout)
 	found, err := config.LoadDefaultConfig(ctx, config.WithRegion(o.Region), config.WithSharedConfigProfile(o.Profile), config.WithLogger(logging.Nop{}),
+		config.WithHTTPClient(client), config.WithEndpointCredentialOptions(func(e *endpointcreds.Options) { e.HTTPClient = client }),
 		config.WithCredentialsCacheOptions(func(c *aws.CredentialsCacheOptions) { c.ExpiryWindow = 0 })) // a source refreshes early
 	switch {
 	case err != nil:

@@ -186,3 +186,29 @@ func TestNothingIsSentWithoutCredentials(t *testing.T) {
 		check.Equal(t, 0, r.Passed()+len(r.Failed()), name, "sent")
 	}
 }
+
+// An endpoint that takes a call and never answers it must not keep credentials
+// away when it works again.
+func TestCallThatHangsIsGivenUp(t *testing.T) {
+	endpoint := (&amazontest.Front{}).Credentials(time.Hour)
+	var asked atomic.Int32
+	environment(t, "AWS_CONTAINER_CREDENTIALS_FULL_URI="+serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 1 {
+			select {
+			case <-r.Context().Done():
+			case <-t.Context().Done():
+			}
+			return
+		}
+		endpoint.ServeHTTP(w, r)
+	})))
+	provider := newCredentials(optionsOf("", ""))
+	_, err := provider.Retrieve(t.Context())
+	for range 10 {
+		if err == nil {
+			return
+		}
+		_, err = provider.Retrieve(t.Context())
+	}
+	t.Error(err)
+}

@@ -205,6 +205,24 @@ func TestBodiesAreSignedWhole(t *testing.T) {
 	check.Equal(t, 0, len(check.Got(os.ReadDir(folder))(t)), "files left in the spool")
 }
 
+// A refused body is read to its end, as many clients look for the answer only
+// then; but not where the client asks before it sends a body.
+func TestRefusedBodiesAreReadUnlessTheClientAsksFirst(t *testing.T) {
+	for expect, want := range map[string]int{"": 0, "100-continue": inMemory + 1} {
+		r := newRig(t, "", 64<<20)
+		rest := io.LimitedReader{R: endless{}, N: inMemory + 1}
+		req := check.Got(http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, &rest))(t)
+		req.ContentLength = rest.N
+		req.Header.Set("Expect", expect)
+		res, err := r.client.Do(req)
+		if err == nil {
+			check.OK(t, res.Body.Close())
+		}
+		check.Equal(t, http.StatusRequestEntityTooLarge, refusal(err), expect)
+		check.Equal(t, want, int(rest.N), expect, "left")
+	}
+}
+
 var errBroken = errors.New("the client is gone")
 
 type errReader struct{}
