@@ -48,74 +48,72 @@ func (l *lacking) handle(w http.ResponseWriter, r *http.Request, forward http.Ha
 // TestClustersThatLackCallsAreServed expands, checks, proposes and builds where
 // an engine is behind a filter, and compares with what it does without one.
 func TestClustersThatLackCallsAreServed(t *testing.T) {
-	eachEngine(t, testLackingCalls)
-}
-
-func testLackingCalls(t *testing.T, e *engine) {
-	makeRelated(t, e)
-	if e.name == "elasticsearch8" { // sorts by id only with this setting
-		e.changeSetting(t, "indices.id_field_data.enabled", true)
-	}
-	learned := []string{"akin-e2e-lacking-1", "akin-e2e-lacking-2"} // the same ids in both, several pages
-	for k, index := range learned {
-		e.makeIndex(t, index, `{"settings":{"number_of_shards":2,"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text"}}}}`)
-		var docs []document
-		for i := range 700 {
-			docs = append(docs, document{strconv.Itoa(i), map[string]any{"body": fmt.Sprintf("word%c"+" word%c"+" word%c", 'a'+i%23, 'a'+i*7%19, 'a'+(i+k)%11)}})
+	eachEngine(t, func(t *testing.T, e *engine) {
+		makeRelated(t, e)
+		if e.name == "elasticsearch8" { // sorts by id only with this setting
+			e.changeSetting(t, "indices.id_field_data.enabled", true)
 		}
-		e.index(t, index, docs)
-	}
-	learn := func(from string) string {
-		return exported(t, build(t, "--from-index", from, "--index", strings.Join(learned, ","), "--field", "body"))
-	}
-	want := learn(e.url)
-	if strings.Count(want, "\n") < 20 {
-		t.Fatalf("learned only\n%s", want)
-	}
-	counted := build(t, append(e.of(relatedIndex, "body"), "--from-vectors", writeFile(t, "vectors.txt", vectorsA))...)
-	for name, l := range map[string]*lacking{
-		"lacks":              {status: http.StatusNotFound, answer: `{"error":"no handler found for uri","status":404}`, points: true, tell: true},
-		"forbids":            {status: http.StatusForbidden, answer: `{"message":"Forbidden"}`, points: false, tell: true},
-		"is gone, no counts": {status: http.StatusGone, answer: `{"error":{"type":"api_not_available_exception","reason":"not available in serverless mode"},"status":410}`, points: false, tell: false},
-		"lacks, no counts":   {status: http.StatusNotFound, answer: ``, points: true, tell: false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			url := between(t, e, l.handle)
-			a := setupWide(t, e, section{"cluster": section{"urls": []string{url}}, "matrices": matrices("main", counted)})
-			if got := strings.Join(a.find(t, relatedIndex, relatedSearch("car")).sorted(), " "); got != expandedHits {
-				t.Errorf("found %s, want %s", got, expandedHits)
+		learned := []string{"akin-e2e-lacking-1", "akin-e2e-lacking-2"} // the same ids in both, several pages
+		for k, index := range learned {
+			e.makeIndex(t, index, `{"settings":{"number_of_shards":2,"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text"}}}}`)
+			var docs []document
+			for i := range 700 {
+				docs = append(docs, document{strconv.Itoa(i), map[string]any{"body": fmt.Sprintf("word%c"+" word%c"+" word%c", 'a'+i%23, 'a'+i*7%19, 'a'+(i+k)%11)}})
 			}
-			checkNoFallback(t, a)
-			form, why, scripts := "saturated", "", "yes"
-			if !e.scripts {
-				form, why, scripts = "grouped", "no_scripts", "no, "
-			}
-			if !l.tell {
-				form, why = "grouped", "no_frequencies"
-			}
-			if c := a.explain(t, relatedIndex, relatedSearch("car")).Clauses; len(c) != 1 || c[0].Form != form || c[0].Reason != why || c[0].MatrixFrequencies == l.tell {
-				t.Errorf("%+v", c)
-			}
-			if status, answer, err := a.admin.call(t.Context(), http.MethodGet, "/readyz", ""); err != nil || status != http.StatusOK || strings.Contains(string(answer), "calls") {
-				t.Errorf("readyz: %v %d %s", err, status, answer)
-			}
-			if got := learn(url); got != want {
-				t.Errorf("learned\n%.500s\nand from the engine itself\n%.500s", got, want)
-			}
-			points := l.points && e.name != "elasticsearch7" // has none without X-Pack
-			if l.inPIT.Load() != points || l.byID.Load() == points {
-				t.Errorf("read in a point in time: %v, by id: %v", l.inPIT.Load(), l.byID.Load())
-			}
-			checked := runAkin(t, "check", "--config", a.config, "--index", relatedIndex)
-			for _, line := range []string{
-				"scripts +" + scripts, "term vectors +no, " + map[bool]string{true: "documents with a word are counted", false: "the matrix's own"}[l.tell],
-				"scrolls +no, ", "points in time +" + map[bool]string{true: "yes", false: "no, "}[points],
-			} {
-				if checked.status != 0 || !regexp.MustCompile("(?m)^ok +"+line).MatchString(checked.stdout) {
-					t.Errorf("status %d, want %s in\n%s", checked.status, line, checked.stdout)
+			e.index(t, index, docs)
+		}
+		learn := func(from string) string {
+			return exported(t, build(t, "--from-index", from, "--index", strings.Join(learned, ","), "--field", "body"))
+		}
+		want := learn(e.url)
+		if strings.Count(want, "\n") < 20 {
+			t.Fatalf("learned only\n%s", want)
+		}
+		counted := build(t, append(e.of(relatedIndex, "body"), "--from-vectors", writeFile(t, "vectors.txt", vectorsA))...)
+		for name, l := range map[string]*lacking{
+			"lacks":              {status: http.StatusNotFound, answer: `{"error":"no handler found for uri","status":404}`, points: true, tell: true},
+			"forbids":            {status: http.StatusForbidden, answer: `{"message":"Forbidden"}`, points: false, tell: true},
+			"is gone, no counts": {status: http.StatusGone, answer: `{"error":{"type":"api_not_available_exception","reason":"not available in serverless mode"},"status":410}`, points: false, tell: false},
+			"lacks, no counts":   {status: http.StatusNotFound, answer: ``, points: true, tell: false},
+		} {
+			t.Run(name, func(t *testing.T) {
+				url := between(t, e, l.handle)
+				a := setupWide(t, e, section{"cluster": section{"urls": []string{url}}, "matrices": matrices("main", counted)})
+				if got := strings.Join(a.find(t, relatedIndex, relatedSearch("car")).sorted(), " "); got != expandedHits {
+					t.Errorf("found %s, want %s", got, expandedHits)
 				}
-			}
-			mustAkin(t, "init", "--url", url, "--index", relatedIndex, "--out", "-")
-		})
-	}
+				checkNoFallback(t, a)
+				form, why, scripts := "saturated", "", "yes"
+				if !e.scripts {
+					form, why, scripts = "grouped", "no_scripts", "no, "
+				}
+				if !l.tell {
+					form, why = "grouped", "no_frequencies"
+				}
+				if c := a.explain(t, relatedIndex, relatedSearch("car")).Clauses; len(c) != 1 || c[0].Form != form || c[0].Reason != why || c[0].MatrixFrequencies == l.tell {
+					t.Errorf("%+v", c)
+				}
+				if status, answer, err := a.admin.call(t.Context(), http.MethodGet, "/readyz", ""); err != nil || status != http.StatusOK || strings.Contains(string(answer), "calls") {
+					t.Errorf("readyz: %v %d %s", err, status, answer)
+				}
+				if got := learn(url); got != want {
+					t.Errorf("learned\n%.500s\nand from the engine itself\n%.500s", got, want)
+				}
+				points := l.points && e.name != "elasticsearch7" // has none without X-Pack
+				if l.inPIT.Load() != points || l.byID.Load() == points {
+					t.Errorf("read in a point in time: %v, by id: %v", l.inPIT.Load(), l.byID.Load())
+				}
+				checked := runAkin(t, "check", "--config", a.config, "--index", relatedIndex)
+				for _, line := range []string{
+					"scripts +" + scripts, "term vectors +no, " + map[bool]string{true: "documents with a word are counted", false: "the matrix's own"}[l.tell],
+					"scrolls +no, ", "points in time +" + map[bool]string{true: "yes", false: "no, "}[points],
+				} {
+					if checked.status != 0 || !regexp.MustCompile("(?m)^ok +"+line).MatchString(checked.stdout) {
+						t.Errorf("status %d, want %s in\n%s", checked.status, line, checked.stdout)
+					}
+				}
+				mustAkin(t, "init", "--url", url, "--index", relatedIndex, "--out", "-")
+			})
+		}
+	})
 }
