@@ -118,6 +118,7 @@ func TestSignedRequestsReachTheEngine(t *testing.T) {
 		"empty":                 {method: "POST", target: "/" + relatedIndex + "/_refresh"},
 		"chunks":                {method: "POST", target: "/" + target + "/_doc", header: []string{jsonType}, body: `{"text":"` + strings.Repeat("y", 5000) + `"}`, chunked: true},
 		"snapshots":             {method: "GET", target: "/_snapshot/_all"},
+		"a snapshot":            {method: "PUT", target: "/_snapshot/none/first?wait_for_completion", header: []string{jsonType}, body: `{"indices":"` + relatedIndex + `"}`},
 		"100 MB":                {method: "POST", target: "/" + target + "/_bulk?filter_path=errors,status", header: []string{lines}, body: bulk(100_000_000)},
 	} {
 		before := s.front.Passed()

@@ -78,9 +78,17 @@ func TestClustersThatLackCallsAreServed(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				url := between(t, e, l.handle)
-				a := setupWide(t, e, section{"cluster": section{"urls": []string{url}}, "matrices": matrices("main", counted)})
-				if got := strings.Join(a.find(t, relatedIndex, relatedSearch("car")).sorted(), " "); got != expandedHits {
-					t.Errorf("found %s, want %s", got, expandedHits)
+				a := setupWide(t, e, section{
+					"cluster": section{"urls": []string{url}}, "matrices": matrices("main", counted),
+					"profiles": section{
+						"linear": section{"scoring": "linear"}, "grouped": section{"scoring": "grouped"}, "saturated": section{"scoring": "saturated"},
+						"soft": section{"mode": "soft"}, "hard": section{"mode": "hard"}, "softcosine": section{"mode": "softcosine"},
+					},
+				})
+				for _, parameters := range []string{"", "?akin_profile=linear", "?akin_profile=grouped", "?akin_profile=saturated", "?akin_profile=soft", "?akin_profile=hard", "?akin_profile=softcosine"} {
+					if got := strings.Join(a.find(t, relatedIndex+parameters, relatedSearch("car")).sorted(), " "); got != expandedHits {
+						t.Errorf("%s: found %s, want %s", parameters, got, expandedHits)
+					}
 				}
 				checkNoFallback(t, a)
 				form, why, scripts := "saturated", "", "yes"

@@ -150,6 +150,21 @@ func TestRoleIsAssumed(t *testing.T) {
 	check.That(t, err != nil && strings.Contains(err.Error(), "not authorized to perform: sts:AssumeRole"), "%v", err)
 }
 
+// A pod in Kubernetes has a token of its service account, for a role.
+func TestTokenOfAServiceAccountBecomesARole(t *testing.T) {
+	const role = "arn:aws:iam::123456789012:role/pod"
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		check.Equal(t, "AssumeRoleWithWebIdentity "+role+" token", r.Form.Get("Action")+" "+r.Form.Get("RoleArn")+" "+r.Form.Get("WebIdentityToken"))
+		fmt.Fprintf(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials>
+<AccessKeyId>ASIAPOD</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken><Expiration>%s</Expiration>
+</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	}))
+	environment(t, "AWS_ROLE_ARN="+role, "AWS_WEB_IDENTITY_TOKEN_FILE="+file(t, "token"), "AWS_ENDPOINT_URL_STS="+url)
+	got := check.Got(newCredentials(optionsOf("", "")).Retrieve(t.Context()))(t)
+	check.Equal(t, "ASIAPOD", got.AccessKeyID)
+}
+
 func credentialsUntil(end time.Time) aws.Credentials {
 	return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b", CanExpire: true, Expires: end}
 }
