@@ -129,6 +129,12 @@ func (t Text) Recognize(terms []string, positions []int, has func(expression str
 	return found
 }
 
+// isAlternative reports whether a neighbor is an alternative rather than a
+// candidate.
+func isAlternative(n simmatrix.Neighbor) bool {
+	return n.Similarity == 1 || simmatrix.IsExpression(n.Term)
+}
+
 // alternative adds what stands for the words of some hosts, unless the text
 // has it elsewhere.
 func (sel *Selection) alternative(n simmatrix.Neighbor, from string, hosts []int, at Place) {
@@ -191,11 +197,11 @@ func (sel *Selection) collectAlternatives() {
 	}
 	for i := range sel.Origins {
 		o := &sel.Origins[i]
-		if !o.alternatives || o.Nearest != nil { // whose row is that of another word
+		if !o.alternatives || o.Nearest != nil { // which has the row of another word
 			continue
 		}
 		for n := range o.Row.All() {
-			if n.Similarity == 1 || simmatrix.IsExpression(n.Term) {
+			if isAlternative(n) {
 				sel.alternative(n, o.Term, []int{i}, Place{o.First, o.First + 1})
 			}
 		}

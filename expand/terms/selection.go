@@ -334,10 +334,9 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func
 		o.alternatives = false
 		for n := range o.Row.All() {
 			s := float64(n.Similarity)
-			expression := simmatrix.IsExpression(n.Term)
-			alternative := expression || n.Similarity == 1
+			alternative := isAlternative(n)
 			o.alternatives = o.alternatives || alternative
-			if o.Plain || expression || alternative && !among && !sel.NoAlternatives && o.Nearest == nil {
+			if o.Plain || simmatrix.IsExpression(n.Term) || alternative && !among && !sel.NoAlternatives && o.Nearest == nil {
 				continue
 			}
 			k := sel.Origins.Index(n.Term)
