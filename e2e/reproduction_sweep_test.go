@@ -219,7 +219,9 @@ func TestReproductionFiguresSayWhatThePageSays(t *testing.T) {
 	}
 	page := strings.Join(strings.Fields(readFile(t, reproductionDoc)), " ")
 	percent := func(file, part string, value float64) float64 { return 100 * soft(file, part, value) }
-	worse := func(part string) float64 { return percent("rel-threshold", part, 0) - percent("rel-threshold", part, 0.6) }
+	worse := func(part string) float64 {
+		return percent("rel-threshold", part, 0) - percent("rel-threshold", part, 0.6)
+	}
 	for _, said := range []string{
 		fmt.Sprintf("(soft, C = 100 has %.2f and %.2f, C = 1000 %.2f and %.2f)", percent("rel-neighbors", trainPart, 100), percent("rel-neighbors", devPart, 100),
 			percent("rel-neighbors", trainPart, 1000), percent("rel-neighbors", devPart, 1000)),
