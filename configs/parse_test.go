@@ -218,7 +218,7 @@ func TestSettingsAreChangedByTheirKeys(t *testing.T) {
 	want.NameAdded = true
 	check.Equal(t, want, p)
 	for setting, problem := range map[string]string{
-		"mode=best":           "mode: must be one of bm25, hard, soft, vectors, softcosine",
+		"mode=best":           "mode: must be one of bm25, hard, soft, vectors, softcosine, auto",
 		"max_doc_share=0":     "max_doc_share: 0 is out of range; allowed: above 0, up to 1",
 		"max_doc_share=2":     "max_doc_share: 2 is out of range; allowed: above 0, up to 1",
 		"strength=6":          "strength: 6 is out of range; allowed: 0 to 5",

@@ -72,7 +72,7 @@ func (d *decoder) rewriting(key string, p *expand.Profile) {
 			}
 		}
 	}
-	if len(p.Segments) > 0 && p.Mode != expand.ModeBM25 && (own || d.lines[key+".mode"] > 0) {
+	if len(p.Segments) > 0 && p.Mode != expand.ModeBM25 && p.Mode != expand.ModeAuto && (own || d.lines[key+".mode"] > 0) {
 		d.add(list, "must be empty in the mode %s, which scores whole documents", Keys(p)["mode"])
 	}
 }

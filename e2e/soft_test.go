@@ -197,7 +197,7 @@ func checkBlend(t *testing.T, a *akin, path, text string) {
 
 // TestWarmUpReadsTheTermsOfAllDocuments: with rerank_warm_up no search has to ask
 // the cluster for the terms of its hits, on an index of one shard and of two,
-// whose hits have other names.
+// whose hits have other names, on both together, and with a filter_path.
 func TestWarmUpReadsTheTermsOfAllDocuments(t *testing.T) {
 	t.Parallel()
 	c := vectorTexts(rand.New(rand.NewPCG(17, 8)))
@@ -226,14 +226,14 @@ func TestWarmUpReadsTheTermsOfAllDocuments(t *testing.T) {
 			t.Errorf("%v terms of documents were read, of %d documents", before, 2*len(c.docs))
 		}
 		n := a.reranked(t, func() {
-			for _, index := range indices {
+			for _, index := range append(indices, "akin-e2e-warm-all", indices[0]+"?filter_path=**") {
 				for _, q := range c.queries[:10] {
 					a.find(t, index, matchBody(q.text, 10))
 				}
 			}
 		})
-		if asked := misses() - before; n != 20 || asked != 0 {
-			t.Errorf("%d of 20 searches were reranked, and had to ask for %v hits", n, asked)
+		if asked := misses() - before; n != 40 || asked != 0 {
+			t.Errorf("%d of 40 searches were reranked, and had to ask for %v hits", n, asked)
 		}
 	})
 }

@@ -51,6 +51,11 @@ type expansion struct {
 	first []FirstHit
 	// recipe says how many terms are written.
 	recipe *form.Recipe
+	// key and followUp are [Rerank.Key] and [Part.FollowUp]. onlyIfAdded says that
+	// hits are put in order only if a word is added to the search.
+	key         string
+	followUp    *Request
+	onlyIfAdded bool
 }
 
 // A measure ranks the hits of a search.
@@ -122,7 +127,7 @@ func (a *expansion) start() {
 		switch mode := a.s.profile.Mode; {
 		case a.s.profile.Matching == Same:
 			c.Matches = dsl.Fixed
-		case a.s.order && mode != ModeBM25 && mode != ModeSoft: // these have no alternatives
+		case a.s.order && !mode.adds(): // these have no alternatives
 			c.Matches = max(c.Matches, dsl.Same)
 		}
 		c.Fields = make([]form.Field, 0, len(parsed.Fields))

@@ -91,6 +91,14 @@ func (e *Expander) WithVectors(vectors VectorSource) *Expander {
 	return &other
 }
 
+// WithHits is [Expander.With] for what is remembered of hits. Without it
+// [ModeAuto] is [ModeBM25].
+func (e *Expander) WithHits(hits HitMemory) *Expander {
+	other := *e
+	other.hits = hits
+	return &other
+}
+
 // Expand rewrites one request. If it leaves the request alone, Rewritten is
 // false and the result has the reason. An error wraps a [*StageError], unless
 // ctx has ended; then the caller sends the original.
@@ -272,6 +280,7 @@ func (a *expansion) rewrite(ctx context.Context, m measure) (*Result, *form.Plan
 			return &Result{Parts: []Part{{Index: a.s.req.Index}}, Clauses: a.s.notes(), Reason: why}, &form.Plan{Search: a.s.Search}, nil
 		}
 	}
+	a.settleMode()
 	choosing, span := tracing.Start(ctx, "select")
 	c, err := a.choose(choosing, m)
 	span.End()

@@ -42,7 +42,12 @@ func (a *expansion) write(c *chosen) (*form.Plan, *Result) {
 		}
 	}
 	var notReranked reason.Reason
+	if a.followUp != nil {
+		notReranked = reason.NotRemembered
+	}
+	changed := slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.Changed() })
 	switch {
+	case a.onlyIfAdded && !changed:
 	case a.s.Hybrid && a.s.profile.Mode != ModeBM25:
 		notReranked = reason.Hybrid
 	case a.s.profile.Mode == ModeSoft:
@@ -55,7 +60,7 @@ func (a *expansion) write(c *chosen) (*form.Plan, *Result) {
 	for matchOnly := false; ; {
 		plan := p.plan(clauses, matchOnly)
 		if !plan.Changes() && p.rerank == nil && !a.s.nested {
-			return plan, &Result{Parts: []Part{{Index: a.s.req.Index}}, Clauses: explain(plan, a.first, false)} // the explanations give the reasons
+			return plan, &Result{Parts: []Part{{Index: a.s.req.Index, FollowUp: a.followUp}}, Clauses: explain(plan, a.first, false)} // the explanations give the reasons
 		}
 		rewriting := plan.Rewrite(&a.m.queries)
 		count := rewriting.Leaves()
@@ -80,7 +85,7 @@ func (a *expansion) write(c *chosen) (*form.Plan, *Result) {
 				body = p.rerank.divide(a.s, body)
 			}
 			return plan, &Result{
-				Rewritten: true, Parts: []Part{{Index: a.s.req.Index, Rerank: p.rerank}}, Body: body, ClauseCount: count,
+				Rewritten: true, Parts: []Part{{Index: a.s.req.Index, Rerank: p.rerank, FollowUp: a.followUp}}, Body: body, ClauseCount: count,
 				RawQuery: a.s.rawQuery(plan.NeedsDFS(), p.rerank != nil), Clauses: explain(plan, a.first, p.rerank != nil),
 			}
 		}

@@ -196,13 +196,14 @@ type sources struct {
 	matrices Matrices
 	weights  WeightSource // may be nil
 	vectors  VectorSource // may be nil
+	hits     HitMemory    // may be nil
 	limits   *Limits
 }
 
 // pin returns the currently active versions that a mode needs.
 func (s *sources) pin(mode Mode) pins {
 	p := pins{Matrices: s.matrices.Pin()}
-	if s.weights != nil && (mode == ModeHard || mode == ModeSoft || mode == ModeSoftCosine) {
+	if s.weights != nil && (mode == ModeHard || mode.orders() || mode == ModeSoftCosine) {
 		p.Weights = s.weights.Pin()
 	}
 	if s.vectors != nil && mode == ModeVectors {

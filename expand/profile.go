@@ -24,6 +24,10 @@ const (
 	// computes it: blended with BM25 for the first hits, or alone for all. It needs
 	// a [WeightSource].
 	ModeSoftCosine
+	// ModeAuto is ModeSoft for a search like which the last ones had nearly all
+	// their hits remembered, as [HitMemory] says, and ModeBM25 for the others. No
+	// search waits for terms of documents.
+	ModeAuto
 )
 
 // A When says when a search is expanded.
@@ -58,7 +62,10 @@ const (
 type Profile struct {
 	// Mode is the measure. A search that does not allow it is ranked as in
 	// ModeBM25, and its clauses give the reason.
-	Mode Mode `yaml:"mode" allowed:"bm25 hard soft vectors softcosine"`
+	Mode Mode `yaml:"mode" allowed:"bm25 hard soft vectors softcosine auto"`
+	// Waits makes ModeAuto wait for the terms of hits, to measure how it ranks once
+	// all are remembered. It is no key.
+	Waits bool `yaml:"-"`
 	// RerankWindow is k: how many hits ModeSoft reranks, and how many nearest
 	// documents of each shard a dense vector query finds.
 	RerankWindow int `yaml:"rerank_window" allowed:"1 1000"`
@@ -142,6 +149,12 @@ type Profile struct {
 	// field names. They are for ModeBM25.
 	Segments []form.Segments `yaml:"segments"`
 }
+
+// orders reports whether akin may put hits in order by the soft cosine.
+func (m Mode) orders() bool { return m == ModeSoft || m == ModeAuto }
+
+// adds reports whether the mode adds terms to clauses in the engine's scoring.
+func (m Mode) adds() bool { return m == ModeBM25 || m.orders() }
 
 // exact reports whether the measure of [ModeHard] or the soft cosine alone
 // ranks all hits.

@@ -52,6 +52,9 @@ type Request struct {
 	Again *Result
 	// NameAdded is [Profile.NameAdded] for this request.
 	NameAdded bool
+	// Warm says that the search only finds the hits that [ModeAuto] would put in
+	// order, to remember what their documents hold.
+	Warm bool
 }
 
 // An Effort is how much a search may cost the cluster.
@@ -127,6 +130,9 @@ type Part struct {
 	// How says what the added words do in it, [Ordered], [Widened] or [Exact], ""
 	// if none are added.
 	How string
+	// FollowUp finds the hits that would have been put in order if they were
+	// remembered; nil for none. It shares the memory of the request.
+	FollowUp *Request
 	// Enough says when the search is to be expanded again, with [Request.Again].
 	Enough Enough
 	// FirstPass is the search to send first for feedback, nil for none:
@@ -177,6 +183,9 @@ type Rerank struct {
 	// Window is how many of the first hits are reranked; those after it keep the
 	// engine's order. The client wants Size hits after the first From hits.
 	Window, From, Size int
+	// Key is set in [ModeAuto]: what searches have in common of which much the same
+	// hits are remembered. Hits that are not remembered keep their places then.
+	Key string
 	// SoftWeight in [0, 1] is the share of the soft cosine in the order. The rest
 	// is the saturated sum, or the engine's score without Sums.
 	SoftWeight float64
@@ -216,6 +225,8 @@ type Hit struct {
 type HitScore struct {
 	ID        string
 	Sum, Soft float64
+	// Unknown says that the hit was not remembered and keeps its place.
+	Unknown bool
 }
 
 // A RerankField is a text to compare with a field of the hits.

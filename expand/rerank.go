@@ -48,7 +48,7 @@ func (a *expansion) reranking(choice *chosen) (*Rerank, reason.Reason) {
 	if !ok {
 		return nil, reason.Answer
 	}
-	r := &Rerank{From: page.From, Size: page.Size, SoftWeight: a.s.profile.SoftWeight}
+	r := &Rerank{From: page.From, Size: page.Size, SoftWeight: a.s.profile.SoftWeight, Key: a.key}
 	if documents := a.s.profile.Feedback.documents(a.s.req.Feedback); documents > 0 {
 		r.Feedback, r.MaxDocShare = a.s.profile.Feedback, a.s.profile.MaxDocShare
 		r.Feedback.Documents = documents
@@ -219,6 +219,9 @@ func (r *Rerank) divide(s *search, body []byte) (frame []byte) {
 	}
 	// Elasticsearch 9 adds seq_no_primary_term to hits in aggregations, too, so
 	// ask for the doc value instead.
+	if s.req.Warm {
+		names += `,"track_total_hits":false`
+	}
 	frame = fmt.Appendf(nil, `{"from":0,"size":%d,"_source":false,"docvalue_fields":["_seq_no"],%s`, r.Asked(), names)
 	r.InOrder.Body = append(r.InOrder.Body, `{"track_total_hits":false`...)
 	var query []byte
@@ -228,7 +231,7 @@ func (r *Rerank) divide(s *search, body []byte) (frame []byte) {
 			*to, _ = jsontext.AppendQuote(append(*to, ','), name)
 			*to = append(append(*to, ':'), value...)
 		}
-		if !is(ofHits) && !is(ofPage) {
+		if !is(ofHits) && !is(ofPage) && !(s.req.Warm && is(ofAll)) {
 			add(&frame)
 		}
 		if !is(ofAll) {

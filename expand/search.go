@@ -42,11 +42,11 @@ func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.
 	}
 	s.indices = esclient.Indices{Expression: req.Index, Options: s.parameters.IndexOptions()}
 	parser.Phrases = profile.Phrases
-	parser.MoreLikeThis = profile.MoreLikeThis && profile.Mode == ModeBM25
+	parser.MoreLikeThis = profile.MoreLikeThis && (profile.Mode == ModeBM25 || profile.Mode == ModeAuto)
 	parser.Rescores = profile.RescoreQueries
 	parser.Hybrid = profile.Hybrid
-	parser.Readings = profile.Expressions && (profile.Mode == ModeBM25 || profile.Mode == ModeSoft)
-	parser.Apart = profile.Mode == ModeBM25 && len(profile.Segments) == 0
+	parser.Readings = profile.Expressions && profile.Mode.adds()
+	parser.Apart = (profile.Mode == ModeBM25 || profile.Mode == ModeAuto) && len(profile.Segments) == 0
 	parser.Same = profile.Matching == Same
 	parser.Filters = parser.Readings && profile.Filters
 	if s.Search, why = parser.Parse(body, &s.parameters); why != "" {

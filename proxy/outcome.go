@@ -84,6 +84,15 @@ const (
 	rerankUnnamed    = "no_ids"     // hits lack ids, scores, versions or sequence numbers: the engine's order goes out
 	rerankChanged    = "changed"    // a hit of the page has changed, or the page is not available: as above
 	rerankUnreadable = "unreadable" // an answer is too long or cannot be read: the original is sent
+	// rerankNotRemembered is for the mode auto: the engine's order goes out, or the
+	// search is written as in the mode bm25.
+	rerankNotRemembered = report.NotRemembered
+)
+
+// Outcomes of a search for hits to remember, values of the label "result".
+const (
+	rememberedHits = "remembered"
+	rememberFailed = "failed"
 )
 
 // Outcomes of a search that is expanded, or expanded again, if it finds few
@@ -121,8 +130,9 @@ func knownValues(causes map[string]string) report.Values {
 	return report.Values{
 		Causes:      append(slices.Collect(maps.Keys(causes)), causePanic),
 		Reasons:     reasons(),
-		Reranked:    []string{rerankedHits, rerankNothing, rerankUnnamed, rerankChanged, rerankUnreadable},
+		Reranked:    []string{rerankedHits, rerankNothing, rerankUnnamed, rerankChanged, rerankUnreadable, rerankNotRemembered},
 		Feedback:    []string{feedbackUsed, feedbackNoHits, feedbackRefused, feedbackAnswer, feedbackPartial, feedbackNoTerms, feedbackBusy, feedbackTooMany},
+		FollowUps:   []string{rememberedHits, rememberFailed},
 		FewHits:     []string{fewEnough, fewExpanded, fewFailed, fewUnread},
 		Originals:   []string{originalAccepted, originalRejected, originalNotSent},
 		Authorizing: []string{accessAllowed, accessDenied, accessNoIndex, accessFailed},

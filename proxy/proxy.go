@@ -28,7 +28,7 @@ func New(o Options) *Server {
 		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
 		bodyGrace: limits.BodyGrace, answerGrace: limits.AnswerGrace,
 		unrerankable: newBackoffs(1), shapes: newBackoffs(maxFailures),
-		shadows: newBackground(), clearing: newBackground(), cause: causeOf(o.Cause),
+		shadows: newBackground(), clearing: newBackground(), following: newFollower(), cause: causeOf(o.Cause),
 	}
 	s.tokens.log = o.Logger
 	s.opts.Previous = nil // else no old server would ever be freed
@@ -118,6 +118,7 @@ func (s *Server) passThrough(w *relay, r *http.Request) {
 func (s *Server) Close() {
 	s.shadows.close()
 	s.clearing.close()
+	s.following.background.close()
 	s.access.close()
 	s.tokens.flush()
 	s.upstream.Close()

@@ -26,6 +26,8 @@ type Reranker interface {
 	// error the engine's order goes out. Calls may be concurrent; hits is
 	// read-only.
 	Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error)
+	// Remember remembers what Scores needs of hits with [expand.Rerank.Key].
+	Remember(ctx context.Context, by *expand.Rerank, hits []expand.Hit) error
 }
 
 // reranking scores the hits of answers and reorders them.
@@ -148,6 +150,9 @@ func (k *reranking) order(ctx context.Context, f *answer.Frame) (page []expand.H
 		if page, ok = f.Order(scores); !ok {
 			err = errScores
 		}
+	}
+	if errors.Is(err, expand.ErrNotRemembered) {
+		return nil, rerankNotRemembered
 	}
 	if err != nil {
 		result = k.cause(err)

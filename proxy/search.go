@@ -158,6 +158,9 @@ func (s *Server) search(w *relay, r *http.Request, m match) {
 		s.tell(r.Context(), x, res)
 	}
 	s.answer(w, r, t, res, err)
+	if err == nil {
+		s.follow(x, expander) //nolint:contextcheck // It goes on when the client has gone.
+	}
 }
 
 // arrive returns a new search, with what the client or a trial asks of akin.
@@ -855,7 +858,7 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 		if result != "" && reranks[k].Feedback.Documents > 0 {
 			x.report.Feedback = append(x.report.Feedback, strings.Replace(result, rerankedHits, feedbackUsed, 1))
 		}
-		if result != "" && result != rerankedHits && result != rerankNothing {
+		if result != "" && result != rerankedHits && result != rerankNothing && result != rerankNotRemembered {
 			x.report.Fail(ctx, report.Failure{What: failedRerank, Cause: result})
 		}
 	}

@@ -172,8 +172,9 @@ type Server struct {
 	feedback  feedback
 	reranking reranking
 
-	// Work that no client waits for: shadows and clearing scrolls.
+	// Work that no client waits for: shadows, clearing scrolls, and follow-ups.
 	shadows, clearing *background
+	following         *follower
 }
 
 // causeOf returns a function that names the cause of an error for metrics. It

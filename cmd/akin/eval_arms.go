@@ -211,6 +211,7 @@ func (o *armOptions) configure(name, file, settings string) (*configs.Config, er
 	if profile.Mode == expand.ModeVectors {
 		return nil, errors.New("mode: must not be vectors, which needs a model file")
 	}
+	profile.Waits = true
 	cfg.Matrices = []configs.Matrix{{Name: name, Indices: []string{"*"}, Fields: []string{"*"}, File: file}}
 	cfg.Profiles = map[string]configs.Profile{name: profile}
 	cfg.Expansion.Budget = configs.Duration(10 * time.Second) // only the ranking matters

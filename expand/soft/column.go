@@ -23,8 +23,10 @@ type column struct {
 	number uint32 // of the space
 	// query are the numbers of the text's terms.
 	query []int32
-	// vectors are those of the hits; nil if missing.
+	// vectors are those of the hits, nil if missing, and keys those that they are
+	// cached under.
 	vectors []*vector
+	keys    []docKey
 	// squares are (Wy)ᵀS(Wy) of the hits; fresh says which must be computed. Other
 	// searches may share a vector.
 	squares []float64

@@ -22,6 +22,7 @@ package soft
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 	"unique"
@@ -64,6 +65,8 @@ type Reranker struct {
 	scratch sync.Pool
 	loader  *cache.Loader // for requests to the cluster
 
+	records records // of searches in the mode auto
+
 	mu     sync.Mutex
 	memory *store
 	closed bool
@@ -77,7 +80,7 @@ func New(o Options) *Reranker {
 	})
 	return &Reranker{
 		options: o, loader: loader, memory: newStore(o.Bytes, o.TTL, loader, new(counts)),
-		scratch: sync.Pool{New: func() any { return new(scratch) }},
+		scratch: sync.Pool{New: func() any { return new(scratch) }}, records: records{of: map[string]record{}},
 	}
 }
 
@@ -96,10 +99,98 @@ func (r *Reranker) Close() {
 // It asks for what is not cached: the terms of the hits, then the rows of S. If
 // ctx ends first, it returns that error; the requests go on and fill the cache
 // for later searches.
+//
+// With a [expand.Rerank.Key] it does not wait for terms: it asks for those of
+// the hits that lack them without waiting, and these are Unknown. If they are
+// too many, it returns [expand.ErrNotRemembered].
 func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if by.Key == "" {
+		return r.scores(ctx, by, hits)
+	}
+	known, unknown, err := r.lacking(by, hits)
+	if err != nil {
+		return nil, err
+	}
+	r.records.add(by.Key, len(unknown), len(hits))
+	if len(unknown) > 0 {
+		r.remember(ctx, by, unknown)
+	}
+	switch {
+	case len(unknown) == 0:
+		return r.scores(ctx, by, hits)
+	case tooMany(len(unknown), len(hits)):
+		return nil, expand.ErrNotRemembered
+	}
+	some, err := r.scores(ctx, by, known)
+	if err != nil {
+		return nil, err
+	}
+	scores := make([]expand.HitScore, 0, len(hits))
+	for k, n := 0, 0; k < len(hits); k++ {
+		if n < len(known) && hits[k] == known[n] {
+			scores = append(scores, some[n])
+			n++
+			continue
+		}
+		scores = append(scores, expand.HitScore{ID: hits[k].ID, Unknown: true})
+	}
+	return scores, nil
+}
+
+// Remembers implements [expand.HitMemory].
+func (r *Reranker) Remembers(key string) bool { return r.records.remembers(key) }
+
+// Remember asks for the terms of hits that lack them, and waits. It records how
+// many these are under by's Key.
+func (r *Reranker) Remember(ctx context.Context, by *expand.Rerank, hits []expand.Hit) error {
+	_, unknown, err := r.lacking(by, hits)
+	if err != nil {
+		return err
+	}
+	r.records.add(by.Key, len(unknown), len(hits))
+	if len(unknown) == 0 {
+		return nil
+	}
+	w, err := r.open(by.Fields, unknown)
+	if err != nil {
+		return err
+	}
+	return r.wait(ctx, unknown, func(ctx context.Context) error { return w.fetch(ctx, r.options.Vectors) })
+}
+
+// remember is Remember without waiting. What cannot be asked for now is left to
+// the next search.
+func (r *Reranker) remember(ctx context.Context, by *expand.Rerank, hits []expand.Hit) {
+	w, err := r.open(by.Fields, hits)
+	if err != nil {
+		return
+	}
+	_ = r.loader.Start(ctx, ownerOf(hits), func(ctx context.Context) error { return w.fetch(ctx, r.options.Vectors) })
+}
+
+// lacking divides hits into those whose terms are remembered, and the others.
+func (r *Reranker) lacking(by *expand.Rerank, hits []expand.Hit) (known, unknown []expand.Hit, err error) {
+	w, err := r.open(by.Fields, hits)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(w.recallUUIDs()) == 0 {
+		w.recallVectors()
+	}
+	for k, hit := range hits {
+		if slices.ContainsFunc(w.fields, func(c column) bool { return c.vectors == nil || c.vectors[k] == nil }) {
+			unknown = append(unknown, hit)
+		} else {
+			known = append(known, hit)
+		}
+	}
+	return known, unknown, nil
+}
+
+func (r *Reranker) scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
 	w, err := r.open(by.Fields, hits)
 	if err != nil {
 		return nil, err
@@ -151,11 +242,15 @@ func (r *Reranker) Terms(ctx context.Context, fields []string, hits []expand.Hit
 // ends first, fetch goes on for later searches, and owns the window until it
 // ends.
 func (r *Reranker) wait(ctx context.Context, hits []expand.Hit, fetch func(context.Context) error) error {
-	owner := "index "
-	if len(hits) > 0 {
-		owner += hits[0].Index
+	return r.loader.Run(ctx, ownerOf(hits), fetch)
+}
+
+// ownerOf returns what a load for hits counts for.
+func ownerOf(hits []expand.Hit) string {
+	if len(hits) == 0 {
+		return "index "
 	}
-	return r.loader.Run(ctx, owner, fetch)
+	return "index " + hits[0].Index
 }
 
 func (r *Reranker) open(fields []expand.RerankField, hits []expand.Hit) (*window, error) {

@@ -184,24 +184,46 @@ func (w *window) fetchUUIDs(ctx context.Context, vectors TermVectors) error {
 
 // recallVectors returns how many vectors are missing.
 func (w *window) recallVectors() (missing int) {
-	keys := make([]docKey, len(w.hits))
 	for i := range w.fields {
-		for k := range w.hits {
-			keys[k] = w.memory.docKey(w.key(i, k))
-		}
-		w.fields[i].vectors = w.memory.vectors.get(keys)
-		for k, v := range w.fields[i].vectors {
-			if v != nil && w.hits[k].ID != "" && v.id != w.hits[k].ID { // two states rarely share a number
-				w.fields[i].vectors[k], v = nil, nil
-			}
-			if v == nil {
-				missing++
-			}
-		}
+		missing += w.recallColumn(i)
 	}
 	lookups := len(w.fields) * len(w.hits)
 	w.memory.counts.hits.Add(uint64(lookups - missing))
 	w.memory.counts.misses.Add(uint64(missing))
+	return missing
+}
+
+// recallColumn returns how many vectors of field i are missing. A hit with an id
+// may be in an index of one shard, where documents are cached by their numbers.
+func (w *window) recallColumn(i int) (missing int) {
+	c := &w.fields[i]
+	c.keys = make([]docKey, len(w.hits))
+	var named []int
+	for k := range w.hits {
+		c.keys[k] = w.memory.docKey(w.key(i, k))
+	}
+	c.vectors = w.memory.vectors.get(c.keys)
+	for k, v := range c.vectors {
+		if v != nil && w.hits[k].ID != "" && v.id != w.hits[k].ID { // two states rarely share a number
+			c.vectors[k] = nil
+		}
+		if c.vectors[k] == nil && w.hits[k].ID != "" {
+			named = append(named, k)
+		} else if c.vectors[k] == nil {
+			missing++
+		}
+	}
+	numbers := make([]docKey, len(named))
+	for n, k := range named {
+		numbers[n] = docKey{field: c.keys[k].field, seqNo: c.keys[k].seqNo}
+	}
+	for n, v := range w.memory.vectors.get(numbers) {
+		if k := named[n]; v != nil && v.id == w.hits[k].ID {
+			c.vectors[k], c.keys[k] = v, numbers[n]
+		} else {
+			missing++
+		}
+	}
 	return missing
 }
 
@@ -429,7 +451,7 @@ func (w *window) scores(ctx context.Context, s *scratch, by *expand.Rerank) ([]e
 		query += c.Boost * square
 		for k := range c.vectors {
 			if c.fresh[k] { // it does not depend on the search
-				w.memory.vectors.settle(w.memory.docKey(w.key(i, k)), c.number, c.squares[k])
+				w.memory.vectors.settle(c.keys[k], c.number, c.squares[k])
 			}
 		}
 	}

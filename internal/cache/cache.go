@@ -103,6 +103,15 @@ func (l *Loader) start(caller context.Context, owner string, load func(context.C
 	return done, nil
 }
 
+// Start runs a load like [Loader.Run], and does not wait for it.
+// The load's error is lost.
+func (l *Loader) Start(ctx context.Context, owner string, load func(context.Context) error) error {
+	_, err := l.start(ctx, owner, func(ctx context.Context) {
+		_ = l.policy.Guard.Do(l.policy.What, func() error { return load(ctx) })
+	})
+	return err
+}
+
 // Run runs a load that counts for owner, and waits for it. If ctx ends first it
 // returns that error, and the load goes on.
 func (l *Loader) Run(ctx context.Context, owner string, load func(context.Context) error) error {

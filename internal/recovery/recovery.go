@@ -30,7 +30,7 @@ func operations() []string {
 	return []string{
 		"asking for access", "asking for hits", "asking for the first hits", "asking for the state", "asking the cluster", "checking nodes",
 		"clearing scrolls", "expanding", "following versions", "reading a body",
-		"reading rows", "reading the terms of documents", "reloading", "rendering", "reranking", "sending an answer", "shadowing", "warming up",
+		"reading rows", "reading the terms of documents", "reloading", "remembering hits", "rendering", "reranking", "sending an answer", "shadowing", "warming up",
 		"watching the state", "writing the access log",
 	}
 }

@@ -231,6 +231,9 @@ const (
 	// A reading fills 1/warmShare of the memory for terms: half of the documents'
 	// part, so that it does not evict what it has read.
 	warmShare = 4
+	// warmRest times what a part of a reading took is the pause after it: readings
+	// take a fifth of one of the cluster's cores.
+	warmRest = 4
 	// warmFields limits the fields whose terms are read.
 	warmFields = 1000
 )
@@ -273,7 +276,7 @@ func (a *App) keepHitsWarm(ctx context.Context, hits *soft.Reranker) {
 
 // warmHits caches the terms of documents in all fields with a matrix, keyed as
 // searches name the documents, so that few searches must ask for them. It
-// pauses as long as the cluster works. It returns how many documents it has
+// rests between its calls. It returns how many documents it has
 // read. A failing index does not stop the others.
 func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err error) {
 	bound, err := a.boundFields(ctx, warmFields)
@@ -327,7 +330,7 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-time.After(time.Since(began)):
+			case <-time.After(warmRest * time.Since(began)):
 				return nil
 			}
 		})

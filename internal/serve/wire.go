@@ -104,7 +104,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	if err != nil {
 		return a, err
 	}
-	a.expanders(&options, models) //nolint:contextcheck // What a refusal teaches outlives the client's request.
+	a.expanders(&options, models, c.rerank) //nolint:contextcheck // What a refusal teaches outlives the client's request.
 	if a.expander != nil {
 		c.limits = a.expander.Limits().All
 	}
@@ -236,7 +236,7 @@ func must(err error) {
 // wantsWords reports whether searches look for the nearest known words.
 func wantsWords(cfg *configs.Config) bool {
 	wanted := func(p *expand.Profile) bool {
-		return p.NearestWords && (p.Mode == expand.ModeBM25 || p.Mode == expand.ModeSoft)
+		return p.NearestWords && (p.Mode == expand.ModeBM25 || p.Mode == expand.ModeSoft || p.Mode == expand.ModeAuto)
 	}
 	for _, p := range cfg.Profiles {
 		if p.Enabled && wanted(&p.Profile) {
@@ -312,7 +312,7 @@ func newLogger(cfg configs.Log, w io.Writer) *slog.Logger {
 
 // expanders creates the expanders: the default one and one per profile. They
 // share what is learned of the cluster.
-func (a *App) expanders(options *proxy.Options, models []*vectors.Model) {
+func (a *App) expanders(options *proxy.Options, models []*vectors.Model, hits *soft.Reranker) {
 	cfg := a.cfg
 	options.Profiles = make(map[string]proxy.Expander, len(cfg.Profiles))
 	for name := range cfg.Profiles {
@@ -325,7 +325,7 @@ func (a *App) expanders(options *proxy.Options, models []*vectors.Model) {
 		p.HideFrom = cfg.Expansion.HideFrom
 		return p
 	}
-	a.expander = expand.New(a.cluster, matrices{a.store, a.cluster, nil}, rewriting(cfg.Expansion.Profile))
+	a.expander = expand.New(a.cluster, matrices{a.store, a.cluster, nil}, rewriting(cfg.Expansion.Profile)).WithHits(hits)
 	if a.weights != nil {
 		a.expander = a.expander.WithWeights(weightSource{a.weights, a.cluster})
 	}

@@ -25,6 +25,8 @@ type Frame struct {
 	// name or score, or if sequence numbers name hits of several shards.
 	Hits  []expand.Hit
 	Named bool
+	// Shards is how many were searched, 0 if the answer does not say.
+	Shards int
 
 	engine         []float64     // scores of the hits
 	maxScore, list jsonspan.Span // hits.max_score, zero if not a number, and hits.hits
@@ -108,7 +110,8 @@ func readFrame(r *jsonspan.Reader, answer []byte, rerank *expand.Rerank) (*Frame
 	if err != nil || lists != 1 || f.list.IsZero() || !f.readHits(f.list.Of(answer)) {
 		return nil, ErrShape
 	}
-	f.Named = f.Named && (!rerank.BySeqNo || shards.Total == 1)
+	f.Shards = shards.Total
+	f.Named = f.Named && (!rerank.BySeqNo || f.Shards == 1)
 	return f, nil
 }
 
@@ -194,7 +197,8 @@ func (f *Frame) Window() []expand.Hit { return f.Hits[:min(len(f.Hits), f.Rerank
 //
 // and the scores are b·max(e) for the engine's scores e, at most max(e) and at
 // least min(e), because hits behind the window have no more than that. For w =
-// 1 order and scores are the measure's.
+// 1 order and scores are the measure's. An Unknown hit keeps its place, with the
+// score of the hit before it.
 func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 	n := len(f.Window())
 	if len(scores) != n {
@@ -216,10 +220,7 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 			lowest = f.engine[i]
 		}
 	}
-	blended, places := make([]float64, n), make([]int, len(f.Hits))
-	for i := range places {
-		places[i] = i
-	}
+	blended := make([]float64, n)
 	written := make([]float32, len(f.Hits))
 	for i := range f.Hits {
 		if i >= n {
@@ -241,7 +242,14 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 	if slices.ContainsFunc(written, func(s float32) bool { return math.IsInf(float64(s), 0) }) {
 		return nil, false
 	}
-	slices.SortStableFunc(places[:n], func(a, b int) int { return cmp.Compare(blended[b], blended[a]) })
+	places := placesOf(scores, blended, len(f.Hits))
+	for k, i := range places[:n] {
+		if scores[i].Unknown && k > 0 {
+			written[i] = written[places[k-1]]
+		} else if scores[i].Unknown {
+			written[i] = slices.Max(written[:n])
+		}
+	}
 	from := min(f.Rerank.From, len(places))
 	places = places[from : from+min(f.Rerank.Size, len(places)-from)]
 	f.scores = make([]float32, len(places))
@@ -253,6 +261,24 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 		f.best = slices.Max(written[:n])
 	}
 	return page, true
+}
+
+// placesOf returns the numbers of hits in their new order: the window's by what
+// they are ordered by, and behind it as they were.
+func placesOf(scores []expand.HitScore, blended []float64, hits int) []int {
+	places := make([]int, 0, hits)
+	for i := range scores {
+		if !scores[i].Unknown {
+			places = append(places, i)
+		}
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(blended[b], blended[a]) })
+	for i := range hits {
+		if i >= len(scores) || scores[i].Unknown {
+			places = slices.Insert(places, i, i)
+		}
+	}
+	return places
 }
 
 // A pageHit is a hit in the answer to a search for a page.

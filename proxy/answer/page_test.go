@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -455,6 +456,26 @@ func checkFrames(t *testing.T, answer []byte, endpoint expand.Endpoint, ordered 
 	}
 }
 
+// Hits that are not remembered keep their places, with the score of the hit
+// before them; the others are in order around them.
+func TestUnknownHitsKeepTheirPlaces(t *testing.T) {
+	for unknown, want := range map[string]string{"": "2 1 0", "0": "0 2 1", "1": "2 1 0", "2": "1 0 2", "0 1": "0 1 2", "0 1 2": "0 1 2"} {
+		f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 3, SoftWeight: .5})
+		scores := softOf(.25, .5, 1)
+		for i := range scores {
+			scores[i].Unknown = strings.Contains(unknown, strconv.Itoa(i))
+		}
+		page, ok := f.Order(scores)
+		check.Must(t, ok, "%s", unknown)
+		var got []string
+		for _, h := range page {
+			got = append(got, strconv.Itoa(slices.Index(f.Hits, h)))
+		}
+		check.Equal(t, want, strings.Join(got, " "), unknown)
+		check.That(t, slices.IsSortedFunc(f.scores, func(a, b float32) int { return int(math.Ceil(float64(b - a))) }), "%s: %v", unknown, f.scores)
+	}
+}
+
 // checkOrdered gives a frame its page, with scores in no order where the hits
 // are named.
 func checkOrdered(t *testing.T, f *Frame) {
@@ -462,7 +483,7 @@ func checkOrdered(t *testing.T, f *Frame) {
 	if f.Named && len(f.Hits) <= 50 {
 		scores := make([]expand.HitScore, len(f.Hits))
 		for i := range scores {
-			scores[i] = expand.HitScore{ID: fmt.Sprint("n", i), Soft: float64(i * 7 % 5)}
+			scores[i] = expand.HitScore{ID: fmt.Sprint("n", i), Soft: float64(i * 7 % 5), Unknown: i%4 == 3}
 		}
 		if page, ok := f.Order(scores); ok {
 			hits := make([]string, len(page))

@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 // Outcomes of a search.
@@ -26,6 +27,9 @@ const (
 	Unchanged  = "unchanged"   // left alone
 	FailedOpen = "failed_open" // sent as it came, because something failed
 )
+
+// NotRemembered is why akin did not put hits in order, see [expand.ModeAuto].
+const NotRemembered = string(reason.NotRemembered)
 
 // Limits of what is kept.
 const (

@@ -37,9 +37,9 @@ type Metrics struct {
 	Rejected, Authorizing *prometheus.CounterVec
 
 	// Of hits to be reranked, or to add terms from.
-	Reranked, Feedback, FewHits *prometheus.CounterVec
-	searches                    *prometheus.CounterVec // by what added words do
-	RerankTook                  prometheus.Observer
+	Reranked, Feedback, FewHits, FollowUps *prometheus.CounterVec
+	searches                               *prometheus.CounterVec // by what added words do
+	RerankTook                             prometheus.Observer
 
 	// Of clients' connections and their problems.
 	Connections                      *prometheus.GaugeVec
@@ -57,8 +57,8 @@ type Values struct {
 	// Causes are those of failing open. Reasons are those not to rewrite a search;
 	// [NewMetrics] adds those of package reason.
 	Causes, Reasons []string
-	// Reranked, Feedback and FewHits are the results that are not causes.
-	Reranked, Feedback, FewHits []string
+	// Reranked, Feedback, FewHits and FollowUps are the results that are not causes.
+	Reranked, Feedback, FewHits, FollowUps []string
 	// Originals are the results for originals of rejected searches, Authorizing
 	// those of access checks.
 	Originals, Authorizing []string
@@ -84,6 +84,8 @@ func NewMetrics(registry prometheus.Registerer, known Values) *Metrics {
 			"Searches that were to get terms of their first hits (feedback), by result. With any but used they are expanded without feedback."),
 		FewHits: r.by("result", known.FewHits, "akin_few_hits_total",
 			"Searches that are expanded where they find few hits, by result. With any but expanded the client gets the answer to the first."),
+		FollowUps: r.by("result", known.FollowUps, "akin_follow_ups_total",
+			"Searches sent in the background, in the mode auto, to remember what their hits hold, by result."),
 		searches: r.by("how", []string{expand.Ordered, expand.Widened, expand.Exact}, "akin_searches_total",
 			"Rewritten searches whose answer the client got, by what the added words do: put hits in order, find more, or count as much as the text's."),
 		RerankTook: r.times("akin_rerank_duration_seconds",

@@ -149,6 +149,9 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 			if how := s.Result.Parts[k].How; how != "" {
 				m.searches.WithLabelValues(how).Inc()
 			}
+			if s.Result.Parts[k].FollowUp != nil {
+				m.Reranked.WithLabelValues(NotRemembered).Inc()
+			}
 		}
 	}
 	for _, result := range s.FewHits {

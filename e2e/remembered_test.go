@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/akin-search/akin/e2e/check"
+)
+
+const notRememberedResult = `result="not_remembered"`
+
+// TestAutoModeIsSoftOnceHitsAreRemembered: the first searches of an index are
+// those of the mode bm25. What they find is remembered in the background, and
+// then they are those of the mode soft, on one shard, on two, and in a request
+// of several searches. Documents that change are not waited for.
+func TestAutoModeIsSoftOnceHitsAreRemembered(t *testing.T) {
+	t.Parallel()
+	texts := vectorTexts(rand.New(rand.NewPCG(56, 1)))
+	eachEngine(t, func(t *testing.T, e *engine) {
+		for shards := 1; shards <= 2; shards++ {
+			t.Run(fmt.Sprintf("%d shards", shards), func(t *testing.T) { //nolint:thelper // a part of the test
+				index := fmt.Sprintf("akin-e2e-remembered-%d", shards)
+				e.makeIndex(t, index, strings.Replace(oneShard(`"body":{"type":"text"}`), `"number_of_shards":1`, fmt.Sprintf(`"number_of_shards":%d`, shards), 1))
+				e.index(t, index, texts.docs)
+				a := setup(t, e, section{
+					"expansion": section{"mode": "auto", "max_doc_share": 1, "matching": "same"},
+					"profiles":  section{"soft": section{"mode": "soft"}, "bm25": section{"mode": "bm25"}},
+					"matrices":  []section{{"name": "s", "file": build(t, "--from-index", e.url, "--index", index, "--field", "body"), "indices": []string{index}}},
+				})
+				text := texts.queries[5].text
+				body := matchBody(text, 10)
+				as := func(profile string) []string { return scored(a.find(t, index+"?akin_profile="+profile, body)) }
+				before, soft := as("bm25"), as("soft")
+				check.That(t, !slices.Equal(before, soft), "the modes do not differ for %q", text)
+
+				check.Equal(t, before, scored(a.find(t, index, body)), "the first search")
+				a.checkExplained(t, index, body, "saturated", "rescore", "not_remembered")
+				remembered := func() error {
+					if n := a.counted(t, func() { a.find(t, index, body) }, rerankedMetric, rerankedResult); n == 0 {
+						return errors.New("not in order")
+					}
+					return nil
+				}
+				waitFor(t, time.Minute, "the soft order", remembered)
+				check.Equal(t, soft, scored(a.find(t, index, body)), "the hits are remembered")
+				several := a.must(t, http.MethodPost, "/_msearch", fmt.Sprintf("{\"index\":%q}\n%s\n{\"index\":%q}\n%s\n", index, body, index, body))
+				check.Equal(t, 2, strings.Count(string(several), quote(strings.Fields(soft[0])[0])+`,"_score"`), string(several))
+
+				e.index(t, index, texts.docs[:4]) // a few of them change
+				e.refresh(t, index)
+				n := a.counted(t, func() { check.Equal(t, len(soft), len(a.find(t, index, body).Hits.Hits)) }, rerankedMetric, rerankedResult)
+				check.Equal(t, 1, n, "few hits are missing")
+
+				e.index(t, index, texts.docs)
+				e.refresh(t, index)
+				n = a.counted(t, func() { a.find(t, index, body) }, rerankedMetric, notRememberedResult)
+				check.Equal(t, 1, n, "nothing is remembered")
+				waitFor(t, time.Minute, "the soft order of what was written", remembered)
+				check.Equal(t, as("soft"), scored(a.find(t, index, body)))
+			})
+		}
+	})
+}
+
+// scored returns the hits with their scores.
+func scored(f *found) (hits []string) {
+	for _, h := range f.Hits.Hits {
+		hits = append(hits, fmt.Sprintf("%s %.5g", h.ID, h.Score))
+	}
+	slices.SortStableFunc(hits, func(a, b string) int { // equal scores are in any order
+		_, x, _ := strings.Cut(a, " ")
+		_, y, _ := strings.Cut(b, " ")
+		if x != y {
+			return 0
+		}
+		return cmp.Compare(a, b)
+	})
+	return hits
+}

@@ -1,0 +1,76 @@
+package expand
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/form"
+)
+
+// How [ModeAuto] works: akin can put hits in order by the soft cosine only if it
+// remembers what their documents hold. Whether it does is known when they have
+// been found, so the last searches in the same fields of the same indices
+// decide: if nearly all of their hits were remembered, a search is written as in
+// [ModeSoft], and hits that are not remembered keep their places. Otherwise it
+// is written as in [ModeBM25], and the caller may find out, after the client has
+// its answer, what [Part.FollowUp] would have needed.
+
+// A HitMemory knows how much of the hits of the last searches was remembered.
+type HitMemory interface {
+	// Remembers reports whether nearly all hits of the last searches with a
+	// [Rerank.Key] were remembered. It is fast and makes no call.
+	Remembers(key string) bool
+}
+
+// ErrNotRemembered says that too few hits are remembered to put them in order.
+var ErrNotRemembered = errors.New("too few hits are remembered")
+
+// settleMode replaces [ModeAuto] by the mode for this search.
+func (a *expansion) settleMode() {
+	if a.s.profile.Mode != ModeAuto {
+		return
+	}
+	profile := *a.s.profile
+	profile.Mode = ModeBM25
+	a.s.profile = &profile
+	if !a.reorders() {
+		return
+	}
+	switch key := a.hitsKey(); {
+	case profile.Waits:
+		profile.Mode, a.onlyIfAdded = ModeSoft, true
+	case a.s.req.Warm, a.hits != nil && a.hits.Remembers(key):
+		profile.Mode, a.onlyIfAdded = ModeSoft, true
+		a.key = key
+	case a.hits != nil:
+		again := *a.s.req
+		again.Warm = true
+		a.followUp = &again
+	}
+}
+
+// reorders reports whether the soft cosine may order the hits of a search with
+// what the mode bm25 adds.
+func (a *expansion) reorders() bool {
+	if a.s.noRerank() != "" || a.s.Hybrid || a.s.nested || len(a.open) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(a.clauses, func(c form.Clause) bool {
+		// Parts of a query string stand beside it. Neither has the words of a
+		// more_like_this alone. The hits of a search for all words stay as they are.
+		return !c.Parsed.Whole.IsZero() || c.Parsed.Like != nil || c.Parsed.Role == dsl.InSegments || a.s.asTyped(&c)
+	})
+}
+
+// hitsKey returns the [Rerank.Key] of the search: the index expression and the
+// fields.
+func (a *expansion) hitsKey() string {
+	var fields []string
+	for _, t := range a.open {
+		fields = append(fields, t.Name)
+	}
+	slices.Sort(fields)
+	return a.s.req.Index + "\n" + strings.Join(slices.Compact(fields), "\n")
+}
