@@ -76,7 +76,7 @@ func setup(tb testing.TB, e *engine, config section, env ...string) *akin {
 		full["matrices"] = matrices("main", relatedFile(tb, vectorsA))
 	}
 	maps.Copy(full, config)
-	expansion := section{"budget": widePatience}
+	expansion := section{"budget": widePatience, "mode": "bm25"} // in the mode auto the order depends on when hits are remembered
 	if more, ok := config["expansion"].(section); ok {
 		maps.Copy(expansion, more)
 	}

@@ -25,7 +25,7 @@ func TestAutoModeIsSoftOnceHitsAreRemembered(t *testing.T) {
 	texts := vectorTexts(rand.New(rand.NewPCG(56, 1)))
 	eachEngine(t, func(t *testing.T, e *engine) {
 		for shards := 1; shards <= 2; shards++ {
-			t.Run(fmt.Sprintf("%d shards", shards), func(t *testing.T) { //nolint:thelper // a part of the test
+			t.Run(fmt.Sprintf("%d shards", shards), func(t *testing.T) {
 				index := fmt.Sprintf("akin-e2e-remembered-%d", shards)
 				e.makeIndex(t, index, strings.Replace(oneShard(`"body":{"type":"text"}`), `"number_of_shards":1`, fmt.Sprintf(`"number_of_shards":%d`, shards), 1))
 				e.index(t, index, texts.docs)

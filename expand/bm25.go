@@ -72,7 +72,7 @@ func (a bm25) add(ctx context.Context, open []*target) error {
 		if t.clause.Parsed.Unrelated() != "" {
 			t.Terms.Candidates = t.Terms.Candidates[:0]
 		}
-		if t.nothing() && len(t.Optional) == 0 && !feedback && a.s.profile.Mode != ModeSoft { // ModeSoft needs the live frequencies of the text's own terms for its sum
+		if t.nothing() && len(t.Optional) == 0 && !feedback && a.s.mode != ModeSoft { // ModeSoft needs the live frequencies of the text's own terms for its sum
 			t.leave()
 		}
 	}

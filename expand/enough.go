@@ -67,7 +67,7 @@ const perWord, fewPerWord = 8, 4
 // more_like_this do not: it is a search for what is similar.
 func (s *search) asTyped(c *form.Clause) bool {
 	o := s.profile
-	return c.Counted() && c.Parsed.Like == nil && o.Matching == Auto && o.Mode == ModeBM25 && o.Feedback.documents(s.req.Feedback) == 0 && !s.Scores.Min
+	return c.Counted() && c.Parsed.Like == nil && o.Matching == Auto && s.mode == ModeBM25 && o.Feedback.documents(s.req.Feedback) == 0 && !s.Scores.Min
 }
 
 // how returns what the added words of a plan do.

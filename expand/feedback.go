@@ -51,7 +51,7 @@ const onlyHits = `"from":0,"_source":false,"track_total_hits":false,"seq_no_prim
 func (a *expansion) firstPass(res *Result, plan *form.Plan) *FirstPass {
 	s, o := a.s, a.s.profile
 	documents := o.Feedback.documents(s.req.Feedback)
-	if documents == 0 || o.Mode != ModeBM25 || len(a.first) > 0 || s.req.Endpoint != EndpointSearch ||
+	if documents == 0 || s.mode != ModeBM25 || len(a.first) > 0 || s.req.Endpoint != EndpointSearch ||
 		s.unscored || s.Hits.None || s.Scores.Sorted || s.Query.IsZero() ||
 		s.Scores.Min || // the added scores would change which hits reach min_score
 		s.req.Allowed != nil && s.discloses != 0 { // the cluster may hide fields of the documents from the client

@@ -48,9 +48,9 @@ func (a *expansion) write(c *chosen) (*form.Plan, *Result) {
 	changed := slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.Changed() })
 	switch {
 	case a.onlyIfAdded && !changed:
-	case a.s.Hybrid && a.s.profile.Mode != ModeBM25:
+	case a.s.Hybrid && a.s.mode != ModeBM25:
 		notReranked = reason.Hybrid
-	case a.s.profile.Mode == ModeSoft:
+	case a.s.mode == ModeSoft:
 		p.rerank, notReranked = a.reranking(c)
 		p.findOnly = p.rerank != nil || slices.Contains(sameQuery, notReranked)
 	}

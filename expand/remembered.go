@@ -27,28 +27,29 @@ type HitMemory interface {
 // ErrNotRemembered says that too few hits are remembered to put them in order.
 var ErrNotRemembered = errors.New("too few hits are remembered")
 
-// settleMode replaces [ModeAuto] by the mode for this search.
+// settleMode chooses between the modes soft and bm25 in [ModeAuto].
 func (a *expansion) settleMode() {
-	if a.s.profile.Mode != ModeAuto {
+	if a.s.mode != ModeAuto {
 		return
 	}
-	profile := *a.s.profile
-	profile.Mode = ModeBM25
-	a.s.profile = &profile
-	if !a.reorders() {
+	a.s.mode = ModeBM25
+	warm, waits := a.s.req.Warm, a.s.profile.Waits
+	if a.hits == nil && !warm && !waits || !a.reorders() {
 		return
 	}
-	switch key := a.hitsKey(); {
-	case profile.Waits:
-		profile.Mode, a.onlyIfAdded = ModeSoft, true
-	case a.s.req.Warm, a.hits != nil && a.hits.Remembers(key):
-		profile.Mode, a.onlyIfAdded = ModeSoft, true
+	if waits {
+		a.s.mode, a.onlyIfAdded = ModeSoft, true
+		return
+	}
+	key := a.hitsKey()
+	if warm || a.hits.Remembers(key) {
+		a.s.mode, a.onlyIfAdded = ModeSoft, true
 		a.key = key
-	case a.hits != nil:
-		again := *a.s.req
-		again.Warm = true
-		a.followUp = &again
+		return
 	}
+	again := *a.s.req
+	again.Warm = true
+	a.followUp = &again
 }
 
 // reorders reports whether the soft cosine may order the hits of a search with
@@ -67,7 +68,7 @@ func (a *expansion) reorders() bool {
 // hitsKey returns the [Rerank.Key] of the search: the index expression and the
 // fields.
 func (a *expansion) hitsKey() string {
-	var fields []string
+	fields := make([]string, 0, len(a.open))
 	for _, t := range a.open {
 		fields = append(fields, t.Name)
 	}

@@ -231,7 +231,7 @@ func (r *Rerank) divide(s *search, body []byte) (frame []byte) {
 			*to, _ = jsontext.AppendQuote(append(*to, ','), name)
 			*to = append(append(*to, ':'), value...)
 		}
-		if !is(ofHits) && !is(ofPage) && !(s.req.Warm && is(ofAll)) {
+		if !is(ofHits) && !is(ofPage) && (!s.req.Warm || !is(ofAll)) {
 			add(&frame)
 		}
 		if !is(ofAll) {

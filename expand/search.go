@@ -25,13 +25,14 @@ type search struct {
 	discloses Disclosure // how the answer would show added terms
 	order     bool       // related words only put its hits in order
 	unscored  bool       // nothing in the answer depends on scores
+	mode      Mode       // that of the profile, and in ModeAuto from settleMode on another
 	nested    bool       // it has nested clauses for segments
 	named     bool       // added clauses get names
 }
 
 // parse parses the search. It returns why the search is left alone, or "".
 func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.Reason) {
-	s := &search{req: req, profile: profile}
+	s := &search{req: req, profile: profile, mode: profile.Mode}
 	var why reason.Reason
 	if s.parameters, why = dsl.ReadParameters(req.RawQuery); why != "" {
 		return s, why

@@ -2,7 +2,6 @@ package soft
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -97,7 +96,7 @@ func TestRemembersWhatTheLastSearchesFoundRemembered(t *testing.T) {
 func TestRecordsAreBounded(t *testing.T) {
 	r := &records{of: map[string]record{}}
 	for k := range maxRecords + 10 {
-		r.add(fmt.Sprint(k), 0, 1)
+		r.add(strconv.Itoa(k), 0, 1)
 	}
 	check.That(t, len(r.of) <= maxRecords, "%d", len(r.of))
 }

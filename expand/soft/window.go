@@ -193,8 +193,8 @@ func (w *window) recallVectors() (missing int) {
 	return missing
 }
 
-// recallColumn returns how many vectors of field i are missing. A hit with an id
-// may be in an index of one shard, where documents are cached by their numbers.
+// recallColumn returns how many vectors of field i are missing. A hit with an
+// id may be in an index of one shard, whose documents are cached by number.
 func (w *window) recallColumn(i int) (missing int) {
 	c := &w.fields[i]
 	c.keys = make([]docKey, len(w.hits))

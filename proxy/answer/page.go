@@ -263,8 +263,8 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 	return page, true
 }
 
-// placesOf returns the numbers of hits in their new order: the window's by what
-// they are ordered by, and behind it as they were.
+// placesOf returns the numbers of hits in their new order: in the window by
+// what they are ordered by, and behind it as they were.
 func placesOf(scores []expand.HitScore, blended []float64, hits int) []int {
 	places := make([]int, 0, hits)
 	for i := range scores {
