@@ -250,7 +250,7 @@ func Default() *Config {
 		Cluster:  Cluster{URLs: []string{"http://127.0.0.1:9200"}, AWS: AWS{Service: "es"}},
 		Expansion: Expansion{
 			Enabled: true, Profile: expand.DefaultProfile(),
-			Budget: Duration(50 * time.Millisecond), MaxBody: mebibyte, HideFrom: expand.DiscloseSecured,
+			Budget: Duration(50 * time.Millisecond), MaxBody: mebibyte, RerankWarmUp: true, HideFrom: expand.DiscloseSecured,
 		},
 		Profiles: map[string]Profile{},
 		Caches:   Caches{Size: 160 * mebibyte, TTL: Duration(time.Minute)},

@@ -76,7 +76,11 @@ func setup(tb testing.TB, e *engine, config section, env ...string) *akin {
 		full["matrices"] = matrices("main", relatedFile(tb, vectorsA))
 	}
 	maps.Copy(full, config)
-	expansion := section{"budget": widePatience, "mode": "bm25"} // in the mode auto the order depends on when hits are remembered
+	expansion := section{
+		"budget": widePatience,
+		// In the mode auto the order depends on when hits are remembered.
+		"mode": "bm25", "rerank_warm_up": false,
+	}
 	if more, ok := config["expansion"].(section); ok {
 		maps.Copy(expansion, more)
 	}

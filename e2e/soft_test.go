@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // softWindow is how many hits the mode soft orders by default.
@@ -220,6 +223,19 @@ func TestWarmUpReadsTheTermsOfAllDocuments(t *testing.T) {
 			}
 			return nil
 		})
+		var ready struct {
+			Remembered []struct {
+				Index         string
+				Documents, Of int
+			}
+		}
+		check.OK(t, json.Unmarshal(a.admin.must(t, http.MethodGet, "/readyz", ""), &ready))
+		for _, r := range ready.Remembered {
+			check.That(t, r.Documents > 0 && r.Documents == r.Of || r.Index == "akin-e2e-warm-all", "/readyz says %+v", r)
+		}
+		said := runAkin(t, "check", "--config", a.config, "--index", indices[0]).stdout
+		check.That(t, strings.Contains(said, fmt.Sprintf("the terms of %d documents take about 0.1 of 67.1 MB", len(c.docs))), "%s", said)
+		check.That(t, len(ready.Remembered) >= 2, "/readyz says %+v", ready)
 		misses := func() float64 { return a.metric(t, "akin_cache_misses_total", `cache="vectors"`) }
 		before := misses()
 		if before < float64(2*len(c.docs)) {

@@ -73,6 +73,8 @@ func (s *Server) letIn(c *gin.Context) {
 type status struct {
 	Status  string   `json:"status"`
 	Reasons []string `json:"reasons,omitempty"`
+	// Remembered is [report.Condition.Remembered].
+	Remembered []report.Remembered `json:"remembered,omitempty"`
 }
 
 // ready answers 200 if requests are forwarded, else 503.
@@ -80,7 +82,7 @@ func (s *Server) ready(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), readyTimeout)
 	defer cancel()
 	state := s.condition(ctx)
-	said, code := status{Status: "ok", Reasons: state.NotReady}, http.StatusOK
+	said, code := status{Status: "ok", Reasons: state.NotReady, Remembered: state.Remembered}, http.StatusOK
 	for _, d := range state.Degraded {
 		said.Status = "degraded"
 		said.Reasons = append(said.Reasons, d.Reason+": "+d.Detail)

@@ -59,6 +59,7 @@ func (r *checkReport) fields(ctx context.Context, cfg *configs.Config, app *serv
 		return
 	}
 	r.capabilities(ctx, app.Client(), places[0])
+	r.remembered(ctx, cfg, app.Client(), places)
 	if len(places) > maxLooked {
 		r.Left, places = len(places)-maxLooked, places[:maxLooked]
 	}
@@ -205,6 +206,35 @@ func (r *checkReport) capabilities(ctx context.Context, client *esclient.Client,
 		case esclient.IsUnavailable(err), errors.Is(err, documents.ErrNoPointInTime):
 			r.add(verdictOK, capability.about, "no, "+capability.without)
 		}
+	}
+}
+
+// docBytes is about what is remembered of a document of 100 words.
+const docBytes = 400
+
+// remembered tells how much of the indices can be remembered, for the modes
+// soft and auto.
+func (r *checkReport) remembered(ctx context.Context, cfg *configs.Config, client *esclient.Client, places []place) {
+	if mode := cfg.Expansion.Mode; mode != expand.ModeAuto && mode != expand.ModeSoft {
+		return
+	}
+	var indices []string
+	for _, p := range places {
+		if !slices.Contains(indices, p.index) {
+			indices = append(indices, p.index)
+		}
+	}
+	for _, index := range indices {
+		docs, err := documents.API{Client: client}.Count(ctx, index, nil)
+		if err != nil {
+			continue // the checks of the fields say so
+		}
+		need, room := float64(docs)*docBytes/1e6, float64(cfg.Caches.Large())/1e6
+		text := fmt.Sprintf("the terms of %d documents take about %.1f of %.1f MB, if they have 100 words each", docs, need, room)
+		if need > room {
+			text += ": those that are searched for most are remembered; a larger caches.size remembers more"
+		}
+		r.add(verdictOK, "documents of "+index, text)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
@@ -43,6 +44,9 @@ type App struct {
 	metrics  *prometheus.Registry // of this App only
 	closers  []func()             // stop what was started, in reverse order
 	warm     atomic.Bool          // the caches are filled for the first searches
+	// remembered is what the last reading of documents' terms came to; nil before
+	// its end.
+	remembered atomic.Pointer[[]report.Remembered]
 }
 
 // A process is what outlives a reload.

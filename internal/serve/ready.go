@@ -70,6 +70,9 @@ func (a *App) check(ctx context.Context) (c report.Condition) {
 		})
 	}
 	c.Degraded = append(c.Degraded, a.incomplete()...)
+	if read := a.remembered.Load(); read != nil {
+		c.Remembered = *read
+	}
 	return c
 }
 

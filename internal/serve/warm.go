@@ -18,6 +18,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
@@ -292,6 +293,8 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 		fields[f.index] = append(fields[f.index], f.field)
 	}
 	before := hits.Stats().Forgotten
+	var said []report.Remembered
+	defer func() { a.remembered.Store(&said) }()
 	done := map[string]string{} // by concrete index: the name under which it was read first
 	var failed []error
 	for _, index := range indices {
@@ -301,6 +304,12 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 			failed = append(failed, fmt.Errorf("%s: %w", index, err))
 			continue
 		}
+		all, err := documents.API{Client: a.client}.Count(ctx, index, nil)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", index, err))
+			continue
+		}
+		said = append(said, report.Remembered{Index: index, Of: all})
 		err = documents.API{Client: a.client}.ScanRefs(ctx, documents.RefOptions{Index: index}, func(docs []documents.DocRef) error {
 			began, some := time.Now(), map[string][]expand.Hit{} // by concrete index
 			for _, d := range docs {
@@ -308,6 +317,7 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 					continue
 				}
 				read++
+				said[len(said)-1].Documents++
 				some[d.Index] = append(some[d.Index], expand.Hit{Index: d.Index, ID: d.ID, Routing: d.Routing, SeqNo: d.SeqNo, Version: d.Version})
 			}
 			for concrete, found := range some {

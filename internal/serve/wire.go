@@ -95,7 +95,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 		a.onClose(c.rerank.Close)
 		options.Reranker, options.RerankBudget = c.rerank, options.Budget
 		options.HitTerms, options.Forms = c.rerank, a.store.Forms
-		if cfg.Expansion.RerankWarmUp {
+		if cfg.Expansion.RerankWarmUp && ordersBySoft(cfg) {
 			running.Go(func() { a.keepHitsWarm(background, c.rerank) })
 			a.onClose(func() { stop(); running.Wait() }) // before its dependencies are closed
 		}
@@ -244,6 +244,17 @@ func wantsWords(cfg *configs.Config) bool {
 		}
 	}
 	return wanted(&cfg.Expansion.Profile) // of the preview, too
+}
+
+// ordersBySoft reports whether searches may be ordered by what documents hold.
+func ordersBySoft(cfg *configs.Config) bool {
+	orders := func(p *expand.Profile) bool { return p.Mode == expand.ModeSoft || p.Mode == expand.ModeAuto }
+	for _, p := range cfg.Profiles {
+		if p.Enabled && orders(&p.Profile) {
+			return true
+		}
+	}
+	return cfg.Expansion.Enabled && orders(&cfg.Expansion.Profile)
 }
 
 // openStore opens a store of entries, or returns nil if there are none; words

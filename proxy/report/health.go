@@ -53,6 +53,15 @@ type Condition struct {
 	NotReady []string
 	// Degraded says what else is wrong.
 	Degraded []Degradation
+	// Remembered says how much of each index the warm-up has read; nil before.
+	Remembered []Remembered
+}
+
+// Remembered is how many documents of an index the warm-up has read, of all.
+type Remembered struct {
+	Index     string `json:"index"`
+	Documents int    `json:"documents"`
+	Of        int64  `json:"of"`
 }
 
 // Health tracks which searches failed open recently, and the last reported
