@@ -64,8 +64,8 @@ var kinds = map[string]kind{
 	"hybrid": {inside: []string{"queries"}, outside: []string{"filter"}},
 }
 
-// leftAlone has the reasons of the kinds that are left alone, with everything in
-// them. Kinds that akin does not know are, too, with [reason.Unknown].
+// leftAlone has the reasons of the kinds that are left alone with everything in
+// them. Unknown kinds are, too, with [reason.Unknown].
 var leftAlone = byKind(map[reason.Reason]string{
 	reason.NotScoring: "constant_score",
 	reason.TermLevel: "exists fuzzy ids match_all match_none parent_id prefix range regexp term terms terms_set type " +
