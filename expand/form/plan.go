@@ -23,7 +23,7 @@ import (
 // A Scoring is a way of writing added terms into a search.
 type Scoring uint8
 
-// The scoring forms.
+// The scoring forms. Those of the configuration come first, in the order there.
 const (
 	// Auto takes the form of the [Recipe], which mostly has none: Saturated if
 	// possible, else Grouped, else Linear. In a plan it means that nothing is
