@@ -333,7 +333,8 @@ func (f field) check() error {
 	return rules[f.is](f.String())
 }
 
-// decodeWord sets f to the value of a word.
+// decodeWord sets f to the value of a word: a number is the word's place among
+// those that are allowed.
 func (f field) decodeWord(n *yaml.Node) error {
 	word, err := text(n)
 	if err != nil {

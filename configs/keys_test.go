@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -275,6 +276,7 @@ func TestLimitsAreReadable(t *testing.T) {
 			}
 			limits++
 			if f.isWord() {
+				wordsNameTheirValues(t, name, f)
 				continue
 			}
 			check.Equal(t, 2, len(f.allowed), name)
@@ -288,4 +290,17 @@ func TestLimitsAreReadable(t *testing.T) {
 	}
 	look(reflect.ValueOf(*Default()))
 	check.Equal(t, 36, limits)
+}
+
+// wordsNameTheirValues checks that words stand in the order of the constants that
+// they are decoded to, if these have names.
+func wordsNameTheirValues(t *testing.T, name string, f field) {
+	t.Helper()
+	for _, word := range f.allowed {
+		f.Value = reflect.New(f.Type()).Elem()
+		check.OK(t, f.decodeWord(&yaml.Node{Kind: yaml.ScalarNode, Value: word}))
+		if value, named := f.Interface().(fmt.Stringer); named {
+			check.Equal(t, word, value.String(), name)
+		}
+	}
 }

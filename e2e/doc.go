@@ -1,9 +1,10 @@
 // Package e2e has the tests that drive the built akin binary over HTTP, in
 // front of real engines and a real Redis, and the reproduction of the papers'
-// results. Of the project it imports only the mathematics, to compare with. The
-// packages in it are what tests share: package requests the files of
-// testdata/requests, clustertest a cluster of canned answers, matrixtest
-// matrices, freeport free ports.
+// results. akin runs as a program: of the project the tests import only what
+// data is made with and results are compared with. The packages in it are what
+// tests share: package requests the files of testdata/requests, clustertest a
+// cluster of canned answers, amazontest one that checks signatures, matrixtest
+// matrices, freeport free ports, check assertions.
 //
 // The engines are Elasticsearch and OpenSearch nodes started from Maven
 // artifacts by engines/NAME/start.sh; they need bash, a JDK and mvn. What is

@@ -63,7 +63,7 @@ type linearField struct {
 
 // asksAbout returns the targets that have weights, or none if a known reason
 // already rules out the measure.
-func (a *hard) asksAbout(targets []*target) (weighted []*target) {
+func (a *hard) asksAbout(targets []*target) []*target {
 	a.notRanked(reason.NoNorms, true, func(c *form.Clause) reason.Reason {
 		if !c.Additive || c.Parsed.TermCentric() {
 			return reason.NotAdditive
@@ -73,8 +73,14 @@ func (a *hard) asksAbout(targets []*target) (weighted []*target) {
 	if !a.allOrNone() {
 		return nil
 	}
+	return withWeights(targets)
+}
+
+// withWeights returns the targets that have weights, of clauses that may be
+// ranked by them.
+func withWeights(targets []*target) (weighted []*target) {
 	for _, t := range targets {
-		if t.weights != nil && t.weights.Docs() > 0 {
+		if t.weights != nil && t.weights.Docs() > 0 && t.clause.ModeReason == "" {
 			t.linear = new(linearField)
 			weighted = append(weighted, t)
 		}

@@ -33,18 +33,12 @@ import (
 type softCosine struct{ hard }
 
 // asksAbout returns the targets that have weights.
-func (a *softCosine) asksAbout(targets []*target) (weighted []*target) {
+func (a *softCosine) asksAbout(targets []*target) []*target {
 	if a.s.unscored {
 		return nil
 	}
 	a.notRanked(reason.NoNorms, false, func(*form.Clause) reason.Reason { return "" })
-	for _, t := range targets {
-		if t.weights != nil && t.weights.Docs() > 0 && t.clause.ModeReason == "" {
-			t.linear = new(linearField)
-			weighted = append(weighted, t)
-		}
-	}
-	return weighted
+	return withWeights(targets)
 }
 
 // choose adds terms as in [ModeBM25], and the measure to each clause that
@@ -114,15 +108,22 @@ func (a *softCosine) measure(ctx context.Context, t *target, most int) error {
 	}
 	b.Terms.KeepBest(most)
 	b.Exact, b.Docs = *x, stats.DocCount
+	b.Most, err = a.mostBeside(ctx, t)
+	return err
+}
+
+// mostBeside returns w/(1 − w)·M of a target, the largest score of a measure
+// beside BM25, before the boosts of clause and field.
+func (a *expansion) mostBeside(ctx context.Context, t *target) (float64, error) {
 	words := t.text.Terms()
 	docFreqs := make([]int64, len(words))
-	if stats, err = a.statistics(ctx, t, t.Name, words, docFreqs); err != nil {
-		return failed(StageStatistics, err)
+	stats, err := a.statistics(ctx, t, t.Name, words, docFreqs)
+	if err != nil {
+		return 0, failed(StageStatistics, err)
 	}
+	most, w := 0.0, a.s.profile.SoftWeight
 	for i := range t.text {
-		b.Most += t.text[i].X * simmatrix.IDF(docFreqs[i], stats.DocCount)
+		most += t.text[i].X * simmatrix.IDF(docFreqs[i], stats.DocCount)
 	}
-	w := a.s.profile.SoftWeight
-	b.Most *= w / (1 - w) * cmp.Or(stats.Scale, 1)
-	return nil
+	return most * (w / (1 - w) * cmp.Or(stats.Scale, 1)), nil
 }

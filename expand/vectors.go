@@ -8,7 +8,6 @@ import (
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/vectors"
-	"github.com/akin-search/akin/simmatrix"
 )
 
 // In [ModeVectors] the engine scores hits by vectors of a field in the
@@ -167,17 +166,11 @@ func (a byVectors) makeVector(ctx context.Context, t *target) error {
 		return nil
 	}
 	if !a.alone() {
-		words := t.text.Terms()
-		docFreqs := make([]int64, len(words))
-		stats, err := a.statistics(ctx, t, t.Name, words, docFreqs)
+		most, err := a.mostBeside(ctx, t)
 		if err != nil {
-			return failed(StageStatistics, err)
+			return err
 		}
-		most := 0.0
-		for i := range x {
-			most += x[i].Value * simmatrix.IDF(docFreqs[i], stats.DocCount)
-		}
-		q.Boost *= o.SoftWeight / (1 - o.SoftWeight) * most * cmp.Or(stats.Scale, 1)
+		q.Boost *= most
 	}
 	v.query = q
 	return nil

@@ -14,7 +14,7 @@ import (
 
 const (
 	// maxRefusals begin a pause: so many refused rewritten searches in a row, or
-	// so many clients without an answer within maxPause.
+	// so many within maxPause whose clients got no other answer.
 	maxRefusals = 3
 	// A pause lasts minPause at first and doubles each time, up to maxPause.
 	minPause = time.Second
@@ -37,7 +37,7 @@ type pause struct {
 	span         time.Duration // until the next trial
 	refusals     int           // in a row
 	taken        time.Time     // when the cluster last refused a rewritten search and accepted its original
-	lost         int           // clients without an answer since lostSince
+	lost         int           // searches without an answer since lostSince
 	lostSince    time.Time
 	tickets      uint64 // given to trials so far
 	trial        uint64 // the ticket of the trial in flight, 0 for none
@@ -152,8 +152,8 @@ func (p *pause) refused(ctx context.Context, log *slog.Logger, ticket uint64, r 
 }
 
 // enough counts a refusal and reports whether it begins a pause: after
-// maxRefusals in a row, or when as many clients got no answer within maxPause,
-// whatever was accepted between. Within maxPause after a pause one such client
+// maxRefusals in a row, or when as many searches got no answer within maxPause,
+// whatever was accepted between. Within maxPause after a pause one such search
 // will do.
 func (p *pause) enough(now time.Time, lost, again bool) bool {
 	p.refusals++

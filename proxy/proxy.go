@@ -1,5 +1,5 @@
-// Package proxy sits between clients and the search cluster. It forwards every
-// request byte for byte, and passes searches to an [Expander] first.
+// Package proxy sits between clients and the search cluster. It has an
+// [Expander] rewrite searches, and forwards everything else.
 //
 // Two rules hold everywhere. Requests that are not recognized as searches
 // stream through unchanged: path, raw query, headers (except akin's own) and

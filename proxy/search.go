@@ -27,12 +27,12 @@ import (
 )
 
 // The life of a search, in the order of this file. Server.search reads it and
-// has it rewritten; callExpander adds feedback. forward sends it: the original
-// first if only searches with few hits are expanded (askFew), or with a shadow
-// behind it, and otherwise the rewritten search (ask), or the original if the
-// cluster rejects that. rerank reorders its hits, and the answer goes out like
-// any other (forward.go). Last come lessons from the cluster, shadows, and
-// reports.
+// has it rewritten; callExpander adds feedback. forward sends it: the original,
+// or what only orders its hits, if more is done only where these are few
+// (askFew); the original with a shadow behind it; and otherwise the rewritten
+// search (ask), or the original if the cluster rejects that. rerank reorders its
+// hits, and the answer goes out like any other (forward.go). Last come lessons
+// from the cluster, shadows, and reports.
 
 const (
 	// maxKeptBody is the largest body kept for a retry although akin does not

@@ -283,7 +283,7 @@ func (c *Clause) simpleQueryString(raw []byte) {
 		err = errOptions
 	case !splits:
 		c.countedOfOne()
-	case splits && !one && (crosses || c.Counted()):
+	case !one && (crosses || c.Counted()):
 		c.Across, c.Additive = ByTerm, false
 	}
 	switch {

@@ -1,9 +1,12 @@
 package dsl
 
-import "github.com/akin-search/akin/expand/reason"
+import (
+	"strings"
 
-// A kind is how akin treats a kind of query. It has one of read, inside,
-// reason.
+	"github.com/akin-search/akin/expand/reason"
+)
+
+// A kind is how akin treats a kind of query. It has either read or inside.
 type kind struct {
 	// read reads the fields and options of a clause that searches for text; the
 	// clause is rewritten as a whole.
@@ -28,15 +31,13 @@ type kind struct {
 	boostMode string
 	// sums says that the score consists only of those of the queries inside.
 	sums bool
-	// reason is why the kind and everything in it is left alone.
-	reason reason.Reason
 }
 
 // replaces is the boost_mode of functions that make the score.
 const replaces = "replace"
 
-// kinds lists the queries that akin knows, as in docs/queries.md. Others are
-// left alone, with [reason.Unknown].
+// kinds lists the queries that akin rewrites or looks into, as in
+// docs/queries.md.
 var kinds = map[string]kind{
 	"match":               {read: (*Clause).match, oneField: true},
 	"match_bool_prefix":   {read: (*Clause).matchBoolPrefix, oneField: true},
@@ -61,32 +62,33 @@ var kinds = map[string]kind{
 	"rule_query":     {inside: []string{"organic"}},
 	// Only as the query of the search, see [Parser.Hybrid].
 	"hybrid": {inside: []string{"queries"}, outside: []string{"filter"}},
+}
 
-	"constant_score": {reason: reason.NotScoring},
+// leftAlone has the reasons of the kinds that are left alone with everything in
+// them. Unknown kinds are, too, with [reason.Unknown].
+var leftAlone = byKind(map[reason.Reason]string{
+	reason.NotScoring: "constant_score",
+	reason.TermLevel: "exists fuzzy ids match_all match_none parent_id prefix range regexp term terms terms_set type " +
+		"wildcard",
+	reason.Positions: "field_masking_span intervals span_containing span_first span_field_masking span_gap span_multi " +
+		"span_near span_not span_or span_term span_within",
+	reason.Other: "common distance_feature geo_bounding_box geo_distance geo_grid geo_polygon geo_shape knn neural " +
+		"neural_sparse percolate rank_feature script semantic shape xy_shape sparse_vector text_expansion " +
+		"weighted_tokens wrapper",
+	reason.KQL:      "kql",
+	reason.Template: "template",
+	reason.Agentic:  "agentic",
+})
 
-	"exists": {reason: reason.TermLevel}, "fuzzy": {reason: reason.TermLevel}, "ids": {reason: reason.TermLevel},
-	"match_all": {reason: reason.TermLevel}, "match_none": {reason: reason.TermLevel},
-	"parent_id": {reason: reason.TermLevel}, "prefix": {reason: reason.TermLevel}, "range": {reason: reason.TermLevel},
-	"regexp": {reason: reason.TermLevel}, "term": {reason: reason.TermLevel}, "terms": {reason: reason.TermLevel},
-	"terms_set": {reason: reason.TermLevel}, "type": {reason: reason.TermLevel}, "wildcard": {reason: reason.TermLevel},
-
-	"field_masking_span": {reason: reason.Positions}, "intervals": {reason: reason.Positions},
-	"span_containing": {reason: reason.Positions}, "span_first": {reason: reason.Positions},
-	"span_field_masking": {reason: reason.Positions}, "span_gap": {reason: reason.Positions},
-	"span_multi": {reason: reason.Positions}, "span_near": {reason: reason.Positions},
-	"span_not": {reason: reason.Positions}, "span_or": {reason: reason.Positions},
-	"span_term": {reason: reason.Positions}, "span_within": {reason: reason.Positions},
-
-	"common": {reason: reason.Other}, "distance_feature": {reason: reason.Other},
-	"geo_bounding_box": {reason: reason.Other}, "geo_distance": {reason: reason.Other},
-	"geo_grid": {reason: reason.Other}, "geo_polygon": {reason: reason.Other}, "geo_shape": {reason: reason.Other},
-	"knn": {reason: reason.Other}, "neural": {reason: reason.Other}, "neural_sparse": {reason: reason.Other}, "percolate": {reason: reason.Other},
-	"rank_feature": {reason: reason.Other}, "script": {reason: reason.Other}, "semantic": {reason: reason.Other},
-	"shape": {reason: reason.Other}, "xy_shape": {reason: reason.Other}, "sparse_vector": {reason: reason.Other},
-	"text_expansion": {reason: reason.Other}, "weighted_tokens": {reason: reason.Other},
-	"wrapper": {reason: reason.Other},
-
-	"kql": {reason: reason.KQL}, "template": {reason: reason.Template}, "agentic": {reason: reason.Agentic},
+// byKind returns the reason of each kind, from the kinds of each reason.
+func byKind(kinds map[reason.Reason]string) map[string]reason.Reason {
+	reasons := map[string]reason.Reason{}
+	for why, names := range kinds {
+		for name := range strings.FieldsSeq(names) {
+			reasons[name] = why
+		}
+	}
+	return reasons
 }
 
 // HasOneField reports whether a clause of the kind searches one field, which is

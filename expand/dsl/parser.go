@@ -193,9 +193,7 @@ func (p *Parser) kind(name string, depth int) error {
 	s.Scores.Others = s.Scores.Others || (k.read == nil && !k.sums || like) && !p.filtering
 	switch {
 	case !known:
-		return p.leave(reason.Unknown)
-	case k.reason != "":
-		return p.leave(k.reason)
+		return p.leave(cmp.Or(leftAlone[name], reason.Unknown))
 	case name == "hybrid" && (!p.Hybrid || string(p.path) != "query.hybrid"): // elsewhere no pipeline sees its scores
 		return p.leave(reason.Hybrid)
 	case like && !p.MoreLikeThis:

@@ -40,7 +40,7 @@ func (w *builder) grouped(i, k int, added []terms.Candidate, boost float64) *que
 	neighbors, related := w.DisMax(tieNeighbors), false
 	for n := range added {
 		if a := &added[n]; a.CountsAs(k) {
-			neighbors.Should(w.added(f.Name, a.Term, boost/w.plan.times(Grouped, f, o)*w.plan.groupedBoost(f, a)))
+			neighbors.Should(w.added(f.Name, a.Term, boost/w.plan.times(Grouped, f, o)*linearBoost(f, a, f.idf(a.DocFreq), w.plan.Strength.Grouped)))
 			related = true
 		}
 	}
@@ -48,11 +48,6 @@ func (w *builder) grouped(i, k int, added []terms.Candidate, boost float64) *que
 		q.Should(neighbors)
 	}
 	return q
-}
-
-func (p *Plan) groupedBoost(f *Field, a *terms.Candidate) float64 {
-	wj := f.Weighting().Of(f.idf(a.DocFreq))
-	return a.Score(p.Strength.Grouped) / (wj * wj)
 }
 
 // groupedBound returns Σ_i D₁(x'_i w_i², D₂(λ v_j of i)), where D is the

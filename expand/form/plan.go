@@ -23,7 +23,7 @@ import (
 // A Scoring is a way of writing added terms into a search.
 type Scoring uint8
 
-// The scoring forms.
+// The scoring forms. Those of the configuration come first, in the order there.
 const (
 	// Auto takes the form of the [Recipe], which mostly has none: Saturated if
 	// possible, else Grouped, else Linear. In a plan it means that nothing is
@@ -253,15 +253,18 @@ func (c *Clause) SameMatches() bool { return c.Matches >= dsl.Same }
 // Counted reports whether the clause counts how many terms of the text match.
 func (c *Clause) Counted() bool { return !c.SingleWord && c.Parsed.Counted() }
 
-// Added returns the number of terms added to the clause.
-func (c *Clause) Added() (n int) {
+// count adds up what a function counts in the fields that are not left alone.
+func (c *Clause) count(in func(f *Field) int) (n int) {
 	for i := range c.Fields {
 		if f := &c.Fields[i]; c.Reason == "" && f.Reason == "" {
-			n += len(f.Added)
+			n += in(f)
 		}
 	}
 	return n
 }
+
+// Added returns the number of terms added to the clause.
+func (c *Clause) Added() int { return c.count(func(f *Field) int { return len(f.Added) }) }
 
 // Changed reports whether the clause is rewritten.
 func (c *Clause) Changed() bool {
@@ -286,7 +289,7 @@ func (c *Clause) DropBeside(why reason.Reason) {
 
 // HasAlternatives reports whether something stands for words of the clause.
 func (c *Clause) HasAlternatives() bool {
-	return c.Reason == "" && slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Reason == "" && len(f.Alternatives) > 0 })
+	return c.count(func(f *Field) int { return len(f.Alternatives) }) > 0
 }
 
 // eachAlternative calls f for each alternative in each field that may have it,
@@ -339,12 +342,12 @@ func (c *Clause) Writes() bool { return c.Added() > 0 || c.HasAlternatives() || 
 
 // HasOptional reports whether a word of the clause need not match.
 func (c *Clause) HasOptional() bool {
-	return c.Reason == "" && slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Reason == "" && len(f.Optional) > 0 })
+	return c.count(func(f *Field) int { return len(f.Optional) }) > 0
 }
 
 // hasFeedback reports whether terms of the first hits are written.
 func (c *Clause) hasFeedback() bool {
-	return c.Reason == "" && slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Reason == "" && len(f.Feedback) > 0 })
+	return c.count(func(f *Field) int { return len(f.Feedback) }) > 0
 }
 
 // Leave leaves the clause alone for a reason, although it has terms to add.
@@ -441,7 +444,7 @@ func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate, lambda float64) fl
 	case Saturated:
 		return p.saturatedBoost(f, a)
 	case Grouped:
-		return p.groupedBoost(f, a)
+		lambda = p.Strength.Grouped
 	case Auto, Linear, Vectors:
 	}
 	return linearBoost(f, a, f.idf(a.DocFreq), lambda)

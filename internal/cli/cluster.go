@@ -1,7 +1,6 @@
 // Package cli is shared by the commands: flags for cluster and Redis, and
 // advice after errors (cluster.go, next.go), files read and written whole
-// (files.go), progress and messages (terminal.go), and tables of matrices
-// (tables.go).
+// (files.go), and progress and messages (terminal.go).
 package cli
 
 import (

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/akin-search/akin/expand"
 )
 
@@ -141,9 +143,7 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 	if s.Expanded {
 		m.stages.WithLabelValues("expand", effort).Observe(s.Took.Seconds())
 	}
-	for _, result := range s.Feedback {
-		m.Feedback.WithLabelValues(result).Inc()
-	}
+	count(m.Feedback, s.Feedback)
 	if s.Result != nil && s.Outcome == Rewritten && !s.Refused && !s.Uncut {
 		for k := range s.Result.Parts {
 			if how := s.Result.Parts[k].How; how != "" {
@@ -154,9 +154,7 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 			}
 		}
 	}
-	for _, result := range s.FewHits {
-		m.FewHits.WithLabelValues(result).Inc()
-	}
+	count(m.FewHits, s.FewHits)
 	if s.Shadow.Outcome != "" {
 		m.shadow.count(&s.Shadow)
 	}
@@ -169,11 +167,7 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 	if s.Reranked != nil {
 		m.RerankTook.Observe(s.RerankTook.Seconds())
 	}
-	for _, result := range s.Reranked {
-		if result != "" {
-			m.Reranked.WithLabelValues(result).Inc()
-		}
-	}
+	count(m.Reranked, s.Reranked)
 
 	if s.Outcome != "" {
 		s.Followed.Note(s.Outcome, s.Why, s.Upstream)
@@ -192,5 +186,14 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 
 	if s.Explain {
 		s.ID = explanations.Add(&s.Record)
+	}
+}
+
+// count adds one for each result, but not for "".
+func count(results *prometheus.CounterVec, all []string) {
+	for _, result := range all {
+		if result != "" {
+			results.WithLabelValues(result).Inc()
+		}
 	}
 }
