@@ -63,9 +63,9 @@ func evalJSON(t *testing.T, args []string) *evaluate.Result {
 
 func TestEvalComparesARunningAkinAndCandidatesWithTheCluster(t *testing.T) {
 	s := newDemoSet(t)
-	served := serveDemo(t, "expansion: {budget: 5s}\nprofiles: {weak: {strength: 0}}\n")
+	served := serveDemo(t, "expansion: {budget: 5s, mode: soft}\nprofiles: {weak: {strength: 0}}\n")
 	r := evalJSON(t, s.args("--akin", served.proxy, "--akin-admin", served.admin, "--title", "title", "--arm", "direct", "--arm", "profile:weak", "--arm", "running=akin",
-		"--arm", "candidate=matrix:"+s.matrix, "--arm", "few=matrix:"+s.matrix+",max_added_terms=1,strength=1.5"))
+		"--arm", "candidate=matrix:"+s.matrix+",mode=soft", "--arm", "few=matrix:"+s.matrix+",max_added_terms=1,strength=1.5"))
 	var names []string
 	for _, a := range r.Arms {
 		names = append(names, a.Name)

@@ -72,7 +72,7 @@ func Config(url, matrix, weights string) map[string]any {
 	return section{
 		"cluster": section{"urls": []string{url}},
 		"expansion": section{
-			"budget": "10s", "mode": "bm25", "matching": "widen", "scoring": "linear", "phase": "query", "default_fields": []string{"body"}, "templates": true,
+			"budget": "10s", "mode": "bm25", "rerank_warm_up": false, "matching": "widen", "scoring": "linear", "phase": "query", "default_fields": []string{"body"}, "templates": true,
 		},
 		"profiles": profiles,
 		"matrices": []section{{"name": "main", "file": matrix, "fields": []string{
