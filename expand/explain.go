@@ -59,6 +59,7 @@ func explainField(p *form.Plan, c *form.Clause, f *form.Field, reranked bool) Ex
 				e.NoRow = append(e.NoRow, o.Term)
 			}
 			for _, known := range o.Nearest {
+				known = simmatrix.Spelled(known)
 				e.Nearest = append(e.Nearest, NearestWord{Term: o.Term, Known: known})
 			}
 		})
