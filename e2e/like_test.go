@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -63,13 +64,13 @@ func TestQueriesDocShowsTheAcceptedMeasures(t *testing.T) {
 // half as many have it in title, but "rare", which all have there.
 var likeFrequencies = map[string]int{"one": 1, "few": 4, "rare": 5, "some": 9, "several": 14, "many": 22, "most": 34}
 
-// TestMoreLikeThisIsExpandedByTheWordsThatTheEngineChooses compares the words
-// with those of the engine's own query.
+// TestMoreLikeThisIsExpandedByTheWordsThatTheEngineChooses compares the words,
+// and how much each counts, with those of the engine's own query.
 func TestMoreLikeThisIsExpandedByTheWordsThatTheEngineChooses(t *testing.T) {
 	const index = "akin-e2e-like"
 	docs := make([]document, 40)
 	for i := range docs {
-		var body, title []string
+		body, title := []string{"filler"}, []string{"filler"} // all documents count for the engine
 		for word, n := range likeFrequencies {
 			if i < n {
 				body = append(body, word)
@@ -82,35 +83,83 @@ func TestMoreLikeThisIsExpandedByTheWordsThatTheEngineChooses(t *testing.T) {
 	}
 	var pairs strings.Builder
 	for word := range likeFrequencies {
-		pairs.WriteString(word + "\trelated\t0.5\n")
+		pairs.WriteString(word + "\trelated" + word + "\t0.5\n")
+		docs[0].fields["body"] = docs[0].fields["body"].(string) + " related" + word
+		docs[0].fields["title"] = docs[0].fields["title"].(string) + " related" + word
 	}
-	docs[0].fields["body"] = docs[0].fields["body"].(string) + " related"
+	const many, some = `"Most one many several many few","several many some rare","most unknown several"`, `"Some rare"`
+	fields := func(names, options string) string { return `"fields":` + names + options + `,"like":` }
+	var queries []string
+	for _, options := range []string{
+		``, `,"min_term_freq":1`, `,"min_term_freq":1,"min_doc_freq":1`, `,"min_term_freq":1,"min_doc_freq":1,"max_query_terms":4`,
+		`,"min_term_freq":1,"max_doc_freq":14`, `,"min_term_freq":1,"min_word_length":5`, `,"min_term_freq":1,"max_word_length":4`,
+		`,"min_term_freq":1,"stop_words":["some","most"]`, `,"min_term_freq":3,"minimum_should_match":1,"boost":2`,
+		`,"min_term_freq":1,"boost_terms":0.5`, `,"min_term_freq":1,"min_doc_freq":1,"max_query_terms":3,"boost_terms":3`,
+		`,"min_term_freq":1,"unlike":["Many","rare nothing"]`, `,"min_term_freq":1,"unlike":"several","boost_terms":1`,
+	} {
+		for _, names := range []string{`["body"]`, `["title","body"]`} {
+			queries = append(queries, fields(names, options)+`[`+many+`]`,
+				fields(names, options)+`[{"_index":"`+index+`","doc":{"body":[`+many+`],"number":3}},{"doc":{"body":`+some+`}}]`,
+				fields(names, options)+`[`+many+`,{"doc":{"body":`+some+`,"title":`+some+`}}]`)
+		}
+	}
 	eachEngine(t, func(t *testing.T, e *engine) {
-		e.makeIndex(t, index, oneShard(`"body":{"type":"text"},"title":{"type":"text"}`))
+		e.makeIndex(t, index, oneShard(`"body":{"type":"text"},"title":{"type":"text"},"number":{"type":"long"}`))
 		e.index(t, index, docs)
 		a := setup(t, e, section{
-			"expansion": section{"more_like_this": true, "max_doc_share": 1},
+			"expansion": section{"more_like_this": true, "max_doc_share": 1, "fit": false},
 			"matrices":  matrices("m", build(t, "--from-tsv", writeFile(t, "pairs.tsv", pairs.String()))),
 		})
-		for _, options := range []string{
-			``, `,"min_term_freq":1`, `,"min_term_freq":1,"min_doc_freq":1`, `,"min_term_freq":1,"min_doc_freq":1,"max_query_terms":4`,
-			`,"min_term_freq":1,"max_doc_freq":14`, `,"min_term_freq":1,"min_word_length":5`, `,"min_term_freq":1,"max_word_length":4`,
-			`,"min_term_freq":1,"stop_words":["some","most"]`, `,"min_term_freq":3,"minimum_should_match":1,"boost":2`,
-		} {
-			for _, fields := range []string{`["body"]`, `["title","body"]`} {
-				query := `{"more_like_this":{"like":["Most one many several many few","several many some rare","most unknown several"],"fields":` + fields + options + `}}`
-				answer := e.must(t, http.MethodGet, "/"+index+"/_validate/query?explain=true&rewrite=true&filter_path=explanations.explanation", `{"query":`+query+`}`)
-				var want []string
-				for _, m := range regexp.MustCompile(`(?:body|title):(\w+)`).FindAllStringSubmatch(string(answer), -1) {
-					want = append(want, m[1])
-				}
-				got := slices.Clone(a.explain(t, index, `{"query":`+query+`}`).Clauses[0].Terms)
-				slices.Sort(want)
-				slices.Sort(got)
-				if len(want) == 0 || !slices.Equal(want, got) {
-					t.Errorf("%s: expands %v, the engine searches for %v: %s", query, got, want, answer)
-				}
+		for _, like := range queries {
+			body := `{"query":{"more_like_this":{` + like + `}}}`
+			query := string(e.must(t, http.MethodGet, "/"+index+"/_validate/query?explain=true&rewrite=true&filter_path=explanations.explanation", body))
+			var want, got []string
+			for _, m := range likeWord.FindAllStringSubmatch(query, -1) {
+				want = append(want, m[1])
+			}
+			for _, c := range a.explain(t, index, body).Clauses {
+				got = append(got, c.Terms...)
+			}
+			want, got = sortedOnce(want), sortedOnce(got)
+			if len(want) == 0 || !slices.Equal(want, got) {
+				t.Errorf("%s: expands %v, the engine searches for %v: %s", body, got, want, query)
+			}
+			if strings.Contains(like, "boost_terms") && strings.Count(like, some) != 2 { // else words have two boosts
+				checkLikeBoosts(t, a, index, body, query)
 			}
 		}
 	})
+}
+
+func sortedOnce(words []string) []string {
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
+// likeWord is a word in the text of an engine's query, with how much it counts.
+var likeWord = regexp.MustCompile(`(?:body|title):(\w+)(?:\)\^([0-9.]+))?`)
+
+// checkLikeBoosts checks that related words count as much more by boost_terms
+// as their words.
+func checkLikeBoosts(t *testing.T, a *akin, index, body, query string) {
+	t.Helper()
+	boosts := func(body string) map[string]float64 {
+		of := map[string]float64{}
+		for _, c := range a.explain(t, index, body).Clauses {
+			for _, added := range c.Added {
+				of[added.From] = added.Boost
+			}
+		}
+		return of
+	}
+	plain, raised := boosts(strings.Replace(body, `"boost_terms"`, `"boost_terms":0,"_name"`, 1)), boosts(body)
+	for _, m := range likeWord.FindAllStringSubmatch(query, -1) {
+		want := 1.0
+		if m[2] != "" {
+			want, _ = strconv.ParseFloat(m[2], 64)
+		}
+		if got := raised[m[1]] / plain[m[1]]; math.Abs(got-want) > .001*want {
+			t.Errorf("%s: %s counts %v times, with the engine %v times: %s", body, m[1], got, want, query)
+		}
+	}
 }

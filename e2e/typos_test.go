@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"maps"
 	"math/rand/v2"
+	"net/http"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -110,4 +112,35 @@ func TestNearestWordsGiveBackHalfOfWhatTyposCost(t *testing.T) {
 		}
 	}
 	checkRankStats(t, typoStatsFile, stats)
+}
+
+// A word of two known ones finds them in a row, even where all words are
+// required.
+func TestAWordThatNoDocumentHasFindsItsPartsInARow(t *testing.T) {
+	const index = "akin-e2e-parts"
+	eachEngine(t, func(t *testing.T, e *engine) {
+		e.makeIndex(t, index, oneShard(`"body":{"type":"text"},"bare":{"type":"text","index_options":"freqs"}`))
+		var docs []document
+		for id, text := range map[string]string{"row": "the data union of drivers", "apart": "a union and its data on drivers", "other": "drivers and workers"} {
+			docs = append(docs, document{id, section{"body": text, "bare": text}})
+		}
+		e.index(t, index, docs)
+		pairs := writeFile(t, "pairs.tsv", "data\tfigures\t0.5\nunion\tpool\t0.5\ndrivers\tchauffeurs\t0.5\n")
+		a := setupWide(t, e, section{"matrices": matrices("m", build(t, append([]string{"--from-tsv", pairs}, e.of(index, "body")...)...))})
+		for query, want := range map[string][]string{
+			`{"match":{"body":{"query":"dataunion","operator":"and"}}}`:                               {"row"},
+			`{"match":{"body":{"query":"drivers dataunion","operator":"and"}}}`:                       {"row"},
+			`{"match":{"body":{"query":"drivers dataunion workers","minimum_should_match":2}}}`:       {"other", "row"},
+			`{"match":{"body":{"query":"dataunion"}}}`:                                                {"apart", "row"},
+			`{"match":{"bare":{"query":"dataunion","operator":"and"}}}`:                               nil,
+			`{"query_string":{"query":"drivers AND dataunion","default_field":"body"}}`:               {"row"},
+			`{"multi_match":{"query":"drivers dataunion","fields":["body","bare"],"operator":"and"}}`: {"row"},
+		} {
+			found := ask[found](t, a.cluster, http.MethodPost, "/"+index+"/_search", `{"query":`+query+`}`)
+			if got := slices.Sorted(maps.Keys(found.scores())); !slices.Equal(want, got) {
+				t.Errorf("%s finds %v, want %v", query, got, want)
+			}
+		}
+		checkNoFallback(t, a)
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/internal/jsonspan"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -19,6 +20,9 @@ func explain(p *form.Plan, first []FirstHit, reranked bool) []Explanation {
 	for i := range p.Clauses {
 		c := &p.Clauses[i]
 		if c.Parsed.Expanded() {
+			if left := partsOfOtherFields(p.Clauses[i+1:], c.Parsed.At); left != nil {
+				out = append(out, Explanation{Path: c.Parsed.Path, Reason: c.Reason, Left: left})
+			}
 			continue
 		}
 		if c.Reason != "" {
@@ -47,6 +51,18 @@ func explain(p *form.Plan, first []FirstHit, reranked bool) []Explanation {
 	return out
 }
 
+// partsOfOtherFields returns the parts of a query string at a place that the
+// engine searches in a field without text or matrix, such as 31:3730.
+func partsOfOtherFields(clauses []form.Clause, at jsonspan.Span) (left []string) {
+	for i := range clauses {
+		c := &clauses[i]
+		if c.Parsed.Part && at.Holds(c.Parsed.At) && len(c.Fields) == 1 && (c.Fields[0].Reason == reason.NotText || c.Fields[0].Reason == reason.NoMatrix) {
+			left = append(left, c.Fields[0].Name+":"+c.Parsed.Text)
+		}
+	}
+	return left
+}
+
 func explainField(p *form.Plan, c *form.Clause, f *form.Field, reranked bool) Explanation {
 	e := Explanation{Path: c.Parsed.Path, Field: f.Name, Matrix: f.Matrix, Model: f.Model, Indices: f.Indices, Reason: f.Reason}
 	if f.Analysis != nil {
@@ -59,6 +75,7 @@ func explainField(p *form.Plan, c *form.Clause, f *form.Field, reranked bool) Ex
 				e.NoRow = append(e.NoRow, o.Term)
 			}
 			for _, known := range o.Nearest {
+				known = simmatrix.Spelled(known)
 				e.Nearest = append(e.Nearest, NearestWord{Term: o.Term, Known: known})
 			}
 		})

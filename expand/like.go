@@ -33,7 +33,19 @@ func (a *expansion) likeTerms(ctx context.Context, t *target) error {
 	for _, term := range t.Analysis.Terms {
 		freqs[t.text.Index(term)]++
 	}
-	chosen := mostTelling(t.clause.Parsed.Like, words, freqs, most, docs)
+	like := t.clause.Parsed.Like
+	if like.Unlike != "" {
+		unlike, err := a.cluster.Analyze(ctx, a.s.indices, t.Name, t.clause.Parsed.Analyzer, like.Unlike)
+		if err != nil {
+			return err
+		}
+		for k, word := range words {
+			if slices.Contains(unlike.Terms, word) {
+				freqs[k] = 0
+			}
+		}
+	}
+	chosen, weights := mostTelling(like, words, freqs, most, docs)
 	if len(chosen) == 0 {
 		t.clause.LeaveField(t.Field, reason.NoTerms)
 		return nil
@@ -51,16 +63,20 @@ func (a *expansion) likeTerms(ctx context.Context, t *target) error {
 	}
 	t.clause.SingleWord = len(chosen) == 1
 	t.text = terms.Read(chosen, positions)
+	for k := range t.text {
+		t.text[k].X = weights[k]
+	}
 	return nil
 }
 
-// mostTelling returns the words that like asks for, in their order. freqs are
-// those in the text, docFreqs those among docs documents.
-func mostTelling(like *dsl.Like, words []string, freqs []int, docFreqs []int64, docs int64) (chosen []string) {
+// mostTelling returns the words that like asks for, in their order, and how
+// much each counts. freqs are those in the text, 0 for words that are not
+// searched for, docFreqs those among docs documents.
+func mostTelling(like *dsl.Like, words []string, freqs []int, docFreqs []int64, docs int64) (chosen []string, weights []float64) {
 	var order []int
 	for k, word := range words {
 		df, length := int(docFreqs[k]), len(utf16.Encode([]rune(word)))
-		if df > 0 && df >= like.MinDocFreq && df <= like.MaxDocFreq && freqs[k] >= like.MinTermFreq &&
+		if df > 0 && df >= like.MinDocFreq && df <= like.MaxDocFreq && freqs[k] > 0 && freqs[k] >= like.MinTermFreq &&
 			length >= like.MinLength && (like.MaxLength == 0 || length <= like.MaxLength) && !slices.Contains(like.StopWords, word) {
 			order = append(order, k)
 		}
@@ -70,9 +86,12 @@ func mostTelling(like *dsl.Like, words []string, freqs []int, docFreqs []int64, 
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(score(b), score(a)) })
 	order = order[:min(like.MaxTerms, len(order))]
-	slices.Sort(order)
-	for _, k := range order {
-		chosen = append(chosen, words[k])
+	for _, k := range slices.Sorted(slices.Values(order)) {
+		weight := 1.0
+		if like.Boost > 0 {
+			weight = like.Boost * score(k) / score(order[len(order)-1])
+		}
+		chosen, weights = append(chosen, words[k]), append(weights, weight)
 	}
-	return chosen
+	return chosen, weights
 }

@@ -1,6 +1,8 @@
 package expand
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -31,6 +33,8 @@ func TestMoreLikeThisIsExpandedByTheWordsThatItSearchesFor(t *testing.T) {
 		`,"min_word_length":4`:                   "rental",
 		`,"max_word_length":5,"min_term_freq":1`: "cheap car",
 		`,"stop_words":["car"]`:                  "rental",
+		`,"unlike":["car hire","unknown"]`:       "rental",
+		`,"unlike":[]`:                           "car rental",
 	} {
 		c, m := rental(t)
 		r := expandLike(t, c, m, likeRental(options))
@@ -69,18 +73,67 @@ func TestMoreLikeThisOfSeveralFieldsHasOneChoiceOfWords(t *testing.T) {
 func TestMoreLikeThisIsLeftAlone(t *testing.T) {
 	c, m := rental(t)
 	for query, want := range map[string]reason.Reason{
-		likeRental(`,"min_term_freq":4`):                                            reason.NoTerms,
-		likeRental(`,"unlike":"car"`):                                               reason.Options,
-		likeRental(`,"boost_terms":1`):                                              reason.Options,
-		likeRental(`,"max_query_terms":-1`):                                         reason.Options,
-		likeRental(`,"query":"car"`):                                                reason.Options,
-		strings.Replace(likeRental(""), `["cheap car rental",`, `[{"_id":"1"},`, 1): reason.Options,
-		strings.Replace(likeRental(""), `"body"`, `"body","sku"`, 1):                reason.NotText,
-		strings.Replace(likeRental(""), `"body"`, `"body","unbound"`, 1):            reason.NoMatrix,
+		likeRental(`,"min_term_freq":4`):                                 reason.NoTerms,
+		likeRental(`,"unlike":{"_id":"1"}`):                              reason.LikeDocuments,
+		likeRental(`,"boost_terms":-1`):                                  reason.Options,
+		likeOf(`{"_id":"1"}`):                                            reason.LikeDocuments,
+		likeOf(`{"doc":{"body":"car"},"fields":["body"]}`):               reason.LikeDocuments,
+		likeOf(`[{"doc":{"body":"car"}},{"_id":"1"}]`):                   reason.LikeDocuments,
+		likeOf(`{"doc":{"sku":"car"}}`):                                  reason.NotText,
+		likeRental(`,"max_query_terms":-1`):                              reason.Options,
+		likeRental(`,"query":"car"`):                                     reason.Options,
+		strings.Replace(likeRental(""), `"body"`, `"body","sku"`, 1):     reason.NotText,
+		strings.Replace(likeRental(""), `"body"`, `"body","unbound"`, 1): reason.NoMatrix,
 	} {
 		r := expandLike(t, c, m, query)
 		check.That(t, !r.Rewritten && r.Clauses[0].Reason == want, "%s: rewritten %t, %v", query, r.Rewritten, r.Clauses)
 	}
 	r := expandIn(t, c, m, widening(), `{"query":`+likeRental("")+`}`)
 	check.That(t, !r.Rewritten && r.Clauses[0].Reason == reason.Other, "%v", r.Clauses)
+}
+
+// likeOf is a more_like_this of texts or documents, in which words count that
+// stand in them once.
+func likeOf(like string) string {
+	return `{"more_like_this":{"fields":["body"],"like":` + like + `,"min_term_freq":1}}`
+}
+
+func TestDocumentsInAMoreLikeThisAreExpandedFieldByField(t *testing.T) {
+	c, m := rental(t)
+	for like, want := range map[string]string{
+		`{"doc":{"title":["car","rental"],"n":1}}`:                       "title: car rental",
+		`[{"doc":{"title":"car"}},{"doc":{"o":{}}}]`:                     "title: car",
+		`["cheap",{"doc":{"title":"car"}}]`:                              "body: cheap, title: car",
+		`[{"doc":{"body":"car"}},{"doc":{"title":"car"},"routing":"1"}]`: "(like_documents), body: car, title: car",
+		`["car",{"_index":"i","_id":"1"}]`:                               "body: car",
+	} {
+		r := expandLike(t, c, m, likeOf(like))
+		var got []string
+		for _, e := range r.Clauses {
+			switch {
+			case e.Field != "":
+				got = append(got, e.Field+": "+strings.Join(e.Terms, " "))
+			default:
+				got = append(got, "("+string(e.Reason)+")")
+			}
+		}
+		check.Equal(t, want, strings.Join(got, ", "), like)
+	}
+}
+
+func TestBoostTermsRaisesRelatedWordsAsTheirWords(t *testing.T) {
+	c, m := rental(t)
+	boosts := func(options string) map[string]float64 {
+		of := map[string]float64{}
+		r := expandIn(t, c, m, with(func(o *Profile) { o.MoreLikeThis, o.Fit = true, false }), `{"query":`+likeRental(options)+`}`)
+		for _, added := range r.Clauses[0].Added {
+			of[added.Term] = added.Boost
+		}
+		return of
+	}
+	plain, raised := boosts(""), boosts(`,"boost_terms":2`)
+	least := 2 * (1 + math.Log(1001./21)) // tf·idf of rental
+	for term, want := range map[string]float64{"hire": 2, "automobile": 2 * 3 * (1 + math.Log(1001./51)) / least} {
+		check.Equal(t, fmt.Sprintf("%.5f", want), fmt.Sprintf("%.5f", raised[term]/plain[term]), term)
+	}
 }

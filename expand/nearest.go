@@ -86,12 +86,17 @@ func (a *expansion) nearWords(ctx context.Context, targets []*target) error {
 			text = slices.Clone(w.target.text)
 		}
 		// If a clause counts words, a part of a compound would count as the whole
-		// word.
-		if len(n.known) == 0 || len(n.known) > 1 && w.clause.Parsed.Counted() || slices.ContainsFunc(n.known, text.Has) {
+		// word: there only both parts together stand for it.
+		together := len(n.known) > 1 && w.clause.Parsed.Counted()
+		if len(n.known) == 0 || together && (!a.s.profile.Expressions || noExpressions(w.clause, w.Field) != 0) || slices.ContainsFunc(n.known, text.Has) {
 			continue
 		}
 		at := text.Index(w.text)
-		text[at] = text[at].ByNearest(n.known, rows[w.rows][n.first:], n.similarity)
+		if together {
+			text[at] = text[at].ByParts(n.known, rows[w.rows][n.first:], n.similarity)
+		} else {
+			text[at] = text[at].ByNearest(n.known, rows[w.rows][n.first:], n.similarity)
+		}
 		w.near = text
 	}
 	for i, t := range targets {
@@ -113,7 +118,7 @@ func (a *expansion) nearExpressions(ctx context.Context, t *target) error {
 	known, spelled := slices.Clone(t.near), slices.Clone(t.Analysis.Terms)
 	for i := range known {
 		typed := func(e terms.Expression) bool { return slices.Contains(e.Origins, i) }
-		if o := &known[i]; len(o.Nearest) == 1 && !slices.ContainsFunc(t.expressions, typed) {
+		if o := &known[i]; len(o.Nearest) == 1 && !o.InParts() && !slices.ContainsFunc(t.expressions, typed) {
 			o.Term = o.Nearest[0]
 		}
 	}
@@ -148,7 +153,10 @@ func (a *expansion) optional(t *target, unknown []string) []string {
 		return nil
 	}
 	if t.near != nil {
-		unknown = slices.DeleteFunc(unknown, func(word string) bool { return t.near[t.near.Index(word)].Nearest != nil })
+		unknown = slices.DeleteFunc(unknown, func(word string) bool {
+			o := &t.near[t.near.Index(word)]
+			return o.Nearest != nil && !o.InParts() // whose parts need not be in a row anywhere
+		})
 	}
 	known := func(term string) bool { return !slices.Contains(unknown, term) }
 	if len(t.Prefixes) == 0 && !slices.ContainsFunc(t.Analysis.Terms, known) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -224,14 +225,25 @@ func TestNearestWordThatTheIndexHasLostDoesNotMakeItsOriginTheRarest(t *testing.
 	check.Equal(t, want, added(c, m), "weights of the others (-with ice +without)")
 }
 
-func TestCompoundIsLeftAloneWhereWordsAreCounted(t *testing.T) {
-	for option, want := range map[string]int{`"operator":"and"`: 0, `"minimum_should_match":"100%"`: 0, `"operator":"or"`: 2} {
+// The parts of a compound anywhere in a document do not count as the word.
+func TestCompoundMeansItsPartsInARowWhereWordsAreCounted(t *testing.T) {
+	inARow := `{"match_phrase":{"body":{"query":"ice cream"`
+	for option, want := range map[string]int{`"operator":"and"`: 1, `"minimum_should_match":"100%"`: 1, `"operator":"or"`: 2} {
 		c, m := iceCream(t)
 		for _, text := range []string{"icecream", "icecream snow"} {
 			r := expandIn(t, c, m, widening(), `{"query":{"match":{"body":{"query":"`+text+`",`+option+`}}}}`)
 			got := r.Clauses[0].Nearest
-			check.That(t, len(got) == want, "%s, %s: nearest %v, want %d", text, option, got, want)
+			check.That(t, len(got) == want && (want == 2) != (got[0].Known == "ice cream"), "%s, %s: nearest %v, want %d", text, option, got, want)
+			check.That(t, strings.Contains(string(r.Body), inARow) == (want == 1), "%s, %s: %s", text, option, r.Body)
 		}
+	}
+	for name, o := range map[string]Profile{"without expressions": with(func(o *Profile) { o.Expressions = false }), "where no phrases are found": widening()} {
+		c, m := iceCream(t)
+		if o.Expressions {
+			c.phrases = mapping.NoPhrases
+		}
+		r := expandIn(t, c, m, o, `{"query":{"match":{"body":{"query":"icecream snow","operator":"and"}}}}`)
+		check.That(t, r.Clauses[0].Nearest == nil, "%s: nearest %v", name, r.Clauses[0].Nearest)
 	}
 }
 

@@ -36,9 +36,11 @@ const (
 	maxLeftPart = 100
 )
 
-// A whole is a query string beside which stands a query of its parts.
+// A whole is a query string, or a more_like_this with documents, beside which
+// stands a query of its parts.
 type whole struct {
 	path    string
+	reason  reason.Reason
 	left    []string
 	clauses int     // as the engine counts them
 	matches Matches // of its parts
@@ -141,17 +143,15 @@ func (w *partWriter) query(p *part, boost float64) string {
 	if p.parts != nil {
 		return w.group(p, boost)
 	}
-	text, _ := jsontext.AppendQuote(nil, p.raw)
 	fields := w.fields
 	if p.field != "" {
-		name, _ := jsontext.AppendQuote(nil, p.field)
-		fields = `,"fields":[` + string(name) + `]`
+		fields = `,"fields":` + quotedList([]string{p.field})
 	}
 	factor := ""
 	if boost != 1 {
 		factor = `,"boost":` + strconv.FormatFloat(boost, 'g', -1, 32)
 	}
-	return `{"` + w.kind + `":{"query":` + string(text) + fields + w.others + factor + `}}`
+	return `{"` + w.kind + `":{"query":` + quoted(p.raw) + fields + w.others + factor + `}}`
 }
 
 func (w *partWriter) group(p *part, boost float64) string {
@@ -207,7 +207,7 @@ func (p *Parser) rebuilt() []byte {
 		text := before + string(c.At.Of(s.Body)) + between + c.parts + `]}}`
 		start := c.At.Start + shift
 		p.wholes = append(p.wholes, whole{
-			path: c.Path, left: c.Left, clauses: c.textClauses(), matches: c.Matches, at: jsonspan.Span{Start: start, End: start + len(text)},
+			path: c.Path, reason: c.Reason, left: c.Left, clauses: c.textClauses(), matches: c.Matches, at: jsonspan.Span{Start: start, End: start + len(text)},
 			client: jsonspan.Span{Start: start + len(before), End: start + len(before) + c.At.Len()},
 		})
 		edits = append(edits, jsonspan.Edit{At: c.At, Text: text})
@@ -232,7 +232,7 @@ func (s *Search) noteWhole(w *whole, at jsonspan.Span, clauses int) {
 		s.ClauseCount += clauses
 	} else {
 		s.ClauseCount += w.clauses
-		s.Clauses = append(s.Clauses, Clause{At: w.at, Path: w.path, Reason: reason.Syntax, Role: Note, Left: w.left, Whole: w.client})
+		s.Clauses = append(s.Clauses, Clause{At: w.at, Path: w.path, Reason: w.reason, Role: Note, Left: w.left, Whole: w.client})
 	}
 }
 
@@ -244,4 +244,17 @@ func (p *Parser) wholeAt(at jsonspan.Span) *whole {
 		}
 	}
 	return nil
+}
+
+func quoted(text string) string {
+	out, _ := jsontext.AppendQuote(nil, text)
+	return string(out)
+}
+
+func quotedList(texts []string) string {
+	out := make([]string, len(texts))
+	for i, text := range texts {
+		out[i] = quoted(text)
+	}
+	return "[" + strings.Join(out, ",") + "]"
 }

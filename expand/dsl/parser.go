@@ -305,7 +305,7 @@ func (p *Parser) clause(k kind, depth int) error {
 	if w := p.wholeAt(v); w != nil {
 		c.Part, c.Path = true, w.path+".query"
 		c.Matches = max(c.Matches, w.matches)
-		if c.Reason == reason.Syntax { // the client's query, or a part that is not expanded
+		if c.Reason == reason.Syntax || c.Reason == reason.LikeDocuments { // the client's query, or a part that is not expanded
 			s.Clauses = s.Clauses[:len(s.Clauses)-1]
 			s.noteWhole(w, v, c.textClauses())
 			return nil

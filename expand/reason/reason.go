@@ -36,6 +36,7 @@ const (
 	NoField              Reason = "no_field"               // the clause names no field
 	FieldsDiffer         Reason = "fields_differ"          // fields searched together differ in analyzer names or terms
 	Syntax               Reason = "query_syntax"           // a query string with operators, or parts of it
+	LikeDocuments        Reason = "like_documents"         // a more_like_this with documents, or parts of it
 	RuntimeField         Reason = "runtime_field"          // the request redefines the field
 	NoMatrix             Reason = "no_matrix"              // no matrix is bound to the index and field, or it has no active version
 	NotWords             Reason = "not_words"              // the field's terms are not words, and no binding has the field's full name
@@ -117,7 +118,7 @@ func All() []Reason {
 	return []Reason{
 		NotJSON, TooDeep, NoClause, MinScore, AsTyped, NoScores, PIT, PITFirstPage, SourceParameter, SuggestText, MultiSearch,
 		Semicolon, Parameters, TooManySearches, TooManyClauses, TooManyHighlights, QAndBody, NotAuthorized, SearchPipeline, Hidden,
-		Options, NoField, FieldsDiffer, Syntax, RuntimeField, NoMatrix, NotWords, NotText, Mixed, UnknownToCluster, NoTerms,
+		Options, NoField, FieldsDiffer, Syntax, LikeDocuments, RuntimeField, NoMatrix, NotWords, NotText, Mixed, UnknownToCluster, NoTerms,
 		TooManyTerms, NotNested, NoNeighbors, NeighborsTooFrequent, TermLimit,
 		NotScoring, TermLevel, Positions, Phrase, Other, KQL, Template, RetrieverFields, Agentic, Unknown,
 		Sort, Rescore, Collapse, Scroll, Retriever, Vectors, Hybrid, SearchAfter, PointInTime, Named, Values, IndicesBoost, Endpoint,

@@ -197,7 +197,7 @@ func (sel *Selection) collectAlternatives() {
 	}
 	for i := range sel.Origins {
 		o := &sel.Origins[i]
-		if !o.alternatives || o.Nearest != nil { // which has the row of another word
+		if !o.alternatives || o.Nearest != nil && !o.InParts() { // which has the row of another word
 			continue
 		}
 		for n := range o.Row.All() {

@@ -40,6 +40,21 @@ func (o *Origin) ByNearest(known []string, rows []simmatrix.Row, similarity floa
 	return as
 }
 
+// ByParts returns an unknown word as one for which two known words in a row
+// stand, with their similarity.
+func (o *Origin) ByParts(known []string, rows []simmatrix.Row, similarity float32) Origin {
+	both, as := simmatrix.JoinExpression(known), *o
+	docFreq := min(rows[0].DocFreq(), rows[1].DocFreq())
+	row, err := simmatrix.PackRow(docFreq, []simmatrix.Neighbor{{Term: both, Similarity: similarity, DocFreq: docFreq}})
+	if err == nil { // else the word stays unknown
+		as.Row, as.Nearest = row, []string{both}
+	}
+	return as
+}
+
+// InParts reports whether two known words in a row stand for the word.
+func (o *Origin) InParts() bool { return len(o.Nearest) == 1 && simmatrix.IsExpression(o.Nearest[0]) }
+
 // nearness is the similarity of a word to the nearest known one that it has the
 // row of, 1 if the row is its own.
 func (o *Origin) nearness() float32 {

@@ -73,7 +73,8 @@ type Origin struct {
 	// FieldIDFs are the idfs in the fields of the selection, as of a candidate.
 	FieldIDFs []float64
 	V         float64 // as of a candidate; set only by [Selection.SettleFrozen]
-	// Nearest are the known words whose row it has; nil if the row is its own.
+	// Nearest are the known words whose row it has, or two in a row, as an
+	// expression, that stand for it; nil if the row is its own.
 	Nearest []string
 
 	// alternatives says that the row has some: exact neighbors or expressions.
