@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -41,7 +42,8 @@ func TestAutoModeIsSoftOnceHitsAreRemembered(t *testing.T) {
 				check.That(t, !slices.Equal(before, soft), "the modes do not differ for %q", text)
 
 				check.Equal(t, before, scored(a.find(t, index, body)), "the first search")
-				a.checkExplained(t, index, body, "saturated", "rescore", "not_remembered")
+				clauses := a.explain(t, index, body).Clauses
+				check.That(t, len(clauses) == 1 && clauses[0].Reason == "not_remembered", "explained as %+v", clauses)
 				remembered := func() error {
 					if n := a.counted(t, func() { a.find(t, index, body) }, rerankedMetric, rerankedResult); n == 0 {
 						return errors.New("not in order")
@@ -83,4 +85,46 @@ func scored(f *found) (hits []string) {
 		return cmp.Compare(a, b)
 	})
 	return hits
+}
+
+// TestHitsOfDataStreamsAreRemembered: the hits of a data stream are in the
+// indices behind it. One that is made by a rollover is remembered like the
+// others.
+func TestHitsOfDataStreamsAreRemembered(t *testing.T) {
+	t.Parallel()
+	texts := vectorTexts(rand.New(rand.NewPCG(56, 2)))
+	eachEngine(t, func(t *testing.T, e *engine) {
+		if e.name == "elasticsearch7" { // this build has no data streams
+			return
+		}
+		const stream = "akin-e2e-stream"
+		e.must(t, http.MethodPut, "/_index_template/"+stream, `{"index_patterns":["`+stream+`"],"data_stream":{},"template":{
+			"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text"}}}}}`)
+		t.Cleanup(func() { _, _, _ = e.call(context.Background(), http.MethodDelete, "/_data_stream/"+stream, "") })
+		write := func(docs []document) {
+			var lines strings.Builder
+			for _, d := range docs {
+				fmt.Fprintf(&lines, "{\"create\":{}}\n%s\n", toJSON(t, section{"@timestamp": "2026-01-01T00:00:00Z", "body": d.fields["body"]}))
+			}
+			e.must(t, http.MethodPost, "/"+stream+"/_bulk?refresh=true", lines.String())
+		}
+		write(texts.docs[:75])
+		a := setup(t, e, section{
+			"expansion": section{"mode": "auto", "max_doc_share": 1, "matching": "same", "rerank_warm_up": true},
+			"profiles":  section{"soft": section{"mode": "soft"}},
+			"matrices":  []section{{"name": "s", "file": build(t, "--from-index", e.url, "--index", stream, "--field", "body"), "indices": []string{stream}}},
+		})
+		body := matchBody(texts.queries[5].text, 10)
+		inOrder := func() error {
+			if n := a.counted(t, func() { a.find(t, stream, body) }, rerankedMetric, rerankedResult); n == 0 {
+				return errors.New("not in order")
+			}
+			return nil
+		}
+		waitFor(t, time.Minute, "the soft order", inOrder)
+		e.must(t, http.MethodPost, "/"+stream+"/_rollover", "")
+		write(texts.docs[75:150])
+		waitFor(t, time.Minute, "the soft order of both indices", inOrder)
+		check.Equal(t, scored(a.find(t, stream+"?akin_profile=soft", body)), scored(a.find(t, stream, body)))
+	})
 }
