@@ -53,7 +53,7 @@ type expansion struct {
 	recipe *form.Recipe
 	// key and followUp are [Rerank.Key] and [Part.FollowUp]. onlyIfAdded says that
 	// hits are put in order only if a word is added to the search.
-	key         string
+	key         HitsKey
 	followUp    *Request
 	onlyIfAdded bool
 }

@@ -2,6 +2,7 @@ package expand
 
 import (
 	"errors"
+	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -11,17 +12,27 @@ import (
 
 // How [ModeAuto] works: akin can put hits in order by the soft cosine only if it
 // remembers what their documents hold. Whether it does is known when they have
-// been found, so the last searches in the same fields of the same indices
-// decide: if nearly all of their hits were remembered, a search is written as in
-// [ModeSoft], and hits that are not remembered keep their places. Otherwise it
-// is written as in [ModeBM25], and the caller may find out, after the client has
-// its answer, what [Part.FollowUp] would have needed.
+// been found, so what the same search or the last searches in the same
+// fields of the same indices found decides: if nearly all of the hits were
+// remembered, a search is written as in [ModeSoft], and hits that are not
+// remembered keep their places. Otherwise it is written as in [ModeBM25], and the
+// caller may find out, after the client has its answer, what [Part.FollowUp]
+// would have needed.
+
+// A HitsKey names searches by what hits they find.
+type HitsKey struct {
+	// Kind has the index expression and the fields, Search is a hash of these and
+	// the query.
+	Kind   string
+	Search uint64
+}
 
 // A HitMemory knows how much of the hits of the last searches was remembered.
 type HitMemory interface {
-	// Remembers reports whether nearly all hits of the last searches with a
-	// [Rerank.Key] were remembered. It is fast and makes no call.
-	Remembers(key string) bool
+	// Remembers reports whether nearly all hits of a search were remembered the
+	// last time, or those of the last searches of its kind. It is fast and makes no
+	// call.
+	Remembers(key HitsKey) bool
 }
 
 // ErrNotRemembered says that too few hits are remembered to put them in order.
@@ -65,13 +76,15 @@ func (a *expansion) reorders() bool {
 	})
 }
 
-// hitsKey returns the [Rerank.Key] of the search: the index expression and the
-// fields.
-func (a *expansion) hitsKey() string {
+func (a *expansion) hitsKey() HitsKey {
 	fields := make([]string, 0, len(a.open))
 	for _, t := range a.open {
 		fields = append(fields, t.Name)
 	}
 	slices.Sort(fields)
-	return a.s.req.Index + "\n" + strings.Join(slices.Compact(fields), "\n")
+	kind := a.s.req.Index + "\n" + strings.Join(slices.Compact(fields), "\n")
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(kind)) // it never fails
+	_, _ = hash.Write(a.s.Query.Of(a.s.Body))
+	return HitsKey{kind, hash.Sum64()}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 )
 
-// remembered is a HitMemory of keys.
+// remembered is a HitMemory of kinds of searches.
 type remembered map[string]bool
 
-func (r remembered) Remembers(key string) bool { return r[key] }
+func (r remembered) Remembers(key HitsKey) bool { return r[key.Kind] }
 
 // rentalKey is the key of searches in the field body of the index docs.
 const rentalKey = "docs\nbody"
@@ -45,8 +45,8 @@ func TestAutoModeIsSoftWhereHitsAreRemembered(t *testing.T) {
 			got, want := autoMode(t, remembered{rentalKey: true}, ModeSoft, Request{Index: "docs", Body: []byte(rentalSearch + more)}, change)
 			check.Equal(t, string(want.Body), string(got.Body), more)
 			if r := got.onlyRerank(); r != nil {
-				check.Equal(t, rentalKey, r.Key, more)
-				r.Key = ""
+				check.Equal(t, rentalKey, r.Key.Kind, more)
+				r.Key = HitsKey{}
 			}
 			check.Equal(t, want.onlyRerank(), got.onlyRerank(), more, cmp.AllowUnexported(Rerank{}), cmpopts.IgnoreFields(RerankField{}, "Similarities"))
 		}
@@ -74,7 +74,7 @@ func TestFollowUpsFindTheHitsOfTheSoftMode(t *testing.T) {
 	e := New(c, m, with(func(o *Profile) { o.Mode = ModeAuto })).WithHits(remembered{})
 	first := expanded(t, e, &Request{Index: "docs", RawQuery: "a=b", Body: []byte(body)})
 	found := expanded(t, e, first.Parts[0].FollowUp)
-	check.Equal(t, rentalKey, found.onlyRerank().Key)
+	check.Equal(t, rentalKey, found.onlyRerank().Key.Kind)
 	check.That(t, strings.HasPrefix(string(found.Body), `{"from":0,"size":100,"_source":false,"docvalue_fields":["_seq_no"],`), "%s", found.Body)
 	check.That(t, strings.Contains(string(found.Body), `"track_total_hits":false`) && !strings.Contains(string(found.Body), "aggs"), "%s", found.Body)
 	check.Equal(t, "a=b", found.RawQuery)
@@ -83,7 +83,7 @@ func TestFollowUpsFindTheHitsOfTheSoftMode(t *testing.T) {
 	both := expanded(t, e, &Request{Endpoint: EndpointMultiSearch, Body: []byte(`{"index":"docs"}` + "\n" + `{"query":{"match_all":{}}}` + "\n{\"index\":\"docs\"}\n" + rentalSearch + "}\n")})
 	check.That(t, both.Parts[0].FollowUp == nil && both.Parts[1].FollowUp != nil, "%+v", both.Parts)
 	alone := expanded(t, e, both.Parts[1].FollowUp)
-	check.Equal(t, rentalKey, alone.onlyRerank().Key)
+	check.Equal(t, rentalKey, alone.onlyRerank().Key.Kind)
 }
 
 // Searches whose hits the soft cosine cannot or may not order are those of the

@@ -184,8 +184,9 @@ type Rerank struct {
 	// engine's order. The client wants Size hits after the first From hits.
 	Window, From, Size int
 	// Key is set in [ModeAuto]: what searches have in common of which much the same
-	// hits are remembered. Hits that are not remembered keep their places then.
-	Key string
+	// hits are remembered, and the hash of this one. Hits that are not remembered
+	// keep their places then.
+	Key HitsKey
 	// SoftWeight in [0, 1] is the share of the soft cosine in the order. The rest
 	// is the saturated sum, or the engine's score without Sums.
 	SoftWeight float64

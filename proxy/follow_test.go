@@ -21,7 +21,7 @@ type rememberer struct {
 }
 
 func (r *rememberer) Remember(_ context.Context, by *expand.Rerank, hits []expand.Hit) error {
-	if by.Key != "k" {
+	if by.Key.Kind != "k" {
 		return errors.New("another key")
 	}
 	r.got <- hits
@@ -33,7 +33,7 @@ func (r *rememberer) Remember(_ context.Context, by *expand.Rerank, hits []expan
 func notRemembered(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 	if r.Warm {
 		found, err := rerankAll(ctx, r)
-		found.Parts[0].Rerank.Key = "k"
+		found.Parts[0].Rerank.Key.Kind = "k"
 		return found, err
 	}
 	again := *r

@@ -22,7 +22,7 @@ func many(t *testing.T, n int) (*fakeVectors, *expand.Rerank, []expand.Hit) {
 		hits = append(hits, hit)
 	}
 	search := by(fields)
-	search.Key = "pets"
+	search.Key = expand.HitsKey{Kind: "pets", Search: 1}
 	return v, search, hits
 }
 
@@ -71,34 +71,57 @@ func TestWindowsThatLackFewHitsAreOrderedWithoutThem(t *testing.T) {
 	}
 }
 
-// Searches are soft when the first three windows, or seven of the last eight,
-// were remembered.
+func kind(name string) expand.HitsKey { return expand.HitsKey{Kind: name} }
+
+// Searches of a kind are soft when the first three windows, or seven of the last
+// eight, were remembered.
 func TestRemembersWhatTheLastSearchesFoundRemembered(t *testing.T) {
 	for windows, want := range map[string]bool{
 		"": false, "ooo": true, "oo": false, "x": false, "ooox": false, "xooo": false, "xooooooo": true, "ooooooox": true,
 		"xoooooox": false, "xxxoooooooo": true, "oooooooooooxx": false,
 	} {
-		r := &records{of: map[string]record{}}
+		r := newRecords(1 << 20)
 		for _, w := range windows {
 			lacking := 10
 			if w == 'x' {
 				lacking = 11
 			}
-			r.add("key", lacking, 100)
+			r.add("kind", lacking, 100)
 			r.add("other", 100-lacking, 100)
-			r.add("key", 0, 0) // a search without hits says nothing
+			r.add("kind", 0, 0) // a search without hits says nothing
 		}
-		check.Equal(t, want, r.remembers("key"), windows)
-		check.That(t, !r.remembers("another"), "%s", windows)
+		check.Equal(t, want, r.remembers(kind("kind")), windows)
+		check.That(t, !r.remembers(kind("another")), "%s", windows)
 	}
 }
 
+// A search is soft when its own hits were remembered, whatever others found.
+func TestRemembersTheHitsOfSingleSearches(t *testing.T) {
+	r := newRecords(4 * windowBytes)
+	for range 8 {
+		r.add("kind", 100, 100)
+	}
+	asked := func(search uint64) bool { return r.remembers(expand.HitsKey{Kind: "kind", Search: search}) }
+	r.settle(1, true)
+	check.That(t, asked(1) && !asked(2), "its own, or another's")
+	r.settle(1, false)
+	check.That(t, !asked(1), "they are gone")
+	r.settle(2, true)
+	r.settle(3, true)
+	r.settle(3, false)
+	check.That(t, asked(2) && !asked(3), "as many as there is memory for")
+	for search := range uint64(10) {
+		r.settle(10+search, true)
+	}
+	check.That(t, !asked(2) && asked(19), "the last ones")
+}
+
 func TestRecordsAreBounded(t *testing.T) {
-	r := &records{of: map[string]record{}}
+	r := newRecords(1 << 50)
 	for k := range maxRecords + 10 {
 		r.add(strconv.Itoa(k), 0, 1)
 	}
-	check.That(t, len(r.of) <= maxRecords, "%d", len(r.of))
+	check.That(t, len(r.kinds) <= maxRecords && r.searches <= 1_000_000, "%d kinds, %d searches", len(r.kinds), r.searches)
 }
 
 // A follow-up records what it found remembered before it asked for the rest.
@@ -107,7 +130,8 @@ func TestFollowUpsTellWhatIsRemembered(t *testing.T) {
 	r := newReranker(t, v)
 	for n := range 9 {
 		check.OK(t, r.Remember(t.Context(), search, hits))
-		check.Equal(t, n == 7 || n == 8, r.Remembers("pets"), n) // the first one found nothing
+		check.Equal(t, n >= 7, r.Remembers(kind("pets")), n) // the first one found nothing
+		check.That(t, r.Remembers(search.Key), "its own hits are remembered")
 	}
 	check.Equal(t, 1, len(v.calls))
 	failure := errors.New("a reason")

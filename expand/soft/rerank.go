@@ -65,7 +65,7 @@ type Reranker struct {
 	scratch sync.Pool
 	loader  *cache.Loader // for requests to the cluster
 
-	records records // of searches in the mode auto
+	records *records // of searches in the mode auto
 
 	mu     sync.Mutex
 	memory *store
@@ -80,7 +80,7 @@ func New(o Options) *Reranker {
 	})
 	return &Reranker{
 		options: o, loader: loader, memory: newStore(o.Bytes, o.TTL, loader, new(counts)),
-		scratch: sync.Pool{New: func() any { return new(scratch) }}, records: records{of: map[string]record{}},
+		scratch: sync.Pool{New: func() any { return new(scratch) }}, records: newRecords(o.Bytes / 2),
 	}
 }
 
@@ -107,14 +107,15 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if by.Key == "" {
+	if by.Key.Kind == "" {
 		return r.scores(ctx, by, hits)
 	}
 	known, unknown, err := r.lacking(by, hits)
 	if err != nil {
 		return nil, err
 	}
-	r.records.add(by.Key, len(unknown), len(hits))
+	r.records.add(by.Key.Kind, len(unknown), len(hits))
+	r.records.settle(by.Key.Search, !tooMany(len(unknown), len(hits)))
 	if len(unknown) > 0 {
 		r.remember(ctx, by, unknown)
 	}
@@ -141,24 +142,27 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 }
 
 // Remembers implements [expand.HitMemory].
-func (r *Reranker) Remembers(key string) bool { return r.records.remembers(key) }
+func (r *Reranker) Remembers(key expand.HitsKey) bool { return r.records.remembers(key) }
 
 // Remember asks for the terms of hits that lack them, and waits. It records how
-// many these are under by's Key.
+// many these are for other searches, and that those of this one are remembered.
 func (r *Reranker) Remember(ctx context.Context, by *expand.Rerank, hits []expand.Hit) error {
 	_, unknown, err := r.lacking(by, hits)
 	if err != nil {
 		return err
 	}
-	r.records.add(by.Key, len(unknown), len(hits))
-	if len(unknown) == 0 {
-		return nil
+	r.records.add(by.Key.Kind, len(unknown), len(hits))
+	if len(unknown) > 0 {
+		w, err := r.open(by.Fields, unknown)
+		if err != nil {
+			return err
+		}
+		if err := r.wait(ctx, unknown, func(ctx context.Context) error { return w.fetch(ctx, r.options.Vectors) }); err != nil {
+			return err
+		}
 	}
-	w, err := r.open(by.Fields, unknown)
-	if err != nil {
-		return err
-	}
-	return r.wait(ctx, unknown, func(ctx context.Context) error { return w.fetch(ctx, r.options.Vectors) })
+	r.records.settle(by.Key.Search, true)
+	return nil
 }
 
 // remember is Remember without waiting. What cannot be asked for now is left to
