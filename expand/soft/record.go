@@ -37,7 +37,7 @@ type record struct{ lacked, seen uint8 }
 
 func newRecords(bytes uint64) *records {
 	return &records{
-		searches: max(1, int(min(bytes/windowBytes/2, maxRecords*100))), //nolint:gosec // bounded
+		searches: max(1, int(min(bytes/windowBytes/2, maxRecords*100))),
 		kinds:    map[string]record{}, young: map[uint64]bool{},
 	}
 }

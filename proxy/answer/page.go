@@ -197,8 +197,8 @@ func (f *Frame) Window() []expand.Hit { return f.Hits[:min(len(f.Hits), f.Rerank
 //
 // and the scores are b·max(e) for the engine's scores e, at most max(e) and at
 // least min(e), because hits behind the window have no more than that. For w =
-// 1 order and scores are the measure's. An Unknown hit keeps its place, with the
-// score of the hit before it.
+// 1 order and scores are the measure's. An Unknown hit keeps its place, with
+// the score of the hit before it.
 func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 	n := len(f.Window())
 	if len(scores) != n {
