@@ -85,46 +85,78 @@ func TestCredentialsChangeUnderLoad(t *testing.T) {
 	check.That(t, asked.Load() < 8, "the endpoint was asked %d times by 16 clients", asked.Load())
 }
 
-// Old credentials serve while there are no new ones, until their end. The log
-// tells of it once.
+// While the endpoint hangs or fails, old credentials serve until their end
+// without a wait. The log tells of it once.
 func TestOldCredentialsServeUntilTheirEnd(t *testing.T) {
 	front := &amazontest.Front{}
-	var gone atomic.Bool
-	endpoint := front.Credentials(time.Second)
+	var asked atomic.Int32
+	var works atomic.Bool
+	works.Store(true)
+	endpoint := front.Credentials(3 * time.Second)
 	environment(t, "AWS_CONTAINER_CREDENTIALS_FULL_URI="+serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if gone.Load() {
+		switch {
+		case works.Load():
+			endpoint.ServeHTTP(w, r)
+		case asked.Add(1) == 1:
+			select {
+			case <-r.Context().Done():
+			case <-t.Context().Done():
+			}
+		default:
 			w.WriteHeader(http.StatusBadRequest)
-			return
 		}
-		endpoint.ServeHTTP(w, r)
 	})))
-	var log bytes.Buffer
-	s := &source{options: Options{Region: "eu-central-1", Logger: slog.New(slog.NewTextHandler(&log, nil))}}
+	var log lockedBuffer
+	s := newCredentials(Options{Region: "eu-central-1", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	first := check.Got(s.Retrieve(t.Context()))(t)
-	gone.Store(true)
-	for range 3 {
-		_, err := s.Retrieve(t.Context())
-		check.That(t, err != nil, "the endpoint answers 400")
-		kept := check.Got(s.HandleFailToRefresh(t.Context(), first, err))(t)
+	works.Store(false)
+	slowest, now := time.Duration(0), time.Now()
+	for ; now.Before(first.Expires.Add(-100 * time.Millisecond)); now = time.Now() {
+		kept := check.Got(s.Retrieve(t.Context()))(t)
 		check.Equal(t, first.AccessKeyID, kept.AccessKeyID)
+		slowest = max(slowest, time.Since(now))
+		time.Sleep(time.Millisecond)
 	}
-	check.Equal(t, 1, strings.Count(log.String(), "no new credentials"), log.String())
-	s.last.Expires = time.Now()
-	_, err := s.HandleFailToRefresh(t.Context(), first, errBroken)
+	check.That(t, asked.Load() > 0 && slowest < chainTimeout/2, "asked %d times, the slowest request waited %v", asked.Load(), slowest)
+	time.Sleep(time.Until(first.Expires))
+	_, err := s.Retrieve(t.Context())
 	check.That(t, err != nil, "expired credentials serve")
-	gone.Store(false)
-	_ = check.Got(s.Retrieve(t.Context()))(t)
+	check.Equal(t, 1, strings.Count(log.String(), "no new credentials"), log.String())
+	works.Store(true)
+	_, err = s.Retrieve(t.Context())
+	for err != nil && t.Context().Err() == nil {
+		_, err = s.Retrieve(t.Context())
+	}
 	check.That(t, strings.Contains(log.String(), "there again"), "%s", log.String())
+}
+
+// A lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements [io.Writer].
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+// String returns what was written.
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 func TestRefreshComesBeforeTheEnd(t *testing.T) {
 	for life, want := range map[time.Duration]time.Duration{
-		time.Hour: 55 * time.Minute, 15 * time.Minute: 10 * time.Minute, 4 * time.Minute: 2 * time.Minute, time.Second: time.Second / 2,
+		time.Hour: 55 * time.Minute, 15 * time.Minute: 10 * time.Minute, 4 * time.Minute: 2 * time.Minute, time.Second: time.Second / 2, -time.Second: -time.Second,
 	} {
 		began := time.Now()
-		c := check.Got((&source{}).AdjustExpiresBy(credentialsUntil(began.Add(life)), 0))(t)
-		got := c.Expires.Sub(began).Round(100 * time.Millisecond)
-		check.Equal(t, want, got, life)
+		c := credentialsUntil(began.Add(life))
+		check.Equal(t, want, refreshAt(&c, began).Sub(began), life)
 	}
 }
 
