@@ -19,8 +19,8 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
-	"github.com/akin-search/akin/internal/sign"
 	"github.com/akin-search/akin/internal/serve"
+	"github.com/akin-search/akin/internal/sign"
 	"github.com/akin-search/akin/simmatrix/store"
 )
 

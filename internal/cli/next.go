@@ -48,8 +48,10 @@ func Next(err error) string {
 			configs.EnvClusterAPIKey + ", to credentials that the cluster knows"},
 		{refused(http.StatusForbidden, "cluster_block_exception"), "the index or the cluster is blocked: look at its settings *.blocks.*, and at the disk"},
 		{refused(http.StatusForbidden, "") && has("Signature expired", "Signature not yet current"), "set the clock of this machine: Amazon allows five minutes"},
-		{refused(http.StatusForbidden, "") && has("Missing Authentication Token", "security token", "signature we calculated", "Credential should be scoped"),
-			"look at region, service and credentials of cluster.aws, or of --aws-region: docs/security.md#amazon"},
+		{
+			refused(http.StatusForbidden, "") && has("Missing Authentication Token", "security token", "signature we calculated", "Credential should be scoped"),
+			"look at region, service and credentials of cluster.aws, or of --aws-region: docs/security.md#amazon",
+		},
 		{refused(http.StatusForbidden, "") && has("is not authorized to perform"), "let the access policy of the domain or collection admit akin's IAM role: docs/managed.md"},
 		{refused(http.StatusForbidden, ""), role},
 		{refused(http.StatusNotFound, "index_not_found_exception"), "see which indices there are: akin init --url URL --out - lists those with text"},

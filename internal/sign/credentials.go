@@ -24,6 +24,9 @@ const (
 	// refreshBefore is how long before the end of credentials new ones are asked
 	// for, if they last twice as long.
 	refreshBefore = 5 * time.Minute
+	// arrival is how long a signed request may take to arrive, at most a quarter of
+	// what is left when credentials are found: they are not used after that.
+	arrival = time.Second
 )
 
 // newCredentials returns the credentials of the SDK's default chain, or of a
@@ -34,11 +37,12 @@ func newCredentials(o Options) aws.CredentialsProvider { return &source{options:
 // they end: requests wait for them only if there are none.
 type source struct {
 	options  Options
-	provider aws.CredentialsProvider // nil until the SDK's files could be read
+	provider aws.CredentialsProvider // nil until the SDK's files were read, and after a call that found none
 	failing  bool                    // the last call found none
 
 	mu      sync.Mutex
 	kept    aws.Credentials // the last good ones
+	until   time.Time       // when requests stop to use them
 	next    time.Time       // when to ask for others
 	current *call           // nil for none
 }
@@ -52,8 +56,8 @@ type call struct {
 
 // Retrieve implements [aws.CredentialsProvider].
 func (s *source) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	kept, current := s.state()
-	if valid(&kept) {
+	kept, current := s.state() //nolint:contextcheck // All requests wait for one call.
+	if current == nil {
 		return kept, nil
 	}
 	select {
@@ -64,17 +68,22 @@ func (s *source) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	}
 }
 
-// state returns the credentials kept and the call in flight, which it starts if
+// state returns the credentials kept, or the call to wait for. It starts one if
 // due.
 func (s *source) state() (aws.Credentials, *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	due := !valid(&s.kept) || s.kept.CanExpire && !time.Now().Before(s.next)
+	now := time.Now()
+	serves := s.kept.HasKeys() && (!s.kept.CanExpire || now.Before(s.until))
+	due := !serves || s.kept.CanExpire && !now.Before(s.next)
 	if due && s.current == nil {
 		s.current = &call{done: make(chan struct{})}
 		go s.renew(s.current)
 	}
-	return s.kept, s.current
+	if serves {
+		return s.kept, nil
+	}
+	return aws.Credentials{}, s.current
 }
 
 // renew makes a call, the only one in flight.
@@ -85,27 +94,25 @@ func (s *source) renew(c *call) {
 	log := s.options.Logger
 	switch {
 	case c.err != nil && !s.failing:
-		left := max(0, time.Until(s.kept.Expires)).Round(time.Second)
+		left := max(0, time.Until(s.until)).Round(time.Second)
 		log.Warn("no new credentials to sign requests with", "old_ones_serve_for", left.String(), "err", c.err)
 	case c.err == nil && s.failing:
 		log.Info("credentials to sign requests with are there again")
 	}
 	s.failing = c.err != nil
+	now := time.Now()
 	if c.err == nil {
-		s.kept = c.found
+		s.kept, s.until = c.found, before(c.found.Expires, now, 4, arrival)
 	}
-	s.next = refreshAt(&s.kept, time.Now())
+	s.next = before(s.until, now, 2, refreshBefore)
 	s.current = nil
 	close(c.done)
 }
 
-// valid reports whether requests can be signed with c.
-func valid(c *aws.Credentials) bool { return c.HasKeys() && !c.Expired() }
-
-// refreshAt returns when to ask for others than c: refreshBefore the end, or in
-// half of a shorter rest.
-func refreshAt(c *aws.Credentials, now time.Time) time.Time {
-	return c.Expires.Add(-max(0, min(refreshBefore, c.Expires.Sub(now)/2)))
+// before returns a time before the end, by a part of what is left and at most
+// by limit.
+func before(end, now time.Time, part int64, limit time.Duration) time.Time {
+	return end.Add(-max(0, min(limit, end.Sub(now)/time.Duration(part))))
 }
 
 func (s *source) ask(ctx context.Context) (aws.Credentials, error) {
@@ -120,7 +127,11 @@ func (s *source) ask(ctx context.Context) (aws.Credentials, error) {
 	if s.options.RoleARN != "" {
 		limit = roleTimeout
 	}
-	return within(limit, s.provider).Retrieve(ctx)
+	credentials, err := within(limit, s.provider).Retrieve(ctx)
+	if err != nil {
+		s.provider = nil // next time the files may have more, or another source answers
+	}
+	return credentials, err
 }
 
 // provider reads the SDK's environment and files. Its calls need a limit of

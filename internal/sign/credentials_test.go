@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/akin-search/akin/e2e/amazontest"
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/limits"
@@ -53,12 +51,12 @@ func file(t *testing.T, content string) string {
 	return path
 }
 
-// Sixteen clients search while credentials of a fraction of a second follow
+// Sixteen clients search while credentials of a second follow
 // each other: none fails.
 func TestCredentialsChangeUnderLoad(t *testing.T) {
 	front := &amazontest.Front{Region: "eu-central-1", Service: "es", Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })}
 	var asked atomic.Int32
-	endpoint := front.Credentials(600 * time.Millisecond)
+	endpoint := front.Credentials(time.Second)
 	environment(t, "AWS_CONTAINER_CREDENTIALS_FULL_URI="+serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		endpoint.ServeHTTP(w, r)
@@ -111,7 +109,7 @@ func TestOldCredentialsServeUntilTheirEnd(t *testing.T) {
 	first := check.Got(s.Retrieve(t.Context()))(t)
 	works.Store(false)
 	slowest, now := time.Duration(0), time.Now()
-	for ; now.Before(first.Expires.Add(-100 * time.Millisecond)); now = time.Now() {
+	for ; now.Before(first.Expires.Add(-time.Second)); now = time.Now() {
 		kept := check.Got(s.Retrieve(t.Context()))(t)
 		check.Equal(t, first.AccessKeyID, kept.AccessKeyID)
 		slowest = max(slowest, time.Since(now))
@@ -154,9 +152,8 @@ func TestRefreshComesBeforeTheEnd(t *testing.T) {
 	for life, want := range map[time.Duration]time.Duration{
 		time.Hour: 55 * time.Minute, 15 * time.Minute: 10 * time.Minute, 4 * time.Minute: 2 * time.Minute, time.Second: time.Second / 2, -time.Second: -time.Second,
 	} {
-		began := time.Now()
-		c := credentialsUntil(began.Add(life))
-		check.Equal(t, want, refreshAt(&c, began).Sub(began), life)
+		now := time.Now()
+		check.Equal(t, want, before(now.Add(life), now, 2, refreshBefore).Sub(now), life)
 	}
 }
 
@@ -197,10 +194,6 @@ func TestTokenOfAServiceAccountBecomesARole(t *testing.T) {
 	check.Equal(t, "ASIAPOD", got.AccessKeyID)
 }
 
-func credentialsUntil(end time.Time) aws.Credentials {
-	return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b", CanExpire: true, Expires: end}
-}
-
 func optionsOf(role, profile string) Options {
 	return Options{Region: "eu-central-1", Service: "es", RoleARN: role, Profile: profile, Logger: slog.New(slog.DiscardHandler)}
 }
@@ -232,6 +225,18 @@ func TestNothingIsSentWithoutCredentials(t *testing.T) {
 		check.That(t, time.Since(began) < 10*time.Second, "%s: after %v", name, time.Since(began))
 		check.Equal(t, 0, r.Passed()+len(r.Failed()), name, "sent")
 	}
+}
+
+// Credentials that are put in place while akin runs are found.
+func TestCredentialsThatComeLateAreFound(t *testing.T) {
+	late := filepath.Join(t.TempDir(), "credentials")
+	environment(t, "AWS_SHARED_CREDENTIALS_FILE="+late)
+	provider := newCredentials(optionsOf("", ""))
+	_, err := provider.Retrieve(t.Context())
+	check.That(t, err != nil, "credentials without a file")
+	check.OK(t, os.WriteFile(late, []byte("[default]\naws_access_key_id = LATE\naws_secret_access_key = s\n"), 0o600))
+	got := check.Got(provider.Retrieve(t.Context()))(t)
+	check.Equal(t, "LATE", got.AccessKeyID)
 }
 
 // An endpoint that takes a call and never answers it must not keep credentials
