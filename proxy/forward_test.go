@@ -22,6 +22,7 @@ var passedTargets = []string{
 	"/?",
 	"/_cat/indices?a=b;c=%zz",
 	"/_cat/indices?v&&h=a+b%20c&=&x",
+	"/_cat/indices?h-i=1&h=~&h=1&h=%3A",
 	"/a%2Fb/_doc/1",
 	"/a%7eb/%5f",
 	"//double//slash/",

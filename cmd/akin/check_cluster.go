@@ -20,6 +20,7 @@ import (
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/serve"
+	"github.com/akin-search/akin/internal/sign"
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
@@ -81,10 +82,15 @@ func (r *checkReport) nodes(ctx context.Context, cfg *configs.Config) (reached b
 			"set listen.auth, or let only trusted programs reach the address",
 		})
 	}
-	sign := cli.Signing(&cfg.Cluster.AWS, limits.New(int64(cfg.Memory.InFlight)), nil)
+	if spool := cfg.Cluster.AWS.Spool; spool != "" {
+		if err := sign.CheckSpool(spool); err != nil {
+			r.fail("large bodies", err)
+		}
+	}
+	signing := cli.Signing(&cfg.Cluster.AWS, limits.New(int64(cfg.Memory.InFlight)), nil)
 	for _, node := range cfg.Cluster.URLs {
 		about := "node " + node
-		runs, err := ask(ctx, nodes.Options{URLs: []string{node}, TLS: own, Sign: sign}, &cfg.Cluster.Auth)
+		runs, err := ask(ctx, nodes.Options{URLs: []string{node}, TLS: own, Sign: signing}, &cfg.Cluster.Auth)
 		if err != nil {
 			r.fail(about, err)
 			continue

@@ -165,7 +165,7 @@ func Canonical(r *http.Request, names []string, sum string) (string, error) {
 	if strings.ContainsAny(query, "+;") {
 		return "", errors.New("verifiers differ in how they read the query string " + query)
 	}
-	var pairs []string
+	var pairs [][]string
 	for pair := range strings.SplitSeq(query, "&") {
 		if pair == "" {
 			continue
@@ -178,9 +178,13 @@ func Canonical(r *http.Request, names []string, sum string) (string, error) {
 		if value, err = url.PathUnescape(value); err != nil {
 			return "", err
 		}
-		pairs = append(pairs, encode(name, "")+"="+encode(value, ""))
+		pairs = append(pairs, []string{encode(name, ""), encode(value, "")})
 	}
-	slices.Sort(pairs)
+	slices.SortFunc(pairs, slices.Compare) // by name, then by value: "a" is before "a-b", "a=" is not before "a-b="
+	var sorted []string
+	for _, pair := range pairs {
+		sorted = append(sorted, strings.Join(pair, "="))
+	}
 	var headers strings.Builder
 	for _, name := range names {
 		values := r.Header.Values(name)
@@ -190,7 +194,7 @@ func Canonical(r *http.Request, names []string, sum string) (string, error) {
 		fmt.Fprintf(&headers, "%s:%s\n", name, strings.Join(strings.Fields(strings.Join(values, ",")), " "))
 	}
 	return strings.Join([]string{
-		r.Method, encode(normalize(path), "/"), strings.Join(pairs, "&"), headers.String(), strings.Join(names, ";"), sum,
+		r.Method, encode(normalize(path), "/"), strings.Join(sorted, "&"), headers.String(), strings.Join(names, ";"), sum,
 	}, "\n"), nil
 }
 

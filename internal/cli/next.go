@@ -47,12 +47,19 @@ func Next(err error) string {
 		{refused(http.StatusUnauthorized, ""), "set " + configs.EnvClusterUsername + " and " + configs.EnvClusterPassword + ", or " +
 			configs.EnvClusterAPIKey + ", to credentials that the cluster knows"},
 		{refused(http.StatusForbidden, "cluster_block_exception"), "the index or the cluster is blocked: look at its settings *.blocks.*, and at the disk"},
+		{refused(http.StatusForbidden, "") && has("Signature expired", "Signature not yet current"), "set the clock of this machine: Amazon allows five minutes"},
+		{
+			refused(http.StatusForbidden, "") && has("Missing Authentication Token", "security token", "signature we calculated", "Credential should be scoped"),
+			"look at region, service and credentials of cluster.aws, or of --aws-region: docs/security.md#amazon",
+		},
+		{refused(http.StatusForbidden, "") && has("is not authorized to perform"), "let the access policy of the domain or collection admit akin's IAM role: docs/managed.md"},
 		{refused(http.StatusForbidden, ""), role},
 		{refused(http.StatusNotFound, "index_not_found_exception"), "see which indices there are: akin init --url URL --out - lists those with text"},
 		{refused(http.StatusTooManyRequests, ""), "the cluster has more to do than it can: try again later"},
 		{is(mapping.ErrNotText), "name a field of type text: akin init --url URL --out - lists them"},
 		{is(store.ErrNoVersion, store.ErrUnknownVersion), "see what is there with akin matrix list --name NAME, and push with akin matrix push --activate FILE"},
 		{has("NOAUTH", "WRONGPASS", "NOPERM", "invalid username-password"), "set " + configs.EnvRedisURL + " to redis://USER:PASSWORD@HOST:PORT of a user who may read and write akin:*"},
+		{has("no credentials to sign"), "look at where akin's credentials come from: docs/security.md#credentials"},
 		{errors.As(err, new(x509.UnknownAuthorityError)), "name the PEM file of the authority that signed it: --ca-file, for Redis --redis-ca-file; " +
 			"in the configuration cluster.tls.ca_file and redis.tls.ca_file"},
 		{errors.As(err, new(x509.HostnameError)), "use a host name that is in the certificate"},

@@ -2,11 +2,13 @@ package sign
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"sync"
@@ -29,12 +31,16 @@ const (
 	maxDrained = 2 * maxBody
 	// piece is how much of a body is moved to the file at once.
 	piece = 64 << 10
+	// pattern is that of names of files with bodies.
+	pattern = "akin-body-*"
 )
 
 // bodies reads the bodies of requests.
 type bodies struct {
 	memory, spooled *limits.Budget
 	folder          string // "" for none
+	log             *slog.Logger
+	failing         atomic.Bool // the last file could not be written
 }
 
 // A body is a request's body that was read whole. It can be sent again as long
@@ -60,16 +66,32 @@ func (b *bodies) read(req *http.Request) (*body, error) {
 	if req.GetBody != nil {
 		return again(req)
 	}
-	whole, err := b.take(req)
-	if _, refused := errors.AsType[*nodes.NotSentError](err); refused && req.Header.Get("Expect") == "" {
-		// Clients that do not ask first read the answer only when all is sent.
+	from := &begun{Reader: req.Body}
+	whole, err := b.take(req, from)
+	if _, refused := errors.AsType[*nodes.NotSentError](err); refused && (from.read || req.Header.Get("Expect") == "") {
+		// Clients that do not ask first, or were told to go on, read the answer only
+		// when all is sent.
 		_, _ = io.CopyN(io.Discard, req.Body, maxDrained)
 	}
 	return whole, err
 }
 
-// take reads the body into memory or a file.
-func (b *bodies) take(req *http.Request) (*body, error) {
+// A begun body knows whether somebody has read from it. The first Read tells
+// clients that asked to send it.
+type begun struct {
+	io.Reader
+
+	read bool
+}
+
+// Read reads from the body.
+func (b *begun) Read(p []byte) (int, error) {
+	b.read = true
+	return b.Reader.Read(p)
+}
+
+// take reads the body of req from a reader into memory or a file.
+func (b *bodies) take(req *http.Request, from io.Reader) (*body, error) {
 	limit := int64(inMemory)
 	if b.folder != "" {
 		limit = maxBody
@@ -79,7 +101,7 @@ func (b *bodies) take(req *http.Request) (*body, error) {
 	}
 	client := limits.Client(req.RemoteAddr)
 	hold := b.memory.Hold(limits.Signed, client)
-	data, err := limits.Read(req.Body, hold, req.ContentLength, inMemory)
+	data, err := limits.Read(from, hold, req.ContentLength, inMemory)
 	switch {
 	case err == nil:
 		sum := sha256.Sum256(data)
@@ -90,12 +112,25 @@ func (b *bodies) take(req *http.Request) (*body, error) {
 	}
 	defer hold.Release()
 	if b.folder != "" {
-		return b.spool(io.MultiReader(bytes.NewReader(data), req.Body), client)
+		whole, err := b.spool(io.MultiReader(bytes.NewReader(data), from), client)
+		b.tell(req.Context(), err)
+		return whole, err
 	}
 	if errors.Is(err, limits.ErrNoRoom) {
 		return nil, busy(err)
 	}
 	return nil, tooLarge(inMemory)
+}
+
+// tell logs when files cannot be written any more, and when they can again.
+func (b *bodies) tell(ctx context.Context, err error) {
+	refusal, refused := errors.AsType[*nodes.NotSentError](err)
+	switch {
+	case err == nil && b.failing.CompareAndSwap(true, false):
+		b.log.InfoContext(ctx, "large bodies can be kept again to sign them")
+	case refused && refusal.Type == spoolFailed && b.failing.CompareAndSwap(false, true):
+		b.log.WarnContext(ctx, "large bodies cannot be kept to sign them", "err", refusal.Err)
+	}
 }
 
 // again returns the body of a request that has it in memory already.
@@ -161,9 +196,18 @@ func (h *body) attach(req *http.Request) {
 	}
 }
 
+// CheckSpool returns why no file can be written in a folder for bodies, or nil.
+func CheckSpool(folder string) error {
+	file, err := os.CreateTemp(folder, pattern)
+	if err != nil {
+		return fmt.Errorf("cluster.aws.spool: %w", err)
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
 // spool writes a body to a file.
 func (b *bodies) spool(from io.Reader, client string) (*body, error) {
-	file, err := os.CreateTemp(b.folder, "akin-body-*")
+	file, err := os.CreateTemp(b.folder, pattern)
 	if err != nil {
 		return nil, unusable(err)
 	}
@@ -220,9 +264,12 @@ func busy(err error) error {
 	}
 }
 
+// spoolFailed is the type of answers where files cannot be written.
+const spoolFailed = "akin_spool_exception"
+
 func unusable(err error) error {
 	return &nodes.NotSentError{
-		Status: http.StatusServiceUnavailable, Type: "akin_spool_exception",
+		Status: http.StatusServiceUnavailable, Type: spoolFailed,
 		Reason: "akin cannot keep the body to sign it", Err: fmt.Errorf("cluster.aws.spool: %w", err),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -23,36 +24,95 @@ const (
 	// refreshBefore is how long before the end of credentials new ones are asked
 	// for, if they last twice as long.
 	refreshBefore = 5 * time.Minute
+	// arrival is how long a signed request may take to arrive, at most a quarter of
+	// what is left when credentials are found: they are not used after that.
+	arrival = time.Second
 )
 
 // newCredentials returns the credentials of the SDK's default chain, or of a
 // role assumed with them. All requests share them.
-func newCredentials(o Options) aws.CredentialsProvider {
-	return aws.NewCredentialsCache(&source{options: o}, func(c *aws.CredentialsCacheOptions) { c.ExpiryWindow = refreshBefore })
-}
+func newCredentials(o Options) aws.CredentialsProvider { return &source{options: o} }
 
-// A source asks for new credentials. Its cache calls it once at a time.
+// A source keeps credentials, and asks for new ones in the background before
+// they end: requests wait for them only if there are none.
 type source struct {
 	options  Options
-	provider aws.CredentialsProvider // nil until the SDK's files could be read
-	last     aws.Credentials         // the last good ones
-	failing  bool
+	provider aws.CredentialsProvider // nil until the SDK's files were read, and after a call that found none
+	failing  bool                    // the last call found none
+
+	mu      sync.Mutex
+	kept    aws.Credentials // the last good ones
+	until   time.Time       // when requests stop to use them
+	next    time.Time       // when to ask for others
+	current *call           // nil for none
+}
+
+// A call asks for credentials, for all who wait for it.
+type call struct {
+	done  chan struct{}
+	found aws.Credentials
+	err   error
 }
 
 // Retrieve implements [aws.CredentialsProvider].
 func (s *source) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	found, err := s.ask(ctx)
-	switch {
-	case err == nil:
-		if s.failing {
-			s.options.Logger.InfoContext(ctx, "credentials to sign requests with are there again")
-		}
-		s.last, s.failing = found, false
-	case !s.failing:
-		s.failing = true
-		s.options.Logger.WarnContext(ctx, "no new credentials to sign requests with", "old_ones_serve_for", max(0, s.left()).Round(time.Second).String(), "err", err)
+	kept, current := s.state() //nolint:contextcheck // All requests wait for one call.
+	if current == nil {
+		return kept, nil
 	}
-	return found, err
+	select {
+	case <-current.done:
+		return current.found, current.err
+	case <-ctx.Done():
+		return aws.Credentials{}, context.Cause(ctx)
+	}
+}
+
+// state returns the credentials kept, or the call to wait for. It starts one if
+// due.
+func (s *source) state() (aws.Credentials, *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	serves := s.kept.HasKeys() && (!s.kept.CanExpire || now.Before(s.until))
+	due := !serves || s.kept.CanExpire && !now.Before(s.next)
+	if due && s.current == nil {
+		s.current = &call{done: make(chan struct{})}
+		go s.renew(s.current)
+	}
+	if serves {
+		return s.kept, nil
+	}
+	return aws.Credentials{}, s.current
+}
+
+// renew makes a call, the only one in flight.
+func (s *source) renew(c *call) {
+	c.found, c.err = s.ask(context.Background())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	log := s.options.Logger
+	switch {
+	case c.err != nil && !s.failing:
+		left := max(0, time.Until(s.until)).Round(time.Second)
+		log.Warn("no new credentials to sign requests with", "old_ones_serve_for", left.String(), "err", c.err)
+	case c.err == nil && s.failing:
+		log.Info("credentials to sign requests with are there again")
+	}
+	s.failing = c.err != nil
+	now := time.Now()
+	if c.err == nil {
+		s.kept, s.until = c.found, before(c.found.Expires, now, 4, arrival)
+	}
+	s.next = before(s.until, now, 2, refreshBefore)
+	s.current = nil
+	close(c.done)
+}
+
+// before returns a time before the end, by a part of what is left and at most
+// by limit.
+func before(end, now time.Time, part int64, limit time.Duration) time.Time {
+	return end.Add(-max(0, min(limit, end.Sub(now)/time.Duration(part))))
 }
 
 func (s *source) ask(ctx context.Context) (aws.Credentials, error) {
@@ -67,7 +127,11 @@ func (s *source) ask(ctx context.Context) (aws.Credentials, error) {
 	if s.options.RoleARN != "" {
 		limit = roleTimeout
 	}
-	return within(limit, s.provider).Retrieve(ctx)
+	credentials, err := within(limit, s.provider).Retrieve(ctx)
+	if err != nil {
+		s.provider = nil // next time the files may have more, or another source answers
+	}
+	return credentials, err
 }
 
 // provider reads the SDK's environment and files. Its calls need a limit of
@@ -112,30 +176,4 @@ func uncached(p aws.CredentialsProvider) aws.CredentialsProvider {
 		}
 		return p.Retrieve(ctx)
 	})
-}
-
-// left returns how long the last credentials are valid, negative if they are
-// not.
-func (s *source) left() time.Duration {
-	if !s.last.HasKeys() {
-		return -1
-	}
-	return time.Until(s.last.Expires)
-}
-
-// HandleFailToRefresh implements
-// [aws.HandleFailRefreshCredentialsCacheStrategy]: old credentials serve until
-// their end.
-func (s *source) HandleFailToRefresh(_ context.Context, _ aws.Credentials, err error) (aws.Credentials, error) {
-	if s.left() <= 0 {
-		return aws.Credentials{}, err
-	}
-	return s.last, nil
-}
-
-// AdjustExpiresBy implements [aws.AdjustExpiresByCredentialsCacheStrategy]: new
-// ones are asked for refreshBefore the end, or in half of a shorter life.
-func (*source) AdjustExpiresBy(c aws.Credentials, _ time.Duration) (aws.Credentials, error) {
-	c.Expires = c.Expires.Add(-max(0, min(refreshBefore, time.Until(c.Expires)/2)))
-	return c, nil
 }

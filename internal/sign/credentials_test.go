@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/akin-search/akin/e2e/amazontest"
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/limits"
@@ -53,12 +51,12 @@ func file(t *testing.T, content string) string {
 	return path
 }
 
-// Sixteen clients search while credentials of a fraction of a second follow
+// Sixteen clients search while credentials of a second follow
 // each other: none fails.
 func TestCredentialsChangeUnderLoad(t *testing.T) {
 	front := &amazontest.Front{Region: "eu-central-1", Service: "es", Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })}
 	var asked atomic.Int32
-	endpoint := front.Credentials(600 * time.Millisecond)
+	endpoint := front.Credentials(time.Second)
 	environment(t, "AWS_CONTAINER_CREDENTIALS_FULL_URI="+serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		endpoint.ServeHTTP(w, r)
@@ -85,46 +83,77 @@ func TestCredentialsChangeUnderLoad(t *testing.T) {
 	check.That(t, asked.Load() < 8, "the endpoint was asked %d times by 16 clients", asked.Load())
 }
 
-// Old credentials serve while there are no new ones, until their end. The log
-// tells of it once.
+// While the endpoint hangs or fails, old credentials serve until their end
+// without a wait. The log tells of it once.
 func TestOldCredentialsServeUntilTheirEnd(t *testing.T) {
 	front := &amazontest.Front{}
-	var gone atomic.Bool
-	endpoint := front.Credentials(time.Second)
+	var asked atomic.Int32
+	var works atomic.Bool
+	works.Store(true)
+	endpoint := front.Credentials(3 * time.Second)
 	environment(t, "AWS_CONTAINER_CREDENTIALS_FULL_URI="+serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if gone.Load() {
+		switch {
+		case works.Load():
+			endpoint.ServeHTTP(w, r)
+		case asked.Add(1) == 1:
+			select {
+			case <-r.Context().Done():
+			case <-t.Context().Done():
+			}
+		default:
 			w.WriteHeader(http.StatusBadRequest)
-			return
 		}
-		endpoint.ServeHTTP(w, r)
 	})))
-	var log bytes.Buffer
-	s := &source{options: Options{Region: "eu-central-1", Logger: slog.New(slog.NewTextHandler(&log, nil))}}
+	var log lockedBuffer
+	s := newCredentials(Options{Region: "eu-central-1", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	first := check.Got(s.Retrieve(t.Context()))(t)
-	gone.Store(true)
-	for range 3 {
-		_, err := s.Retrieve(t.Context())
-		check.That(t, err != nil, "the endpoint answers 400")
-		kept := check.Got(s.HandleFailToRefresh(t.Context(), first, err))(t)
+	works.Store(false)
+	slowest, now := time.Duration(0), time.Now()
+	for ; now.Before(first.Expires.Add(-time.Second)); now = time.Now() {
+		kept := check.Got(s.Retrieve(t.Context()))(t)
 		check.Equal(t, first.AccessKeyID, kept.AccessKeyID)
+		slowest = max(slowest, time.Since(now))
+		time.Sleep(time.Millisecond)
 	}
-	check.Equal(t, 1, strings.Count(log.String(), "no new credentials"), log.String())
-	s.last.Expires = time.Now()
-	_, err := s.HandleFailToRefresh(t.Context(), first, errBroken)
+	check.That(t, asked.Load() > 0 && slowest < chainTimeout/2, "asked %d times, the slowest request waited %v", asked.Load(), slowest)
+	time.Sleep(time.Until(first.Expires))
+	_, err := s.Retrieve(t.Context())
 	check.That(t, err != nil, "expired credentials serve")
-	gone.Store(false)
-	_ = check.Got(s.Retrieve(t.Context()))(t)
+	check.Equal(t, 1, strings.Count(log.String(), "no new credentials"), log.String())
+	works.Store(true)
+	_, err = s.Retrieve(t.Context())
+	for err != nil && t.Context().Err() == nil {
+		_, err = s.Retrieve(t.Context())
+	}
 	check.That(t, strings.Contains(log.String(), "there again"), "%s", log.String())
+}
+
+// A lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements [io.Writer].
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+// String returns what was written.
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 func TestRefreshComesBeforeTheEnd(t *testing.T) {
 	for life, want := range map[time.Duration]time.Duration{
-		time.Hour: 55 * time.Minute, 15 * time.Minute: 10 * time.Minute, 4 * time.Minute: 2 * time.Minute, time.Second: time.Second / 2,
+		time.Hour: 55 * time.Minute, 15 * time.Minute: 10 * time.Minute, 4 * time.Minute: 2 * time.Minute, time.Second: time.Second / 2, -time.Second: -time.Second,
 	} {
-		began := time.Now()
-		c := check.Got((&source{}).AdjustExpiresBy(credentialsUntil(began.Add(life)), 0))(t)
-		got := c.Expires.Sub(began).Round(100 * time.Millisecond)
-		check.Equal(t, want, got, life)
+		now := time.Now()
+		check.Equal(t, want, before(now.Add(life), now, 2, refreshBefore).Sub(now), life)
 	}
 }
 
@@ -165,10 +194,6 @@ func TestTokenOfAServiceAccountBecomesARole(t *testing.T) {
 	check.Equal(t, "ASIAPOD", got.AccessKeyID)
 }
 
-func credentialsUntil(end time.Time) aws.Credentials {
-	return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b", CanExpire: true, Expires: end}
-}
-
 func optionsOf(role, profile string) Options {
 	return Options{Region: "eu-central-1", Service: "es", RoleARN: role, Profile: profile, Logger: slog.New(slog.DiscardHandler)}
 }
@@ -200,6 +225,18 @@ func TestNothingIsSentWithoutCredentials(t *testing.T) {
 		check.That(t, time.Since(began) < 10*time.Second, "%s: after %v", name, time.Since(began))
 		check.Equal(t, 0, r.Passed()+len(r.Failed()), name, "sent")
 	}
+}
+
+// Credentials that are put in place while akin runs are found.
+func TestCredentialsThatComeLateAreFound(t *testing.T) {
+	late := filepath.Join(t.TempDir(), "credentials")
+	environment(t, "AWS_SHARED_CREDENTIALS_FILE="+late)
+	provider := newCredentials(optionsOf("", ""))
+	_, err := provider.Retrieve(t.Context())
+	check.That(t, err != nil, "credentials without a file")
+	check.OK(t, os.WriteFile(late, []byte("[default]\naws_access_key_id = LATE\naws_secret_access_key = s\n"), 0o600))
+	got := check.Got(provider.Retrieve(t.Context()))(t)
+	check.Equal(t, "LATE", got.AccessKeyID)
 }
 
 // An endpoint that takes a call and never answers it must not keep credentials

@@ -31,7 +31,8 @@ type Options struct {
 	Spool string
 	// Memory limits the bodies in memory.
 	Memory *limits.Budget
-	// Logger gets the loss and the return of credentials; nil discards that.
+	// Logger gets the loss and the return of credentials and of the spool; nil
+	// discards that.
 	Logger *slog.Logger
 }
 
@@ -51,7 +52,7 @@ func New(o Options) *Signer {
 	}
 	return &Signer{
 		region: o.Region, service: o.Service, credentials: newCredentials(o), signer: v4.NewSigner(),
-		bodies: bodies{memory: o.Memory, spooled: limits.New(maxSpooled), folder: o.Spool}, now: time.Now,
+		bodies: bodies{memory: o.Memory, spooled: limits.New(maxSpooled), folder: o.Spool, log: o.Logger}, now: time.Now,
 	}
 }
 

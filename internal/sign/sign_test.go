@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -208,19 +210,53 @@ func TestBodiesAreSignedWhole(t *testing.T) {
 // A refused body is read to its end, as many clients look for the answer only
 // then; but not where the client asks before it sends a body.
 func TestRefusedBodiesAreReadUnlessTheClientAsksFirst(t *testing.T) {
-	for expect, want := range map[string]int{"": 0, "100-continue": inMemory + 1} {
-		r := newRig(t, "", 64<<20)
+	for name, tt := range map[string]struct {
+		expect string
+		length int64 // as announced
+		memory int64
+		left   int64
+	}{
+		"sends at once":                           {"", inMemory + 1, 64 << 20, 0},
+		"asks with a length":                      {"100-continue", inMemory + 1, 64 << 20, inMemory + 1},
+		"was told to send":                        {"100-continue", -1, 64 << 20, 0},
+		"asks, and there is no room for any body": {"100-continue", 1 << 20, 0, inMemory + 1},
+	} {
+		r := newRig(t, "", tt.memory)
 		rest := io.LimitedReader{R: endless{}, N: inMemory + 1}
 		req := check.Got(http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, &rest))(t)
-		req.ContentLength = rest.N
-		req.Header.Set("Expect", expect)
+		req.ContentLength = tt.length
+		req.Header.Set("Expect", tt.expect)
 		res, err := r.client.Do(req)
 		if err == nil {
 			check.OK(t, res.Body.Close())
 		}
-		check.Equal(t, http.StatusRequestEntityTooLarge, refusal(err), expect)
-		check.Equal(t, want, int(rest.N), expect, "left")
+		check.That(t, refusal(err) >= http.StatusBadRequest, "%s: %v", name, err)
+		check.Equal(t, tt.left, rest.N, name, "left")
 	}
+}
+
+// The log tells once that the spool cannot be written, and when it can again.
+func TestLossOfTheSpoolIsTold(t *testing.T) {
+	var log bytes.Buffer
+	folder := filepath.Join(t.TempDir(), "spool")
+	r := newRig(t, folder, 64<<20)
+	r.signer.bodies.log = slog.New(slog.NewTextHandler(&log, nil))
+	send := func() error {
+		res, err := r.client.Post(r.url, "", io.LimitReader(endless{}, inMemory+1))
+		if err == nil {
+			check.OK(t, res.Body.Close())
+		}
+		return err
+	}
+	check.Equal(t, http.StatusServiceUnavailable, refusal(send()))
+	check.Equal(t, http.StatusServiceUnavailable, refusal(send()))
+	check.That(t, CheckSpool(folder) != nil, "a missing folder passes")
+	check.Equal(t, 1, strings.Count(log.String(), "large bodies cannot be kept to sign them"), log.String())
+	check.OK(t, os.Mkdir(folder, 0o700))
+	check.OK(t, send())
+	check.OK(t, CheckSpool(folder))
+	check.That(t, strings.Contains(log.String(), "can be kept again"), "%s", log.String())
+	check.Equal(t, 0, len(check.Got(os.ReadDir(folder))(t)), "files left in the spool")
 }
 
 var errBroken = errors.New("the client is gone")
