@@ -172,13 +172,13 @@ func TestWarmUpTakesTheBoundFieldsOfIndicesAndAliases(t *testing.T) {
 		}
 	})
 	answer, asked = indices+"}", ""
-	got, err := a.boundFields(t.Context(), maxWarm)
+	got, err := a.boundFields(t.Context(), a.Expression(), maxWarm)
 	want := []boundField{{"docs", "a"}, {"live", "a"}, {"docs", "b"}, {"live", "b"}}
 	diff := cmp.Diff(want, got, cmp.AllowUnexported(boundField{}))
 	check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
 	check.Equal(t, "/docs,live,many-*", asked, "asked for")
 	answer = indices + many.String() + "}"
-	got, err = a.boundFields(t.Context(), maxWarm)
+	got, err = a.boundFields(t.Context(), a.Expression(), maxWarm)
 	check.That(t, err == nil && len(got) == maxWarm, "%d fields, %v, want %d", len(got), err, maxWarm)
 }
 

@@ -36,8 +36,8 @@ type ArmResult struct {
 	AddedTerms *float64 `json:"added_terms,omitempty"`
 }
 
-// An Expansion counts searches by whether akin expanded them. It is zero without
-// an akin.
+// An Expansion counts searches by whether akin expanded them. It is zero
+// without an akin.
 type Expansion struct {
 	Expanded int `json:"expanded,omitempty"`
 	// Unexpanded counts the searches that went out as they came, by
