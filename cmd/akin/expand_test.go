@@ -2,11 +2,16 @@ package main
 
 import (
 	"encoding/json"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/internal/serve"
 	"github.com/akin-search/akin/proxy"
 )
 
@@ -39,6 +44,21 @@ func TestExpandSaysWhyNothingIsAdded(t *testing.T) {
 	ends(t, exitUsage, []string{"expand", "--config", "nosuch.yml", "couch"}, "akin init")
 	away := write(t, "akin.yml", checkConfig(demoEngine(t), "nosuch.akin"))
 	ends(t, exitFailure, []string{"expand", "--config", away, "couch"}, "matrix demo: ", "nosuch.akin")
+}
+
+func TestServeNeedsNoFileForAClusterAndAMatrix(t *testing.T) {
+	cluster := cli.Cluster{URL: demoEngine(t), AWS: configs.AWS{Service: "es"}}
+	t.Setenv(configs.EnvAdminToken, "0123456789abcdef")
+	cfg, err := configs.LoadText(t.Context(), "the command line", servedText(&cluster, demoMatrix(t)))
+	check.OK(t, err)
+	check.Equal(t, "0123456789abcdef", cfg.Admin.Token.Reveal())
+	app, err := serve.New(t.Context(), serve.Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
+	check.OK(t, err)
+	defer app.Close()
+	found, err := app.Expand(t.Context(), "", &expand.Request{Index: "catalogue", Body: []byte(`{"query":{"match":{"body":"couch"}}}`), Preview: true})
+	check.That(t, err == nil && found.Rewritten, "%+v, %v", found, err)
+	signed, err := configs.LoadText(t.Context(), "the command line", servedText(&cli.Cluster{URL: "https://a", AWS: configs.AWS{Region: "eu-west-1", Service: "aoss"}}, "x.akin"))
+	check.That(t, err == nil && signed.Cluster.AWS.Region == "eu-west-1" && signed.Cluster.AWS.Service == "aoss", "%v", err)
 }
 
 func TestExpandReadsTheMatrixInRedis(t *testing.T) {

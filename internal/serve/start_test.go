@@ -346,3 +346,12 @@ func TestReloadGoesOnWithTheMemoryBudgetAndTheGuard(t *testing.T) {
 	_ = r.app.process.guard.Do("work", func() error { panic(1) })
 	log.has(t, `"operation":"work"`)
 }
+
+func TestHangupWithoutAFileChangesNothing(t *testing.T) {
+	a, log := startApp(t, refusingCluster(t, http.StatusOK), nil)
+	r := reloaderOf(t, a, log, "")
+	r.file = ""
+	r.reload(t.Context())
+	check.That(t, r.app == a && !a.process.reloadFailed.Load(), "it counts as a failed reload")
+	log.has(t, "no configuration file")
+}
