@@ -28,6 +28,12 @@ func Load(ctx context.Context, path string) (*Config, error) {
 	if err != nil {
 		return nil, &Error{File: path, Err: err}
 	}
+	return LoadText(ctx, path, data)
+}
+
+// LoadText is like [Load], but takes the data of the file. path is for errors,
+// and file names are relative to its folder.
+func LoadText(ctx context.Context, path string, data []byte) (*Config, error) {
 	return read(path, data, func(d *decoder, c *Config) {
 		environment(d, c)
 		files(ctx, d, c, filepath.Dir(path))

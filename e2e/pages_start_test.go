@@ -60,14 +60,14 @@ func TestStartPageRuns(t *testing.T) {
 			continue
 		}
 		answer := p.run(t, script)
-		for _, what := range []string{"akin init", "matrix show", "akin check", "readyz", "_search", "_akin/expand"} {
+		for _, what := range []string{"akin init", "matrix show", "akin check", "akin expand", "readyz", "_search", "_akin/expand"} {
 			if strings.Contains(script, what) {
 				answers[what] = answer
 			}
 		}
 	}
 	for what, want := range map[string]string{
-		"akin init": "akin matrix build", "matrix show": "  hire  ", "akin check": "ok", "readyz": `"status":"ok"`, "_akin/expand": `"rewritten":true`,
+		"akin init": "akin matrix build", "matrix show": "  hire  ", "akin check": "ok", "akin expand": "car: ", "readyz": `"status":"ok"`, "_akin/expand": `"rewritten":true`,
 	} {
 		if !strings.Contains(answers[what], want) {
 			t.Errorf("%s prints no %s:\n%s", what, want, answers[what])

@@ -112,6 +112,8 @@ func New(o Options) (*Client, error) {
 func (o *Options) node() (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(o.URL, "/"))
 	switch {
+	case !strings.Contains(o.URL, "://"):
+		return nil, errors.New("want http://HOST:PORT or https://HOST:PORT")
 	case err != nil:
 		return nil, errors.New("not a URL")
 	case u.User != nil:

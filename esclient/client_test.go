@@ -52,6 +52,7 @@ func TestNewNamesTheOptionAtFault(t *testing.T) {
 	}{
 		{"no URL", Options{}, "want http"},
 		{"no scheme", Options{URL: "localhost:9200"}, "want http"},
+		{"an address", Options{URL: "127.0.0.1:9200"}, "want http"},
 		{"other scheme", Options{URL: "ftp://a"}, "want http"},
 		{"no URL at all", Options{URL: "http://a b:secret/%zz"}, "not a URL"},
 		{"credentials in the URL", Options{URL: "http://user:secret@a:1"}, "credentials"},

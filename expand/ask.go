@@ -152,6 +152,10 @@ func (a *expansion) findFields(ctx context.Context) error {
 			for _, field := range a.s.profile.DefaultFields {
 				c.Fields = append(c.Fields, form.Field{Name: field, Boost: 1})
 			}
+			if len(c.Fields) == 0 {
+				c.Reason = reason.NoDefaultFields
+				continue
+			}
 		}
 		if err := a.matchPatterns(ctx, c); err != nil {
 			return err

@@ -148,7 +148,7 @@ func TestSearchesLeftAlone(t *testing.T) {
 		"minus zero":          {clause(`{"match":{"body":{"query":"car","boost":"-0"}}}`), nil, reason.Options},
 		"boosts too large":    {clause(`{"multi_match":{"query":"car","fields":["body^1e20"],"boost":1e20}}`), nil, reason.Options},
 		"wildcard fields":     {clause(`{"multi_match":{"query":"car","fields":["nothing*"]}}`), nil, reason.NoField},
-		"no fields":           {clause(`{"query_string":{"query":"car"}}`), nil, reason.NoField},
+		"no fields":           {clause(`{"query_string":{"query":"car"}}`), nil, reason.NoDefaultFields},
 	} {
 		r := expandRequest(t, &tt.req, func(_ *fakeCluster, o *Profile) {
 			if *o = widening(); tt.change != nil {

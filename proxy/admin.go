@@ -110,8 +110,9 @@ func (s *Server) condition(ctx context.Context) (c report.Condition) {
 	return c
 }
 
-// expansion is the answer of POST /_akin/expand/{index}.
-type expansion struct {
+// An Expansion is what a search becomes: the answer of POST
+// /_akin/expand/{index}.
+type Expansion struct {
 	Rewritten bool                 `json:"rewritten"`
 	Reason    string               `json:"reason,omitempty"`
 	Cause     string               `json:"cause,omitempty"` // of a failure, as in the metrics
@@ -131,17 +132,30 @@ func (s *Server) show(c *gin.Context) {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), showBudget)
 	defer cancel()
+	writeJSON(c.Writer, s.expansion(ctx, e, in))
+}
+
+// Expand returns what would be sent for a search with a profile, or without one
+// for "". It is an error if the profile is unknown or switched off.
+func (s *Server) Expand(ctx context.Context, profile string, in *expand.Request) (Expansion, error) {
+	e, why := s.expanderFor(profile)
+	if why != "" {
+		return Expansion{}, fmt.Errorf("searches are not expanded: %s", why)
+	}
+	return s.expansion(ctx, e, in), nil
+}
+
+func (s *Server) expansion(ctx context.Context, e Expander, in *expand.Request) Expansion {
 	var res *expand.Result
 	err := s.guard.Do("expanding", func() (err error) {
 		res, err = e.Expand(ctx, in)
 		return err
 	})
-	shown := expansion{RawQuery: in.RawQuery, Clauses: []expand.Explanation{}}
+	shown := Expansion{RawQuery: in.RawQuery, Clauses: []expand.Explanation{}}
 	switch {
 	case err != nil:
 		shown.Cause, shown.Error = s.cause(err), err.Error()
-		writeJSON(c.Writer, shown)
-		return
+		return shown
 	case !res.Rewritten:
 		shown.Reason = reasonOf(res)
 	default:
@@ -156,7 +170,7 @@ func (s *Server) show(c *gin.Context) {
 		shown.Failures = append(shown.Failures, failure.Error())
 	}
 	shown.Clauses = report.Show(ctx, res.Clauses, s.opts.Forms)
-	writeJSON(c.Writer, shown)
+	return shown
 }
 
 // shownRequest returns the search to show and its expander, or the status and

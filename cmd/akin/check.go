@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -16,7 +15,7 @@ func newCheck() *cobra.Command {
 	var file, index string
 	asJSON := false
 	cmd := &cobra.Command{
-		Use: "check --config FILE", Short: "Check a configuration: cluster, privileges, Redis, matrices, fields",
+		Use: "check [--config FILE]", Short: "Check a configuration: cluster, privileges, Redis, matrices, fields",
 		Long: `check tries a configuration and changes nothing: each node of the cluster, the privileges
 of akin's own calls, certificates, Redis, and each matrix. For each text field of the
 indices that matrices are bound to, or of --index, it expands searches for a few words of
@@ -24,13 +23,10 @@ documents like akin serve. It prints the matrix and the form, or why the search 
 unchanged. If few terms are known, the matrix has another language or analyzer.
 
 The exit status is 1 if there is an error, otherwise 0. Warnings are not errors.`,
-		Example: `  akin check --config akin.yml
+		Example: `  akin check
   akin check --config akin.yml --index products --json`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if file == "" {
-				return cli.Usage(errors.New("give --config FILE"))
-			}
 			report := runCheck(cmd.Context(), file, index)
 			if err := cli.Print(cmd.OutOrStdout(), asJSON, report, report.Print); err != nil {
 				return err
@@ -38,7 +34,7 @@ The exit status is 1 if there is an error, otherwise 0. Warnings are not errors.
 			return report.Err()
 		},
 	}
-	cmd.Flags().StringVar(&file, "config", "", "configuration file (required)")
+	cmd.Flags().StringVar(&file, "config", usualConfig, "configuration file")
 	cmd.Flags().StringVar(&index, "index", "", "indices to check; default those that matrices are bound to")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

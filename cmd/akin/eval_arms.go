@@ -21,6 +21,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/tools/evaluate"
 )
@@ -273,9 +274,8 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 		return a, err
 	}
 	var explanation struct {
-		Reason  string               `json:"reason"`
-		Outcome string               `json:"outcome"`
-		Trial   string               `json:"trial"`
+		report.Summary
+
 		Clauses []expand.Explanation `json:"clauses"`
 	}
 	err = t.admin.Do(ctx, esclient.Call{Request: esclient.HTTPRequest{Path: "/_akin/explanations/" + id}}, &explanation)
@@ -289,7 +289,7 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 	if err == nil && explanation.Trial != "" {
 		err = fmt.Errorf("akin has the search in the trial %q, which chooses its settings: name them, profile:NAME", explanation.Trial)
 	}
-	a.FailedOpen = explanation.Outcome == "failed_open"
+	a.Unexpanded = unexpanded(&explanation.Summary)
 	a.Added = []evaluate.AddedTerm{}
 	for _, c := range explanation.Clauses {
 		for _, t := range c.Added {
@@ -305,6 +305,23 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 		}
 	}
 	return a, err
+}
+
+// unexpanded returns why a search was sent as it came, or "".
+func unexpanded(s *report.Summary) string {
+	switch {
+	case s.Outcome == report.FailedOpen:
+		return s.Outcome + ": " + s.Cause
+	case s.Outcome == report.Unchanged:
+		return s.Reason
+	case s.Sent == report.Rewritten:
+		return ""
+	case s.Refused:
+		return "rejected" // and the original accepted
+	case s.Reranked != "":
+		return s.Reranked
+	}
+	return "dry_run" // or the shadow mode
 }
 
 // hits reads the hits of an answer, and how long the engine took. An incomplete

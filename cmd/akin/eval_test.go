@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -81,7 +82,7 @@ func TestEvalComparesARunningAkinAndCandidatesWithTheCluster(t *testing.T) {
 	if direct.AddedTerms != nil || *running.AddedTerms <= *few.AddedTerms || *few.AddedTerms <= 0 || *few.AddedTerms > 1 {
 		t.Errorf("added terms: %v, %v, %v", direct.AddedTerms, running.AddedTerms, few.AddedTerms)
 	}
-	check.That(t, candidate.Latency.P50 > 0 && candidate.FailedOpen == 0, "%+v", candidate)
+	check.That(t, candidate.Latency.P50 > 0 && candidate.Expanded > 27 && candidate.Warning == "" && direct.Share() == "-", "%+v", candidate)
 	first := r.Queries[0].Arms[3]
 	check.That(t, len(first.Added) != 0 && first.Added[0].Boost != 0 && first.Hits[0].Title != "", "%+v", first)
 }
@@ -241,6 +242,27 @@ func TestAnswersThatAreNotWholeAreErrors(t *testing.T) {
 	}
 }
 
+// A cluster that rejects all that akin rewrites gives +0.0 % for both.
+func TestEvalWarnsIfMostSearchesWereNotExpanded(t *testing.T) {
+	s := newDemoSet(t)
+	s.engine = relayTo(t, s.engine, func(w http.ResponseWriter, r *http.Request) bool {
+		body, err := io.ReadAll(r.Body)
+		check.OK(t, err)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		refused := strings.HasSuffix(r.URL.Path, "/_search") && bytes.Contains(body, []byte(`"boost"`))
+		if refused {
+			http.Error(w, `{"error":{"type":"too_many_clauses"},"status":400}`, http.StatusBadRequest)
+		}
+		return refused
+	})
+	page := filepath.Join(t.TempDir(), "page.html")
+	args := s.args("--arm", "direct", "--arm", "new=matrix:"+s.matrix, "--report", page)
+	ends(t, 0, args, "warning: new: only 0 of 30 searches were expanded (", " rejected", "30 searches of new went to the cluster as they came: ")
+	contains(t, "the page", read(t, page), "only 0 of 30 searches were expanded</h1>", "Warning: <bdi>new</bdi>")
+	r := evalJSON(t, args)
+	check.That(t, r.Arms[0].Warning == "" && r.Arms[1].Warning != "" && r.Arms[1].Unexpanded["rejected"] > 0, "%+v", r.Arms[1].Expansion)
+}
+
 func TestHitsWithoutScoresKeepTheirOrder(t *testing.T) {
 	hits, _, err := (&target{title: "name"}).hits([]byte(`{"hits": {"hits": [
 		{"_id": "b", "_score": null, "_source": {"name": "B"}}, {"_id": "a", "_score": null, "_source": {"name": ["A"]}}]}}`))
@@ -267,8 +289,12 @@ func TestSearchesOfAnAkin(t *testing.T) {
 		refusal     string
 		want        evaluate.Answer
 	}{
-		"failed open": {200, `{"outcome": "failed_open", "clauses": []}`, "", evaluate.Answer{FailedOpen: true}},
-		"expanded":    {200, `{"outcome": "rewritten", "clauses": []}`, "", evaluate.Answer{}},
+		"failed open":        {200, `{"outcome": "failed_open", "cause": "budget", "clauses": []}`, "", evaluate.Answer{Unexpanded: "failed_open: budget"}},
+		"expanded":           {200, `{"outcome": "rewritten", "sent": "rewritten", "clauses": []}`, "", evaluate.Answer{}},
+		"left alone":         {200, `{"outcome": "unchanged", "reason": "no_terms", "sent": "original"}`, "", evaluate.Answer{Unexpanded: "no_terms"}},
+		"rejected":           {200, `{"outcome": "rewritten", "sent": "original", "rejected": true}`, "", evaluate.Answer{Unexpanded: "rejected"}},
+		"not put in order":   {200, `{"outcome": "rewritten", "sent": "original", "reranked": "unreadable"}`, "", evaluate.Answer{Unexpanded: "unreadable"}},
+		"in the shadow mode": {200, `{"outcome": "rewritten", "sent": "original"}`, "", evaluate.Answer{Unexpanded: "dry_run"}},
 		// The ring of explanations holds those of the last searches only.
 		"forgotten": {404, `{"error": "no such explanation"}`, "", evaluate.Answer{Unexplained: true}},
 		// Without a profile it would be measured what a trial makes of this machine's
@@ -299,7 +325,7 @@ func TestSearchesOfAnAkin(t *testing.T) {
 			answer, err := set.List[0].Search(t.Context(), []byte(`{}`))
 			if tt.refusal != "" {
 				check.Message(t, tt.refusal, err)
-			} else if err != nil || answer.FailedOpen != tt.want.FailedOpen || answer.Unexplained != tt.want.Unexplained || (answer.Added == nil) != tt.want.Unexplained {
+			} else if err != nil || answer.Unexpanded != tt.want.Unexpanded || answer.Unexplained != tt.want.Unexplained || (answer.Added == nil) != tt.want.Unexplained {
 				t.Errorf("%+v, %v", answer, err)
 			}
 			if got := strings.Join(asked, ", "); !strings.HasPrefix(got, "/i/_search u:p, /_akin/explanations/7 ") || !strings.HasSuffix(got, ":0123456789abcdef") {

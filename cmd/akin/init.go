@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -126,6 +128,10 @@ func (p *proposal) write(w io.Writer) error {
 	line("  matching: auto")
 	line("  # How many hits are enough, and for a search of which all or several words must match.")
 	line("  enough: 100\n  enough_all: 10")
+	if fields := p.defaultFields(); len(fields) > 0 {
+		line("  # Searches that name no field, such as ?q=car, find related words in these.")
+		line("  default_fields: %s", list(fields))
+	}
 	line("\n# The matrix of each field. Fields that are analyzed alike share one. Remove fields that\n# nobody searches.\nmatrices:")
 	for k := range p.groups {
 		g := &p.groups[k]
@@ -151,6 +157,22 @@ func (p *proposal) write(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// maxDefaultFields limits what a search without a field asks the cluster.
+const maxDefaultFields = 10
+
+// defaultFields returns fields with a matrix, those of the most documents first.
+func (p *proposal) defaultFields() (fields []string) {
+	groups := slices.SortedStableFunc(slices.Values(p.groups), func(a, b group) int { return cmp.Compare(b.docs, a.docs) })
+	for _, g := range groups {
+		for _, field := range g.fields {
+			if !slices.Contains(fields, field) && !strings.ContainsAny(field, "*^") && len(fields) < maxDefaultFields {
+				fields = append(fields, field)
+			}
+		}
+	}
+	return fields
 }
 
 func (p *proposal) next() (lines []string) {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +41,7 @@ func TestInitWritesAConfigurationThatServesOnceItsCommandsHaveRun(t *testing.T) 
 	text := read(t, file)
 	check.That(t, !strings.Contains(text, "hunter2") && !strings.Contains(text, "somebody"), "credentials in\n%s", text)
 	check.Must(t, len(cfg.Matrices) != 0 && cfg.Matrices[0].File != "", "no matrices in\n%s", text)
+	check.Equal(t, []string{"body", "title"}, cfg.Expansion.DefaultFields)
 	next := nextCommands(out)
 	check.Must(t, len(next) == len(cfg.Matrices)+2 && next[len(next)-1][0] == "serve", "next %q", next)
 	for _, args := range next[:len(next)-1] {
@@ -82,6 +85,17 @@ func texts(t *testing.T, index string, analyzers map[string]string) []mapping.Te
 	found, err := mapping.Texts(index, m)
 	check.OK(t, err)
 	return found
+}
+
+func TestDefaultFieldsAreThoseOfTheMostDocuments(t *testing.T) {
+	many := []string{"body", "a^2"}
+	for k := range 20 {
+		many = append(many, fmt.Sprint("f", k))
+	}
+	p := &proposal{groups: []group{{fields: []string{"title"}, docs: 1}, {fields: many, docs: 5}}}
+	check.That(t, slices.Equal(p.defaultFields(), append([]string{"body"}, many[2:11]...)), "%q", p.defaultFields())
+	p.groups[1].fields = []string{"body", "title"}
+	check.Equal(t, []string{"body", "title"}, p.defaultFields())
 }
 
 func TestFieldsThatAreAnalyzedAlikeShareAMatrix(t *testing.T) {

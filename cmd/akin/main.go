@@ -77,39 +77,73 @@ with fractional boosts. Applications keep their clients and change one address.`
   akin serve --config akin.yml    stand in front of your cluster`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: thisBuild().String(),
-	}, newServe(), newInit(), newCheck(), newMatrix(), newNorms(), newSegments(), newVectors(), newTune(),
-		newDemo(), newReady(), newMan(), newEval(), newCompare())
+	}, newServe(), newInit(), newCheck(), newExpand(), newMatrix(), newNorms(), newSegments(), newVectors(), newTune(),
+		newDemo(), newReady(), newMan(), newEval(), newCompare(), newVersion())
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })
 	return root
 }
 
 func newServe() *cobra.Command {
-	var file string
+	var file, matrix string
+	var cluster cli.Cluster
 	cmd := &cobra.Command{
-		Use: "serve --config FILE", Short: "Stand in front of a cluster and expand its searches",
+		Use: "serve [--config FILE]", Short: "Stand in front of a cluster and expand its searches",
 		Long: `serve forwards every request to the cluster and expands the searches among them.
 If anything fails, the original request is sent. The admin port has /healthz,
 /readyz, /metrics, the page /playground, POST /_akin/expand/{index} and GET
 /_akin/explanations; the last three show the texts of searches. With
 admin.token_file set, they require that token.
 SIGHUP reads FILE again without losing a request. SIGTERM and SIGINT end serve
-gracefully, which takes some seconds (shutdown.delay); a second one ends it at once.`,
-		Example: `  akin serve --config configs/akin.yml`,
-		Args:    cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if file == "" {
-				return cli.Usage(errors.New("give --config FILE"))
+gracefully, which takes some seconds (shutdown.delay); a second one ends it at once.
+
+With --cluster and --matrix it needs no file: the matrix is for all text fields, and
+all keys have their defaults. ` + cli.Credentials,
+		Example: `  akin serve
+  akin serve --config configs/akin.yml
+  akin serve --cluster http://127.0.0.1:9200 --matrix docs.akin`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			var cfg *configs.Config
+			switch given := cmd.Flags().Changed; {
+			case (cluster.URL == "") != (matrix == ""), matrix != "" && given("config"):
+				return cli.Usage(errors.New("give --config FILE, or --cluster URL and --matrix FILE"))
+			case matrix != "":
+				file = "" // nothing to read again
+				cfg, err = configs.LoadText(cmd.Context(), "the command line", servedText(&cluster, matrix))
+			default:
+				cfg, err = configs.Load(cmd.Context(), file)
 			}
-			cfg, err := configs.Load(cmd.Context(), file)
 			if err != nil {
 				return cli.Usage(err)
 			}
 			return serve.Run(cmd.Context(), file, cfg, thisBuild(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&file, "config", "", "configuration file (required)")
+	cmd.Flags().StringVar(&file, "config", usualConfig, "configuration file")
+	cluster.RegisterServer(cmd.Flags(), "cluster", "the cluster, in place of a configuration file")
+	cmd.Flags().StringVar(&matrix, "matrix", "", "matrix file for all text fields, with --cluster")
 	return cmd
+}
+
+// servedText returns a configuration for a cluster and one matrix file.
+func servedText(cluster *cli.Cluster, matrix string) []byte {
+	text := fmt.Appendf(nil, "cluster: {urls: [%q], tls: {ca_file: %q}", cluster.URL, cluster.CAFile)
+	if cluster.AWS.Signs() {
+		text = fmt.Appendf(text, ", aws: {region: %q, service: %q}", cluster.AWS.Region, cluster.AWS.Service)
+	}
+	return fmt.Appendf(text, "}\nmatrices: [{name: main, indices: ['*'], fields: ['*'], file: %q}]\n", matrix)
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version, as --version does",
+		Example: `  akin version`,
+		Args:    cli.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", cmd.Root().Name(), cmd.Root().Version)
+		},
+	}
 }
 
 // newReady returns the command for health checks: the container image has no

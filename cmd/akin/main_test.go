@@ -44,8 +44,8 @@ func TestVersionTellsWhatWasBuilt(t *testing.T) {
 	if got := describeBuild(info, "v2.0.0", "feed").String(); got != "v2.0.0, commit feed, go1.26.0" {
 		t.Errorf("what the linker set does not go first: %q", got)
 	}
-	if out := mustAkin(t, "--version"); out != "akin "+thisBuild().String() {
-		t.Errorf("%q", out)
+	for _, form := range []string{"--version", "version"} {
+		check.Equal(t, "akin "+thisBuild().String(), mustAkin(t, form))
 	}
 }
 
@@ -61,7 +61,7 @@ func TestEveryCommandHasAManualPage(t *testing.T) {
 // withoutTable are the commands whose output is no table, and what it is.
 var withoutTable = map[string]string{
 	"akin completion bash": "a script", "akin completion fish": "a script", "akin completion powershell": "a script", "akin completion zsh": "a script",
-	"akin help": "help", "akin man": "files", "akin serve": "a log", "akin ready": "a status", "akin init": "a configuration",
+	"akin help": "help", "akin man": "files", "akin serve": "a log", "akin ready": "a status", "akin version": "a line", "akin init": "a configuration",
 	"akin demo": "a tour to read", "akin demo load": "progress",
 	"akin matrix build": "a file", "akin matrix learn": "a file", "akin matrix push": "the version",
 	"akin matrix activate": "nothing", "akin matrix rollback": "the version", "akin matrix prune": "the versions, one a line",

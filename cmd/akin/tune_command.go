@@ -15,6 +15,7 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/evaluate"
 	"github.com/akin-search/akin/tools/reweigh"
@@ -174,7 +175,11 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 	b.Kept, b.plan = c.searches.Kept, c.plan(b, docs)
 	result, err := evaluate.Tune(ctx, len(b.Bodies), evaluate.NewSpace(), c.tune, b.Score)
 	if err != nil {
-		err = fmt.Errorf("%w\nwith --resume FILE the scores are kept, and the same command goes on from there", err)
+		return nil, fmt.Errorf("%w\nwith --resume FILE the scores are kept, and the same command goes on from there", err)
+	}
+	usual := expand.DefaultProfile()
+	if result.DefaultsSent, err = b.Expansion(ctx, &usual); err == nil {
+		result.TunedSent, err = b.Expansion(ctx, &result.Setting)
 	}
 	return result, err
 }

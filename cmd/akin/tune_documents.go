@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,6 +17,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/demo"
+	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/tools/enrich"
 	"github.com/akin-search/akin/tools/evaluate"
@@ -185,9 +187,9 @@ type tuneBench struct {
 func (b *tuneBench) Score(ctx context.Context, s *expand.Profile) ([]float64, error) {
 	scored, err := b.Kept.Answer(fmt.Sprintf("%s %+v", b.plan, s), func() (scored evaluate.Answer, err error) {
 		rankings, err := b.Rank(ctx, s)
-		for i, hits := range rankings {
+		for i, answer := range rankings {
 			var ids []string
-			for _, h := range evaluate.Ranking(hits) {
+			for _, h := range evaluate.Ranking(answer.Hits) {
 				ids = append(ids, h.ID)
 			}
 			scored.Hits = append(scored.Hits, evaluate.Hit{Score: evaluate.NDCG(ids, b.Grades[i], measured)})
@@ -204,9 +206,18 @@ func (b *tuneBench) Score(ctx context.Context, s *expand.Profile) ([]float64, er
 	return scores, nil
 }
 
-// Rank returns the hits of each search under a setting, or of direct search if
-// s is nil.
-func (b *tuneBench) Rank(ctx context.Context, s *expand.Profile) ([][]evaluate.Hit, error) {
+// Expansion counts which searches are expanded under a setting.
+func (b *tuneBench) Expansion(ctx context.Context, s *expand.Profile) (count evaluate.Expansion, err error) {
+	answers, err := b.Rank(ctx, s)
+	for _, a := range answers {
+		count.Add(a)
+	}
+	return count, err
+}
+
+// Rank returns the answer to each search under a setting, or of direct search
+// if s is nil.
+func (b *tuneBench) Rank(ctx context.Context, s *expand.Profile) ([]evaluate.Answer, error) {
 	if s == nil {
 		client, err := esclient.New(esclient.Options{URL: b.URL})
 		if err != nil {
@@ -223,21 +234,21 @@ func (b *tuneBench) Rank(ctx context.Context, s *expand.Profile) ([][]evaluate.H
 	return rank(ctx, arm, b.Bodies)
 }
 
-func rank(ctx context.Context, arm evaluate.Arm, bodies [][]byte) ([][]evaluate.Hit, error) {
-	rankings := make([][]evaluate.Hit, len(bodies))
+func rank(ctx context.Context, arm evaluate.Arm, bodies [][]byte) ([]evaluate.Answer, error) {
+	answers := make([]evaluate.Answer, len(bodies))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, body := range bodies {
 		group.Go(func() error {
 			answer, err := arm.Search(ctx, body)
-			if err == nil && answer.FailedOpen {
-				err = fmt.Errorf("akin failed open for the search %s", body)
+			if err == nil && strings.HasPrefix(answer.Unexpanded, report.FailedOpen) {
+				err = fmt.Errorf("akin sent the search %s as it came: %s", body, answer.Unexpanded)
 			}
-			rankings[i] = answer.Hits
+			answers[i] = answer
 			return err
 		})
 	}
-	return rankings, group.Wait()
+	return answers, group.Wait()
 }
 
 // Difference compares the first searches' scores with those that the cluster
@@ -251,13 +262,13 @@ func (b *tuneBench) Difference(ctx context.Context, client *esclient.Client, ind
 		return 0, err
 	}
 	theirs, err := rank(ctx, directArm(client, index), first.Bodies)
-	for i, hits := range theirs {
-		if len(ours[i]) != len(hits) {
+	for i, answer := range theirs {
+		if len(ours[i].Hits) != len(answer.Hits) {
 			worst = max(worst, 1)
 			continue
 		}
-		for k, h := range hits {
-			worst = max(worst, math.Abs(ours[i][k].Score-h.Score)/max(h.Score, math.SmallestNonzeroFloat32))
+		for k, h := range answer.Hits {
+			worst = max(worst, math.Abs(ours[i].Hits[k].Score-h.Score)/max(h.Score, math.SmallestNonzeroFloat32))
 		}
 	}
 	return worst, err

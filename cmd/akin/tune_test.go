@@ -56,7 +56,7 @@ func tuneArgs(t *testing.T, url string) (args []string, out string) {
 func TestTuneWritesAProfileThatServes(t *testing.T) {
 	t.Parallel()
 	args, out := tuneArgs(t, demoEngine(t))
-	if said := ends(t, 0, args, "direct search", "the defaults", "queries it was chosen on", "queries held out", "\n5     ", "Recommended: The "); strings.Contains(said, "warning") {
+	if said := ends(t, 0, args, "direct search", "the defaults", "queries it was chosen on", "queries held out", "expanded", " of ", "\n5     ", "Recommended: The "); strings.Contains(said, "warning") {
 		t.Error(said)
 	}
 	c, err := configs.Load(t.Context(), out)

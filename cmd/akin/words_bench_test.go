@@ -216,7 +216,7 @@ func (c *judgedWords) measure(b *testing.B, queries []string, how *expand.Profil
 	check.OK(b, err)
 	for i, hits := range rankings {
 		var ids []string
-		for _, h := range evaluate.Ranking(hits) {
+		for _, h := range evaluate.Ranking(hits.Hits) {
 			ids = append(ids, h.ID)
 		}
 		means[0] += evaluate.AveragePrecision(ids, c.grades[i]) / float64(len(queries))

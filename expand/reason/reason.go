@@ -33,7 +33,8 @@ const (
 // Reasons for one clause.
 const (
 	Options              Reason = "clause_options"         // an option of the clause has a value that akin does not understand
-	NoField              Reason = "no_field"               // the clause names no field
+	NoField              Reason = "no_field"               // no field has a name that the clause looks for
+	NoDefaultFields      Reason = "no_default_fields"      // the clause names no field, and expand.Profile.DefaultFields is empty
 	FieldsDiffer         Reason = "fields_differ"          // fields searched together differ in analyzer names or terms
 	Syntax               Reason = "query_syntax"           // a query string with operators, or parts of it
 	LikeDocuments        Reason = "like_documents"         // a more_like_this with documents, or parts of it
@@ -118,7 +119,7 @@ func All() []Reason {
 	return []Reason{
 		NotJSON, TooDeep, NoClause, MinScore, AsTyped, NoScores, PIT, PITFirstPage, SourceParameter, SuggestText, MultiSearch,
 		Semicolon, Parameters, TooManySearches, TooManyClauses, TooManyHighlights, QAndBody, NotAuthorized, SearchPipeline, Hidden,
-		Options, NoField, FieldsDiffer, Syntax, LikeDocuments, RuntimeField, NoMatrix, NotWords, NotText, Mixed, UnknownToCluster, NoTerms,
+		Options, NoField, NoDefaultFields, FieldsDiffer, Syntax, LikeDocuments, RuntimeField, NoMatrix, NotWords, NotText, Mixed, UnknownToCluster, NoTerms,
 		TooManyTerms, NotNested, NoNeighbors, NeighborsTooFrequent, TermLimit,
 		NotScoring, TermLevel, Positions, Phrase, Other, KQL, Template, RetrieverFields, Agentic, Unknown,
 		Sort, Rescore, Collapse, Scroll, Retriever, Vectors, Hybrid, SearchAfter, PointInTime, Named, Values, IndicesBoost, Endpoint,

@@ -56,7 +56,7 @@ func (m playgroundMatrices) Setup(ctx context.Context) (playground.Setup, error)
 	if m.app.store == nil {
 		return out, nil
 	}
-	fields, err := m.app.boundFields(ctx, maxWarm)
+	fields, err := m.app.boundFields(ctx, m.app.Expression(), maxWarm)
 	if err != nil {
 		m.app.log.DebugContext(ctx, "the playground lists no indices", "err", err)
 	}

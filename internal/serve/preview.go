@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/store"
 )
@@ -97,6 +99,28 @@ func (a *App) Preview(ctx context.Context, index, field string) (FieldReport, er
 		}
 	}
 	return s, a.count(ctx, &s, strings.Join(texts, "\n"))
+}
+
+// Expand returns what would be sent for a search, see [proxy.Server.Expand]. It
+// sends only akin's own calls.
+func (a *App) Expand(ctx context.Context, profile string, in *expand.Request) (proxy.Expansion, error) {
+	return a.server.Expand(ctx, profile, in)
+}
+
+// Bound returns the first index of an expression that has text fields with a
+// matrix, and these fields. "" stands for all indices that matrices are bound
+// to.
+func (a *App) Bound(ctx context.Context, expression string) (index string, fields []string, err error) {
+	if a.store == nil {
+		return "", nil, nil
+	}
+	found, err := a.boundFields(ctx, cmp.Or(expression, a.Expression()), maxWarm)
+	for _, f := range found {
+		if f.index == found[0].index {
+			index, fields = f.index, append(fields, f.field)
+		}
+	}
+	return index, fields, err
 }
 
 // preview returns how a search for a text is expanded, and why the field's

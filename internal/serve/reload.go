@@ -80,6 +80,10 @@ func (r *reloader) close() {
 
 // reload loads the configuration on disk, or changes nothing and logs why.
 func (r *reloader) reload(ctx context.Context) {
+	if r.file == "" {
+		r.app.log.WarnContext(ctx, "there is no configuration file to read again")
+		return
+	}
 	var kept []string
 	err := r.app.process.guard.Do("reloading", func() (err error) {
 		kept, err = r.replace(ctx)

@@ -172,13 +172,13 @@ func TestWarmUpTakesTheBoundFieldsOfIndicesAndAliases(t *testing.T) {
 		}
 	})
 	answer, asked = indices+"}", ""
-	got, err := a.boundFields(t.Context(), maxWarm)
+	got, err := a.boundFields(t.Context(), a.Expression(), maxWarm)
 	want := []boundField{{"docs", "a"}, {"live", "a"}, {"docs", "b"}, {"live", "b"}}
 	diff := cmp.Diff(want, got, cmp.AllowUnexported(boundField{}))
 	check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
 	check.Equal(t, "/docs,live,many-*", asked, "asked for")
 	answer = indices + many.String() + "}"
-	got, err = a.boundFields(t.Context(), maxWarm)
+	got, err = a.boundFields(t.Context(), a.Expression(), maxWarm)
 	check.That(t, err == nil && len(got) == maxWarm, "%d fields, %v, want %d", len(got), err, maxWarm)
 }
 
@@ -345,4 +345,13 @@ func TestReloadGoesOnWithTheMemoryBudgetAndTheGuard(t *testing.T) {
 	check.That(t, !again.Take(8<<20+1) && again.Take(8<<20), "what is held, or the new limit, does not count")
 	_ = r.app.process.guard.Do("work", func() error { panic(1) })
 	log.has(t, `"operation":"work"`)
+}
+
+func TestHangupWithoutAFileChangesNothing(t *testing.T) {
+	a, log := startApp(t, refusingCluster(t, http.StatusOK), nil)
+	r := reloaderOf(t, a, log, "")
+	r.file = ""
+	r.reload(t.Context())
+	check.That(t, r.app == a && !a.process.reloadFailed.Load(), "it counts as a failed reload")
+	log.has(t, "no configuration file")
 }

@@ -131,7 +131,7 @@ func (a *App) warmUp(ctx context.Context) {
 	const what = "warming up"
 	var fields []boundField
 	err := a.process.guard.Do(what, func() (err error) {
-		fields, err = a.boundFields(ctx, maxWarm)
+		fields, err = a.boundFields(ctx, a.Expression(), maxWarm)
 		return err
 	})
 	var done atomic.Int64
@@ -150,9 +150,10 @@ func (a *App) warmUp(ctx context.Context) {
 	a.log.InfoContext(ctx, "warmed up", "fields", done.Load(), "took", time.Since(began))
 }
 
-// boundFields returns text fields with a matrix, up to most, by index in turn.
-func (a *App) boundFields(ctx context.Context, most int) (fields []boundField, err error) {
-	indices, err := a.client.TextIndices(ctx, a.Expression())
+// boundFields returns the text fields with a matrix in the indices of an
+// expression, up to most, by index in turn.
+func (a *App) boundFields(ctx context.Context, expression string, most int) (fields []boundField, err error) {
+	indices, err := a.client.TextIndices(ctx, expression)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +281,7 @@ func (a *App) keepHitsWarm(ctx context.Context, hits *soft.Reranker) {
 // rests between its calls. It returns how many documents it has
 // read. A failing index does not stop the others.
 func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err error) {
-	bound, err := a.boundFields(ctx, warmFields)
+	bound, err := a.boundFields(ctx, a.Expression(), warmFields)
 	if err != nil {
 		return 0, err
 	}

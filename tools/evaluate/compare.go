@@ -33,7 +33,7 @@ type Comparison struct {
 
 // A ComparedArm has the figures of one arm.
 type ComparedArm struct {
-	Trouble // counts queries
+	Expansion // counts queries
 
 	Name        string  `json:"name"`
 	WithoutHits int     `json:"without_hits"` // searches
@@ -81,7 +81,7 @@ func Compare(arms [2]string, log []Query, answered []Answered) *Comparison {
 			if each.Hits[k] == 0 {
 				c.Arms[k].WithoutHits += q.Count
 			}
-			c.Arms[k].add(answer)
+			c.Arms[k].Add(answer)
 			took[k] = append(took[k], millis(answer.Took))
 		}
 	}
@@ -95,12 +95,14 @@ func Compare(arms [2]string, log []Query, answered []Answered) *Comparison {
 // WriteTable writes the comparison as a table.
 func (c *Comparison) WriteTable(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	c.Arms[0].warn(out, c.Arms[0].Name)
+	c.Arms[1].warn(out, c.Arms[1].Name)
 	of := func(n int) string {
 		return fmt.Sprintf("%d (%.1f %%)", n, 100*float64(n)/float64(max(c.Searches, 1)))
 	}
-	fmt.Fprintf(out, "%d queries, %d searches\twithout hits\tp50 ms\tp95 ms\tp99 ms\n", c.Queries, c.Searches)
+	fmt.Fprintf(out, "%d queries, %d searches\twithout hits\texpanded\tp50 ms\tp95 ms\tp99 ms\n", c.Queries, c.Searches)
 	for _, a := range c.Arms {
-		fmt.Fprintf(out, "%s\t%s\t%.1f\t%.1f\t%.1f\n", a.Name, of(a.WithoutHits), a.Latency.P50, a.Latency.P95, a.Latency.P99)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%.1f\t%.1f\t%.1f\n", a.Name, of(a.WithoutHits), a.Share(), a.Latency.P50, a.Latency.P95, a.Latency.P99)
 	}
 	fmt.Fprintf(out, "\n%s against %s\t\n", c.Arms[1].Name, c.Arms[0].Name)
 	fmt.Fprintf(out, "the same in the first ten (overlap@10)\t%.1f %%\n", 100*c.Overlap)

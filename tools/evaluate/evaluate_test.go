@@ -121,7 +121,7 @@ func TestJudgeComparesWithTheFirstArm(t *testing.T) {
 	}
 	same := Answer{Hits: hits("r n", 2, 1), Took: 10 * time.Millisecond}
 	answered := []Answered{
-		{"1", []Answer{{Hits: hits("n r", 2, 1), Took: 20 * time.Millisecond}, {Hits: hits("r n", 2, 1), Added: []AddedTerm{{}, {}, {}}, FailedOpen: true}}},
+		{"1", []Answer{{Hits: hits("n r", 2, 1), Took: 20 * time.Millisecond}, {Hits: hits("r n", 2, 1), Added: []AddedTerm{{}, {}, {}}, Unexpanded: "no_terms"}}},
 		{"2", []Answer{same, {Hits: same.Hits, Added: []AddedTerm{}, Unexplained: true}}},
 	}
 	measures := check.Got(ParseMeasures([]string{"MRR@5", "P@2"}))(t)
@@ -136,7 +136,7 @@ func TestJudgeComparesWithTheFirstArm(t *testing.T) {
 	}
 	m = y.Measures["P@2"]
 	check.That(t, m.Mean == .5 && m.Gain.P == 1, "what does not differ: %+v %+v", m, m.Gain)
-	check.That(t, x.AddedTerms == nil && *y.AddedTerms == 1.5 && y.FailedOpen == 1 && x.Unjudged == .25, "%+v\n%+v", x, y)
+	check.That(t, x.AddedTerms == nil && *y.AddedTerms == 1.5 && y.Unexpanded["no_terms"] == 1 && y.Warning == "only 0 of 1 searches were expanded" && x.Unjudged == .25, "%+v\n%+v", x, y)
 	var table strings.Builder
 	err := r.WriteTable(&table)
 	check.That(t, err == nil && strings.Contains(table.String(), "\n1 searches of y have no explanation any more"), "%v\n%s", err, &table)
@@ -145,6 +145,23 @@ func TestJudgeComparesWithTheFirstArm(t *testing.T) {
 	check.Equal(t, LeftOut{Unjudged: []string{"not judged"}, Unknown: []string{"gone"}}, r.LeftOut)
 	first := r.Queries[0].Arms[0].Hits
 	check.That(t, first[0].Grade == nil && *first[1].Grade == 1, "grades of hits: %+v", first)
+}
+
+func TestWarningIsOfSearchesThatShouldHaveBeenExpanded(t *testing.T) {
+	count := func(expanded, enough, refused int) *Expansion {
+		e := &Expansion{}
+		for n, a := range []Answer{{Added: []AddedTerm{}}, {Unexpanded: enoughHits}, {Unexpanded: "rejected"}} {
+			for range []int{expanded, enough, refused}[n] {
+				e.Add(a)
+			}
+		}
+		return e
+	}
+	check.Equal(t, "only 89 of 100 searches were expanded", count(89, 0, 11).Warning)
+	for _, e := range []*Expansion{count(90, 0, 10), count(10, 80, 10), count(0, 0, 0)} {
+		check.Equal(t, "", e.Warning)
+	}
+	check.Equal(t, "11 rejected, 2 enough_hits", count(89, 2, 11).Why())
 }
 
 func TestMeasuresAreNamedStrictly(t *testing.T) {

@@ -69,7 +69,7 @@ func sumUp(arm Arm, k int, r *Result, answered []Answered) ArmResult {
 			added += len(q.Arms[k].Added)
 			known++
 		}
-		sum.add(answered[i].Answers[k])
+		sum.Add(answered[i].Answers[k])
 	}
 	if known > 0 {
 		mean := float64(added) / float64(known)

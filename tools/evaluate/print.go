@@ -13,11 +13,14 @@ import (
 	"unicode"
 )
 
-// WriteTable writes the result as tables: each arm, its gains over the first
-// one, and which judgments could not be used.
+// WriteTable writes the result as tables: what spoils it, each arm, its gains
+// over the first one, and which judgments could not be used.
 func (r *Result) WriteTable(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(out, "%d queries\t%s\tunjudged@%d\tadded terms\tp50 ms\tp95 ms\tp99 ms\n", len(r.Queries), strings.Join(r.Measures, "\t"), ShownHits)
+	for _, a := range r.Arms {
+		a.warn(out, a.Name)
+	}
+	fmt.Fprintf(out, "%d queries\t%s\tunjudged@%d\texpanded\tadded terms\tp50 ms\tp95 ms\tp99 ms\n", len(r.Queries), strings.Join(r.Measures, "\t"), ShownHits)
 	for _, a := range r.Arms {
 		fmt.Fprint(out, a.Name)
 		for _, m := range r.Measures {
@@ -27,7 +30,7 @@ func (r *Result) WriteTable(w io.Writer) error {
 		if a.AddedTerms != nil {
 			added = fmt.Sprintf("%.1f", *a.AddedTerms)
 		}
-		fmt.Fprintf(out, "\t%.1f %%\t%s\t%.1f\t%.1f\t%.1f\n", 100*a.Unjudged, added, a.Latency.P50, a.Latency.P95, a.Latency.P99)
+		fmt.Fprintf(out, "\t%.1f %%\t%s\t%s\t%.1f\t%.1f\t%.1f\n", 100*a.Unjudged, a.Share(), added, a.Latency.P50, a.Latency.P95, a.Latency.P99)
 	}
 	for _, a := range r.Arms[1:] {
 		fmt.Fprintf(out, "\n%s against %s\tdifference\t95 %% confidence interval\tchance\tcorrected for all arms\n", a.Name, r.Arms[0].Name)
@@ -71,10 +74,17 @@ func (r *Result) Notes() []Note {
 	return slices.DeleteFunc(notes, func(n Note) bool { return n.Count == 0 })
 }
 
-func (t *Trouble) notes(arm string) []Note {
+// warn writes the warning of an arm, if there is one.
+func (e *Expansion) warn(w io.Writer, arm string) {
+	if e.Warning != "" {
+		fmt.Fprintf(w, "warning: %s: %s (%s)\n\n", arm, e.Warning, e.Why())
+	}
+}
+
+func (e *Expansion) notes(arm string) []Note {
 	return []Note{
-		{t.FailedOpen, "searches of " + arm + " were sent unchanged because something failed: see the log of akin", nil},
-		{t.Unexplained, "searches of " + arm + " have no explanation any more: it is unknown which terms they got, and whether they failed", nil},
+		{e.asked() - e.Expanded, "searches of " + arm + " went to the cluster as they came: " + e.Why(), nil},
+		{e.Unexplained, "searches of " + arm + " have no explanation any more: it is unknown which terms they got, and whether they failed", nil},
 	}
 }
 

@@ -1,6 +1,12 @@
 package evaluate
 
-import "time"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
 
 // A Result has the figures of several arms on judged searches. --json prints
 // it, and the table and the report show it.
@@ -18,7 +24,7 @@ type Result struct {
 
 // An ArmResult summarizes an arm over all queries.
 type ArmResult struct {
-	Trouble // counts searches
+	Expansion // counts searches
 
 	Name     string              `json:"name"`
 	Measures map[string]Estimate `json:"measures"` // by name
@@ -30,22 +36,69 @@ type ArmResult struct {
 	AddedTerms *float64 `json:"added_terms,omitempty"`
 }
 
-// Trouble counts searches with problems.
-type Trouble struct {
-	// FailedOpen are searches that akin sent unchanged because something failed.
-	FailedOpen int `json:"failed_open,omitempty"`
-	// Unexplained are searches whose explanation was gone: they may have failed
-	// open, and their added terms are unknown.
+// An Expansion counts searches by whether akin expanded them. It is zero
+// without an akin.
+type Expansion struct {
+	Expanded int `json:"expanded,omitempty"`
+	// Unexpanded counts the searches that went out as they came, by
+	// [Answer.Unexpanded].
+	Unexpanded map[string]int `json:"unexpanded,omitempty"`
+	// Unexplained are searches whose explanation was gone: it is unknown whether
+	// they were expanded.
 	Unexplained int `json:"unexplained,omitempty"`
+	// Warning says that fewer than 90 % were expanded, or is "".
+	Warning string `json:"warning,omitempty"`
 }
 
-func (t *Trouble) add(a Answer) {
-	if a.FailedOpen {
-		t.FailedOpen++
+// Add counts an answer.
+func (e *Expansion) Add(a Answer) {
+	switch {
+	case a.Unexplained:
+		e.Unexplained++
+	case a.Unexpanded != "":
+		if e.Unexpanded == nil {
+			e.Unexpanded = map[string]int{}
+		}
+		e.Unexpanded[a.Unexpanded]++
+	case a.Added != nil:
+		e.Expanded++
 	}
-	if a.Unexplained {
-		t.Unexplained++
+	e.Warning = ""
+	asked := e.asked()
+	// Searches that find enough are left alone because the profile says so.
+	if meant := e.Expanded + e.Unexpanded[enoughHits]; 10*meant < 9*asked {
+		e.Warning = fmt.Sprintf("only %d of %d searches were expanded", e.Expanded, asked)
 	}
+}
+
+// enoughHits is the reason of searches that find enough by themselves.
+const enoughHits = "enough_hits"
+
+// asked returns how many searches akin is known to have got.
+func (e *Expansion) asked() int {
+	sum := e.Expanded
+	for _, n := range e.Unexpanded {
+		sum += n
+	}
+	return sum
+}
+
+// Share says how many searches were expanded, "-" without an akin.
+func (e *Expansion) Share() string {
+	if e.asked() == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d of %d", e.Expanded, e.asked())
+}
+
+// Why lists the reasons of the others, the most frequent first, or returns "".
+func (e *Expansion) Why() string {
+	reasons := slices.Sorted(maps.Keys(e.Unexpanded))
+	slices.SortStableFunc(reasons, func(a, b string) int { return e.Unexpanded[b] - e.Unexpanded[a] })
+	for k, reason := range reasons {
+		reasons[k] = fmt.Sprintf("%d %s", e.Unexpanded[reason], reason)
+	}
+	return strings.Join(reasons, ", ")
 }
 
 // An Interval is a 95 % confidence interval, by the bootstrap over queries.
@@ -109,9 +162,9 @@ type Answer struct {
 	// Added is nil if the added terms are unknown, and empty if akin added
 	// nothing.
 	Added []AddedTerm `json:"added"`
-	// FailedOpen says that akin sent the search unchanged because something
-	// failed. Unexplained says that its explanation was gone.
-	FailedOpen  bool          `json:"failed_open,omitempty"`
+	// Unexpanded is why akin sent the search as it came, "" if it did not, or
+	// without an akin. Unexplained says that its explanation was gone.
+	Unexpanded  string        `json:"unexpanded,omitempty"`
 	Unexplained bool          `json:"unexplained,omitempty"`
 	Took        time.Duration `json:"took_ns"` // until the answer was read
 	// Engine is how long the engine says that it took, in whole milliseconds.

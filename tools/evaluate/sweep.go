@@ -136,7 +136,7 @@ func (s MatrixSetting) valueOf(factor string) float64 {
 // A SweptMatrix has the figures of a matrix.
 type SweptMatrix struct {
 	Variant
-	Trouble
+	Expansion
 
 	Bytes int64 `json:"bytes"` // of its file
 	// EngineMillis is the mean time of a search as the engine reports it, and
@@ -188,7 +188,7 @@ func Sweep(r *Result, matrices []SweptMatrix) *SweepResult {
 	}
 	for k := range matrices {
 		arm := r.Arms[k+1]
-		matrices[k].NDCG, matrices[k].Trouble = arm.Measures[SweptMeasure], arm.Trouble
+		matrices[k].NDCG, matrices[k].Expansion = arm.Measures[SweptMeasure], arm.Expansion
 		if arm.AddedTerms != nil {
 			matrices[k].AddedTerms = *arm.AddedTerms
 		}

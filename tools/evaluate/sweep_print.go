@@ -52,6 +52,9 @@ func (s *SweepResult) Caution() string {
 // Print writes the result as a table.
 func (s *SweepResult) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, m := range s.Matrices {
+		m.warn(w, m.String())
+	}
 	fmt.Fprintf(w, "%d queries\tnDCG@10\tover direct search\t95 %% interval\tp\tto the best\tfile\tadded terms\tengine ms\tdirect ms\n", s.Queries)
 	fmt.Fprintf(w, "direct search\t%.4f\n", s.Direct)
 	for _, m := range s.Matrices {

@@ -204,6 +204,7 @@ func (s *study) result(best []trial) *TuneResult {
 	}
 	r.Tuned.P = 0 // it was chosen for its mean, so a test means nothing
 	r.Advice = r.advise()
+	r.Setting = s.space.setting(chosen.point)
 	if points := map[Advice]point{UseTuned: chosen.point, UseDefaults: s.space.usual()}; points[r.Advice] != nil {
 		setting := s.space.setting(points[r.Advice])
 		r.Recommended = &setting

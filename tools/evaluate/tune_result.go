@@ -34,7 +34,13 @@ type TuneResult struct {
 	Folds               []Fold   `json:"folds"`
 	// Chosen describes how the setting chosen on all queries differs from the
 	// defaults.
-	Chosen string `json:"chosen"`
+	Chosen  string         `json:"chosen"`
+	Setting expand.Profile `json:"-"`
+	// DefaultsSent and TunedSent count which searches are expanded under the
+	// defaults and the setting chosen on all queries. [Tune] does not know.
+	DefaultsSent Expansion `json:"defaults_sent"`
+	TunedSent    Expansion `json:"tuned_sent"`
+
 	Advice Advice `json:"advice"`
 	// Recommended is the setting to use according to the advice, nil for none.
 	Recommended *expand.Profile `json:"-"`
@@ -106,23 +112,28 @@ func (r *TuneResult) Summary() string {
 // Print writes the result as tables.
 func (r *TuneResult) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%d queries, %d settings tried\n\n\tnDCG@10\tgain\t%.0f %% interval\tp\n", r.Queries, r.Tried, 100*r.Confidence)
+	r.DefaultsSent.warn(w, "the defaults")
+	r.TunedSent.warn(w, "the tuned setting")
+	fmt.Fprintf(w, "%d queries, %d settings tried\n\n\tnDCG@10\tgain\t%.0f %% interval\tp\texpanded\n", r.Queries, r.Tried, 100*r.Confidence)
 	fmt.Fprintf(w, "direct search\t%.4f\n", r.Direct)
 	for _, row := range []struct {
 		name string
 		TuneGain
+
+		expanded string
 	}{
-		{"the defaults", r.Defaults},
-		{"tuned, on the queries it was chosen on", r.Tuned},
-		{"tuned, on queries held out", r.HeldOut},
-		{"the same, over the defaults", r.HeldOutOverDefaults},
+		{"the defaults", r.Defaults, r.DefaultsSent.Share()},
+		{"tuned, on the queries it was chosen on", r.Tuned, r.TunedSent.Share()},
+		{"tuned, on queries held out", r.HeldOut, ""},
+		{"the same, over the defaults", r.HeldOutOverDefaults, ""},
 	} {
 		p := "-"
 		if row.P > 0 {
 			p = fmt.Sprintf("%.3g", row.P)
 		}
-		fmt.Fprintf(w, "%s\t%.4f\t%+.1f %%\t%+.1f to %+.1f %%\t%s\n", row.name, row.Mean, 100*row.Gain, 100*row.Low, 100*row.High, p)
+		fmt.Fprintf(w, "%s\t%.4f\t%+.1f %%\t%+.1f to %+.1f %%\t%s\t%s\n", row.name, row.Mean, 100*row.Gain, 100*row.Low, 100*row.High, p, row.expanded)
 	}
+	writeNotes(w, append(r.DefaultsSent.notes("the defaults"), r.TunedSent.notes("the tuned setting")...))
 	fmt.Fprint(w, "\nfold\tqueries\tgain, tuned\theld out\tchosen on the others\n")
 	for k, fold := range r.Folds {
 		fmt.Fprintf(w, "%d\t%d\t%+.1f %%\t%+.1f %%\t%s\n", k+1, fold.Queries, 100*fold.Tuned, 100*fold.HeldOut, fold.Chosen)
