@@ -48,6 +48,7 @@ type Config struct {
 	Weights  []Matrix `yaml:"weights"`
 	// Vectors are the model files of documents' vectors.
 	Vectors []string `yaml:"vectors" is:"file"`
+	Answers Answers  `yaml:"answers"`
 	Redis   Redis    `yaml:"redis"`
 	Caches  Caches   `yaml:"caches"`
 	Memory  Memory   `yaml:"memory"`
@@ -229,6 +230,11 @@ func (c *Caches) Small() uint64 { return uint64(max(c.Size, 0)) / 10 }
 // Memory limits what akin keeps for requests in progress.
 type Memory struct {
 	InFlight Bytes `yaml:"in_flight" allowed:"16MiB 64GiB"` // one client gets at most half
+}
+
+// Answers configures what answers get besides what the cluster says.
+type Answers struct {
+	Header bool `yaml:"header"` // X-Akin-Result
 }
 
 // Log configures the logs.

@@ -100,6 +100,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},
 		},
 		Vectors: []string{"body.vectors", "title.vectors"},
+		Answers: Answers{Header: true},
 		Weights: []Matrix{
 			{Name: "Shop_2.v1-a", Indices: []string{"shop-*"}, Fields: []string{"title"}, File: "weights.akin"},
 			{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},

@@ -81,6 +81,37 @@ func FuzzCutControl(f *testing.F) {
 	})
 }
 
+func TestResultIsInAHeaderWhereItIsWantedAndNotHidden(t *testing.T) {
+	rewrites, refused := rewriteTo(rewritten), rewriteTo(`{"refuse":1}`)
+	for name, tt := range map[string]struct {
+		query string
+		o     Options
+		want  string // "" for no header
+	}{
+		"rewritten":            {"", Options{Expander: rewrites, ResultHeader: true}, "rewritten"},
+		"asked for":            {"?akin=explain", Options{Expander: rewrites}, "rewritten"},
+		"neither":              {"", Options{Expander: rewrites}, ""},
+		"failed":               {"", Options{Expander: expander(panics), ResultHeader: true}, "failed-open; cause=panic"},
+		"off":                  {"?akin=off", Options{Expander: rewrites, ResultHeader: true}, "unchanged; reason=off"},
+		"refused":              {"", Options{Expander: refused, ResultHeader: true}, "failed-open; cause=rejected"},
+		"hidden":               {"?akin=explain", Options{Expander: rewrites, ResultHeader: true, HideFrom: expand.DiscloseProfile}, ""},
+		"hidden with security": {"?akin=off", Options{Expander: rewrites, ResultHeader: true, HideFrom: expand.DiscloseSecured, Secured: true}, ""},
+		"without security":     {"?akin=off", Options{Expander: rewrites, ResultHeader: true, HideFrom: expand.DiscloseSecured}, "unchanged; reason=off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, tt.o, func(_ int, r rawRequest) string {
+				if r.body == `{"refuse":1}` {
+					return answerWith(400, "", "")
+				}
+				return emptyAnswer
+			})
+			_, got, _ := strings.Cut(p.post(t, "/help/_search"+tt.query, jsonType, original), resultHeader+": ")
+			got, _, _ = strings.Cut(got, "\r\n")
+			check.Equal(t, tt.want, got)
+		})
+	}
+}
+
 // A dry run sends the original, and names the record of what would have become
 // of it; explain sends the rewritten search and does the same.
 func TestExplainAndDryRunNameTheirRecord(t *testing.T) {

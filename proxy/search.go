@@ -1041,12 +1041,23 @@ func (s *Server) compare(ctx context.Context, out *http.Request, x *search, h ht
 // that asked for one.
 const explanationHeader = "X-Akin-Explanation"
 
-// tell reports the outcome of a search, once, and sets explanationHeader in res
-// if the client asked for it.
+// resultHeader has what the client got, see [report.Search.Became].
+const resultHeader = "X-Akin-Result"
+
+// tell reports the outcome of a search, once, and sets the headers above in res
+// if the client asked for them.
 func (s *Server) tell(ctx context.Context, x *search, res *http.Response) {
 	x.report.Tell(ctx, s.metrics, s.health, s.explanations)
-	if x.report.ID != "" && res != nil && x.control.asks() {
+	if res == nil {
+		return
+	}
+	if x.report.ID != "" && x.control.asks() {
 		res.Header.Set(explanationHeader, x.report.ID)
+	}
+	hide := s.opts.HideFrom
+	hidden := hide&^expand.DiscloseSecured != 0 || hide != 0 && s.calls.secured.Load()
+	if became := x.report.Became(); became != "" && (s.opts.ResultHeader || x.control.explain) && !hidden {
+		res.Header.Set(resultHeader, became)
 	}
 }
 

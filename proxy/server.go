@@ -58,6 +58,11 @@ type Options struct {
 	// Profiles are the expanders that a search can ask for by name. A search that
 	// asks for an unknown or nil one passes unchanged.
 	Profiles map[string]Expander
+	// ResultHeader adds X-Akin-Result to the answers to all searches, else only to
+	// those that ask for an explanation. HideFrom is that of the expanders: where it
+	// hides related words, no answer has the header.
+	ResultHeader bool
+	HideFrom     expand.Disclosure
 	// Templates turns on rewriting of search templates, which the cluster renders.
 	Templates bool
 	// Shadow is a share in [0, 1]. If it is not 0, clients get the answers to

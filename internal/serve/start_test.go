@@ -355,3 +355,11 @@ func TestHangupWithoutAFileChangesNothing(t *testing.T) {
 	check.That(t, r.app == a && !a.process.reloadFailed.Load(), "it counts as a failed reload")
 	log.has(t, "no configuration file")
 }
+
+func TestAnswersHaveTheHeaderThatTheConfigurationAsksFor(t *testing.T) {
+	for _, want := range []string{"", "unchanged; reason=off"} {
+		a, _ := startApp(t, refusingCluster(t, http.StatusOK), func(cfg *configs.Config) { cfg.Answers.Header = want != "" })
+		w := call(a.server.Handler(), http.MethodPost, "/i/_search?akin=off", "{}")
+		check.Equal(t, want, w.Header().Get("X-Akin-Result"))
+	}
+}

@@ -208,6 +208,7 @@ func (a *App) proxyOptions() proxy.Options {
 		Budget: time.Duration(cfg.Expansion.Budget), Memory: a.process.memory,
 		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout),
 		Cause: cause, Causes: causes(), Check: a.check,
+		ResultHeader: cfg.Answers.Header, HideFrom: cfg.Expansion.HideFrom,
 		Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow, Trials: trials,
 		Secured: cfg.Cluster.Secured(), Signs: cfg.Cluster.AWS.Signs(),
 		Clients: proxy.Clients{

@@ -104,6 +104,20 @@ func (s *Search) effort() string {
 	return s.Result.Effort()
 }
 
+// Became says in a header what the client got: "rewritten", "unchanged;
+// reason=off" or "failed-open; cause=budget".
+func (s *Search) Became() string {
+	switch {
+	case s.Outcome == FailedOpen:
+		return "failed-open; cause=" + s.Why
+	case s.Outcome == Unchanged:
+		return Unchanged + "; reason=" + s.Why
+	case s.Refused || s.Uncut:
+		return "failed-open; cause=rejected"
+	}
+	return s.Outcome
+}
+
 // Tell reports the search to metrics, access log, health and explanations.
 // After the first call it does nothing.
 func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *Ring) {
