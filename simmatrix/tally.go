@@ -12,23 +12,6 @@ type Tally struct {
 	Kind          string // in the plural, such as acronyms
 	Kept, LeftOut int
 	Some, Lost    []string // the first three of each, as people read them
-	Whys          []Why    // why some were left out, instead of Lost
-}
-
-// A Why is a reason to leave expressions out.
-type Why struct {
-	Reason, Example string // the first that was left out
-	Count           int
-}
-
-// LeaveOut counts an expression that is left out for a reason.
-func (t *Tally) LeaveOut(reason, example string) {
-	t.LeftOut++
-	at := slices.IndexFunc(t.Whys, func(w Why) bool { return w.Reason == reason })
-	if at < 0 {
-		at, t.Whys = len(t.Whys), append(t.Whys, Why{Reason: reason, Example: example})
-	}
-	t.Whys[at].Count++
 }
 
 // Count counts an expression.
@@ -53,15 +36,7 @@ func (t *Tally) String() string {
 		}
 		return s
 	}
-	whys := make([]string, len(t.Whys))
-	for k, why := range t.Whys {
-		whys[k] = fmt.Sprintf("%d %s (%s)", why.Count, why.Reason, why.Example)
-	}
-	left := part(t.LeftOut, "left out", t.Lost)
-	if len(whys) > 0 {
-		left += ": " + strings.Join(whys, ", ")
-	}
-	return t.Kind + ": " + part(t.Kept, "kept", t.Some) + "; " + left
+	return t.Kind + ": " + part(t.Kept, "kept", t.Some) + "; " + part(t.LeftOut, "left out", t.Lost)
 }
 
 // tallyParam begins the names of parameters with a tally.

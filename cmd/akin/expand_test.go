@@ -35,12 +35,12 @@ func TestExpandPrintsTheSearchThatTheClusterGets(t *testing.T) {
 
 func TestExpandSaysWhyNothingIsAdded(t *testing.T) {
 	config := write(t, "akin.yml", checkConfig(demoEngine(t), demoMatrix(t)))
-	with := func(args ...string) []string { return append([]string{"expand", "--config", config}, args...) }
-	ends(t, 0, with("--index", "catalogue", "--field", "id", "couch"), "Nothing is added.", "unchanged in id: no_matrix")
-	ends(t, 0, with("--index", "catalogue", "xyzzyq"), "no_neighbors", "not in the matrix: xyzzyq")
-	ends(t, exitUsage, with(), "give the words of a search, or --body FILE")
-	ends(t, exitUsage, with("--body", config, "couch"), "give the words of a search, or --body FILE")
-	ends(t, exitFailure, with("--profile", "nosuch", "couch"), "unknown_profile")
+	expand := func(args ...string) []string { return append([]string{"expand", "--config", config}, args...) }
+	ends(t, 0, expand("--index", "catalogue", "--field", "id", "couch"), "Nothing is added.", "unchanged in id: no_matrix")
+	ends(t, 0, expand("--index", "catalogue", "xyzzyq"), "no_neighbors", "not in the matrix: xyzzyq")
+	ends(t, exitUsage, expand(), "give the words of a search, or --body FILE")
+	ends(t, exitUsage, expand("--body", config, "couch"), "give the words of a search, or --body FILE")
+	ends(t, exitFailure, expand("--profile", "nosuch", "couch"), "unknown_profile")
 	ends(t, exitUsage, []string{"expand", "--config", "nosuch.yml", "couch"}, "akin init")
 	away := write(t, "akin.yml", checkConfig(demoEngine(t), "nosuch.akin"))
 	ends(t, exitFailure, []string{"expand", "--config", away, "couch"}, "matrix demo: ", "nosuch.akin")

@@ -291,12 +291,10 @@ func TestAcronymsAndTheirLongFormsStandForEachOther(t *testing.T) {
 			"the Institutes of Health (IOH)", fmt.Sprintf("a study%d of medicine", k%3),
 			fmt.Sprintf("ants and roses need water%d", k%3), fmt.Sprintf("AAR brakes trains on bridge%d", k%3))
 	}
-	texts = append(texts, "once only defined (OOD)", "ants and roses (AAR)", "ants and roses (AAR)",
-		"lower case forms (lcf)", "lower case forms (lcf)", "run every alignment done (READ)", "run every alignment done (READ)", "he reads", "reading", "read")
+	texts = append(texts, "once only defined (OOD)", "ants and roses (AAR)", "ants and roses (AAR)")
 	args := fromTexts(t, texts...)
 	m, said := built(t, args...)
-	check.Equal(t, []string{"acronyms: 1 kept, such as ioh – institutes of health; 4 left out: 1 in one document (ood – once only defined), " +
-		"1 more often a word (read – run every alignment done), 1 not in capitals (lcf – lower case forms), 1 not used alike (aar – ants and roses)", "joined words: 0 kept; 0 left out"}, simmatrix.Tallies(m.Meta().Params))
+	check.Equal(t, []string{"acronyms: 1 kept, such as ioh – institutes of health; 2 left out, such as aar – ants and roses", "joined words: 0 kept; 0 left out"}, simmatrix.Tallies(m.Meta().Params))
 	check.That(t, strings.Contains(said, "acronyms: 1 kept"), "%s", said)
 	const expression = "\x1finstitut\x1f\x1fhealth"
 	check.Equal(t, []string{"ioh"}, rowOf(m, expression))

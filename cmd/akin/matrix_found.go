@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -62,7 +60,7 @@ func (f *foundFlags) check(flags *pflag.FlagSet, otherwise, symmetric bool) erro
 // words.
 func (f *foundFlags) find(ctx context.Context, x *indexReading, texts *learn.Texts, terms [][]string, corpus *learn.Corpus) error {
 	if f.acronyms {
-		finding, err := findAcronyms(ctx, x, texts, terms)
+		finding, err := findAcronyms(ctx, x, texts)
 		if err != nil {
 			return err
 		}
@@ -82,9 +80,7 @@ func (f *foundFlags) add(m *simmatrix.Matrix, corpus *learn.Corpus) (*simmatrix.
 	return combine.AddFound(m, corpus.DocFreq, f.findings...)
 }
 
-// findAcronyms finds acronyms and their long forms. Their short forms are
-// capitals, or mixed, and no words that are written in lower case more often.
-func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts, terms [][]string) (combine.Finding, error) {
+func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts) (combine.Finding, error) {
 	acronyms := texts.Acronyms()
 	x.Report.Step("analyzing acronyms", 0, len(acronyms))
 	both := make([]string, 0, 2*len(acronyms))
@@ -97,10 +93,8 @@ func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts, term
 	}
 	type pair struct{ short, long string }
 	at := map[pair]int{} // in the entries
-	finding := combine.Finding{Tally: simmatrix.Tally{Kind: "acronyms"}, Cosine: acronymCosine}
+	finding := combine.Finding{Kind: "acronyms", Cosine: acronymCosine}
 	most := map[pair]int{} // the documents with the form that most of them have
-	shorts := map[string]map[string]bool{}
-	var capital []bool // by entry
 	for k, a := range acronyms {
 		if len(readings[2*k]) == 0 || len(readings[2*k+1]) == 0 {
 			continue
@@ -114,69 +108,29 @@ func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts, term
 			i = len(finding.Entries)
 			at[p] = i
 			finding.Entries = append(finding.Entries, combine.FoundEntry{Term: p.long, For: p.short, Both: true})
-			capital = append(capital, false)
 		}
 		e := &finding.Entries[i]
-		if a.Capital() {
-			capital[i] = true
-			if shorts[p.short] == nil {
-				shorts[p.short] = map[string]bool{}
-			}
-			shorts[p.short][a.Short] = true
-		}
 		if e.Docs += a.Docs; a.Docs > most[p] {
 			most[p], e.Form = a.Docs, strings.ToLower(a.Long)
 		}
 	}
-	words := writtenAsWords(texts, terms, shorts)
 	kept := finding.Entries[:0]
-	for k, e := range finding.Entries {
+	for _, e := range finding.Entries {
 		e.Note = fmt.Sprintf("acronym of %d documents", e.Docs)
-		example := simmatrix.Spelled(e.For) + " – " + e.Form
-		switch {
-		case e.Docs < acronymDocs:
-			finding.Tally.LeaveOut("in one document", example)
-		case !capital[k]:
-			finding.Tally.LeaveOut("not in capitals", example)
-		case words[e.For]:
-			finding.Tally.LeaveOut("more often a word", example)
-		default:
+		if e.Docs >= acronymDocs {
 			kept = append(kept, e)
 		}
 	}
-	finding.Entries = kept
+	finding.LeftOut, finding.Entries = len(finding.Entries)-len(kept), kept
 	return finding, nil
 }
 
-// writtenAsWords returns the terms that documents write as words, as Read or
-// reading, more often than as one of their short forms, or in other capitals.
-func writtenAsWords(texts *learn.Texts, terms [][]string, shorts map[string]map[string]bool) map[string]bool {
-	more := map[string]int{} // how much more often
-	counts := texts.Counts()
-	for k, word := range texts.Words() {
-		if len(terms[k]) != 1 || shorts[terms[k][0]] == nil {
-			continue
-		}
-		_, first := utf8.DecodeRuneInString(word)
-		if shorts[terms[k][0]][word] || strings.IndexFunc(word[first:], unicode.IsUpper) >= 0 {
-			more[terms[k][0]] -= counts[k]
-		} else {
-			more[terms[k][0]] += counts[k]
-		}
-	}
-	words := map[string]bool{}
-	for term, n := range more {
-		words[term] = n > 0
-	}
-	return words
-}
-
 func findJoined(joined []learn.Joined, corpus *learn.Corpus) combine.Finding {
-	finding := combine.Finding{Tally: simmatrix.Tally{Kind: "joined words"}}
+	finding := combine.Finding{Kind: "joined words"}
 	for _, j := range joined {
 		parts, err := simmatrix.Expression([]string{j.First, j.Second}, []int{0, 1})
 		if err != nil || corpus.DocFreq(j.Term) < joinedDocs || j.Count < joinedCount {
-			finding.Tally.LeftOut++
+			finding.LeftOut++
 			continue
 		}
 		finding.Entries = append(finding.Entries, combine.FoundEntry{

@@ -11,9 +11,10 @@ import (
 
 // A Finding has the entries of one kind that were found in documents.
 type Finding struct {
-	Tally   simmatrix.Tally // with what was left out before
-	Cosine  float64         // how alike documents must use both sides, see [Weigh]; 0 to ask for nothing
+	Kind    string  // in the plural, such as acronyms
+	Cosine  float64 // how alike documents must use both sides, see [Weigh]; 0 to ask for nothing
 	Entries []FoundEntry
+	LeftOut int // entries that were left out before
 }
 
 // A FoundEntry says that one term or expression stands for another.
@@ -44,15 +45,14 @@ func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ..
 		from := m.Table()
 		p := plan{from: from, changes: map[string]map[string]uint16{}}
 		forms := map[string]string{}
-		tally := f.Tally
+		tally := simmatrix.Tally{Kind: f.Kind, LeftOut: f.LeftOut}
 		slices.SortStableFunc(f.Entries, func(a, b FoundEntry) int { return cmp.Compare(b.Docs, a.Docs) })
 		for _, e := range f.Entries {
 			kept := f.Cosine == 0 || g.cosine(slices.Collect(simmatrix.WordsOf(e.For)), slices.Collect(simmatrix.WordsOf(e.Term))) >= f.Cosine
+			tally.Count(kept, e.written(e.For)+" – "+e.written(e.Term))
 			if !kept {
-				tally.LeaveOut("not used alike", e.written(e.For)+" – "+e.written(e.Term))
 				continue
 			}
-			tally.Count(true, e.written(e.For)+" – "+e.written(e.Term))
 			p.set(direction{e.For, e.Term}, simmatrix.ToUnits(weighedSimilarity))
 			if e.Both {
 				p.set(direction{e.Term, e.For}, simmatrix.ToUnits(weighedSimilarity))
@@ -66,7 +66,7 @@ func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ..
 		p.settle()
 		origins, own := from.Meta.Origins, uint8(0)
 		if origins != nil && p.counts.Set > 0 {
-			origins, own = append(slices.Clip(origins), tally.Kind), 1<<len(origins)
+			origins, own = append(slices.Clip(origins), f.Kind), 1<<len(origins)
 		}
 		params := settings.With(from.Meta.Params, "", nil)
 		tally.AddTo(params)
@@ -79,7 +79,7 @@ func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ..
 		out.TakeForms(func(i int) string { return cmp.Or(forms[out.Terms[i]], from.Form(out.Terms[i])) })
 		var err error
 		if m, err = out.Matrix(); err != nil {
-			return nil, fmt.Errorf("%s found in documents: %w", tally.Kind, err)
+			return nil, fmt.Errorf("%s found in documents: %w", f.Kind, err)
 		}
 	}
 	return m, nil

@@ -140,14 +140,6 @@ func isAcronym(word string) bool {
 		strings.IndexFunc(word, unicode.IsLetter) >= 0 && !strings.Contains(word, ".")
 }
 
-// Capital reports whether a short form is written as acronyms are, such as NIH,
-// mRNA and Hsp90, and not as a word: nova, Nova. Scripts without capitals are.
-func (a Acronym) Capital() bool {
-	_, first := utf8.DecodeRuneInString(a.Short)
-	capital := strings.IndexFunc(a.Short, unicode.IsUpper)
-	return capital >= first || capital == 0 && strings.ContainsFunc(a.Short, unicode.IsDigit) || !strings.ContainsFunc(a.Short, unicode.IsLower)
-}
-
 func isAlphanumeric(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // longForm returns the shortest end of text, in whole words, that has the

@@ -40,12 +40,6 @@ func TestAcronymsAreFoundWithTheirLongForms(t *testing.T) {
 	}
 }
 
-func TestAcronymsAreWrittenInCapitals(t *testing.T) {
-	for short, want := range map[string]bool{"NIH": true, "mRNA": true, "Hsp90": true, "CD": true, "Åm": false, "nova": false, "Nova": false, "p53": false, "语言": true} {
-		check.That(t, Acronym{Short: short}.Capital() == want, "%s: not %t", short, want)
-	}
-}
-
 func TestDocumentsThatDefineAnAcronymAreCountedOnce(t *testing.T) {
 	texts, other := NewTexts(), NewTexts()
 	texts.Add("body mass index (BMI)", "body mass index (BMI)")

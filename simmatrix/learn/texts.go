@@ -216,24 +216,18 @@ func (t *Texts) Corpus(terms [][]string) *Corpus {
 	return c
 }
 
-// Counts returns how often each of [Texts.Words] occurs.
-func (t *Texts) Counts() []int {
-	counts := make([]int, len(t.words))
-	for _, id := range t.sequence {
-		if id >= 0 {
-			counts[id]++
-		}
-	}
-	return counts
-}
-
 // maxForms limits the forms kept for a term.
 const maxForms = 3
 
 // forms returns, by term, the most frequent lower-case words that the analyzer
 // maps to only that term, at most maxForms, ties in alphabetical order.
 func (t *Texts) forms(terms [][]string) map[string][]Form {
-	counts := t.Counts()
+	counts := make([]int, len(t.words))
+	for _, id := range t.sequence {
+		if id >= 0 {
+			counts[id]++
+		}
+	}
 	var single []int32 // words with a single term, by term and form
 	for k := range t.words {
 		if counts[k] > 0 && len(terms[k]) == 1 && simmatrix.CheckForm(strings.ToLower(t.words[k])) == nil {
