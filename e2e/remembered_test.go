@@ -37,13 +37,13 @@ func TestAutoModeIsSoftOnceHitsAreRemembered(t *testing.T) {
 				})
 				text := texts.queries[5].text
 				body := matchBody(text, 10)
+				clauses := a.explain(t, index, body).Clauses
+				check.That(t, len(clauses) == 1 && clauses[0].Reason == "not_remembered", "explained as %+v", clauses)
 				as := func(profile string) []string { return scored(a.find(t, index+"?akin_profile="+profile, body)) }
 				before, soft := as("bm25"), as("soft")
 				check.That(t, !slices.Equal(before, soft), "the modes do not differ for %q", text)
 
 				check.Equal(t, before, scored(a.find(t, index, body)), "the first search")
-				clauses := a.explain(t, index, body).Clauses
-				check.That(t, len(clauses) == 1 && clauses[0].Reason == "not_remembered", "explained as %+v", clauses)
 				remembered := func() error {
 					if n := a.counted(t, func() { a.find(t, index, body) }, rerankedMetric, rerankedResult); n == 0 {
 						return errors.New("not in order")

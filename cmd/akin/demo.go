@@ -133,6 +133,7 @@ func demoConfig(engine string, port int) *configs.Config {
 	cfg.Matrices = []configs.Matrix{{Name: "demo", Indices: []string{"*"}, Fields: []string{"*"}}}
 	cfg.Expansion.Budget = configs.Duration(time.Second) // the first searches find cold caches
 	cfg.Expansion.DefaultFields = []string{"title", "body"}
+	cfg.Expansion.Mode = expand.ModeBM25 // in the mode auto the order would change while one looks at it
 	same := configs.Profile{Enabled: true, Profile: cfg.Expansion.Profile}
 	same.Matching = expand.Same
 	cfg.Profiles[sameProfile] = same

@@ -174,6 +174,7 @@ func directArm(client *esclient.Client, index string) evaluate.Arm {
 func candidateArm(ctx context.Context, o armOptions, how expand.Profile, m *simmatrix.Matrix) (arm evaluate.Arm, end func(), err error) {
 	s, t := &armSet{}, &target{index: o.Index, profile: "candidate"}
 	cfg, err := o.configure(t.profile, "in memory", "")
+	how.Waits = true
 	if err == nil {
 		p := cfg.Profiles[t.profile]
 		p.Profile = how

@@ -252,7 +252,9 @@ func (f *sweepFlags) matrix(ctx context.Context, learned *learn.Learned, corpus 
 
 // search sends the queries directly and through an akin with the matrix.
 func (f *sweepFlags) search(ctx context.Context, direct evaluate.Arm, m *simmatrix.Matrix, queries []evaluate.Query, t *evaluate.Template, progress simmatrix.Progress) ([]evaluate.Answered, error) {
-	arm, end, err := candidateArm(ctx, armOptions{Cluster: f.field.Cluster, Log: f.log}, expand.DefaultProfile(), m)
+	how := expand.DefaultProfile()
+	how.Mode = expand.ModeBM25 // one search for each query
+	arm, end, err := candidateArm(ctx, armOptions{Cluster: f.field.Cluster, Log: f.log}, how, m)
 	defer end()
 	if err != nil {
 		return nil, err

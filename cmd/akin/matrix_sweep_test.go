@@ -60,7 +60,7 @@ func TestSweepMeasuresTheMatricesThatBuildMakes(t *testing.T) {
 		if m.Factor != evaluate.FactorPower {
 			continue
 		}
-		byEval := evalJSON(t, []string{"eval", "--cluster", s.engine, "--index", sweptIndex, "--queries", s.queries, "--judgments", s.judgments, "--template", s.template, "--arm", "direct", "--arm", "m=matrix:" + args[9], "--measures", evaluate.SweptMeasure})
+		byEval := evalJSON(t, []string{"eval", "--cluster", s.engine, "--index", sweptIndex, "--queries", s.queries, "--judgments", s.judgments, "--template", s.template, "--arm", "direct", "--arm", "m=matrix:" + args[9] + ",mode=bm25", "--measures", evaluate.SweptMeasure})
 		check.Equal(t, byEval.Arms[1].Measures[evaluate.SweptMeasure].Mean, m.NDCG.Mean)
 		check.Equal(t, byEval.Arms[0].Measures[evaluate.SweptMeasure].Mean, r.Direct)
 		check.Equal(t, *byEval.Arms[1].AddedTerms, m.AddedTerms)

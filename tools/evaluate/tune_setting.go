@@ -52,10 +52,12 @@ func NewSpace() Space {
 		setting("feedback.documents", "0", "5", "10", "20"),
 		setting("feedback.terms", "10", "20", "40"),
 		setting("feedback.weight", "0.1", "0.2", "0.3", "0.5"),
-		{name: "soft_weight", values: []string{"0", "0.05", "0.1", "0.2", "0.4"}, set: func(s *expand.Profile, k int) {
-			if k > 0 { // else it is the mode bm25
-				s.Mode, s.SoftWeight = expand.ModeSoft, softWeights[k]
+		{name: "soft_weight", values: []string{"0", "0.05", "0.1", "0.2", "0.4"}, usual: 3, set: func(s *expand.Profile, k int) {
+			if k == 0 {
+				s.Mode = expand.ModeBM25
+				return
 			}
+			s.SoftWeight = softWeights[k]
 		}},
 	}
 }

@@ -26,7 +26,7 @@ func noise(s *expand.Profile, q int) float64 {
 	if s != nil {
 		fmt.Fprintf(h, "%v", []any{uint8(s.Effort), s.Strength, s.MaxAddedTerms, s.MaxDocShare, uint8(s.Matching), s.Feedback, s.Mode, s.SoftWeight})
 	}
-	return rand.New(rand.NewPCG(h.Sum64(), uint64(q))).Float64()
+	return rand.New(rand.NewPCG(h.Sum64(), uint64(q)+1)).Float64()
 }
 
 // scorer makes a score of each of n queries.
