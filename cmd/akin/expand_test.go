@@ -35,12 +35,12 @@ func TestExpandPrintsTheSearchThatTheClusterGets(t *testing.T) {
 
 func TestExpandSaysWhyNothingIsAdded(t *testing.T) {
 	config := write(t, "akin.yml", checkConfig(demoEngine(t), demoMatrix(t)))
-	expand := func(args ...string) []string { return append([]string{"expand", "--config", config}, args...) }
-	ends(t, 0, expand("--index", "catalogue", "--field", "id", "couch"), "Nothing is added.", "unchanged in id: no_matrix")
-	ends(t, 0, expand("--index", "catalogue", "xyzzyq"), "no_neighbors", "not in the matrix: xyzzyq")
-	ends(t, exitUsage, expand(), "give the words of a search, or --body FILE")
-	ends(t, exitUsage, expand("--body", config, "couch"), "give the words of a search, or --body FILE")
-	ends(t, exitFailure, expand("--profile", "nosuch", "couch"), "unknown_profile")
+	command := func(args ...string) []string { return append([]string{"expand", "--config", config}, args...) }
+	ends(t, 0, command("--index", "catalogue", "--field", "id", "couch"), "Nothing is added.", "unchanged in id: no_matrix")
+	ends(t, 0, command("--index", "catalogue", "xyzzyq"), "no_neighbors", "not in the matrix: xyzzyq")
+	ends(t, exitUsage, command(), "give the words of a search, or --body FILE")
+	ends(t, exitUsage, command("--body", config, "couch"), "give the words of a search, or --body FILE")
+	ends(t, exitFailure, command("--profile", "nosuch", "couch"), "unknown_profile")
 	ends(t, exitUsage, []string{"expand", "--config", "nosuch.yml", "couch"}, "akin init")
 	away := write(t, "akin.yml", checkConfig(demoEngine(t), "nosuch.akin"))
 	ends(t, exitFailure, []string{"expand", "--config", away, "couch"}, "matrix demo: ", "nosuch.akin")

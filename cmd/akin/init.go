@@ -162,7 +162,8 @@ func (p *proposal) write(w io.Writer) error {
 // maxDefaultFields limits what a search without a field asks the cluster.
 const maxDefaultFields = 10
 
-// defaultFields returns fields with a matrix, those of the most documents first.
+// defaultFields returns fields with a matrix, those of the most documents
+// first.
 func (p *proposal) defaultFields() (fields []string) {
 	groups := slices.SortedStableFunc(slices.Values(p.groups), func(a, b group) int { return cmp.Compare(b.docs, a.docs) })
 	for _, g := range groups {
