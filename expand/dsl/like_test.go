@@ -45,7 +45,7 @@ func FuzzLike(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, like, unlike string) {
 		if !json.Valid([]byte(like)) || !json.Valid([]byte(unlike)) {
-			t.Skip()
+			return // the body would be no JSON
 		}
 		query := `{"more_like_this":{"fields":["body"],"like":` + like + `,"unlike":` + unlike + `}}`
 		s, why := (&Parser{Apart: true, MoreLikeThis: true}).Parse([]byte(`{"query":`+query+`}`), new(Parameters))

@@ -22,7 +22,6 @@ package soft
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 	"unique"
@@ -107,13 +106,14 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if by.Key.Kind == "" {
-		return r.scores(ctx, by, hits)
-	}
-	known, unknown, err := r.lacking(by, hits)
+	w, err := r.open(by.Fields, hits)
 	if err != nil {
 		return nil, err
 	}
+	if by.Key.Kind == "" {
+		return r.scores(ctx, by, w)
+	}
+	known, unknown := w.divide()
 	r.records.add(by.Key.Kind, len(unknown), len(hits))
 	r.records.settle(by.Key.Search, !tooMany(len(unknown), len(hits)))
 	if len(unknown) > 0 {
@@ -121,11 +121,15 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 	}
 	switch {
 	case len(unknown) == 0:
-		return r.scores(ctx, by, hits)
+		return r.scores(ctx, by, w)
 	case tooMany(len(unknown), len(hits)):
 		return nil, expand.ErrNotRemembered
 	}
-	some, err := r.scores(ctx, by, known)
+	w, err = r.open(by.Fields, known)
+	if err != nil {
+		return nil, err
+	}
+	some, err := r.scores(ctx, by, w)
 	if err != nil {
 		return nil, err
 	}
@@ -147,14 +151,14 @@ func (r *Reranker) Remembers(key expand.HitsKey) bool { return r.records.remembe
 // Remember asks for the terms of hits that lack them, and waits. It records how
 // many these are for other searches, and that those of this one are remembered.
 func (r *Reranker) Remember(ctx context.Context, by *expand.Rerank, hits []expand.Hit) error {
-	_, unknown, err := r.lacking(by, hits)
+	w, err := r.open(by.Fields, hits)
 	if err != nil {
 		return err
 	}
+	_, unknown := w.divide()
 	r.records.add(by.Key.Kind, len(unknown), len(hits))
 	if len(unknown) > 0 {
-		w, err := r.open(by.Fields, unknown)
-		if err != nil {
+		if w, err = r.open(by.Fields, unknown); err != nil {
 			return err
 		}
 		if err := r.wait(ctx, unknown, func(ctx context.Context) error { return w.fetch(ctx, r.options.Vectors) }); err != nil {
@@ -165,8 +169,8 @@ func (r *Reranker) Remember(ctx context.Context, by *expand.Rerank, hits []expan
 	return nil
 }
 
-// remember is Remember without waiting. What cannot be asked for now is left to
-// the next search.
+// remember asks for the terms of hits and does not wait. If too many calls are
+// in flight, it asks for none.
 func (r *Reranker) remember(ctx context.Context, by *expand.Rerank, hits []expand.Hit) {
 	w, err := r.open(by.Fields, hits)
 	if err != nil {
@@ -175,37 +179,16 @@ func (r *Reranker) remember(ctx context.Context, by *expand.Rerank, hits []expan
 	_ = r.loader.Start(ctx, ownerOf(hits), func(ctx context.Context) error { return w.fetch(ctx, r.options.Vectors) })
 }
 
-// lacking divides hits into those whose terms are remembered, and the others.
-func (r *Reranker) lacking(by *expand.Rerank, hits []expand.Hit) (known, unknown []expand.Hit, err error) {
-	w, err := r.open(by.Fields, hits)
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(w.recallUUIDs()) == 0 {
-		w.recallVectors()
-	}
-	for k, hit := range hits {
-		if slices.ContainsFunc(w.fields, func(c column) bool { return c.vectors == nil || c.vectors[k] == nil }) {
-			unknown = append(unknown, hit)
-		} else {
-			known = append(known, hit)
-		}
-	}
-	return known, unknown, nil
-}
-
-func (r *Reranker) scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
-	w, err := r.open(by.Fields, hits)
-	if err != nil {
-		return nil, err
-	}
+// scores returns the scores of the hits of a window, and waits for what it
+// lacks.
+func (r *Reranker) scores(ctx context.Context, by *expand.Rerank, w *window) ([]expand.HitScore, error) {
 	known, err := w.recall(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if !known {
 		fetch := func(ctx context.Context) error { return w.fetch(ctx, r.options.Vectors) }
-		if err := r.wait(ctx, hits, fetch); err != nil {
+		if err := r.wait(ctx, w.hits, fetch); err != nil {
 			return nil, err
 		}
 	}

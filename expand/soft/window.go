@@ -75,7 +75,7 @@ func (w *window) recall(ctx context.Context) (bool, error) {
 	if len(w.recallUUIDs()) > 0 {
 		return false, nil
 	}
-	if w.recallVectors() > 0 {
+	if w.fields[0].vectors == nil && w.recallVectors() > 0 { // else divide has recalled them all
 		return false, ctx.Err()
 	}
 	for i := range w.fields {
@@ -104,6 +104,22 @@ func (w *window) fetch(ctx context.Context, vectors TermVectors) error {
 		}
 	}
 	return w.settle(ctx, vectors)
+}
+
+// divide recalls the vectors, and divides the hits into those that have all of
+// theirs and the others.
+func (w *window) divide() (known, unknown []expand.Hit) {
+	if len(w.recallUUIDs()) == 0 {
+		w.recallVectors()
+	}
+	for k, hit := range w.hits {
+		if slices.ContainsFunc(w.fields, func(c column) bool { return c.vectors == nil || c.vectors[k] == nil }) {
+			unknown = append(unknown, hit)
+		} else {
+			known = append(known, hit)
+		}
+	}
+	return known, unknown
 }
 
 // fetchTerms asks for missing vectors.
