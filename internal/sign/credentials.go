@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
+
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 const (
@@ -86,9 +88,13 @@ func (s *source) state() (aws.Credentials, *call) {
 	return aws.Credentials{}, s.current
 }
 
-// renew makes a call, the only one in flight.
+// renew makes a call, the only one in flight. It ends by the limit of ask.
 func (s *source) renew(c *call) {
-	c.found, c.err = s.ask(context.Background())
+	var noGuard *recovery.Guard // what panics is an error of the call
+	c.err = noGuard.Do("asking for credentials", func() (err error) {
+		c.found, err = s.ask(context.Background())
+		return err
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := s.options.Logger

@@ -2,6 +2,7 @@ package sign
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,9 +17,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/akin-search/akin/e2e/amazontest"
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/limits"
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 // environment empties what the SDK reads, but for name=value pairs.
@@ -263,4 +267,14 @@ func TestCallThatHangsIsGivenUp(t *testing.T) {
 		_, err = provider.Retrieve(t.Context())
 	}
 	t.Error(err)
+}
+
+// A mistake in a provider ends no process: it is an error of those who wait.
+func TestProvidersThatPanicAreErrors(t *testing.T) {
+	s := &source{
+		options:  Options{Logger: slog.New(slog.DiscardHandler)},
+		provider: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { panic("a mistake") }),
+	}
+	_, err := s.Retrieve(t.Context())
+	check.Error(t, recovery.ErrPanic, err)
 }
