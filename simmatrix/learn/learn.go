@@ -320,11 +320,11 @@ func memoryRoom(c *Corpus, v *vocabulary, rareTerms, dimensions int, o *CorpusOp
 	folding := terms*(2*8*dim+4*parts*dim) + rare*(8*dim+4*(2*parts-1)*dim)
 	decomposition = max(decomposition, folding)
 	// Panels with the vectors of the model, and beside them vectors in rows, of the
-	// corpus or of the model; or entries with origins, and either the panels of the
-	// learned terms or the columns without gaps.
+	// corpus or of the model; or those of the model, entries with origins, and
+	// either the panels of the learned terms or the columns without gaps.
 	model, neighbors := int64(o.modelDim()), int64(o.Neighbors)
 	both := 4 * (parts*dim + model) // of a term
-	search := rows*both + max(rows*4*max(parts*dim, model), rows*7*neighbors+max(terms*both, rows*4*neighbors))
+	search := rows*both + max(rows*4*max(parts*dim, model), rows*(4*model+7*neighbors)+max(terms*both, rows*4*neighbors))
 	// The entries of the fewest dimensions were made before.
 	if need := corpus + max(decomposition+v.entries, search); need > o.MaxMemory {
 		return 0, fmt.Errorf("%w: documents and vectors of %d terms take about %s of %s: "+

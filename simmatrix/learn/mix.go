@@ -31,7 +31,8 @@ var ErrFewWords = errors.New("too few words for a mixture")
 // model mean.
 type mixture struct {
 	units func(product float32) uint16 // similarity of a product
-	model *panels                      // E times the root of its share in a product; ids are places
+	model *vectorTable                 // E, by id
+	share float32                      // of EEᵀ in a product
 }
 
 // mix changes the dimensions of p from own on to those of a language model.
@@ -62,34 +63,33 @@ func (p *panels) mix(ctx context.Context, o *Mix, own int, opts nearestOptions, 
 	}
 	documents, model := p.part(0, own), p.part(own, p.dim)
 	model.fill(e, 1)
-	usualOfCorpus, err := documents.usualCosine(ctx, p.sample(), opts.candidates)
+	byDocuments, err := documents.products(ctx, p.sample(), opts.candidates, max(opts.neighbors, crowdPlace))
 	if err != nil {
 		return nil, err
 	}
-	usualOfModel, err := model.usualCosine(ctx, someOf(known, crowdSample), among)
+	byModel, err := model.products(ctx, someOf(known, crowdSample), among, crowdPlace)
 	if err != nil {
 		return nil, err
 	}
-	kappa := usualOfCorpus / usualOfModel
+	kappa := usual(byDocuments) / usual(byModel)
 	if !(kappa > 0) || math.IsInf(kappa, 1) { // also NaN
 		return nil, fmt.Errorf("%w: too few, or the vectors of them too much alike, to be compared", ErrFewWords)
 	}
-	model.fill(e, float32(math.Sqrt(o.Share/(1-o.Share)*kappa)))
-	byDocuments, err := documents.products(ctx, p.sample(), opts)
-	if err != nil {
-		return nil, err
-	}
-	byBoth, err := p.products(ctx, p.sample(), opts)
+	share := o.Share / (1 - o.Share) * kappa
+	model.fill(e, float32(math.Sqrt(share)))
+	byBoth, err := p.products(ctx, p.sample(), opts.candidates, opts.neighbors)
 	if err != nil {
 		return nil, err
 	}
 	var units []uint16
-	for _, cos := range byDocuments {
-		if u := opts.units(cos); u > 0 {
-			units = append(units, uint16(min(math.Round(mixedStrength*float64(u)), mostLearned)))
+	for _, row := range byDocuments {
+		for _, cos := range row[:min(opts.neighbors, len(row))] {
+			if u := opts.units(cos); u > 0 {
+				units = append(units, uint16(min(math.Round(mixedStrength*float64(u)), mostLearned)))
+			}
 		}
 	}
-	return &mixture{units: byRank(byBoth, units), model: model}, nil
+	return &mixture{units: byRank(slices.Concat(byBoth...), units), model: e, share: float32(share)}, nil
 }
 
 // fill sets the vectors of p, whose ids are their places, to rows times scale.
@@ -102,26 +102,39 @@ func (p *panels) fill(rows *vectorTable, scale float32) {
 	}
 }
 
-// products returns the dot products of the vectors in ids with their nearest
-// candidates.
-func (p *panels) products(ctx context.Context, ids []uint32, opts nearestOptions) ([]float32, error) {
+// products returns, for each vector in ids, its largest positive dot products
+// with other candidates, at most count, in descending order.
+func (p *panels) products(ctx context.Context, ids, candidates []uint32, count int) ([][]float32, error) {
 	some := p.pick(ids)
 	rows, at := make([][]float32, len(ids)), some.places()
-	err := some.search(ctx, nil, opts.neighbors+1, 0, p.among(opts.candidates).showAll, func(id uint32, best []candidate) {
+	err := some.search(ctx, nil, count+1, 0, p.among(candidates).showAll, func(id uint32, best []candidate) {
 		for _, c := range best {
-			if row := rows[at[id]]; c.id() != id && len(row) < opts.neighbors {
+			if row := rows[at[id]]; c.id() != id && len(row) < count {
 				rows[at[id]] = append(row, c.cos())
 			}
 		}
 	}, nil)
-	return slices.Concat(rows...), err
+	return rows, err
+}
+
+// usual returns the mean of the 30th of each row, over the rows that have it.
+func usual(rows [][]float32) float64 {
+	sum, count := 0.0, 0
+	for _, row := range rows {
+		if len(row) >= crowdPlace {
+			sum += float64(row[crowdPlace-1])
+			count++
+		}
+	}
+	return sum / float64(max(count, 1))
 }
 
 // origins returns the bits of those that a third of a product comes from or
 // more: 1 for the documents, 2 for the model.
 func (m *mixture) origins(id uint32, c candidate) (bits uint8) {
 	all := c.cos()
-	byModel := blas32.Dot(m.model.vector(id), m.model.vector(c.id()))
+	one, other := m.model.row(int(id)), m.model.row(int(c.id()))
+	byModel := m.share * blas32.Dot(blas32.Vector{N: len(one), Inc: 1, Data: one}, blas32.Vector{N: len(other), Inc: 1, Data: other})
 	for k, part := range []float32{all - byModel, byModel} {
 		if 3*part >= all {
 			bits |= 1 << k
@@ -131,32 +144,35 @@ func (m *mixture) origins(id uint32, c candidate) (bits uint8) {
 }
 
 // byRank returns a function that gives the k-th largest of values the k-th
-// largest of units, 0 beyond them, and equal values the same. It sorts values.
+// largest of units, 0 beyond them, and equal values the same. It sorts both.
 func byRank(values []float32, units []uint16) func(v float32) uint16 {
-	units = slices.Clone(units)
 	slices.Sort(values)
 	slices.Sort(units)
+	slices.Reverse(values)
+	slices.Reverse(units)
+	type step struct {
+		least float32
+		units uint16
+	}
+	var steps []step // descending; each has other units
+	for k, u := range units[:min(len(units), len(values)+1)] {
+		least := float32(math.Inf(-1)) // below all values
+		if k < len(values) {
+			least = values[k]
+		}
+		if n := len(steps); n > 0 && steps[n-1].units == u {
+			steps[n-1].least = least
+			continue
+		}
+		steps = append(steps, step{least, u})
+	}
 	return func(v float32) uint16 {
-		upTo := sort.Search(len(values), func(k int) bool { return values[k] > v })
-		if larger := len(values) - upTo; larger < len(units) {
-			return units[len(units)-1-larger]
+		k := sort.Search(len(steps), func(k int) bool { return steps[k].least <= v })
+		if k == len(steps) {
+			return 0
 		}
-		return 0
+		return steps[k].units
 	}
-}
-
-// usualCosine returns the mean 30th-largest cosine of the vectors in ids with
-// those in candidates, nil for all, over the ids with that many positive ones.
-func (p *panels) usualCosine(ctx context.Context, ids, candidates []uint32) (float64, error) {
-	cosines, err := p.cosines(ctx, ids, candidates)
-	sum, rows := 0.0, 0
-	for _, cos := range cosines {
-		sum += cos
-		if cos > 0 {
-			rows++
-		}
-	}
-	return sum / float64(max(rows, 1)), err
 }
 
 // componentWords limits the words for principal components, spread evenly over
@@ -204,20 +220,20 @@ func modelVectors(ctx context.Context, o *Mix, terms []string, progress simmatri
 		return nil, nil, errors.New("the model's vectors of all words are alike but for rounding: look at its name and at how it is served, and delete the cache of them")
 	}
 	// The components are the leading eigenvectors of Σ (v − mean)(v − mean)ᵀ.
-	product := func(ctx context.Context, dst, src blas64.General) error {
-		clear(dst.Data)
-		for block := range slices.Chunk(someOf(known, componentWords), componentBlock) {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			words, part := newDense(len(block), o.Dim), newDense(len(block), src.Cols)
-			for k, id := range block {
-				center(id)
-				copy(words.Data[k*words.Stride:], centered)
-			}
-			blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, words, src, 0, part)
-			blas64.Gemm(blas.Trans, blas.NoTrans, 1, words, part, 1, dst)
+	spreads := newDense(o.Dim, o.Dim)
+	for block := range slices.Chunk(someOf(known, componentWords), componentBlock) {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
 		}
+		words := newDense(len(block), o.Dim)
+		for k, id := range block {
+			center(id)
+			copy(words.Data[k*words.Stride:], centered)
+		}
+		blas64.Gemm(blas.Trans, blas.NoTrans, 1, words, words, 1, spreads)
+	}
+	product := func(_ context.Context, dst, src blas64.General) error {
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, spreads, src, 0, dst)
 		return nil
 	}
 	random := rand.New(rand.NewPCG(0, 0)) //nolint:gosec // has to give the same numbers every time
