@@ -286,6 +286,7 @@ const (
 	termsOfText                  // *Analysis with only the terms
 	analysisOfText               // *Analysis, from a schema and terms of a text; not cached itself
 	guessOfText                  // guessed, part of an analysis
+	termsOfDocuments             // *DocumentTerms
 	infoOfCluster                // Info
 	countOfTerms                 // termCount, cached as recordOfField and in Cached.terms
 	recordOfField                // fieldRecord
@@ -369,6 +370,10 @@ func (k key) cost(answer any) int {
 	case *Analysis:
 		if v != nil {
 			n += 64 + bytesOf(v.Terms) + 8*len(v.Positions) + bytesOf(v.Written)
+		}
+	case *DocumentTerms:
+		if v != nil {
+			n += bytesOf(v.Terms) + 8*len(v.Freqs)
 		}
 	case []string:
 		n += bytesOf(v)

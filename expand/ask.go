@@ -327,6 +327,9 @@ func (a *expansion) limitTerms(ctx context.Context, t *target) error {
 
 func (a *expansion) analyze(ctx context.Context, targets []*target) error {
 	return each(targets, func(t *target) error {
+		if like := t.clause.Parsed.Like; like != nil && len(like.Stored) > 0 {
+			return a.storedTerms(ctx, t)
+		}
 		text := t.clause.Parsed.Text
 		if len(text) > maxText {
 			t.Reason = reason.TooManyTerms

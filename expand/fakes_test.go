@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -37,6 +38,7 @@ type fakeCluster struct {
 	phrases    mapping.Phrases
 	stopWords  string
 	synonyms   map[string]string // stands at the same position
+	stored     map[string]string // texts of documents by id, in every field
 
 	// notWords are fields whose analyzers make other terms than words.
 	notWords map[string]string
@@ -91,6 +93,22 @@ func (f *fakeCluster) Analyze(_ context.Context, _ esclient.Indices, field, anal
 		a.Written = nil
 	}
 	return a, nil
+}
+
+func (f *fakeCluster) DocumentTerms(
+	_ context.Context, _ esclient.Indices, _ string, docs []esclient.StoredDocument, _ esclient.TermFilter,
+) (*esclient.DocumentTerms, error) {
+	freqs := map[string]int{}
+	for _, d := range docs {
+		for term := range strings.FieldsSeq(f.stored[d.ID]) {
+			freqs[term]++
+		}
+	}
+	all := &esclient.DocumentTerms{}
+	for _, term := range slices.Sorted(maps.Keys(freqs)) {
+		all.Terms, all.Freqs = append(all.Terms, term), append(all.Freqs, freqs[term])
+	}
+	return all, nil
 }
 
 func (f *fakeCluster) Statistics(_ context.Context, _ esclient.Indices, field string, terms []string, docFreqs []int64) (esclient.FieldStatistics, error) {

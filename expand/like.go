@@ -5,8 +5,10 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf16"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
@@ -29,9 +31,12 @@ func (a *expansion) likeTerms(ctx context.Context, t *target) error {
 			most[k] = max(most[k], docFreq)
 		}
 	}
-	freqs := make([]int, len(words))
-	for _, term := range t.Analysis.Terms {
-		freqs[t.text.Index(term)]++
+	freqs := slices.Clone(t.freqs)
+	if freqs == nil {
+		freqs = make([]int, len(words))
+		for _, term := range t.Analysis.Terms {
+			freqs[t.text.Index(term)]++
+		}
 	}
 	like := t.clause.Parsed.Like
 	if like.Unlike != "" {
@@ -50,10 +55,7 @@ func (a *expansion) likeTerms(ctx context.Context, t *target) error {
 		t.clause.LeaveField(t.Field, reason.NoTerms)
 		return nil
 	}
-	positions := make([]int, len(chosen))
-	for k := range positions {
-		positions[k] = k
-	}
+	positions := inARow(len(chosen))
 	for i := range t.clause.Fields {
 		f := &t.clause.Fields[i]
 		only := *f.Analysis
@@ -67,6 +69,55 @@ func (a *expansion) likeTerms(ctx context.Context, t *target) error {
 		t.text[k].X = weights[k]
 	}
 	return nil
+}
+
+// storedTerms takes the terms of stored documents, as the index has them, in the
+// place of those of a text. A client whose rights the cluster checks may not see
+// these documents, so its search is left alone.
+func (a *expansion) storedTerms(ctx context.Context, t *target) error {
+	like := t.clause.Parsed.Like
+	docs := make([]esclient.StoredDocument, len(like.Stored))
+	for i, d := range like.Stored {
+		docs[i] = esclient.StoredDocument(d)
+		docs[i].Index = cmp.Or(d.Index, a.s.indices.Expression)
+		if a.s.req.Allowed != nil || strings.ContainsAny(docs[i].Index, "*,") {
+			t.Reason = reason.LikeDocuments
+			return nil
+		}
+	}
+	of, err := a.cluster.Analyze(ctx, a.s.indices, t.Name, "", "")
+	if t.Reason, err = reasonOf(err); t.Reason != "" || err != nil {
+		return err
+	}
+	filter := esclient.TermFilter{MinDocFreq: like.MinDocFreq, MinLength: like.MinLength, MaxLength: like.MaxLength}
+	if like.MaxDocFreq < math.MaxInt32 {
+		filter.MaxDocFreq = like.MaxDocFreq
+	}
+	found, err := a.cluster.DocumentTerms(ctx, a.s.indices, t.Name, docs, filter)
+	if err != nil {
+		return err
+	}
+	if len(found.Terms) == 0 {
+		t.Reason = reason.NoTerms
+		return nil
+	}
+	analysis := *of
+	analysis.Terms = found.Terms
+	analysis.Positions = inARow(len(found.Terms))
+	analysis.Written = nil
+	t.Analysis = &analysis
+	t.text = terms.Read(analysis.Terms, analysis.Positions)
+	t.freqs = found.Freqs
+	return nil
+}
+
+// inARow returns the positions of so many terms, one behind the other.
+func inARow(count int) []int {
+	positions := make([]int, count)
+	for k := range positions {
+		positions[k] = k
+	}
+	return positions
 }
 
 // mostTelling returns the words that like asks for, in their order, and how

@@ -1,12 +1,14 @@
 package expand
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/reason"
 )
 
@@ -73,17 +75,18 @@ func TestMoreLikeThisOfSeveralFieldsHasOneChoiceOfWords(t *testing.T) {
 func TestMoreLikeThisIsLeftAlone(t *testing.T) {
 	c, m := rental(t)
 	for query, want := range map[string]reason.Reason{
-		likeRental(`,"min_term_freq":4`):                                 reason.NoTerms,
-		likeRental(`,"unlike":{"_id":"1"}`):                              reason.LikeDocuments,
-		likeRental(`,"boost_terms":-1`):                                  reason.Options,
-		likeOf(`{"_id":"1"}`):                                            reason.LikeDocuments,
-		likeOf(`{"doc":{"body":"car"},"fields":["body"]}`):               reason.LikeDocuments,
-		likeOf(`[{"doc":{"body":"car"}},{"_id":"1"}]`):                   reason.LikeDocuments,
-		likeOf(`{"doc":{"sku":"car"}}`):                                  reason.NotText,
-		likeRental(`,"max_query_terms":-1`):                              reason.Options,
-		likeRental(`,"query":"car"`):                                     reason.Options,
-		strings.Replace(likeRental(""), `"body"`, `"body","sku"`, 1):     reason.NotText,
-		strings.Replace(likeRental(""), `"body"`, `"body","unbound"`, 1): reason.NoMatrix,
+		likeRental(`,"min_term_freq":4`):                                    reason.NoTerms,
+		likeRental(`,"unlike":{"_id":"1"}`):                                 reason.LikeDocuments,
+		likeRental(`,"boost_terms":-1`):                                     reason.Options,
+		likeOf(`{"_id":"unknown"}`):                                         reason.NoTerms,
+		likeOf(`{"_index":"i*","_id":"1"}`):                                 reason.LikeDocuments,
+		strings.Replace(likeOf(`{"_id":"1"}`), `"fields":["body"],`, "", 1): reason.LikeDocuments,
+		likeOf(`{"doc":{"body":"car"},"fields":["body"]}`):                  reason.LikeDocuments,
+		likeOf(`{"doc":{"sku":"car"}}`):                                     reason.NotText,
+		likeRental(`,"max_query_terms":-1`):                                 reason.Options,
+		likeRental(`,"query":"car"`):                                        reason.Options,
+		strings.Replace(likeRental(""), `"body"`, `"body","sku"`, 1):        reason.NotText,
+		strings.Replace(likeRental(""), `"body"`, `"body","unbound"`, 1):    reason.NoMatrix,
 	} {
 		r := expandLike(t, c, m, query)
 		check.That(t, !r.Rewritten && r.Clauses[0].Reason == want, "%s: rewritten %t, %v", query, r.Rewritten, r.Clauses)
@@ -100,12 +103,16 @@ func likeOf(like string) string {
 
 func TestDocumentsInAMoreLikeThisAreExpandedFieldByField(t *testing.T) {
 	c, m := rental(t)
+	c.stored = map[string]string{"1": "car unknown", "2": "cheap car"}
 	for like, want := range map[string]string{
 		`{"doc":{"title":["car","rental"],"n":1}}`:                       "title: car rental",
 		`[{"doc":{"title":"car"}},{"doc":{"o":{}}}]`:                     "title: car",
 		`["cheap",{"doc":{"title":"car"}}]`:                              "body: cheap, title: car",
 		`[{"doc":{"body":"car"}},{"doc":{"title":"car"},"routing":"1"}]`: "(like_documents), body: car, title: car",
-		`["car",{"_index":"i","_id":"1"}]`:                               "body: car",
+		`[{"_id":"1"},{"_index":"i","_id":2,"routing":"r"}]`:             "body: car cheap",
+		`["rental",{"_id":1}]`:                                           "body: rental, body: car",
+		`[{"doc":{"title":"rental"}},{"_id":"2"}]`:                       "title: rental, body: car cheap",
+		`["car",{"_id":"1","fields":["body"]}]`:                          "body: car",
 	} {
 		r := expandLike(t, c, m, likeOf(like))
 		var got []string
@@ -119,6 +126,27 @@ func TestDocumentsInAMoreLikeThisAreExpandedFieldByField(t *testing.T) {
 		}
 		check.Equal(t, want, strings.Join(got, ", "), like)
 	}
+}
+
+// The cluster keeps the documents that it knows out of the hits, and related
+// words must not bring them back.
+func TestStoredDocumentsOfAMoreLikeThisOnlyPutHitsInOrder(t *testing.T) {
+	c, m := rental(t)
+	c.stored = map[string]string{"1": "car car cheap"}
+	query := strings.Replace(likeOf(`{"_id":"1"}`), `"min_term_freq":1`, `"min_term_freq":2,"min_doc_freq":1`, 1)
+	r := expandIn(t, c, m, with(func(o *Profile) { o.MoreLikeThis = true }), `{"query":`+query+`}`)
+	check.Equal(t, "car", strings.Join(r.Clauses[0].Terms, " "))
+	check.That(t, strings.HasPrefix(string(r.Body), `{"query":{"bool":{"must":[`+query+`],"should":[`), "%s", r.Body)
+}
+
+func TestStoredDocumentsThatAClientMayNotSeeAreNotRead(t *testing.T) {
+	c, m := rental(t)
+	c.stored = map[string]string{"1": "car"}
+	r, err := New(c, m, with(func(o *Profile) { o.MoreLikeThis = true })).Expand(t.Context(), &Request{
+		Index: "i", Body: []byte(`{"query":` + likeOf(`{"_id":"1"}`) + `}`), Allowed: func(context.Context, esclient.Indices) error { return nil },
+	})
+	check.OK(t, err)
+	check.Equal(t, reason.LikeDocuments, r.Clauses[0].Reason)
 }
 
 func TestBoostTermsRaisesRelatedWordsAsTheirWords(t *testing.T) {

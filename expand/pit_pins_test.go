@@ -85,6 +85,12 @@ func (w *world) Statistics(ctx context.Context, i esclient.Indices, field string
 	return w.cluster.Load().Statistics(ctx, i, field, terms, docFreqs)
 }
 
+func (w *world) DocumentTerms(
+	ctx context.Context, i esclient.Indices, field string, docs []esclient.StoredDocument, filter esclient.TermFilter,
+) (*esclient.DocumentTerms, error) {
+	return w.cluster.Load().DocumentTerms(ctx, i, field, docs, filter)
+}
+
 func (w *world) Fields(ctx context.Context, i esclient.Indices, pattern string) ([]string, error) {
 	if w.fieldsErr != nil || w.fields != nil {
 		return w.fields, w.fieldsErr

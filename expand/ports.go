@@ -30,6 +30,8 @@ type Cluster interface {
 	// Statistics sets docFreqs[k] to the number of documents that contain terms[k]
 	// in the field, over all shards that answer.
 	Statistics(ctx context.Context, indices esclient.Indices, field string, terms []string, docFreqs []int64) (esclient.FieldStatistics, error)
+	// DocumentTerms returns the most telling terms of stored documents in a field.
+	DocumentTerms(ctx context.Context, indices esclient.Indices, field string, docs []esclient.StoredDocument, filter esclient.TermFilter) (*esclient.DocumentTerms, error)
 	// Fields returns the sorted full names of the mapped fields, text or not, that
 	// a query with the given field name pattern searches.
 	Fields(ctx context.Context, indices esclient.Indices, pattern string) ([]string, error)

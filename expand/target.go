@@ -23,6 +23,9 @@ type target struct {
 	// text has the terms of the clause with their rows. It is nil if the field was
 	// left alone earlier.
 	text terms.Text
+	// freqs are how often stored documents have the terms of the text, nil where it
+	// is no text of these.
+	freqs []int
 	// near is the text with the rows of the nearest known words for unknown ones,
 	// nil if it has none or the measure has not asked.
 	near terms.Text

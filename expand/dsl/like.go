@@ -19,9 +19,16 @@ type Like struct {
 	StopWords              []string
 	// Unlike is a text whose words are not searched for, "" for none.
 	Unlike string
+	// Stored are documents whose words in the only field of the clause are searched
+	// for. The clause has no text then.
+	Stored []StoredDocument
 	// Boost multiplies each word by its weight over the least one, unless it is 0.
 	Boost float64
 }
+
+// A StoredDocument is a document of the cluster; Index is "" for the searched
+// one.
+type StoredDocument struct{ Index, ID, Routing string }
 
 // A likeReader reads a more_like_this.
 type likeReader struct {
@@ -29,7 +36,10 @@ type likeReader struct {
 	texts, unlike []string
 	// fields are those with texts of documents in the query, each once.
 	fields []likeField
-	// unread are documents in like that are not read, such as stored ones.
+	// stored are documents of the cluster, as they are written in storedJSON.
+	stored     []StoredDocument
+	storedJSON []string
+	// unread says that like has documents that are not read.
 	unread bool
 	others string // options, as members
 }
@@ -116,22 +126,36 @@ func (r *likeReader) like(value []byte) error {
 		return err
 	}
 	var doc []byte
-	err := jsonspan.Members(value, func(name, value []byte) error {
+	var one StoredDocument
+	err := jsonspan.Members(value, func(name, value []byte) (err error) {
 		switch string(name) {
 		case "doc":
 			doc = value
-		case "_index", "_type", "routing", "_routing":
-		default: // a stored one, or only some fields, or with other analyzers
+		case "_index":
+			one.Index, err = scalar(value)
+		case "_id":
+			one.ID, err = scalar(value)
+		case "routing", "_routing":
+			one.Routing, err = scalar(value)
+		case "_type":
+		default: // only some fields, or with other analyzers
 			r.unread = true
 		}
-		return nil
+		return err
 	})
-	if err != nil || doc == nil || r.unread {
+	switch {
+	case err != nil || r.unread || doc == nil && one.ID == "" || len(r.stored) == maxStored:
 		r.unread = true
 		return err
+	case doc != nil:
+		return r.document("", doc)
 	}
-	return r.document("", doc)
+	r.stored, r.storedJSON = append(r.stored, one), append(r.storedJSON, string(value))
+	return nil
 }
+
+// maxStored is how many stored documents a more_like_this may name.
+const maxStored = 16
 
 // document reads the fields of a document, or of an object in it.
 func (r *likeReader) document(path string, raw []byte) error {
@@ -174,22 +198,27 @@ func (r *likeReader) choose() {
 	c := r.c
 	c.Text = strings.Join(r.texts, "\n")
 	c.Like.Unlike = strings.Join(r.unlike, "\n")
-	if r.unread {
+	// Without "fields" the engine takes the words of all fields of a stored document.
+	if r.unread = r.unread || len(r.stored) > 0 && len(c.Fields) == 0; r.unread {
 		c.leave("like")
-		// The engine keeps these documents out of the hits.
-		c.Matches, r.fields = Same, nil
+		r.fields, r.stored = nil, nil
 		if len(r.texts) == 0 {
 			c.Reason = reason.LikeDocuments
 		}
 	}
+	if r.unread || len(r.stored) > 0 { // the engine keeps these documents out of the hits
+		c.Matches = Same
+	}
 	switch {
-	case c.Reason != "" || len(r.fields) == 0:
-	case len(r.fields) == 1 && len(r.texts) == 0:
+	case c.Reason != "" || len(r.fields)+len(r.stored) == 0:
+	case len(r.fields) == 1 && len(r.texts)+len(r.stored) == 0:
 		f := r.fields[0]
 		c.Like.Unlike = strings.Join(r.unlikeIn(f.name), "\n")
 		c.Text, c.Analyzer = strings.Join(f.texts, "\n"), ""
 		c.Fields = []BoostedField{{f.name, 1}}
-	case len(r.fields) > MaxFields:
+	case len(c.Fields) == 1 && len(r.fields)+len(r.texts) == 0:
+		c.Like.Stored, c.Analyzer = r.stored, ""
+	case len(r.fields)+len(c.Fields) > MaxFields:
 		c.Reason = reason.TooManyClauses
 	default:
 		c.Reason = reason.LikeDocuments
@@ -208,8 +237,8 @@ func (r *likeReader) choose() {
 // query returns a query of the same words, by the texts and fields one by one.
 func (r *likeReader) query() string {
 	var parts []string
-	add := func(texts, unlike, fields []string, analyzer string) {
-		part := `{"more_like_this":{"like":` + quotedList(texts)
+	add := func(like string, unlike, fields []string, analyzer string) {
+		part := `{"more_like_this":{"like":` + like
 		if len(unlike) > 0 {
 			part += `,"unlike":` + quotedList(unlike)
 		}
@@ -221,15 +250,20 @@ func (r *likeReader) query() string {
 		}
 		parts = append(parts, part+r.others+`}}`)
 	}
+	names := make([]string, len(r.c.Fields))
+	for i, f := range r.c.Fields {
+		names[i] = f.Name
+	}
 	if len(r.texts) > 0 {
-		names := make([]string, len(r.c.Fields))
-		for i, f := range r.c.Fields {
-			names[i] = f.Name
-		}
-		add(r.texts, r.unlike, names, r.c.Analyzer)
+		add(quotedList(r.texts), r.unlike, names, r.c.Analyzer)
 	}
 	for _, f := range r.fields {
-		add(f.texts, r.unlikeIn(f.name), []string{f.name}, "")
+		add(quotedList(f.texts), r.unlikeIn(f.name), []string{f.name}, "")
+	}
+	for _, name := range names {
+		if len(r.stored) > 0 {
+			add("["+strings.Join(r.storedJSON, ",")+"]", r.unlikeIn(name), []string{name}, "")
+		}
 	}
 	return `{"bool":{"should":[` + strings.Join(parts, ",") + `]}}`
 }

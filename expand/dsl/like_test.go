@@ -13,7 +13,12 @@ func TestPartsOfAMoreLikeThis(t *testing.T) {
 	for like, want := range map[string][]string{
 		`"fields":["a"],"like":"x"`:               {},
 		`"fields":["a"],"like":{"doc":{"b":"x"}}`: {},
-		`"fields":["a"],"like":["x",{"_id":"1"}]`: {},
+		`"fields":["a"],"like":[{"_id":"1"}]`:     {},
+		`"like":["x",{"_id":"1"}]`:                {},
+		`"fields":["a","b"],"like":["x",{"_id":"1"}],"unlike":"u"`: {
+			`"like":["x"],"unlike":["u"],"fields":["a","b"]`,
+			`"like":[{"_id":"1"}],"unlike":["u"],"fields":["a"]`, `"like":[{"_id":"1"}],"fields":["b"]`,
+		},
 		`"like":[{"doc":{"b":"x","c.d":["y"],"n":1,"e":null}},{"doc":{"c":{"d":"z"}}}]`: {
 			`"like":["x"],"fields":["b"]`, `"like":["y","z"],"fields":["c.d"]`,
 		},
