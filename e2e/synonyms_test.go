@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -192,6 +193,39 @@ func TestSynonymFilesFindWhatTheEnginesFilterFinds(t *testing.T) {
 			t.Logf("%s: %d pairs of %d entries", f.name, pairs, len(texts))
 		}
 		checkNoFallback(t, a)
+	})
+}
+
+// A word that the analyzer also divides finds its synonyms beside other words,
+// and what the engine finds by its parts.
+func TestDividedWordsFindTheirSynonymsBesideOthers(t *testing.T) {
+	const index = "akin-e2e-divided"
+	eachEngine(t, func(t *testing.T, e *engine) {
+		if !e.scripts { // the others of the tests have no such filter
+			return
+		}
+		e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0,"analysis":{"filter":{`+synonymFilters+`},
+			"analyzer":{"graph":{"tokenizer":"whitespace","filter":["graph","lowercase"]}}}},"mappings":{"properties":{"body":{"type":"text","analyzer":"graph"}}}}`)
+		var docs []document
+		for _, text := range []string{"wi-fi router", "wi fi router", "wireless router", "wireless", "router", "fi router"} {
+			docs = append(docs, document{text, section{"body": text}})
+		}
+		e.index(t, index, docs)
+		file := writeFile(t, "wifi.txt", "# akin: exact\nwi-fi, wireless\n")
+		a := setup(t, e, section{"matrices": matrices("m", build(t, append([]string{"--from-thesaurus", file}, e.of(index, "body")...)...))})
+		for query, want := range map[string][2]string{
+			`{"match":{"body":{"query":"wi-fi router","operator":"and"}}}`: {"wi fi router, wi-fi router", "wi fi router, wi-fi router, wireless router"},
+			`{"match":{"body":"wi-fi router"}}`: {
+				"fi router, router, wi fi router, wi-fi router, wireless router", "fi router, router, wi fi router, wi-fi router, wireless, wireless router",
+			},
+		} {
+			for i, c := range []cluster{e.cluster, a.cluster} {
+				r := ask[found](t, c, http.MethodPost, "/"+index+"/_search", `{"query":`+query+`}`)
+				if got := strings.Join(slices.Sorted(maps.Keys(r.scores())), ", "); got != want[i] {
+					t.Errorf("%s finds %s, want %s", query, got, want[i])
+				}
+			}
+		}
 	})
 }
 

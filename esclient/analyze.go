@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf16"
 
 	"github.com/elastic/go-elasticsearch/v8/esapi"
@@ -145,6 +146,10 @@ type Analysis struct {
 	// Graph says that a term spans several positions, such as a word with a
 	// two-word synonym.
 	Graph bool
+	// Spanned says that terms which span several positions are in the place of the
+	// terms at these, so that the text has no graph: of wi-fi, wi, fi and router,
+	// wi-fi and router. The engine also finds the others as a phrase.
+	Spanned bool
 	// Whole is one plus the number of a term that spans all positions of a graph, as
 	// wi-fi beside wi and fi: the text is one word. 0 means none.
 	Whole int
@@ -191,19 +196,64 @@ func (a Analysis) in(s *mapping.Schema, named string) *Analysis {
 // analyzers do not return tokens in the order of positions.
 func newTerms(text string, tokens []Token) *Analysis {
 	slices.SortStableFunc(tokens, func(a, b Token) int { return a.Position - b.Position })
-	a := &Analysis{Terms: make([]string, len(tokens)), Positions: make([]int, len(tokens)), Written: Written(text, tokens)}
 	end := 0
-	for i, t := range tokens {
-		a.Terms[i], a.Positions[i] = t.Token, t.Position
-		a.Graph = a.Graph || t.Length > 1
-		end = max(end, t.Position+max(t.Length, 1))
+	for _, t := range tokens {
+		end = max(end, t.end())
 	}
 	for i, t := range tokens {
-		if a.Graph && a.Whole == 0 && t.Position == tokens[0].Position && t.Position+t.Length == end {
-			a.Whole = i + 1
+		if t.Length > 1 && t.Position == tokens[0].Position && t.end() == end {
+			return analysisOf(text, tokens, Analysis{Graph: true, Whole: i + 1})
 		}
 	}
-	return a
+	graph := slices.ContainsFunc(tokens, func(t Token) bool { return t.Length > 1 })
+	if graph {
+		if spanning := spanned(utf16.Encode([]rune(text)), tokens); spanning != nil {
+			return analysisOf(text, spanning, Analysis{Spanned: true})
+		}
+	}
+	return analysisOf(text, tokens, Analysis{Graph: graph})
+}
+
+func analysisOf(text string, tokens []Token, a Analysis) *Analysis {
+	a.Written = Written(text, tokens)
+	for _, t := range tokens {
+		a.Terms, a.Positions = append(a.Terms, t.Token), append(a.Positions, t.Position)
+	}
+	return &a
+}
+
+// end returns the position behind a token.
+func (t Token) end() int { return t.Position + max(t.Length, 1) }
+
+// spanned returns tokens, in the order of positions, without those inside
+// others: where tokens overlap, those that span all of them, at one position. It
+// returns nil if somewhere there is none, or if it comes from several words of
+// the text, which a synonym of the engine stands for.
+func spanned(text []uint16, tokens []Token) (kept []Token) {
+	oneWord := func(t Token) bool {
+		return t.Start >= 0 && t.Start < t.End && t.End <= len(text) &&
+			!strings.ContainsFunc(string(utf16.Decode(text[t.Start:t.End])), unicode.IsSpace)
+	}
+	saved := 0 // positions
+	for len(tokens) > 0 {
+		first, end, n := tokens[0].Position, 0, 0
+		for n = 0; n < len(tokens) && (n == 0 || tokens[n].Position < end); n++ {
+			end = max(end, tokens[n].end())
+		}
+		before := len(kept)
+		for _, t := range tokens[:n] {
+			if t.Position == first && t.end() == end && oneWord(t) {
+				t.Position, t.Length = first-saved, 1
+				kept = append(kept, t)
+			}
+		}
+		if len(kept) == before {
+			return nil
+		}
+		saved += end - first - 1
+		tokens = tokens[n:]
+	}
+	return kept
 }
 
 const (

@@ -167,6 +167,34 @@ func TestSearchAnalyzerOfAnAliasIsThatOfItsField(t *testing.T) {
 	check.That(t, err == nil && s.SearchAnalyzer == "default_search", "%+v, %v", s, err)
 }
 
+func TestWordsWithPartsStandForTheirParts(t *testing.T) {
+	// As OpenSearch 2.19 analyzes by word_delimiter_graph with catenate_all and
+	// preserve_original.
+	const wifi = `{"token":"wi-fi","start_offset":0,"end_offset":5,"position":0,"positionLength":2},` +
+		`{"token":"wifi","start_offset":0,"end_offset":5,"position":0,"positionLength":2},` +
+		`{"token":"wi","start_offset":0,"end_offset":2,"position":0},{"token":"fi","start_offset":3,"end_offset":5,"position":1}`
+	const router = `{"token":"router","start_offset":6,"end_offset":12,"position":2}`
+	for _, tt := range []struct {
+		text, tokens string
+		want         Analysis
+	}{
+		{"wi-fi router", wifi + "," + router, Analysis{Terms: []string{"wi-fi", "wifi", "router"}, Positions: []int{0, 0, 1}, Spanned: true}},
+		{"wi-fi", wifi, Analysis{Terms: []string{"wi-fi", "wifi", "wi", "fi"}, Positions: []int{0, 0, 0, 1}, Graph: true, Whole: 1}},
+		{ // a synonym for two words
+			"wi fi_router", strings.ReplaceAll(wifi, "\"wi-fi\"", "\"wlan\"") + "," + router,
+			Analysis{Terms: []string{"wlan", "wifi", "wi", "fi", "router"}, Positions: []int{0, 0, 0, 1, 2}, Graph: true},
+		},
+		{ // nothing spans both
+			"wi-fi router", `{"token":"wi","end_offset":2,"positionLength":2},{"token":"wlan","end_offset":5},{"token":"fi","start_offset":3,"end_offset":5,"position":1,"positionLength":2},` + router,
+			Analysis{Terms: []string{"wi", "wlan", "fi", "router"}, Positions: []int{0, 0, 1, 2}, Graph: true},
+		},
+	} {
+		f := same(`{"type":"text"}`).Reply("POST /i/_analyze", http.StatusOK, `{"tokens":[`+tt.tokens+`]}`)
+		a := check.Got(cached(t, f).Analyze(t.Context(), at("i"), "f0", "", tt.text))(t)
+		check.Equal(t, tt.want, Analysis{Terms: a.Terms, Positions: a.Positions, Spanned: a.Spanned, Graph: a.Graph, Whole: a.Whole}, tt.text)
+	}
+}
+
 func TestTermOverSeveralPositionsMakesAGraph(t *testing.T) {
 	// As Elasticsearch 7.10.2 analyzes "ny" with the synonym "ny, new york".
 	const answer = `{"tokens":[{"token":"new","position":0},{"token":"ny","position":0,"positionLength":2},{"token":"york","position":1}]}`

@@ -387,7 +387,7 @@ func understand(c *form.Clause) {
 			c.LeaveField(f, f.Reason)
 		case c.Parsed.TermCentric() && differ(f, &c.Fields[0]):
 			c.Reason = reason.FieldsDiffer
-		case f.Analysis.Graph:
+		case f.Analysis.Graph, f.Analysis.Spanned:
 			c.Additive = false
 		}
 	}

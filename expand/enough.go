@@ -152,7 +152,7 @@ func (a *expansion) mostHitsOf(c *form.Clause) float64 {
 	for k := range c.Fields {
 		f := &c.Fields[k]
 		at := slices.IndexFunc(a.targets, func(t target) bool { return t.clause.Parsed == c.Parsed && t.Name == f.Name })
-		if at < 0 || f.Terms == nil || len(f.Terms.Origins) == 0 || f.Stats.DocCount == 0 || a.targets[at].rows.Docs() == 0 {
+		if at < 0 || f.Terms == nil || f.Analysis.Spanned || len(f.Terms.Origins) == 0 || f.Stats.DocCount == 0 || a.targets[at].rows.Docs() == 0 {
 			return math.Inf(1)
 		}
 		// The matrix may have been learned from a part of the documents.

@@ -157,7 +157,7 @@ func (d *tuneDocuments) analyze(ctx context.Context, field, text string) ([]demo
 	tokens := make([]demo.Token, len(analysis.Terms))
 	for i, t := range analysis.Terms {
 		tokens[i] = demo.Token{Term: t, Position: analysis.Positions[i]}
-		if analysis.Graph { // the engine does not say which term has which length
+		if analysis.Graph || analysis.Spanned { // the engine does not say which term has which length
 			tokens[i].Length = 2
 		}
 	}
