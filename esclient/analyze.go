@@ -226,9 +226,9 @@ func analysisOf(text string, tokens []Token, a Analysis) *Analysis {
 func (t Token) end() int { return t.Position + max(t.Length, 1) }
 
 // spanned returns tokens, in the order of positions, without those inside
-// others: where tokens overlap, those that span all of them, at one position. It
-// returns nil if somewhere there is none, or if it comes from several words of
-// the text, which a synonym of the engine stands for.
+// others: where tokens overlap, those that span all of them, at one position.
+// It returns nil if somewhere there is none, or if it comes from several words
+// of the text, which a synonym of the engine stands for.
 func spanned(text []uint16, tokens []Token) (kept []Token) {
 	oneWord := func(t Token) bool {
 		return t.Start >= 0 && t.Start < t.End && t.End <= len(text) &&
@@ -236,9 +236,10 @@ func spanned(text []uint16, tokens []Token) (kept []Token) {
 	}
 	saved := 0 // positions
 	for len(tokens) > 0 {
-		first, end, n := tokens[0].Position, 0, 0
-		for n = 0; n < len(tokens) && (n == 0 || tokens[n].Position < end); n++ {
+		first, end, n := tokens[0].Position, tokens[0].end(), 1
+		for n < len(tokens) && tokens[n].Position < end {
 			end = max(end, tokens[n].end())
+			n++
 		}
 		before := len(kept)
 		for _, t := range tokens[:n] {

@@ -40,8 +40,9 @@ type DocumentTerms struct {
 }
 
 // DocumentTerms returns the terms of stored documents in a field that tell most
-// about each by tf·idf. It has none of documents that do not exist and of fields
-// that a mapping makes of others. What is not cached takes one round trip.
+// about each by tf·idf. It has none of documents that do not exist and of
+// fields that a mapping makes of others. What is not cached takes one round
+// trip.
 func (c *Cached) DocumentTerms(ctx context.Context, indices Indices, field string, docs []StoredDocument, filter TermFilter) (*DocumentTerms, error) {
 	type doc struct {
 		StoredDocument

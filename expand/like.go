@@ -71,9 +71,9 @@ func (a *expansion) likeTerms(ctx context.Context, t *target) error {
 	return nil
 }
 
-// storedTerms takes the terms of stored documents, as the index has them, in the
-// place of those of a text. A client whose rights the cluster checks may not see
-// these documents, so its search is left alone.
+// storedTerms takes the terms of stored documents, as the index has them, in
+// the place of those of a text. A client whose rights the cluster checks may
+// not see these documents, so its search is left alone.
 func (a *expansion) storedTerms(ctx context.Context, t *target) error {
 	like := t.clause.Parsed.Like
 	docs := make([]esclient.StoredDocument, len(like.Stored))

@@ -132,7 +132,7 @@ func TestDocumentsInAMoreLikeThisAreExpandedFieldByField(t *testing.T) {
 // words must not bring them back.
 func TestStoredDocumentsOfAMoreLikeThisOnlyPutHitsInOrder(t *testing.T) {
 	c, m := rental(t)
-	c.stored = map[string]string{"1": "car car cheap"}
+	c.stored = map[string]string{"1": "car cheap car"}
 	query := strings.Replace(likeOf(`{"_id":"1"}`), `"min_term_freq":1`, `"min_term_freq":2,"min_doc_freq":1`, 1)
 	r := expandIn(t, c, m, with(func(o *Profile) { o.MoreLikeThis = true }), `{"query":`+query+`}`)
 	check.Equal(t, "car", strings.Join(r.Clauses[0].Terms, " "))

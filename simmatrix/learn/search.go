@@ -6,8 +6,6 @@ import (
 	"math/bits"
 	"slices"
 
-	"gonum.org/v1/gonum/blas/blas32"
-
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
@@ -402,11 +400,6 @@ func (p *panels) appendVector(dst []float32, place int) []float32 {
 		dst = append(dst, p.values[at+d*tileCols])
 	}
 	return dst
-}
-
-// vector returns the vector at a place, in the memory of p.
-func (p *panels) vector(place uint32) blas32.Vector {
-	return blas32.Vector{N: p.dim, Inc: tileCols, Data: p.values[p.start(int(place)):]}
 }
 
 // pick returns the vectors with the given ids, which are their places.
