@@ -69,7 +69,7 @@ func startDemo(t *testing.T, args ...string) *lockedBuffer {
 			t.Errorf("demo: %v", err)
 		}
 	})
-	poll(t, "the demo invites", func() bool { return strings.Contains(out.String(), "Ctrl-C") })
+	poll(t, "the demo invites", func() bool { return strings.Contains(out.String(), "Playground: ") })
 	return out
 }
 
@@ -137,10 +137,7 @@ func matricesBefore(t *testing.T, admin string) string {
 func TestPlaygroundInABrowser(t *testing.T) {
 	ctx, b := browser.Open(t)
 	printed := startDemo(t).String()
-	first, _, _ := strings.Cut(printed, "\n")
-	page, found := strings.CutPrefix(first, "Playground: ")
-	check.Must(t, found, "the demo's first line is %q", first)
-	admin, hash, _ := strings.Cut(page, "/playground")
+	admin, hash, _ := strings.Cut(playgroundOf(t, printed), "/playground")
 	do(ctx, t, chromedp.Navigate(matricesBefore(t, admin)+"/playground"+hash))
 
 	// The link has the words, and has searched them. It is the first search that
