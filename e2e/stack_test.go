@@ -21,7 +21,6 @@ import (
 type stackService struct {
 	Profiles    []string
 	Command     []string
-	Environment map[string]string
 	Volumes     []string
 	DependsOn   map[string]any `yaml:"depends_on"`
 	Healthcheck struct{ Test []string }
@@ -47,6 +46,7 @@ type stack struct {
 	services map[string]stackService
 	place    *strings.Replacer // what is in a container to what is here
 	akin     *akin
+	page     string // the address of the playground that is printed
 }
 
 // TestComposeFileFindsDiapers starts what docker-compose.yml starts, in its
@@ -69,6 +69,10 @@ func TestComposeFileFindsDiapers(t *testing.T) {
 		waitFor(t, 20*time.Second, "curl "+curl[1], func() error { // the first search may be over its budget
 			return findsDiapers(t.Context(), cluster{url: "http://" + s.place.Replace(address)}, "/"+path)
 		})
+		admin, _, _ := strings.Cut(s.page, "/playground#")
+		if err := (cluster{url: admin}).getJSON(t.Context(), "/_akin/explanations", new(any)); err != nil {
+			t.Errorf("the playground does not open by what is printed: %v", err)
+		}
 		if findsDiapers(t.Context(), e.cluster, "/"+path) == nil {
 			t.Error("the engine itself finds them, so that this test shows nothing")
 		}
@@ -112,7 +116,7 @@ func newStack(t *testing.T, e *engine, services map[string]stackService) *stack 
 		"cluster:9200", address, "localhost:9200", address,
 		"redis://redis:6379/0", ownRedis(t).url,
 		"akin:9281", "127.0.0.1:"+admin, ":9280", ":"+proxy, ":9281", ":"+admin,
-		"/data/", newDir(t, "data")+"/",
+		"/data/", newDir(t, "data")+"/", "/token/", newDir(t, "token")+"/",
 	)}
 	t.Cleanup(func() { e.dropIndex("help,catalogue,knowledge") })
 	return s
@@ -153,6 +157,13 @@ func (s *stack) start(t *testing.T, name string) {
 	case "akin":
 		s.startAkin(t)
 		s.awaitHealthy(t, name)
+	case "token", "playground":
+		script := s.place.Replace(withDefaults(service.Command[2]))
+		out, err := exec.CommandContext(t.Context(), service.Command[0], service.Command[1], script).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		s.page = strings.TrimSpace(string(out))
 	default:
 		args := make([]string, len(service.Command))
 		for i, arg := range service.Command {
@@ -169,16 +180,16 @@ func (s *stack) startAkin(t *testing.T) {
 	if !slices.Contains(dockerfile(t), command) {
 		t.Fatalf("the image does not run %s", command)
 	}
-	var env []string
-	for name, value := range s.services["akin"].Environment {
-		env = append(env, name+"="+withDefault(value))
-	}
-	s.akin = launch(t, s.mounted(t, "akin", "/etc/akin/akin.yml"), env...)
+	s.akin = launch(t, s.mounted(t, "akin", "/etc/akin/akin.yml"))
 }
 
-// withDefault returns what a value such as ${NAME:-default} is without NAME.
-func withDefault(value string) string {
-	return os.Expand(value, func(name string) string {
+// withDefaults returns what a text with ${NAME:-default} is without NAME; $$ is a
+// dollar sign.
+func withDefaults(text string) string {
+	return os.Expand(text, func(name string) string {
+		if name == "$" {
+			return name
+		}
 		_, otherwise, _ := strings.Cut(name, ":-")
 		return otherwise
 	})

@@ -29,7 +29,7 @@ func TestAdjustedTermsCountForMoreOrLess(t *testing.T) {
 		c, m := rental(t)
 		e := New(c, m, with(func(o *Profile) { o.Scoring = scoring }))
 		expanded := func(adjusted ...Adjustment) *Result {
-			r := expanded(t, e, &Request{Index: "docs", Body: []byte(carRental), Adjusted: adjusted})
+			r := expanded(t, e, &Request{Index: "docs", Body: []byte(carRental), Changes: Changes{Adjusted: adjusted}})
 			return r
 		}
 		before := boostsOf(expanded())
@@ -49,11 +49,24 @@ func TestAdjustedTermsCountForMoreOrLess(t *testing.T) {
 	}
 }
 
+func TestMatchingAndStrengthChangeForOneSearch(t *testing.T) {
+	c, m := rental(t)
+	e := New(c, m, with(func(o *Profile) { o.Matching, o.Scoring = Widen, form.Grouped }))
+	ask := func(changes Changes) *Result {
+		return expanded(t, e, &Request{Index: "docs", Body: []byte(carRental), Changes: changes})
+	}
+	same, double := Same, 2.0
+	ordered, strong, after := ask(Changes{Matching: &same}), ask(Changes{Strength: &double}), ask(Changes{})
+	check.That(t, ordered.Parts[0].How == Ordered && after.Parts[0].How == Widened, "the words do %q, and then %q", ordered.Parts[0].How, after.Parts[0].How)
+	weak := boostsOf(after)["hire"]
+	check.That(t, weak > 0 && boostsOf(strong)["hire"] > weak, "twice the strength gives %v, not more than %v", boostsOf(strong)["hire"], weak)
+}
+
 func TestAdjustedTermsOfTheFirstHits(t *testing.T) {
 	body := []byte(`{"query":{"match":{"body":"car"}}}`)
 	_, plain := expandTwice(t, &Request{Body: body})
-	_, without := expandTwice(t, &Request{Body: body, Adjusted: []Adjustment{{"tariff", 0}}})
-	_, twice := expandTwice(t, &Request{Body: body, Adjusted: []Adjustment{{"tariff", 2}}})
+	_, without := expandTwice(t, &Request{Body: body, Changes: Changes{Adjusted: []Adjustment{{"tariff", 0}}}})
+	_, twice := expandTwice(t, &Request{Body: body, Changes: Changes{Adjusted: []Adjustment{{"tariff", 2}}}})
 	before, after := boostsOf(plain)["tariff"], boostsOf(twice)["tariff"]
 	check.That(t, before != 0 && after >= before*1.999 && after <= before*2.001, "the boost is %v, and doubled %v", before, after)
 	_, there := boostsOf(without)["tariff"]
@@ -62,7 +75,7 @@ func TestAdjustedTermsOfTheFirstHits(t *testing.T) {
 
 func TestAdjustedTermsOfTheModeHard(t *testing.T) {
 	e := hardRental(t, nil)
-	r, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(carRental), Adjusted: []Adjustment{{"lease", 0}}})
+	r, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(carRental), Changes: Changes{Adjusted: []Adjustment{{"lease", 0}}}})
 	check.That(t, err == nil && r.Rewritten && !strings.Contains(string(r.Body), "lease") && slices.ContainsFunc(r.Clauses, func(c Explanation) bool { return c.Form == "hard" }), "%v, %+v", err, r)
 }
 
@@ -71,7 +84,7 @@ func TestAdjustedPagesLeaveTheNextOnes(t *testing.T) {
 	c, m := rental(t)
 	e := New(c, m, widening())
 	page := func(more string, adjusted ...Adjustment) map[string]float64 {
-		r := expanded(t, e, &Request{Body: []byte(pitPage(0, `{"match":{"body":"car rental"}}`, more)), Adjusted: adjusted})
+		r := expanded(t, e, &Request{Body: []byte(pitPage(0, `{"match":{"body":"car rental"}}`, more)), Changes: Changes{Adjusted: adjusted}})
 		return boostsOf(r)
 	}
 	first := page("")
@@ -86,7 +99,7 @@ func TestAdjustedFirstPageOfAPointInTimeIsNotKept(t *testing.T) {
 	c, m := rental(t)
 	c.docFreqs["tariff"] = 7
 	e := New(c, m, with(feedback))
-	req := Request{Body: []byte(pitPage(0, `{"match":{"body":"car"}}`, "")), Adjusted: []Adjustment{{"automobile", 0}}}
+	req := Request{Body: []byte(pitPage(0, `{"match":{"body":"car"}}`, "")), Changes: Changes{Adjusted: []Adjustment{{"automobile", 0}}}}
 	withHits(t, e, expanded(t, e, &req), firstHits)
 	r, err := e.Expand(t.Context(), &Request{Body: req.Body})
 	check.That(t, err == nil && r.firstPass() != nil, "%v: the first page for others asks for no first hits of its own: %+v", err, r)

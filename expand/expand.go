@@ -112,6 +112,7 @@ func (e *Expander) WithHits(hits HitMemory) *Expander {
 // weights during the last. [ModeVectors] asks about the documents' vectors
 // during the first two.
 func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
+	e = e.changed(&req.Changes)
 	p := e.pin(e.profile.Mode)
 	if req.Again != nil && req.Again.pins.Matrices != nil {
 		p = req.Again.pins
@@ -133,6 +134,21 @@ func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
 		return e.Expand(ctx, &again)
 	}
 	return res, nil
+}
+
+// changed returns an Expander with the settings that are changed.
+func (e *Expander) changed(by *Changes) *Expander {
+	if by.none() {
+		return e
+	}
+	profile := e.profile
+	if by.Matching != nil {
+		profile.Matching = *by.Matching
+	}
+	if by.Strength != nil {
+		profile.Strength = *by.Strength
+	}
+	return e.With(profile)
 }
 
 // WithFirstHits returns the result of Expand with terms of first hits: for each
@@ -242,7 +258,7 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, p pins, together
 
 // rewritten returns the result for a parsed search.
 func (e *Expander) rewritten(ctx context.Context, a *expansion) (*Result, error) {
-	if a.s.PIT.ID != "" && len(a.s.req.Adjusted) == 0 {
+	if a.s.PIT.ID != "" && a.s.req.Changes.none() {
 		return e.expandPage(ctx, a)
 	}
 	res, plan, err := a.rewrite(ctx, e.measure(a))

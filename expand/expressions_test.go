@@ -396,7 +396,7 @@ func TestPhrasesGetNoFeedback(t *testing.T) {
 func TestAdjustedAlternatives(t *testing.T) {
 	c, m := attacks(t)
 	r := expanded(t, New(c, m, widening()), &Request{
-		Index: "docs", Body: []byte(`{"query":{"match":{"body":"heart attack of a car"}}}`), Adjusted: []Adjustment{{"myocardial infarction", 0.5}, {"automobile", 0}},
+		Index: "docs", Body: []byte(`{"query":{"match":{"body":"heart attack of a car"}}}`), Changes: Changes{Adjusted: []Adjustment{{"myocardial infarction", 0.5}, {"automobile", 0}}},
 	})
 	if a := r.Clauses[0].Alternatives; len(a) != 1 || a[0].Similarity != 0.5 || strings.Contains(string(r.Body), "automobile") {
 		t.Errorf("%+v", a)

@@ -28,7 +28,7 @@ type planner struct {
 // write returns the plan of a search for the chosen terms, and the rewritten
 // search.
 func (a *expansion) write(c *chosen) (*form.Plan, *Result) {
-	p, clauses := planner{expansion: a}, adjusted(c.clauses, a.s.req.Adjusted)
+	p, clauses := planner{expansion: a}, adjusted(c.clauses, a.s.req.Changes.Adjusted)
 	if a.s.order && a.s.profile.Matching == Auto {
 		a.s.ordering(clauses)
 	}

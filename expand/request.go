@@ -44,8 +44,8 @@ type Request struct {
 	Feedback FeedbackWish
 	// Effort, unless auto, overrides that of the profile.
 	Effort Effort
-	// Adjusted changes the weights of added terms.
-	Adjusted []Adjustment
+	// Changes are what the playground changes for this search.
+	Changes Changes
 	// Again, unless nil, is the result of the first expansion of a search that finds
 	// fewer hits than its [Part.Enough]. Its versions of matrices and weights are
 	// used again, and with [Auto] related words find documents.
@@ -72,6 +72,21 @@ const (
 	FeedbackOn                               // with five hits, if Documents is 0
 	FeedbackOff
 )
+
+// Changes replace settings of a profile for one search of the playground. The
+// zero value changes nothing.
+type Changes struct {
+	// Adjusted changes the weights of added terms.
+	Adjusted []Adjustment
+	// Matching and Strength replace those of the profile unless they are nil.
+	Matching *Matching
+	Strength *float64
+}
+
+// none reports whether nothing is changed.
+func (c *Changes) none() bool {
+	return len(c.Adjusted) == 0 && c.Matching == nil && c.Strength == nil
+}
 
 // An Adjustment multiplies the weight of an added term, in the playground.
 type Adjustment struct {

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/playground"
 )
 
@@ -24,7 +26,7 @@ func TestPlaygroundSearchesAsClientsDo(t *testing.T) {
 			return rewriteTo(newBody)(ctx, r)
 		})
 	}, answerOf(hitsAnswer(1, 1, "a")), answerOf(hitsAnswer(2, 2, "a b")))
-	r := adminRequest(http.MethodPost, "/_akin/playground/search", `{"index":"t","body":`+trialBody+`,"adjusted":[{"term":"dog","factor":0.5}]}`)
+	r := adminRequest(http.MethodPost, "/_akin/playground/search", `{"index":"t","body":`+trialBody+`,"matching":"same","adjusted":[{"term":"dog","factor":0.5}]}`)
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	p.server.admin.ServeHTTP(w, r)
@@ -35,9 +37,22 @@ func TestPlaygroundSearchesAsClientsDo(t *testing.T) {
 		got.Explanation == nil || got.Explanation.Sent != "rewritten" || string(got.Explanation.Rewritten.Body) != newBody {
 		t.Errorf("got %s", w.Body)
 	}
-	check.That(t, len(asked.Adjusted) == 1 && asked.Adjusted[0].Factor == 0.5 && asked.NameAdded, "the expander is asked for %v, names %t", asked.Adjusted, asked.NameAdded)
-	if p.post(t, "/t/_search?akin=no-feedback", jsonType, trialBody); asked.Adjusted != nil || asked.NameAdded {
+	changes := asked.Changes
+	check.That(t, len(changes.Adjusted) == 1 && changes.Adjusted[0].Factor == 0.5 && *changes.Matching == expand.Same && asked.NameAdded,
+		"the expander is asked for %+v, names %t", changes, asked.NameAdded)
+	if p.post(t, "/t/_search?akin=no-feedback", jsonType, trialBody); asked.Changes.Adjusted != nil || asked.NameAdded {
 		t.Error("clients' searches have names, too")
 	}
 	p.counted(t, 0, "akin_trial_searches_total")
+}
+
+func TestPlaygroundHasASentenceForEachReason(t *testing.T) {
+	w := answerAdmin(newServer(t, Options{}), adminRequest(http.MethodGet, playground.Page+".js", ""))
+	all := reason.All()
+	for _, r := range all[:slices.Index(all, reason.Unknown)+1] { // those behind it do not leave a search alone
+		check.That(t, strings.Contains(w.Body.String(), " "+string(r)+": '"), "%s has none", r)
+	}
+	for _, r := range reasons() {
+		check.That(t, strings.Contains(w.Body.String(), " "+r+": '"), "%s has none", r)
+	}
 }

@@ -69,10 +69,10 @@ type search struct {
 	// plain says that the answer was asked for without a coding.
 	plain bool
 	asked *sync.Map // the client's accessKeys
-	// tried says that the search comes from a playground, with adjusted terms.
-	tried    bool
-	adjusted []expand.Adjustment
-	report   report.Search
+	// tried says that the search comes from a playground, with changed settings.
+	tried   bool
+	changes expand.Changes
+	report  report.Search
 }
 
 // A body is the body of a search.
@@ -172,7 +172,7 @@ func (s *Server) arrive(w *relay, r *http.Request, m match) *search {
 	x.report.Followed = w.followed
 	w.followed.Name(r.Method, m.shape)
 	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
-	x.adjusted, x.tried = playground.Adjusted(r.Context())
+	x.changes, x.tried = playground.Changes(r.Context())
 	if !x.tried && !x.control.off && x.control.profile == "" && x.control.feedback == 0 && x.control.effort == 0 {
 		x.report.Trial, x.report.Arm = drawArm(s.opts.Trials, x.index, x.client.Name, r.Header)
 	}
@@ -377,7 +377,7 @@ func (s *Server) expand(ctx context.Context, x *search, e Expander) (made *rewri
 func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made *rewrittenSearch, err error) {
 	in := &expand.Request{
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
-		Adjusted: x.adjusted, NameAdded: x.tried, Fixed: s.fixed(x), Feedback: x.control.feedback, Effort: x.control.effort,
+		Changes: x.changes, NameAdded: x.tried, Fixed: s.fixed(x), Feedback: x.control.feedback, Effort: x.control.effort,
 	}
 	if x.few != nil {
 		in.Again = x.report.Result // nil if the first was the original

@@ -23,7 +23,9 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/yaml"
 
@@ -43,6 +45,8 @@ type rendered struct {
 	Autoscaler autoscalingv2.HorizontalPodAutoscaler
 	PodMonitor monitoringv1.PodMonitor
 	Account    corev1.ServiceAccount
+	Ingress    networkingv1.Ingress
+	Rebuild    batchv1.CronJob
 }
 
 // values reads values as users write them.
@@ -53,13 +57,18 @@ func values(t *testing.T, text string) map[string]any {
 	return v
 }
 
-// render renders the chart as `helm template` does, which checks the values by
-// the schema.
+// render renders the chart as `helm template search` does, which checks the
+// values by the schema.
 func render(t *testing.T, text string) (rendered, error) {
+	t.Helper()
+	return renderAs(t, "search", text)
+}
+
+func renderAs(t *testing.T, name, text string) (rendered, error) {
 	t.Helper()
 	chart, err := loader.Load(chartFolder)
 	check.OK(t, err)
-	release := common.ReleaseOptions{Name: "search", Namespace: "web", IsInstall: true}
+	release := common.ReleaseOptions{Name: name, Namespace: "web", IsInstall: true}
 	all, err := util.ToRenderValues(chart, values(t, text), release, common.DefaultCapabilities)
 	if err != nil {
 		return rendered{}, err
@@ -72,7 +81,7 @@ func render(t *testing.T, text string) (rendered, error) {
 	kinds := map[string]any{
 		"deployment.yaml": &r.Deployment, "service.yaml": &r.Service, "configmap.yaml": &r.ConfigMap,
 		"poddisruptionbudget.yaml": &r.Budget, "horizontalpodautoscaler.yaml": &r.Autoscaler, "podmonitor.yaml": &r.PodMonitor,
-		"serviceaccount.yaml": &r.Account,
+		"serviceaccount.yaml": &r.Account, "ingress.yaml": &r.Ingress, "cronjob.yaml": &r.Rebuild,
 	}
 	for name, content := range files {
 		if path.Ext(name) != ".yaml" || strings.TrimSpace(content) == "" {
@@ -134,6 +143,15 @@ autoscaling: {enabled: true, maxReplicas: 4}
 podMonitor: true
 podDisruptionBudget: false
 image: {tag: 9.9.9}
+imagePullSecrets: [{name: registry}]
+extraEnv: [{name: GOMEMLIMIT, value: 900MiB}]
+podLabels: {team: search}
+podAnnotations: {vendor/scrape: "true"}
+nodeSelector: {disk: ssd}
+tolerations: [{key: search, operator: Exists}]
+affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}
+service: {type: LoadBalancer, annotations: {vendor/internal: "true"}}
+ingress: {enabled: true, className: nginx, hosts: [search.example.com], tls: [{secretName: search-tls}]}
 `)
 	check.OK(t, err)
 	pod := r.Deployment.Spec.Template.Spec
@@ -149,8 +167,76 @@ image: {tag: 9.9.9}
 	if !maps.Equal(r.PodMonitor.Spec.Selector.MatchLabels, r.Deployment.Spec.Selector.MatchLabels) || r.Budget.Name != "" {
 		t.Errorf("monitor %v, budget %q", r.PodMonitor.Spec, r.Budget.Name)
 	}
-	if image := pod.Containers[0].Image; !strings.HasSuffix(image, ":9.9.9") {
-		t.Errorf("image %s", image)
+	if image := pod.Containers[0].Image; !strings.HasSuffix(image, ":9.9.9") || pod.ImagePullSecrets[0].Name != "registry" {
+		t.Errorf("image %s, pulled by %v", image, pod.ImagePullSecrets)
+	}
+	about := r.Deployment.Spec.Template.ObjectMeta
+	if about.Labels["team"] != "search" || about.Annotations["vendor/scrape"] != "true" || pod.Containers[0].Env[0].Value != "900MiB" ||
+		pod.NodeSelector["disk"] != "ssd" || pod.Tolerations[0].Key != "search" || pod.Affinity.NodeAffinity == nil {
+		t.Errorf("pods: %v, %+v", about, pod)
+	}
+	backend := r.Ingress.Spec.Rules[0].HTTP.Paths[0].Backend.Service
+	if backend.Name != r.Service.Name || backend.Port.Name != r.Service.Spec.Ports[0].Name || *r.Ingress.Spec.IngressClassName != "nginx" ||
+		r.Ingress.Spec.TLS[0].SecretName != "search-tls" || r.Service.Annotations["vendor/internal"] != "true" {
+		t.Errorf("ingress %+v, service %v", r.Ingress.Spec, r.Service)
+	}
+}
+
+// Objects of other charts of the release, and of another release of this chart,
+// have other names, and the services other pods.
+func TestChartsOfOneNamespaceDoNotClash(t *testing.T) {
+	names, selectors := map[string]bool{}, map[string]bool{}
+	for _, row := range []struct{ release, override, want string }{
+		{"shop", "", "shop-akin"}, {"help", "", "help-akin"}, {"akin", "", "akin"}, {"my-akin", "", "my-akin"}, {"other", "related", "related"},
+		{strings.Repeat("long", 13), "", strings.Repeat("long", 11)},
+	} {
+		r, err := renderAs(t, row.release, smallest+"\nfullnameOverride: \""+row.override+"\"")
+		check.OK(t, err)
+		for _, name := range []string{r.Deployment.Name, r.Service.Name, r.ConfigMap.Name, r.Budget.Name} {
+			check.That(t, name == row.want, "release %s: %s, want %s", row.release, name, row.want)
+		}
+		selector := fmt.Sprint(r.Service.Spec.Selector)
+		check.That(t, !names[row.want] && !selectors[selector], "%s and %s are taken", row.want, selector)
+		names[row.want], selectors[selector] = true, true
+	}
+}
+
+// The commands are those of the file for clusters without Helm, which a test
+// runs on a real engine.
+func TestChartRebuildsTheMatrixLikeTheNightlyFile(t *testing.T) {
+	r, err := render(t, `config: {cluster: {urls: ["http://127.0.0.1:9200"]}}
+secretEnv: akin-rebuild
+rebuild: {enabled: true}
+`)
+	check.OK(t, err)
+	text, err := os.ReadFile(filepath.Join(repository, "deploy", "nightly", "cronjob.yaml"))
+	check.OK(t, err)
+	var file batchv1.CronJob
+	check.OK(t, yaml.UnmarshalStrict(text, &file))
+	commands := func(job batchv1.CronJob) (all []string) {
+		pod := job.Spec.JobTemplate.Spec.Template.Spec
+		for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+			all = append(all, c.Name+" "+strings.Join(c.Args, " "))
+		}
+		return all
+	}
+	check.That(t, slices.Equal(commands(r.Rebuild), commands(file)), "%q, in the file %q", commands(r.Rebuild), commands(file))
+	check.That(t, r.Rebuild.Spec.Schedule == file.Spec.Schedule, "at %s", r.Rebuild.Spec.Schedule)
+	pod := r.Rebuild.Spec.JobTemplate.Spec.Template
+	if name := "app.kubernetes.io/name"; pod.Labels[name] == r.Service.Spec.Selector[name] {
+		t.Error("the service sends searches to the pods of the job")
+	}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		check.That(t, c.EnvFrom[0].SecretRef.Name == "akin-rebuild" && *c.SecurityContext.ReadOnlyRootFilesystem, "%+v", c)
+	}
+
+	r, err = render(t, `config: {cluster: {urls: ["https://es:9200"], tls: {ca_file: ca.crt}}}
+rebuild: {enabled: true, matrix: shop, index: "shop*", field: "title,body", keep: 3, args: [--overrides, /etc/akin/overrides.txt]}
+`)
+	check.OK(t, err)
+	all := strings.Join(commands(r.Rebuild), "\n")
+	for _, part := range []string{"--from-index https://es:9200 --index shop* --field title,body", "--ca-file /etc/akin/ca.crt --overrides /etc/akin/overrides.txt", "--name shop --keep 3"} {
+		check.That(t, strings.Contains(all, part), "%s lacks %s", all, part)
 	}
 }
 
@@ -188,7 +274,7 @@ func TestChartTakesTheValuesForManagedClusters(t *testing.T) {
 		check.OK(t, err)
 		pod := r.Deployment.Spec.Template.Spec
 		domain := k == 0 // has an account of its own with a role, and a spool
-		account := []string{"search", "akin", "", ""}[k]
+		account := []string{"search-akin", "akin", "", ""}[k]
 		check.That(t, pod.ServiceAccountName == account && (r.Account.Annotations["eks.amazonaws.com/role-arn"] != "") == domain &&
 			(len(pod.Volumes) == 2) == domain && (len(pod.Containers[0].VolumeMounts) == 2) == domain, "%s: %+v", block[1], pod)
 	}
@@ -199,6 +285,7 @@ func TestChartRefusesWrongValues(t *testing.T) {
 		"no cluster":               {"{}", "minItems"},
 		"a cluster without http":   {`config: {cluster: {urls: ["es:9200"]}}`, "pattern"},
 		"another port":             {smallest + "\nservice: {port: http}", "integer"},
+		"an ingress for no host":   {smallest + "\ningress: {enabled: true}", "hosts"},
 		"an unknown value":         {smallest + "\nreplica: 3", "replica"},
 		"an address of the pod":    {`config: {listen: {address: "127.0.0.1:9280"}, cluster: {urls: ["https://es:9200"]}}`, ":9280"},
 		"a password in Redis' URL": {`config: {redis: {url: "redis://me:secret@redis:6379"}, cluster: {urls: ["https://es:9200"]}}`, "redis"},

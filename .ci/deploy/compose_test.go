@@ -46,7 +46,7 @@ func TestComposeStartsOneEngine(t *testing.T) {
 			project, err := loadCompose(t, filepath.Join(repository, "docker-compose.yml"), nil, profiles...)
 			check.OK(t, err)
 			names := project.ServiceNames()
-			want := []string{"akin", row.engine, "grafana", "learn", "load", "prometheus", "push", "redis"}
+			want := []string{"akin", row.engine, "grafana", "learn", "load", "playground", "prometheus", "push", "redis", "token"}
 			slices.Sort(want)
 			slices.Sort(names)
 			check.That(t, slices.Equal(names, want), "starts %v, want %v", names, want)
@@ -58,6 +58,21 @@ func TestComposeStartsOneEngine(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestComposeTakesPortsFromTheShell(t *testing.T) {
+	shell := []string{"CLUSTER_PORT=1", "AKIN_PORT=2", "AKIN_ADMIN_PORT=3", "GRAFANA_PORT=4", "PROMETHEUS_PORT=5"}
+	project, err := loadCompose(t, filepath.Join(repository, "docker-compose.yml"), shell, "elasticsearch")
+	check.OK(t, err)
+	var published []string
+	for _, name := range []string{"elasticsearch", "akin", "grafana", "prometheus"} {
+		for _, port := range project.Services[name].Ports {
+			published = append(published, port.Published)
+		}
+	}
+	check.That(t, slices.Equal(published, []string{"1", "2", "3", "4", "5"}), "publishes %v", published)
+	printed := strings.Join(project.Services["playground"].Command, " ")
+	check.That(t, strings.Contains(printed, "@localhost:3/playground#"), "prints %s", printed)
 }
 
 // checkService looks for what an operator would not want of a service.

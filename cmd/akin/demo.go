@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +21,6 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/internal/serve"
-	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/store"
@@ -29,7 +30,7 @@ const demoIndices = "help,catalogue,knowledge"
 
 func newDemo() *cobra.Command {
 	var once bool
-	var port int
+	var place demoPlace
 	cmd := &cobra.Command{
 		Use: "demo", Short: "See akin work, with nothing else installed",
 		Long: `demo starts a small search engine in this process, fills it with three indices of
@@ -38,14 +39,16 @@ without and with akin, the added terms, and nDCG@10 over all judged queries. The
 keeps running, so that you can try your own searches.`,
 		Example: `  akin demo
   akin demo --once
-  akin demo --port 9280`,
+  akin demo --port 9280
+  akin demo --listen 0.0.0.0 --port 9280`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runDemo(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), once, port)
+			return runDemo(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), once, place)
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "exit after the figures")
-	cmd.Flags().IntVar(&port, "port", 0, "port of akin; the playground gets the next one and the engine the one after (default free ports)")
+	cmd.Flags().StringVar(&place.host, "listen", "127.0.0.1", "address without a port; in a container 0.0.0.0, and the playground's address has a password")
+	cmd.Flags().IntVar(&place.port, "port", 0, "port of akin; the playground gets the next one and the engine the one after (default free ports)")
 	cmd.AddCommand(newDemoLoad())
 	return cmd
 }
@@ -124,11 +127,39 @@ func learnDemo(ctx context.Context, client *esclient.Client) (*simmatrix.Matrix,
 	return learnMatrix(ctx, corpus, options, report)
 }
 
-// demoConfig returns the configuration of an akin that listens on port and the
-// next one, or on free ports if port is 0.
-func demoConfig(engine string, port int) *configs.Config {
+// A demoPlace is where the demo listens: on port and the next two, or on free
+// ports if port is 0.
+type demoPlace struct {
+	host string
+	port int
+}
+
+// address returns that of a server, at a distance from the first port.
+func (p demoPlace) address(behind int) string {
+	port := p.port
+	if port > 0 {
+		port += behind
+	}
+	return net.JoinHostPort(p.host, strconv.Itoa(port))
+}
+
+// reached returns how a program on this machine reaches a server that may
+// listen on all addresses.
+func reached(server string) string {
+	for _, all := range []string{"//0.0.0.0:", "//[::]:"} {
+		server = strings.Replace(server, all, "//127.0.0.1:", 1)
+	}
+	return server
+}
+
+// demoConfig returns the configuration of an akin at a place. If other machines
+// reach it, its admin port asks for a token.
+func demoConfig(engine string, place demoPlace) *configs.Config {
 	cfg := configs.Default()
-	cfg.Listen.Address, cfg.Admin.Address = demoAddress(port, 0), demoAddress(port, 1)
+	cfg.Listen.Address, cfg.Admin.Address = place.address(0), place.address(1)
+	if cfg.Admin.Exposed() {
+		cfg.Admin.Token = configs.NewSecret(rand.Text())
+	}
 	cfg.Cluster.URLs = []string{engine}
 	cfg.Matrices = []configs.Matrix{{Name: "demo", Indices: []string{"*"}, Fields: []string{"*"}}}
 	cfg.Expansion.Budget = configs.Duration(time.Second) // the first searches find cold caches
@@ -140,24 +171,16 @@ func demoConfig(engine string, port int) *configs.Config {
 	return cfg
 }
 
-// demoAddress returns the address of a demo server, at a distance from the
-// first port.
-func demoAddress(port, behind int) string {
-	if port > 0 {
-		port += behind
-	}
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-}
-
 // runDemo shows searches. Unless once is set, it then waits until ctx ends. The
 // user's own searches go to a second akin, so that the playground lists only
 // these.
-func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool, port int) (err error) {
-	engine, stopEngine, err := demo.NewEngine().Serve(ctx, demoAddress(port, 2))
+func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool, place demoPlace) (err error) {
+	engine, stopEngine, err := demo.NewEngine().Serve(ctx, place.address(2))
 	if err != nil {
 		return err
 	}
 	defer stopEngine()
+	engine = reached(engine)
 	client, err := esclient.New(esclient.Options{URL: engine})
 	if err != nil {
 		return err
@@ -174,18 +197,22 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool, port int)
 	took := time.Since(began)
 	var akin, admin string
 	if !once {
+		cfg := demoConfig(engine, place)
 		var end func() error
-		if akin, admin, end, err = serveHere(ctx, demoConfig(engine, port), m, stderr); err != nil {
+		if akin, admin, end, err = serveHere(ctx, cfg, m, stderr); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, end()) }()
-		fmt.Fprintf(stdout, "Playground: %s%s#index=catalogue&q=nappies\n\n", admin, playground.Page)
+		akin, admin = reached(akin), reached(admin)
+		if token := cfg.Admin.Token.Reveal(); token != "" {
+			admin = strings.Replace(admin, "//", "//demo:"+token+"@", 1)
+		}
 	}
 	fmt.Fprintf(stdout, "Loaded %d texts and learned %d terms with %d neighbors in %.1f s.\n",
 		m.Meta().Docs, m.Meta().Terms, m.Meta().NonZeros, took.Seconds())
 	show := demoTour{Engine: engine, Out: stdout}
 	var end func() error
-	if show.Akin, show.Admin, end, err = serveHere(ctx, demoConfig(engine, 0), m, stderr); err != nil {
+	if show.Akin, show.Admin, end, err = serveHere(ctx, demoConfig(engine, demoPlace{host: "127.0.0.1"}), m, stderr); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()

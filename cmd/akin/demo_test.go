@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,8 +18,8 @@ import (
 func TestDemoFitsTheScreenAndSpeaksInWords(t *testing.T) {
 	t.Parallel()
 	out := startDemo(t).String()
-	if !regexp.MustCompile(`^Playground: http://127\.0\.0\.1:\d+/playground#index=catalogue&q=nappies\n`).MatchString(out) {
-		t.Error("the first line is not the address of the playground")
+	if !regexp.MustCompile(`\nPlayground: http://127\.0\.0\.1:\d+/playground#index=catalogue&q=nappies\n$`).MatchString(out) {
+		t.Error("the last line is not the address of the playground")
 	}
 	for line := range strings.Lines(out) {
 		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
@@ -106,4 +107,25 @@ func TestDemoHasThePortsThatAreAskedFor(t *testing.T) {
 		fmt.Sprintf("Playground: http://127.0.0.1:%d/playground", first+1),
 		fmt.Sprintf("curl -s 'http://127.0.0.1:%d/catalogue/_search?q=nappies&pretty'\n\nwith akin, 53 hits", first+2),
 		fmt.Sprintf("curl -s 'http://127.0.0.1:%d/catalogue/_search?q=nappies&akin_profile=same'", first))
+}
+
+// TestDemoThatOthersReachAsksForAPassword listens as in a container, where the
+// address with the password is printed.
+func TestDemoThatOthersReachAsksForAPassword(t *testing.T) {
+	t.Parallel()
+	page := playgroundOf(t, startDemo(t, "--listen", "0.0.0.0").String())
+	password := regexp.MustCompile(`^http://demo:\w+@127\.0\.0\.1:`)
+	check.Must(t, password.MatchString(page), "the playground is %s", page)
+	for address, want := range map[string]int{page: http.StatusOK, password.ReplaceAllString(page, "http://127.0.0.1:"): http.StatusUnauthorized} {
+		status, _ := get(t, address)
+		check.That(t, status == want, "%s answers %d, not %d", address, status, want)
+	}
+}
+
+// playgroundOf returns the address of the playground in what the demo prints.
+func playgroundOf(t *testing.T, printed string) string {
+	t.Helper()
+	_, address, found := strings.Cut(printed, "\nPlayground: ")
+	check.Must(t, found, "the demo prints no playground: %s", printed)
+	return strings.TrimSpace(address)
 }

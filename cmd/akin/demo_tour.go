@@ -15,6 +15,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/demo"
+	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
@@ -151,7 +152,7 @@ func (t *demoTour) print(text string) { fmt.Fprint(t.Out, text) }
 // port.
 func (t *demoTour) Invite(c compared, akin, admin string) {
 	fmt.Fprintf(t.Out, invitation, t.Engine, akin, admin,
-		c.found[withoutAkin].total, c.found[with].total, c.found[same].total, c.query.Index, c.query.Text, sameProfile)
+		c.found[withoutAkin].total, c.found[with].total, c.found[same].total, c.query.Index, c.query.Text, sameProfile, playground.Page)
 }
 
 const (
@@ -171,7 +172,7 @@ Of added words, "diapers 0.18 (nappies)" counts as 0.18 of the word nappies.
 `
 
 // invitation is formatted with the URLs of the engine, of akin and of its admin
-// port, then the totals of the searches, then the search.
+// port, then the totals of the searches, then the search and the playground.
 const invitation = `
 Try it yourself: %[8]s without akin, %[4]d hits
 
@@ -189,7 +190,9 @@ and to see how akin rewrites the search, and why:
 
   curl -s -X POST '%[3]s/_akin/expand/%[7]s?q=%[8]s'
 
-Ctrl-C ends the demo.
+Ctrl-C ends the demo. Search without and with akin, side by side:
+
+Playground: %[3]s%[10]s#index=%[7]s&q=%[8]s
 `
 
 // The ways to search are indices of [compared].

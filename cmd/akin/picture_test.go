@@ -43,17 +43,17 @@ func TestPictureOfThePlayground(t *testing.T) {
 func takePicture(t *testing.T, width, height int64) []byte {
 	t.Helper()
 	ctx, _ := browser.Open(t)
-	first, _, _ := strings.Cut(startDemo(t).String(), "\n")
-	do(ctx, t, chromedp.EmulateViewport(width, height), chromedp.Navigate(strings.TrimPrefix(first, "Playground: ")+" for a newborn"))
+	page := playgroundOf(t, startDemo(t).String())
+	do(ctx, t, chromedp.EmulateViewport(width, height), chromedp.Navigate(page+" for a newborn"))
 	inPage[any](ctx, t, `await ready()`)
 	do(ctx, t, chromedp.KeyEvent("\r"))
 	inPage[any](ctx, t, `await until(() => shown); await settled(); document.activeElement.blur()`)
 	taken, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	check.OK(t, err)
-	page, err := png.Decode(bytes.NewReader(taken))
+	shown, err := png.Decode(bytes.NewReader(taken))
 	check.OK(t, err)
 	var content bytes.Buffer
-	check.OK(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&content, inFewColors(page)))
+	check.OK(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&content, inFewColors(shown)))
 	return content.Bytes()
 }
 

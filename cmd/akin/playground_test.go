@@ -69,7 +69,7 @@ func startDemo(t *testing.T, args ...string) *lockedBuffer {
 			t.Errorf("demo: %v", err)
 		}
 	})
-	poll(t, "the demo invites", func() bool { return strings.Contains(out.String(), "Ctrl-C") })
+	poll(t, "the demo invites", func() bool { return strings.Contains(out.String(), "Playground: ") })
 	return out
 }
 
@@ -137,10 +137,7 @@ func matricesBefore(t *testing.T, admin string) string {
 func TestPlaygroundInABrowser(t *testing.T) {
 	ctx, b := browser.Open(t)
 	printed := startDemo(t).String()
-	first, _, _ := strings.Cut(printed, "\n")
-	page, found := strings.CutPrefix(first, "Playground: ")
-	check.Must(t, found, "the demo's first line is %q", first)
-	admin, hash, _ := strings.Cut(page, "/playground")
+	admin, hash, _ := strings.Cut(playgroundOf(t, printed), "/playground")
 	do(ctx, t, chromedp.Navigate(matricesBefore(t, admin)+"/playground"+hash))
 
 	// The link has the words, and has searched them. It is the first search that
@@ -165,11 +162,11 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	do(ctx, t, chromedp.KeyEvent("\r"))
 	got := inPage[map[string]any](ctx, t, `await until(() => shown); await ready()
 		return { summary: id('summary').textContent, direct: all('#direct li').length, akin: all('#akin li').length, moves: texts('.move'),
-			by: texts('#akin .by'), own: texts('#direct mark.own'), added: texts('#akin mark:not(.own)'), chips: texts('#chips li label'), figures: texts('#chips .figures'),
+			by: texts('#akin .by'), own: texts('#direct mark.own'), added: texts('#akin mark:not(.own)'), chips: texts('#chips li label'), counts: texts('#chips .counts'), figures: texts('#chips .figures'), left: texts('#direct mark:not(.own)').length,
 			legend: id('legend').textContent, ins: texts('#sent ins').join(''), rest: [...id('sent').childNodes].filter(n => n.nodeType == 3).map(n => n.data).join('') }`)
 	for name, want := range map[string]string{
 		"summary": "4 hits without akin, 53 with it. ", "direct": "4", "akin": "10", "moves": "+ new", "by": "found by diapers", "own": "nappies", "added": "diaper", "chips": "diapers",
-		"figures": "term diaper · for nappies · similarity 0.53 · fit to the text 0.", "legend": "added for nappies", "ins": `"diaper"`, "rest": `"query": "nappies"`,
+		"figures": "index term diaper · similarity 0.53 · fit to the text 0.", "counts": " of nappies", "left": "0", "legend": "added for nappies", "ins": `"diaper"`, "rest": `"query": "nappies"`,
 	} {
 		if !strings.Contains(strings.ToLower(fmt.Sprint(got[name])), want) {
 			t.Errorf("%s: %v, without %q", name, got[name], want)
@@ -188,11 +185,12 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	// Terms are switched off and weighed otherwise, and the search runs again.
 	changed := inPage[map[string]any](ctx, t, `
 		const chip = (word) => all('#chips li').find(li => li.querySelector('label').textContent == word)
-		const boost = (word) => Number(chip(word).querySelector('.figures').textContent.match(/boost ([^ ]+)/)[1])
+		const boost = (word) => [...terms.values()].find(t => t.word == word).boost
 		const before = boost('soft'), out = {}
 		chip('diapers').querySelector('input[type=checkbox]').click()
 		await settled()
 		out.without = id('sent').textContent.includes('"diaper"') || boost('diapers') != 0
+		out.off = chip('diapers').querySelector('.counts').textContent + ': ' + id('summary').textContent
 		const slider = chip('soft').querySelector('input[type=range]')
 		slider.value = '2'; slider.dispatchEvent(new Event('change'))
 		await settled()
@@ -201,6 +199,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 		await settled()
 		out.back = id('sent').textContent.includes('"diaper"') && Math.abs(boost('soft') - before) < 1e-6
 		return out`)
+	contains(t, "the page", fmt.Sprint(changed["off"]), "off: ", " 6 terms added, ", ", 1 switched off.")
 	if ratio, _ := changed["ratio"].(float64); changed["without"] != false || changed["back"] != true || ratio < 1.98 || ratio > 2.02 {
 		t.Errorf("after switching off, doubling and going back: %v", changed)
 	}
@@ -217,6 +216,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	}
 
 	testNeighborsAndRules(ctx, t)
+	testAddress(ctx, t)
 
 	// A recent search is loaded and searched again.
 	recent := inPage[map[string]any](ctx, t, `
@@ -239,8 +239,8 @@ func TestPlaygroundInABrowser(t *testing.T) {
 		document.querySelector('#search button').click()
 		await settled()
 		window.fetch = fetchNow
-		return { off: all('#chips .off').length, chips: texts('#chips .figures').join() }`)
-	check.That(t, next["off"] == 0.0 && strings.Contains(fmt.Sprint(next["chips"]), "for couch"), "after a search: %v", next)
+		return { off: all('#chips .off').length, chips: texts('#chips .counts').join() }`)
+	check.That(t, next["off"] == 0.0 && strings.Contains(fmt.Sprint(next["chips"]), "of couch"), "after a search: %v", next)
 
 	// What the cluster refuses is said.
 	refused := inPage[string](ctx, t, `
@@ -331,6 +331,60 @@ func testNeighborsAndRules(ctx context.Context, t *testing.T) {
 	check.That(t, slices.Equal(banned, odd) && pinned == 1, "%d pinned, banned %q, want %q", pinned, banned, odd)
 }
 
+// testAddress follows the address, which follows the searches.
+func testAddress(ctx context.Context, t *testing.T) {
+	t.Helper()
+	got := inPage[map[string]any](ctx, t, `const out = {}
+		id('query').value = 'couch'
+		document.querySelector('#search button').click()
+		await settled()
+		out.searched = location.hash
+		id('matching').value = 'same'; id('matching').dispatchEvent(new Event('change'))
+		await settled()
+		out.matching = location.hash + ' ' + id('summary').textContent
+		let copied = ''
+		navigator.clipboard.writeText = async (s) => { copied = s } // of the stand-in above
+		id('link').click()
+		await until(() => id('done').textContent)
+		out.copied = String(copied == location.origin + '/playground' + location.hash)
+		location.href = '#overrides'
+		await new Promise(r => setTimeout(r, 100))
+		out.inside = location.hash
+		location.href = '#index=catalogue&q=zzzz&effort=low&profile=none'
+		await until(() => id('query').value == 'zzzz'); await settled()
+		out.pasted = ['effort', 'matching', 'profile'].map(name => id(name).value).join() + ' ' + id('summary').textContent
+		id('query').value = ' '
+		document.querySelector('#search button').click()
+		await settled()
+		out.nothing = id('error').textContent
+		location.href = '#index=catalogue&q=nappies'
+		await until(() => id('query').value == 'nappies'); await settled()
+		return out`)
+	for name, want := range map[string]string{
+		"searched": "#index=catalogue&q=couch", "matching": "#index=catalogue&q=couch&matching=same 7 hits without akin, 7 with it. ", "copied": "true",
+		"inside": "#index=catalogue&q=couch&matching=same", "pasted": "low,, 0 hits without akin, 0 with it. akin added nothing: the matrix has no related words that are in the index. It does not know zzzz.",
+		"nothing": "Type what to search for.",
+	} {
+		if text := fmt.Sprint(got[name]); !strings.HasPrefix(text, want) {
+			t.Errorf("%s: %q, want %q", name, text, want)
+		}
+	}
+	banned := inPage[string](ctx, t, `
+		const chip = () => all('#chips li').find(li => li.querySelector('label').textContent == 'diapers')
+		const ban = () => [...chip().querySelectorAll('button')].find(b => b.textContent == 'ban').click()
+		ban()
+		await settled()
+		const out = [chip().className, id('sent').textContent.includes('"diaper"')]
+		document.querySelector('#search button').click() // a banned term is off in the next search, too
+		await settled()
+		out.push(chip().className, id('sent').textContent.includes('"diaper"'))
+		ban()
+		await settled()
+		out.push(chip().className, id('sent').textContent.includes('"diaper"'))
+		return out.join()`)
+	check.Equal(t, "off,false,off,false,,true", banned)
+}
+
 // testJudgments judges hits, and returns the file that the page saves.
 func testJudgments(ctx context.Context, t *testing.T) string {
 	t.Helper()
@@ -342,18 +396,31 @@ func testJudgments(ctx context.Context, t *testing.T) string {
 		button('direct', 2, 'bad').click()
 		button('direct', 3, 'bad').click()
 		button('direct', 3, 'bad').click() // taken back
-		return pressed() + '|' + id('judged').textContent`); got != "good so-so bad so-so good bad|3 judgments of 1 query in catalogue." {
+		return [pressed(), id('judged').textContent, texts('#queries tbody tr').join(), id('direct-ndcg').textContent].join('|')`); got != "good so-so bad so-so good bad|3 judgments of 1 query in catalogue.|nappies31.0000.620|nDCG@10 1.000" {
 		t.Errorf("judged in both lists: %s", got)
 	}
 	do(ctx, t, chromedp.Reload())
 	got := inPage[[]string](ctx, t, button+`await ready()
 		const before = pressed()
+		id('query').value = 'couch'
+		document.querySelector('#search button').click()
+		await settled()
+		id('effort').value = 'low'; id('effort').dispatchEvent(new Event('change'))
+		await settled()
+		const others = texts('#queries tbody tr').join()
+		id('measure').click()
+		await ready()
+		const measured = texts('#queries tbody tr').join()
+		id('effort').value = ''
+		document.querySelector('#queries button').click()
+		await settled()
 		id('index').value = 'help'
 		id('index').dispatchEvent(new Event('input'))
 		const other = id('judged').textContent
 		id('index').value = 'catalogue'
 		id('index').dispatchEvent(new Event('input'))
-		return [before, other, judgmentsFile('catalogue'), String(id('saveJudgments').hidden)]`)
+		return [before, other, judgmentsFile('catalogue'), String(id('saveJudgments').hidden), others, measured.slice(0, 13)]`)
+	check.That(t, got[4] == "nappies3––" && got[5] == "nappies31.000", "with other settings %q, measured %q", got[4], got[5])
 	check.That(t, got[0] == "good so-so bad so-so good bad" && got[1] == "None yet in help." && got[3] == "false", "after a reload %q", got)
 	if got := inPage[string](ctx, t, button+`
 		id('forget').click()

@@ -43,6 +43,7 @@ let setup = { indices: [], profiles: [], matrices: [], cluster: '' }
 let shown = null // the last answer
 let terms = new Map() // the added terms, by index term
 let asked = null // its request, without adjustments
+let query = '' // its words, '' if it has a body of its own
 let turn = 0 // counts the searches: only the last one is shown
 
 // ---- the search
@@ -56,33 +57,55 @@ function authorization() {
 
 const fieldsOf = () => $('fields').value.split(/[\s,]+/).filter(Boolean)
 
-function bodyOf() {
-  if ($('body').value.trim()) {
-    try { return JSON.parse($('body').value) } catch (e) { throw new Error('The body is no JSON: ' + e.message) }
-  }
-  const match = { query: $('query').value }
+function ownBody() {
+  try { return JSON.parse($('body').value) } catch (e) { throw new Error('The body is no JSON: ' + e.message) }
+}
+
+// bodyOf returns the search for words.
+function bodyOf(words) {
+  const match = { query: words }
   const known = setup.indices.find(i => i.name === $('index').value)
   const fields = fieldsOf().length ? fieldsOf() : known ? known.fields : []
   if (fields.length) match.fields = fields
   return { size: 10, query: { multi_match: match } }
 }
 
+// requestOf returns the request for a body with the settings of the page.
+function requestOf(body) {
+  const set = { index: $('index').value.trim(), profile: $('profile').value, effort: $('effort').value, matching: $('matching').value, body }
+  return $('strength').value === '' ? set : { ...set, strength: Number($('strength').value) }
+}
+
+const factorsOf = added => [...added.values()].filter(t => t.factor !== 1).map(t => ({ term: t.term, factor: t.factor }))
+const ask = (request, adjusted) => call(base + 'search', { ...request, adjusted, authorization: authorization() })
+
 async function search(again) {
   const mine = ++turn
   clearTimeout(waiting)
   show('')
+  say('done', '')
   busy(true)
   try {
-    const next = again ? asked : { index: $('index').value.trim(), profile: $('profile').value, body: bodyOf() }
+    const own = $('body').value.trim() !== '', words = $('query').value.trim()
+    if (!again && !own && !words) throw new Error('Type what to search for.')
+    if (!again) keepAddress()
+    const next = again ? asked : requestOf(own ? ownBody() : bodyOf(words))
     if (!next) return
     say('summary', 'Searching …')
-    const adjusted = again ? [...terms.values()].filter(t => t.factor !== 1).map(t => ({ term: t.term, factor: t.factor })) : []
-    const found = await call(base + 'search', { ...next, adjusted, authorization: authorization() })
+    let found = await ask(next, again ? factorsOf(terms) : [])
+    const added = again ? terms : termsOf(found.explanation)
+    if (!again) {
+      const banned = [...added.values()].filter(t => rules.get(pairOf(t.from, t.term))?.action === 'ban')
+      for (const t of banned) t.factor = 0
+      if (banned.length) found = await ask(next, factorsOf(added))
+    }
     if (mine !== turn) return
+    if (!again) query = own ? '' : words
+    terms = added
+    note(termsOf(found.explanation))
     shown = found
     asked = next
-    if (!again) terms = termsOf(found.explanation)
-    else note(termsOf(found.explanation))
+    if (query) keepRanks(query, found, next)
     render(!again)
     await highlight(mine)
     if (!again) await recent()
@@ -91,6 +114,37 @@ async function search(again) {
   } finally {
     if (mine === turn) busy(false)
   }
+}
+
+// ---- the address
+
+// What the address has behind #, which no server sees: names, and the elements
+// with their values.
+const inAddress = { index: 'index', q: 'query', fields: 'fields', profile: 'profile', effort: 'effort', matching: 'matching', strength: 'strength', body: 'body' }
+
+function hashOf() {
+  const values = Object.entries(inAddress).map(([name, id]) => [name, $(id).value.trim()])
+  return '#' + new URLSearchParams(values.filter(([, value]) => value))
+}
+
+const keepAddress = () => history.replaceState(null, '', hashOf())
+
+// follow takes the values of the address, and reports whether they are a search.
+function follow() {
+  const wanted = new URLSearchParams(location.hash.slice(1))
+  for (const [name, id] of Object.entries(inAddress)) {
+    const e = $(id), value = wanted.get(name) || (name === 'index' && setup.indices[0]?.name) || ''
+    e.value = value
+    if (e.value !== value) e.value = '' // which a list does not have
+  }
+  if ($('body').value) $('json').open = true
+  fieldNames()
+  renderJudgments()
+  return wanted.has('q') || wanted.has('body')
+}
+
+function fieldNames() {
+  $('fieldnames').replaceChildren(...(setup.indices.find(i => i.name === $('index').value)?.fields || []).map(f => el('option', { value: f })))
 }
 
 const busy = is => document.querySelector('main').setAttribute('aria-busy', String(is))
@@ -142,20 +196,57 @@ const leftOutFor = {
   mode: 'expressions, and the mode ranks by words', limit: 'too many for one search',
 }
 
+// Why nothing is added.
+const sentences = {
+  no_clause: 'the search has no query for words', not_json: 'the body is not one JSON object', too_deep: 'queries are nested too deeply',
+  min_score: 'min_score cuts by scores, which added words raise (expansion.normalize_score)',
+  as_typed: 'enough hits have the words as typed, and these keep their order', no_scores: 'only the order would change, and order does not count here',
+  pit: 'the indices of the point in time are unknown', pit_first_page: 'the first page of this search was not expanded',
+  source_parameter: 'the parameter source comes with a body', suggest_text: 'q is also the text of suggestions', q_and_body: 'q overrides the query of the body',
+  msearch_lines: 'the lines are not headers and searches in turn', semicolon: 'the query string has a semicolon', parameters: 'the query string has invalid escapes',
+  too_many_searches: 'the request has too many searches', too_many_clauses: 'the search has too many fields', too_many_highlights: 'the search has too many highlights',
+  not_authorized: 'the cluster does not let this user search here', search_pipeline: 'a search pipeline may read the query',
+  hidden: 'the answer would show the added words (expansion.hide_from)',
+  clause_options: 'the query has an option that akin does not know', no_field: 'no field has that name',
+  no_default_fields: 'the search names no field (expansion.default_fields)', fields_differ: 'its fields have different analyzers',
+  query_syntax: 'the words have operators, such as quotes or wildcards', like_documents: 'the query names documents', runtime_field: 'the search defines the field itself',
+  no_matrix: 'no matrix is bound to this index and field', not_words: 'the analyzer makes no whole words', not_text: 'the field has no text',
+  mixed_indices: 'the indices analyze the field in different ways', unknown_to_cluster: 'the cluster does not know the index',
+  no_terms: 'the analyzer leaves no word of the text', too_many_terms: 'the text is too long', not_nested: 'the segments are not in the nested field',
+  no_neighbors: 'the matrix has no related words that are in the index', neighbors_too_frequent: 'the related words are in too many documents (expansion.max_doc_share)',
+  term_limit: 'other parts of the search used up the terms (expansion.max_added_terms)',
+  not_scoring: 'the query only filters', term_level: 'the query is not for text', positions: 'the query looks at the places of words', phrase: 'the query is a phrase (expansion.phrases)',
+  other_query: 'akin does not expand queries of this kind', kql: 'the text is in the language of Kibana', template_query: 'a template makes the query',
+  retriever_fields: 'a retriever makes several queries of the text', agentic_query: 'a model makes the query', unknown_query: 'akin does not know queries of this kind',
+  nothing_added: 'no reason is known', dry_run: 'the client asked what would be added', off: 'the client switched akin off',
+  filter_path: 'filter_path hides failures', answer_format: 'the answer is not asked for as JSON', content_type: 'the body is not said to be JSON', body_too_large: 'the body is too large',
+  rejected_before: 'the cluster rejected such a search a short time ago', paused: 'the cluster refuses rewritten searches at the moment',
+  disabled: 'the profile is switched off', unknown_profile: 'there is no such profile', enough_hits: 'the search finds enough (expansion.when)',
+  shadow: 'akin only watches (expansion.shadow)', authorization_pending: 'whether this user may search is not known yet', memory: 'akin has no memory left for it',
+  hybrid: 'it is a hybrid search', content_encoding: 'the body is compressed in a way that akin does not read', slow_body: 'the body came too slowly',
+  templates_off: 'it is a template (expansion.templates)', template_parameters: 'it has a parameter that templates read differently',
+  template_body: 'the body is no template', too_many_templates: 'the request has too many templates', not_rendered: 'the cluster does not render the template',
+}
+const sentence = reason => sentences[reason] || 'reason ' + (reason || 'unknown')
+
 function summary() {
-  const x = shown.explanation, parts = []
+  const x = shown.explanation, parts = [], on = [...terms.values()].filter(t => t.factor)
   parts.push(count(totalOf(shown.direct), 'hit') + ' without akin, ' + totalOf(shown.akin) + ' with it.')
   const models = new Set(clausesOf(x).map(c => c.model).filter(m => m))
   const by = models.size ? ', by the documents and ' + [...models].join(', ') : ''
-  if (x?.sent === 'rewritten') parts.push(count(terms.size, 'term') + ' added' + by + '.')
+  if (x?.sent === 'rewritten') parts.push(count(on.length, 'term') + ' added' + by + (on.length < terms.size ? ', ' + (terms.size - on.length) + ' switched off' : '') + '.')
   else if (x?.outcome === 'rewritten') parts.push('Terms would be added, but clients get the original search: this akin only tries itself out.')
   else if (x?.outcome === 'failed_open') parts.push('akin failed open (' + x.cause + '): the original was searched. Where caches were cold, the next search will do.')
-  else if (x) parts.push('akin added nothing: ' + (x.reason || 'no reason is known') + '.')
+  else if (x && terms.size && !on.length) parts.push('All terms are switched off.')
+  else if (x) {
+    const unknown = new Set(clausesOf(x).flatMap(c => (c.no_row || []).map(term => c.words?.[term] || term)))
+    parts.push('akin added nothing: ' + sentence(x.reason) + (unknown.size ? '. It does not know ' + [...unknown].join(', ') : '') + '.')
+  }
   const near = clausesOf(x).flatMap(c => (c.nearest || []).map(n => (n.word || n.known) + ' for ' + (c.words?.[n.term] || n.term)))
   if (near.length) parts.push('No document has some of the words. akin looks for the nearest ones that it knows: ' + [...new Set(near)].join(', ') + '.')
   const alternatives = clausesOf(x).flatMap(c => (c.alternatives || []).map(a => (a.word || a.term) + ' for ' + a.for + (a.source ? ' (' + a.source + ')' : '')))
   if (alternatives.length) parts.push('Found in their place, too: ' + [...new Set(alternatives)].join(', ') + '.')
-  const left = clausesOf(x).flatMap(c => c.left_out || []).filter(l => !terms.size || l.reason !== 'not_in_index')
+  const left = clausesOf(x).flatMap(c => c.left_out || []).filter(l => !terms.has(l.term) && (!terms.size || l.reason !== 'not_in_index')) // another field may have added it
   for (const [reason, why] of Object.entries(leftOutFor)) {
     const words = new Set(left.filter(l => l.reason === reason).map(l => l.word || l.term))
     if (words.size) parts.push('Left out because they are ' + why + ': ' + [...words].join(', ') + '.')
@@ -178,7 +269,7 @@ function render(fresh) {
 // ---- hits
 
 const keyOf = hit => hit._index + '/' + hit._id
-let pieces = [] // of texts, that words are to be marked in
+let pieces = [] // of texts, that words are to be marked in; added says that added words are
 
 // valueOf returns the text of a field of a document, also of a field inside
 // another one, such as title.english, and of objects.
@@ -204,7 +295,7 @@ function foundBy(hit) {
   return [...terms.values()].filter(t => t.fields.some(f => names.includes('akin:' + f + ':' + t.term)))
 }
 
-function hitOf(hit, move) {
+function hitOf(hit, move, added) {
   const source = hit._source || {}, searched = searchedFields()
   const named = ['title', 'name', 'headline', 'subject'].find(f => valueOf(source, f))
   const title = searched.find(f => named && (f === named || f.startsWith(named + '.'))) || named
@@ -213,7 +304,7 @@ function hitOf(hit, move) {
   const text = (className, field) => {
     const node = el('span', { className, dir: 'auto' }), value = clip(valueOf(source, field))
     node.textContent = value
-    if (searched.includes(field)) pieces.push({ index: hit._index, field, text: value, node })
+    if (searched.includes(field)) pieces.push({ index: hit._index, field, text: value, node, added })
     return node
   }
   li.append(title ? text('hit', title) : el('span', { className: 'hit' }, hit._id))
@@ -223,7 +314,7 @@ function hitOf(hit, move) {
   for (const f of first.slice(0, 3)) li.append(text('text', f))
   const by = foundBy(hit).flatMap(t => [', ', el('mark', { className: 'tone' + t.tone }, t.word)])
   if (by.length) li.append(el('span', { className: 'by' }, 'found by ', ...by.slice(1)))
-  if (judging()) li.append(judge(hit, title ? clip(valueOf(source, title)) : hit._id))
+  if (query) li.append(judge(hit, title ? clip(valueOf(source, title)) : hit._id))
   li.append(el('span', { className: 'figures' }, keyOf(hit) + (hit._score == null ? '' : ', score ' + figure(hit._score, 4))))
   return li
 }
@@ -232,13 +323,12 @@ function renderHits() {
   const direct = hitsOf(shown.direct), akin = hitsOf(shown.akin)
   const rank = (hits, hit) => hits.findIndex(h => keyOf(h) === keyOf(hit))
   pieces = []
-  $('direct').replaceChildren(...direct.map(hit => hitOf(hit, rank(akin, hit) < 0 ? { kind: 'gone', text: '− gone' } : null)))
+  $('direct').replaceChildren(...direct.map(hit => hitOf(hit, rank(akin, hit) < 0 ? { kind: 'gone', text: '− gone' } : null, false)))
   $('akin').replaceChildren(...akin.map((hit, k) => {
     const was = rank(direct, hit)
-    if (was < 0) return hitOf(hit, { kind: 'new', text: '+ new' })
-    if (was > k) return hitOf(hit, { kind: 'up', text: '▲ up ' + (was - k) })
-    if (was < k) return hitOf(hit, { kind: 'down', text: '▼ down ' + (k - was) })
-    return hitOf(hit, { kind: 'same', text: '= same' })
+    const move = was < 0 ? { kind: 'new', text: '+ new' } : was > k ? { kind: 'up', text: '▲ up ' + (was - k) } :
+      was < k ? { kind: 'down', text: '▼ down ' + (k - was) } : { kind: 'same', text: '= same' }
+    return hitOf(hit, move, true)
   }))
   for (const side of ['direct', 'akin']) if (!$(side).children.length) $(side).append(el('li', { className: 'small' }, 'No hits.'))
 }
@@ -258,12 +348,10 @@ function loadJudgments() {
   renderJudgments()
 }
 
-// judging says whether hits can be judged: akin eval knows queries by their
-// words, which a body of one's own need not have.
-const judging = () => asked && !$('body').value.trim() && asked.body.query?.multi_match?.query?.trim()
-
+// judge returns the buttons for a hit of a query. akin eval knows queries by
+// their words, which a body of one's own need not have.
 function judge(hit, name) {
-  const key = judgedKey(asked.index, judging().trim(), hit._id)
+  const key = judgedKey(asked.index, query, hit._id)
   const buttons = Object.keys(gradeOf).map(word => {
     const b = el('button', { type: 'button' }, word)
     b.dataset.judged = key
@@ -290,15 +378,73 @@ function judgmentsFile(index) {
   return 'query,document,grade\n' + judgedIn(index).map(r => r.map(cell).join(',') + '\n').join('')
 }
 
+// gradesOf returns the grades of the judged hits of each query of an index, by
+// their ids.
+function gradesOf(index) {
+  const all = new Map()
+  for (const [words, id, grade] of judgedIn(index)) all.set(words, (all.get(words) || new Map()).set(id, grade))
+  return all
+}
+
+// ranks has the ids of the first hits without and with akin of the last search
+// for each index and query, with one setting of the page.
+let ranks = new Map(), ranked = ''
+
+function keepRanks(words, found, request) {
+  const setting = JSON.stringify({ ...request, body: request.body.query.multi_match.fields })
+  if (setting !== ranked) ranks = new Map()
+  ranked = setting
+  ranks.set(judgedKey(request.index, words), [found.direct, found.akin].map(f => hitsOf(f).map(hit => hit._id)))
+  renderJudgments()
+}
+
+// ndcg returns nDCG@10 of a ranking, as akin eval does.
+function ndcg(ids, grades) {
+  const gain = list => list.slice(0, 10).reduce((sum, grade, k) => sum + grade / Math.log2(k + 2), 0)
+  const best = gain([...grades.values()].sort((a, b) => b - a))
+  return best ? gain(ids.map(id => grades.get(id) || 0)) / best : 0
+}
+
 let savedJudgments = ''
 function renderJudgments() {
-  const index = $('index').value.trim(), own = judgedIn(index), others = judgments.size - own.length
-  say('judged', own.length ? count(own.length, 'judgment') + ' of ' + count(new Set(own.map(r => r[0])).size, 'query', 'queries') + ' in ' + index + '.' +
+  const index = $('index').value.trim(), own = judgedIn(index), others = judgments.size - own.length, grades = gradesOf(index)
+  say('judged', own.length ? count(own.length, 'judgment') + ' of ' + count(grades.size, 'query', 'queries') + ' in ' + index + '.' +
     (others ? ' ' + others + ' of other indices.' : '') : 'None yet in ' + (index || 'any index') + '.')
+  const cells = values => values.map(v => el('td', {}, v === undefined ? '–' : v.toFixed(3)))
+  const values = []
+  $('queries').tBodies[0].replaceChildren(...[...grades].map(([words, judged]) => {
+    const both = (ranks.get(judgedKey(index, words)) || []).map(ids => ndcg(ids, judged)), b = el('button', { type: 'button' }, words)
+    b.addEventListener('click', () => {
+      $('body').value = ''
+      $('query').value = words
+      search(false)
+    })
+    if (both.length) values.push(both)
+    return el('tr', {}, el('th', { scope: 'row' }, b), el('td', {}, String(judged.size)), ...cells([both[0], both[1]]))
+  }))
+  const judged = grades.get(query), both = ranks.get(judgedKey(index, query))
+  for (const [side, id] of ['direct-ndcg', 'akin-ndcg'].entries()) say(id, judged && both ? 'nDCG@10 ' + ndcg(both[side], judged).toFixed(3) : '')
+  const mean = side => values.reduce((sum, both) => sum + both[side], 0) / values.length
+  $('queries').tFoot.replaceChildren(...values.length > 1 ? [el('tr', {}, el('th', { scope: 'row' }, 'Mean of ' + values.length), el('td'), ...cells([mean(0), mean(1)]))] : [])
   URL.revokeObjectURL(savedJudgments)
   savedJudgments = URL.createObjectURL(new Blob([judgmentsFile(index)], { type: 'text/csv' }))
   $('saveJudgments').href = savedJudgments
-  for (const id of ['saveJudgments', 'forget']) $(id).hidden = !own.length
+  for (const id of ['queries', 'measure', 'saveJudgments', 'forget']) $(id).hidden = !own.length
+}
+
+// measure searches each judged query, until another search begins.
+async function measure() {
+  const mine = ++turn
+  show('')
+  busy(true)
+  try {
+    for (const words of gradesOf($('index').value.trim()).keys()) {
+      const request = requestOf(bodyOf(words)), found = await ask(request, [])
+      if (mine !== turn) return
+      show(problemOf(found.akin) || problemOf(found.direct))
+      keepRanks(words, found, request)
+    }
+  } catch (e) { if (mine === turn) show(e) } finally { if (mine === turn) busy(false) }
 }
 
 function forget() {
@@ -341,7 +487,7 @@ function markWords(piece, start, tokens, own) {
   let at = 0
   for (const t of tokens) {
     const from = t.start_offset - start, to = t.end_offset - start
-    const added = terms.get(t.token)
+    const added = piece.added && terms.get(t.token)
     if (from < at || to > piece.text.length || !own.has(t.token) && !added) continue
     parts.push(piece.text.slice(at, from))
     const mark = el('mark', { className: own.has(t.token) ? 'own' : 'tone' + added.tone }, piece.text.slice(from, to))
@@ -355,25 +501,32 @@ function markWords(piece, start, tokens, own) {
 // ---- added terms
 
 function renderTerms() {
-  $('chips').replaceChildren(...[...terms.values()].map(t => {
-    const on = el('input', { type: 'checkbox', checked: true })
-    const slider = el('input', { type: 'range', min: '0', max: '2', step: '0.1', value: '1', 'aria-label': 'What ' + t.word + ' counts for' })
-    const times = el('output', {}, '× 1')
-    const change = factor => {
-      t.factor = factor
+  const sorted = [...terms.values()].sort((a, b) => Math.abs(b.boost) - Math.abs(a.boost))
+  $('chips').replaceChildren(...sorted.map(t => {
+    const on = el('input', { type: 'checkbox' })
+    const slider = el('input', { type: 'range', min: '0', max: '2', step: '0.1', 'aria-label': 'What ' + t.word + ' counts for' })
+    const times = el('output')
+    const put = factor => {
       on.checked = factor > 0
       slider.value = String(factor)
       times.textContent = '× ' + factor
+    }
+    t.set = factor => {
+      t.factor = factor
+      put(factor)
       adjusted()
     }
-    on.addEventListener('change', () => change(on.checked ? 1 : 0))
+    put(t.factor)
+    on.addEventListener('change', () => t.set(on.checked ? 1 : 0))
     slider.addEventListener('input', () => { times.textContent = '× ' + slider.value })
-    slider.addEventListener('change', () => change(Number(slider.value)))
-    t.set = change
-    t.figures = el('span', { className: 'figures' })
-    t.item = el('li', {}, el('label', {}, on, el('mark', { className: 'tone' + t.tone }, t.word)),
-      t.figures, el('span', { className: 'slide' }, slider, times),
-      el('span', { className: 'actions' }, ...ruleButtons(t.from, t.term), neighborsButton(t.term, t.word)))
+    slider.addEventListener('change', () => t.set(Number(slider.value)))
+    t.counts = el('span', { className: 'counts' })
+    const facts = [t.word !== t.term && 'index term ' + t.term, t.similarity !== undefined && 'similarity ' + figure(t.similarity),
+      t.fit !== undefined && 'fit to the text ' + figure(t.fit), t.idf !== undefined && 'idf ' + figure(t.idf), 'in ' + t.fields.join(', ')]
+    t.item = el('li', {}, el('div', { className: 'term' }, el('label', {}, on, el('mark', { className: 'tone' + t.tone }, t.word)), t.counts),
+      el('span', { className: 'slide' }, slider, times),
+      el('details', {}, el('summary', {}, 'More'), el('span', { className: 'figures' }, facts.filter(Boolean).join(' · ')),
+        el('span', { className: 'actions' }, ...ruleButtons(t.from, t.term), neighborsButton(t.term, t.word))))
     return t.item
   }))
   updateTerms()
@@ -381,14 +534,8 @@ function renderTerms() {
 
 function updateTerms() {
   for (const t of terms.values()) {
-    t.item.classList.toggle('off', t.factor === 0)
-    const parts = [t.from ? 'for ' + t.fromWord : 'of the first hits']
-    if (t.word !== t.term) parts.unshift('term ' + t.term)
-    if (t.similarity !== undefined) parts.push('similarity ' + figure(t.similarity))
-    if (t.fit !== undefined) parts.push('fit to the text ' + figure(t.fit))
-    if (t.idf !== undefined) parts.push('idf ' + figure(t.idf))
-    parts.push('boost ' + figure(t.boost), t.fields.join(', '))
-    t.figures.textContent = parts.join(' · ')
+    t.item.classList.toggle('off', !t.factor)
+    t.counts.textContent = t.factor ? figure(t.boost, 2) + (t.from ? ' of ' + t.fromWord : ' by the first hits') : 'off'
   }
 }
 
@@ -552,6 +699,8 @@ function ruleButtons(term, neighbor) {
       if (off) rules.delete(pair)
       else rules.set(pair, { action, term, neighbor })
       renderRules()
+      const t = terms.get(neighbor)
+      if (action === 'ban' && t?.from === term) t.set(off ? 1 : 0)
       say('ruled', off ? 'Removed: ' + ruleOf({ action, term, neighbor }) : ruleOf(rules.get(pair)))
     })
     b.setAttribute('aria-pressed', String(rules.get(pair)?.action === action))
@@ -588,7 +737,7 @@ async function recent() {
     $('recent').replaceChildren(...explanations.map(e => {
       const b = el('button', { type: 'button' }, 'Try ', ...e.text ? [el('bdi', {}, '“' + e.text + '”'), ' in '] : [], (e.index || 'all indices') + ' of ' + new Date(e.time).toLocaleTimeString())
       b.addEventListener('click', () => take(e))
-      return el('li', {}, b, ' ', el('span', { className: 'small' }, e.endpoint + ', ' + e.outcome.replace('_', ' ') + (e.reason || e.cause ? ': ' + (e.reason || e.cause) : '') + ', ' + count(e.added_terms, 'term') + ' added'))
+      return el('li', {}, b, ' ', el('span', { className: 'small' }, e.endpoint + ', ' + e.outcome.replace('_', ' ') + (e.cause ? ': ' + e.cause : e.reason ? ': ' + sentence(e.reason) : '')))
     }))
   } catch (e) { say('kept', e.message) }
 }
@@ -616,9 +765,11 @@ async function start() {
   $('refresh').addEventListener('click', recent)
   $('reset').addEventListener('click', () => terms.forEach(t => t.set(1)))
   $('curl').addEventListener('click', () => copy(curlOf()).then(() => say('copied', 'Copied.'), e => say('copied', e.message)))
-  const fieldNames = () => $('fieldnames').replaceChildren(...(setup.indices.find(i => i.name === $('index').value)?.fields || []).map(f => el('option', { value: f })))
   $('index').addEventListener('input', () => { fieldNames(); renderJudgments() })
   $('forget').addEventListener('click', forget)
+  $('measure').addEventListener('click', measure)
+  for (const id of ['profile', 'effort', 'matching', 'strength']) $(id).addEventListener('change', () => { if (asked) search(false) })
+  $('link').addEventListener('click', () => copy(location.origin + location.pathname + hashOf()).then(() => say('done', 'The link is copied.'), show))
   try {
     setup = await call(base + 'setup')
   } catch (e) { show(e) }
@@ -626,14 +777,15 @@ async function start() {
   $('profile').append(...setup.profiles.map(p => el('option', { value: p }, p)))
   $('matrix').append(...setup.matrices.map(m => el('option', { value: m.name }, m.name)))
   renderVersions()
-  const wanted = new URLSearchParams(location.hash.slice(1)) // which no server sees
-  $('index').value = wanted.get('index') || setup.indices[0]?.name || ''
-  $('query').value = wanted.get('q') || ''
-  fieldNames()
   loadJudgments()
+  const wanted = follow()
   $('query').focus()
   await recent()
-  if ($('index').value && $('query').value) await search(false)
+  if (wanted) await search(false)
+  window.addEventListener('hashchange', () => {
+    if (!location.hash.includes('=')) keepAddress() // a link inside the page
+    else if (follow()) search(false)
+  })
   busy(false)
 }
 

@@ -62,21 +62,21 @@ func TestSearchGoesTheWayOfClientsWithoutAndWithAkin(t *testing.T) {
 	var sent []string
 	mux := server(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		adjusted, is := Adjusted(r.Context())
-		sent = append(sent, fmt.Sprintf("%s %s %s %v %v %v", r.Method, r.URL.RequestURI(), body, adjusted, is, r.Header))
+		changes, is := Changes(r.Context())
+		sent = append(sent, fmt.Sprintf("%s %s %s %v %v %v %v %v", r.Method, r.URL.RequestURI(), body, changes.Adjusted, *changes.Matching, *changes.Strength, is, r.Header))
 		w.Header().Set("X-Akin-Explanation", "known")
 		w.WriteHeader(http.StatusAccepted)
 		fmt.Fprint(w, `{"hits":"<b>"}`)
 	})
-	w := postJSON(mux, "search", `{"index":"docs,<logs-{now/d}>","body":{"query":{}},"profile":"a b","adjusted":[{"term":"car","factor":0.5}],"authorization":"Basic typed"}`)
+	w := postJSON(mux, "search", `{"index":"docs,<logs-{now/d}>","body":{"query":{}},"profile":"a b","effort":"low","matching":"same","strength":1.5,"adjusted":[{"term":"car","factor":0.5}],"authorization":"Basic typed"}`)
 	var got Compared
 	err := json.Unmarshal(w.Body.Bytes(), &got)
 	check.Must(t, err == nil && w.Code == http.StatusOK, "%d %s: %v", w.Code, w.Body, err)
 	check.That(t, got.Akin.Status == http.StatusAccepted && string(got.Direct.Answer) == `{"hits":"<b>"}` && got.Explanation != nil && got.Explanation.ID == "known", "got %s", w.Body)
 	const header = " map[Authorization:[Basic typed] Content-Type:[application/json] User-Agent:[akin-playground]]"
 	for k, want := range []string{
-		`POST /docs,%3Clogs-%7Bnow%2Fd%7D%3E/_search?akin=off {"query":{}} [{car 0.5}] true` + header,
-		`POST /docs,%3Clogs-%7Bnow%2Fd%7D%3E/_search?akin=explain&akin_profile=a+b {"query":{}} [{car 0.5}] true` + header,
+		`POST /docs,%3Clogs-%7Bnow%2Fd%7D%3E/_search?akin=off {"query":{}} [{car 0.5}] 2 1.5 true` + header,
+		`POST /docs,%3Clogs-%7Bnow%2Fd%7D%3E/_search?akin=explain,low&akin_profile=a+b {"query":{}} [{car 0.5}] 2 1.5 true` + header,
 	} {
 		check.That(t, len(sent) == 2 && sent[k] == want, "sent %q, want %q", sent, want)
 	}
@@ -110,6 +110,9 @@ func TestWhatIsNotAskedProperlyIsRefused(t *testing.T) {
 		"large factor":          {"search", `{"index":"a","body":{},"adjusted":[{"term":"a","factor":4.1}]}`, 400},
 		"negative factor":       {"search", `{"index":"a","body":{},"adjusted":[{"term":"a","factor":-1}]}`, 400},
 		"many factors":          {"search", `{"index":"a","body":{},"adjusted":[` + strings.Repeat(`{"term":"a","factor":1},`, maxAdjusted) + `{"term":"a","factor":1}]}`, 400},
+		"an unknown effort":     {"search", `{"index":"a","body":{},"effort":"explain,off"}`, 400},
+		"an unknown matching":   {"search", `{"index":"a","body":{},"matching":"some"}`, 400},
+		"large strength":        {"search", `{"index":"a","body":{},"strength":5.1}`, 400},
 		"long term":             {"search", `{"index":"a","body":{},"adjusted":[{"term":"` + strings.Repeat("a", maxTerm+1) + `","factor":1}]}`, 400},
 		"credentials of lines":  {"search", `{"index":"a","body":{},"authorization":"a\r\nX-Other: b"}`, 400},
 		"long credentials":      {"search", `{"index":"a","body":{},"authorization":"` + strings.Repeat("a", maxCredentials+1) + `"}`, 400},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,7 @@ const (
 	maxTerm        = 512
 	maxAdjusted    = 400
 	maxFactor      = 4
+	maxStrength    = 5
 	maxCredentials = 8 << 10
 	searchTimeout  = 10 * time.Second
 )
@@ -69,9 +71,36 @@ func (a *asked) check() error {
 type asksSearch struct {
 	asked
 
-	Body     json.RawMessage     `json:"body"`
-	Profile  string              `json:"profile"`
+	Body    json.RawMessage `json:"body"`
+	Profile string          `json:"profile"`
+	// Effort, Matching and Strength replace those of the profile unless they are ""
+	// or nil.
+	Effort   string              `json:"effort"`
+	Matching string              `json:"matching"`
+	Strength *float64            `json:"strength"`
 	Adjusted []expand.Adjustment `json:"adjusted"`
+}
+
+// changes returns what is changed for the search, after check.
+func (a *asksSearch) changes() expand.Changes {
+	out := expand.Changes{Adjusted: a.Adjusted, Strength: a.Strength}
+	for _, matching := range []expand.Matching{expand.Auto, expand.Widen, expand.Same} {
+		if a.Matching == matchings()[matching] {
+			out.Matching = &matching
+		}
+	}
+	return out
+}
+
+// matchings are the words for each [expand.Matching], and efforts those for
+// each [expand.Effort].
+func matchings() []string { return []string{"auto", "widen", "same"} }
+
+func efforts() (words []string) {
+	for _, e := range expand.Efforts {
+		words = append(words, e.String())
+	}
+	return words
 }
 
 func (a *asksSearch) check() error {
@@ -83,6 +112,12 @@ func (a *asksSearch) check() error {
 	}
 	if len(a.Adjusted) > maxAdjusted {
 		return bad("more than %d terms are adjusted", maxAdjusted)
+	}
+	if a.Effort != "" && !slices.Contains(efforts(), a.Effort) || a.Matching != "" && !slices.Contains(matchings(), a.Matching) {
+		return bad("the effort is none of %v, or the matching none of %v", efforts(), matchings())
+	}
+	if a.Strength != nil && !(*a.Strength >= 0 && *a.Strength <= maxStrength) {
+		return bad("the strength is not from 0 to %d", maxStrength)
 	}
 	for _, t := range a.Adjusted {
 		if len(t.Term) > maxTerm || !(t.Factor >= 0 && t.Factor <= maxFactor) { // so written that NaN fails
@@ -113,12 +148,15 @@ func (s *searcher) search(r *http.Request, a *asksSearch) (any, error) {
 		return nil, err
 	}
 	defer end()
-	ctx = context.WithValue(ctx, adjustedKey{}, a.Adjusted)
+	ctx = context.WithValue(ctx, changesKey{}, a.changes())
 	var out Compared
 	if out.Direct, _, err = s.ask(ctx, r, &a.asked, "_search?akin=off", a.Body); err != nil {
 		return nil, err
 	}
 	way := "_search?akin=explain"
+	if a.Effort != "" {
+		way += "," + a.Effort
+	}
 	if a.Profile != "" {
 		way += "&akin_profile=" + url.QueryEscape(a.Profile)
 	}
@@ -147,12 +185,13 @@ func (s *searcher) begin(parent context.Context, checked error) (ctx context.Con
 
 var errBusy = &refusal{http.StatusServiceUnavailable, fmt.Sprintf("%d searches of playgrounds are under way: try again", maxSearches)}
 
-type adjustedKey struct{}
+type changesKey struct{}
 
-// Adjusted returns the adjusted terms of a playground's search, false for none.
-func Adjusted(ctx context.Context) (adjusted []expand.Adjustment, is bool) {
-	adjusted, is = ctx.Value(adjustedKey{}).([]expand.Adjustment)
-	return adjusted, is
+// Changes returns what a playground changes for its search; is says whether the
+// search comes from one.
+func Changes(ctx context.Context) (changes expand.Changes, is bool) {
+	changes, is = ctx.Value(changesKey{}).(expand.Changes)
+	return changes, is
 }
 
 // asksAnalysis asks which terms, and where, a field's analyzer makes of a text.
