@@ -3,8 +3,6 @@ package learn
 import (
 	"context"
 	"math"
-
-	"github.com/akin-search/akin/simmatrix"
 )
 
 // How many dimensions the vectors of terms take. In too few the words of one
@@ -12,9 +10,9 @@ import (
 // its similarity says little. In too many the rarer relations drown.
 const (
 	fewestDimensions, mostDimensions = 100, 1000
-	// Vectors whose crowding in the fewest dimensions is above
-	// [simmatrix.LargestCrowding] get as many as bring it to about usualCrowding.
-	usualCrowding = 0.05
+	// Vectors whose crowding in the fewest dimensions is above usualCrowding get as
+	// many as bring it there, or nearly so.
+	usualCrowding = 0.04
 	// usualPower is that of [DefaultCorpusOptions]. Crowding is of cosines to this
 	// power, whatever that of the similarities.
 	usualPower = 3
@@ -25,11 +23,8 @@ const (
 //
 //	dimensions · crowding / usualCrowding
 //
-// at most mostDimensions, if the crowding is above [simmatrix.LargestCrowding].
+// at least as many as they have, and at most mostDimensions.
 func dimensionsFor(crowding float64, dimensions int) int {
-	if crowding <= simmatrix.LargestCrowding {
-		return dimensions
-	}
 	return max(dimensions, min(mostDimensions, int(math.Round(float64(dimensions)*crowding/usualCrowding))))
 }
 

@@ -37,7 +37,7 @@ func TestDimensionsGrowWithCrowding(t *testing.T) {
 	for _, tt := range []struct {
 		crowding float64
 		want     int
-	}{{0, 100}, {0.07, 100}, {0.071, 142}, {0.172, 344}, {0.281, 562}, {0.9, 1000}} {
+	}{{0, 100}, {0.04, 100}, {0.041, 103}, {0.172, 430}, {0.281, 703}, {0.9, 1000}} {
 		check.Equal(t, tt.want, dimensionsFor(tt.crowding, fewestDimensions), tt.crowding)
 	}
 }

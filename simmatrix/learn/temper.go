@@ -7,15 +7,19 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
+// usualThirtieth is what the similarity of a 30th neighbor is lowered to, where
+// similarities are cosines to usualPower.
+const usualThirtieth = 0.05
+
 // temper raises the similarities of each row whose 30th is above
 //
-//	usualCrowding^(power / usualPower)
+//	usualThirtieth^(power / usualPower)
 //
 // to the power that brings it there: words of one topic crowd in some rows,
 // however many dimensions there are. The similarities are cosines to the given
 // power. It returns the number of such rows.
 func temper(e *simmatrix.Entries, power float64) (tempered int) {
-	most := math.Pow(usualCrowding, power/usualPower)
+	most := math.Pow(usualThirtieth, power/usualPower)
 	var row []simmatrix.Entry
 	for i := range len(e.Offsets) - 1 {
 		from, to := e.Offsets[i], e.Offsets[i+1]

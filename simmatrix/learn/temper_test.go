@@ -27,9 +27,9 @@ func TestCrowdedRowsAreTempered(t *testing.T) {
 	check.Equal(t, 2, temper(&e, usualPower))
 	for i, before := range rows {
 		cols, sims := e.Row(i)
-		tempered := len(before) >= crowdPlace && float64(before[crowdPlace-1].Units) > usualCrowding*simmatrix.UnitsOfOne
+		tempered := len(before) >= crowdPlace && float64(before[crowdPlace-1].Units) > usualThirtieth*simmatrix.UnitsOfOne
 		if tempered {
-			check.That(t, sims[crowdPlace-1] == simmatrix.ToUnits(usualCrowding), "row %d: %d units", i, sims[crowdPlace-1])
+			check.That(t, sims[crowdPlace-1] == simmatrix.ToUnits(usualThirtieth), "row %d: %d units", i, sims[crowdPlace-1])
 		}
 		similarities := map[uint32]uint16{}
 		for k := range cols {
@@ -55,7 +55,7 @@ func TestPowerDoesNotDecideWhatIsCrowded(t *testing.T) {
 			}
 			e.AppendRow(row)
 			want := 0
-			if math.Pow(cosine, usualPower) > usualCrowding {
+			if math.Pow(cosine, usualPower) > usualThirtieth {
 				want = 1
 			}
 			check.Equal(t, want, temper(&e, power))

@@ -42,7 +42,7 @@ func setting(key string, values ...string) dimension {
 // NewSpace returns settings around the defaults. The values are far apart:
 // values between them would fit the judged queries more than the collection.
 func NewSpace() Space {
-	softWeights := []float64{0, .05, .1, .2, .4}
+	softWeights := []float64{0, .1, .2, .3, .5}
 	return Space{
 		setting("effort", "low", "normal", "auto"),
 		setting("strength", "0.25", "0.5", "0.75", "1", "1.5", "2", "3"),
@@ -52,7 +52,7 @@ func NewSpace() Space {
 		setting("feedback.documents", "0", "5", "10", "20"),
 		setting("feedback.terms", "10", "20", "40"),
 		setting("feedback.weight", "0.1", "0.2", "0.3", "0.5"),
-		{name: "soft_weight", values: []string{"0", "0.05", "0.1", "0.2", "0.4"}, usual: 3, set: func(s *expand.Profile, k int) {
+		{name: "soft_weight", values: []string{"0", "0.1", "0.2", "0.3", "0.5"}, usual: 3, set: func(s *expand.Profile, k int) {
 			if k == 0 {
 				s.Mode = expand.ModeBM25
 				return
