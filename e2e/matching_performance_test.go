@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 const (
@@ -25,16 +27,60 @@ const (
 // directly, without the engine's cache of queries, and prints ratios of the
 // engine's processor time with intervals of 95 %: of texts that akin meets for the
 // first time, and of the same texts once more. AKIN_BENCH_ENGINE names the
-// engine, AKIN_BENCH_DOCS the numbers of documents. Run it with -benchtime 1x.
+// engine, AKIN_BENCH_DOCS the numbers of documents. With several numbers it also
+// prints how the processor time grows with them. Run it with -benchtime 1x.
 func BenchmarkMatching(b *testing.B) {
 	e := productionEngine(b, cmp.Or(os.Getenv("AKIN_BENCH_ENGINE"), qualityEngine))
+	growth := map[string]*matchingGrowth{}
+	var names []string
 	eachSize(b, func(b *testing.B, docs int) {
 		b.Helper()
-		compareMatching(b, e, docs)
+		compareMatching(b, e, docs, func(name string, entrants []entrant, engine []float64) {
+			if growth[name] == nil {
+				growth[name] = &matchingGrowth{entrants: entrants, engine: make([][]float64, len(entrants))}
+				names = append(names, name)
+			}
+			growth[name].add(docs, engine)
+		})
 	})
+	for _, name := range names {
+		if g := growth[name]; len(g.docs) > 1 {
+			fmt.Fprintf(os.Stdout, "\n%s", g.table(name))
+		}
+	}
 }
 
-func compareMatching(b *testing.B, e *engine, docs int) {
+// A matchingGrowth is the engine's processor time of a search, in ms, by entrant
+// and number of documents.
+type matchingGrowth struct {
+	entrants []entrant
+	docs     []float64 // in millions
+	engine   [][]float64
+}
+
+func (g *matchingGrowth) add(docs int, engine []float64) {
+	g.docs = append(g.docs, float64(docs)/1e6)
+	for i, ms := range engine {
+		g.engine[i] = append(g.engine[i], ms)
+	}
+}
+
+// table returns the line of least squares of each entrant: a fixed part and what
+// a million documents add, of which the last column is that of the first entrant.
+func (g *matchingGrowth) table(name string) string {
+	var t strings.Builder
+	fmt.Fprintf(&t, "| %s | fixed | a million documents | over the first |\n|---|---|---|---|\n", name)
+	_, first := stat.LinearRegression(g.docs, g.engine[0], nil, false)
+	for i, entrant := range g.entrants {
+		fixed, slope := stat.LinearRegression(g.docs, g.engine[i], nil, false)
+		fmt.Fprintf(&t, "| %s | %.2f ms | %.2f ms | %.2f |\n", entrant.name, fixed, slope, slope/first)
+	}
+	return t.String()
+}
+
+// compareMatching prints a table for each kind of search, and passes the means of
+// the engine's processor time of known texts to tell.
+func compareMatching(b *testing.B, e *engine, docs int, tell func(name string, entrants []entrant, engine []float64)) {
 	b.Helper()
 	const pool = 2000 // of which some of three words have ten hits with all of them
 	uncached := strings.Replace(formsDefinition, `"number_of_shards":1`, `"number_of_shards":1,"index.queries.cache.enabled":false`, 1)
@@ -93,7 +139,9 @@ func compareMatching(b *testing.B, e *engine, docs int) {
 				fmt.Fprintf(os.Stdout, "\n%s: only %d texts\n", s.name, len(some))
 				continue
 			}
-			fmt.Fprintf(os.Stdout, "\n%s", compareTexts(b, e, a, entrants, some, s.name, s.body))
+			table, known := compareTexts(b, e, a, entrants, some, s.name, s.body)
+			fmt.Fprintf(os.Stdout, "\n%s", table)
+			tell(s.name, entrants, known)
 		}
 	}
 }
@@ -106,8 +154,10 @@ type matchingCost struct {
 }
 
 // compareTexts returns a table of what searches for texts cost, new to akin and
-// known.
-func compareTexts(b *testing.B, e *engine, a *akin, entrants []entrant, texts []string, name string, body func(string) string) string {
+// known, and the means of the engine's processor time of known ones in ms.
+func compareTexts(
+	b *testing.B, e *engine, a *akin, entrants []entrant, texts []string, name string, body func(string) string,
+) (table string, engine []float64) {
 	b.Helper()
 	measured := texts[matchingWarmups:]
 	send := func(i int, text string) time.Duration {
@@ -152,7 +202,10 @@ func compareTexts(b *testing.B, e *engine, a *akin, entrants []entrant, texts []
 			known.median(i)*1e3, known.median(i)/known.median(0), met.median(i)/met.median(0),
 			known.own[i].Seconds()*1e3/searches, met.own[i].Seconds()*1e3/searches)
 	}
-	return t.String()
+	for i := range entrants {
+		engine = append(engine, sumOf(known.engine[i])/searches)
+	}
+	return t.String(), engine
 }
 
 // median returns the median time of an entrant's searches in seconds.

@@ -236,7 +236,8 @@ func spanned(text []uint16, tokens []Token) (kept []Token) {
 	}
 	saved := 0 // positions
 	for len(tokens) > 0 {
-		first, end, n := tokens[0].Position, tokens[0].end(), 1
+		first, end := tokens[0].Position, tokens[0].end()
+		n := 1
 		for n < len(tokens) && tokens[n].Position < end {
 			end = max(end, tokens[n].end())
 			n++
