@@ -53,13 +53,13 @@ keeps running, so that you can try your own searches.`,
 func newDemoLoad() *cobra.Command {
 	var cluster cli.Cluster
 	cmd := &cobra.Command{
-		Use: "load --url URL", Short: "Index the demo corpus in your cluster",
+		Use: "load --cluster URL", Short: "Index the demo corpus in your cluster",
 		Long:    "load creates the indices " + demoIndices + " and fills them. It does not change an existing index.",
-		Example: `  akin demo load --url http://127.0.0.1:9200`,
+		Example: `  akin demo load --cluster http://127.0.0.1:9200`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cluster.URL == "" {
-				return cli.Usage(errors.New("give --url URL"))
+				return cli.Usage(errors.New("give --cluster URL"))
 			}
 			client, err := cluster.Open()
 			if err != nil {
@@ -69,7 +69,8 @@ func newDemoLoad() *cobra.Command {
 			return loadDemo(cmd.Context(), client, cmd.ErrOrStderr())
 		},
 	}
-	cluster.RegisterServer(cmd.Flags(), "url", "the cluster (required)")
+	cluster.RegisterServer(cmd.Flags(), "the cluster (required)")
+	cli.Renamed(cmd.Flags(), "url", "--cluster")
 	return cmd
 }
 

@@ -22,7 +22,7 @@ import (
 func newInit() *cobra.Command {
 	p := &proposal{}
 	cmd := &cobra.Command{
-		Use: "init --url URL", Short: "Write a configuration for the text fields of a cluster",
+		Use: "init --cluster URL", Short: "Write a configuration for the text fields of a cluster",
 		Long: `init asks a cluster which indices have text fields and how those are analyzed, and
 writes a configuration with an entry of matrices for each group of fields that are
 analyzed alike. Comments explain each line. init then prints the next commands. It
@@ -30,8 +30,8 @@ changes nothing in the cluster. It skips system indices, whose names begin with 
 unless --index names them.
 
 ` + cli.Credentials,
-		Example: `  akin init --url http://127.0.0.1:9200
-  akin init --url http://127.0.0.1:9200 --index 'products*' --out products.yml`,
+		Example: `  akin init --cluster http://127.0.0.1:9200
+  akin init --cluster http://127.0.0.1:9200 --index 'products*' --out products.yml`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := p.check(); err != nil {
@@ -40,16 +40,17 @@ unless --index names them.
 			return p.run(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
-	p.RegisterServer(cmd.Flags(), "url", "the cluster (required)")
+	p.RegisterServer(cmd.Flags(), "the cluster (required)")
+	cli.Renamed(cmd.Flags(), "url", "--cluster")
 	cmd.Flags().StringVar(&p.Index, "index", "", "index, alias, data stream or pattern, or several as in a search; default all")
-	cmd.Flags().StringVar(&p.out, "out", "akin.yml", "file to write; - for standard output")
+	cmd.Flags().StringVar(&p.out, "out", cli.UsualConfig, "file to write; - for standard output")
 	return cmd
 }
 
 func (p *proposal) check() error {
 	switch {
 	case p.URL == "":
-		return errors.New("give --url URL of your cluster")
+		return errors.New("give --cluster URL")
 	case p.out == cli.Stdout:
 		return nil
 	}
@@ -176,25 +177,24 @@ func (p *proposal) defaultFields() (fields []string) {
 	return fields
 }
 
+// next returns the commands that come next. They read the file.
 func (p *proposal) next() (lines []string) {
-	config := p.out
-	if config == cli.Stdout {
-		config = "akin.yml"
-	}
-	for k := range p.groups {
-		g := &p.groups[k]
-		args := []string{"matrix", "build", "--from-index", p.URL}
-		if p.CAFile != "" {
-			args = append(args, "--ca-file", p.CAFile)
+	line := func(args ...string) {
+		if p.out != cli.Stdout && p.out != cli.UsualConfig {
+			args = append(args, "--config", p.out)
 		}
-		if p.AWS.Signs() {
-			args = append(args, "--aws-region", p.AWS.Region, "--aws-service", p.AWS.Service)
-		}
-		args = append(args, "--index", strings.Join(g.indices, ","), "--field", strings.Join(g.fields, ","),
-			"--out", filepath.Join(filepath.Dir(config), g.file()))
 		lines = append(lines, "akin "+cli.CommandLine(args...))
 	}
-	return append(lines, "akin "+cli.CommandLine("check", "--config", config), "akin "+cli.CommandLine("serve", "--config", config))
+	for k := range p.groups {
+		if len(p.groups) == 1 {
+			line("matrix", "build")
+		} else {
+			line("matrix", "build", "--name", p.groups[k].name)
+		}
+	}
+	line("check")
+	line("serve")
+	return lines
 }
 
 // plain matches strings that YAML certainly reads as strings without quotes.

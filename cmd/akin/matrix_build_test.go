@@ -281,7 +281,7 @@ func fromTexts(t *testing.T, texts ...string) []string {
 		docs[i] = documents.Document{ID: strconv.Itoa(i), Source: map[string]string{"body": fmt.Sprintf("%s filler%d", text, i)}}
 	}
 	engine := newIndex(t, "docs", `{"mappings":{"properties":{"body":{"type":"text","analyzer":"english"}}}}`, docs)
-	return []string{"--from-index", engine, "--index", "docs", "--field", "body", "--min-df", "2"}
+	return []string{"--cluster", engine, "--index", "docs", "--field", "body", "--min-df", "2"}
 }
 
 func TestAcronymsAndTheirLongFormsStandForEachOther(t *testing.T) {

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
@@ -24,9 +27,9 @@ type matrixFlags struct {
 }
 
 func (f *matrixFlags) register(flags *pflag.FlagSet) {
-	f.field.Register(flags, "URL of the cluster that turns words into index terms; needs --index and --field")
+	f.field.Register(flags, "URL of the cluster that has the documents, or turns words into index terms; needs --index and --field")
 	flags.StringSliceVar(&f.field.fields, "field", nil, "text field; several must be analyzed alike")
-	flags.Uint32Var(&f.terms.MinDocFreq, "min-df", 0, "drop terms in fewer documents; default 3 with --from-index, where rarer terms have rows but are not neighbors")
+	flags.Uint32Var(&f.terms.MinDocFreq, "min-df", 0, "drop terms in fewer documents; default 3 when learning from an index, where rarer terms have rows but are not neighbors")
 	flags.StringVar(&f.terms.exclude, "exclude", "", "drop terms that match this regular expression")
 	flags.IntVar(&f.rows.Neighbors, "top", defaultTop, "largest number of neighbors of a term")
 	flags.Float64Var(&f.rows.Threshold, "min-similarity", 0, "drop similarities up to this value")
@@ -154,21 +157,29 @@ func (f *filterFlags) parse() (err error) {
 	return err
 }
 
-// fieldFlags say which field of an index a matrix is for. Without a URL, words
-// are taken as index terms.
+// fieldFlags say which field of an index a matrix is for.
 type fieldFlags struct {
 	cli.Cluster
 
-	fields []string
-	found  *combine.ProjectOptions // the cluster's answer about the words; nil before lookUp
+	fields   []string
+	projects bool                    // turns the words of a source into index terms; else they are taken as such
+	found    *combine.ProjectOptions // the cluster's answer about the words; nil before lookUp
 }
 
-// check reports an incomplete set of flags: all three go together.
-func (f *fieldFlags) check() error {
-	if all := f.URL != "" && f.Index != "" && len(f.fields) > 0; !all && (f.URL != "" || f.Index != "" || len(f.fields) > 0) {
-		return errors.New("give --cluster, --index and --field together, or none of them")
+// known reports whether there is a field to ask about.
+func (f *fieldFlags) known() bool { return f.URL != "" && f.Index != "" && len(f.fields) > 0 }
+
+// configure takes index and fields from an entry of matrices, unless flags name
+// them; nil for no entry.
+func (f *fieldFlags) configure(entry *configs.Matrix) (err error) {
+	if entry == nil {
+		return nil
 	}
-	return nil
+	f.Index = cmp.Or(f.Index, strings.Join(entry.Indices, ","))
+	if len(f.fields) == 0 {
+		f.fields, err = cli.Fields(entry)
+	}
+	return err
 }
 
 // lookUp asks the cluster about words, see [indexReading.LookUp].
@@ -179,10 +190,10 @@ func (f *fieldFlags) lookUp(ctx context.Context, words []string, report *cli.Pro
 	})
 }
 
-// indexTerms returns what the analyzer makes of each word, nil without a
-// cluster.
+// indexTerms returns what the analyzer makes of each word, nil without a field
+// to ask about.
 func (f *fieldFlags) indexTerms(ctx context.Context, words []string, report *cli.Progress) (map[string][]string, error) {
-	if f.URL == "" || len(words) == 0 {
+	if !f.known() || len(words) == 0 {
 		return nil, nil
 	}
 	terms := make(map[string][]string, len(words))
@@ -218,7 +229,7 @@ func (f *fieldFlags) inDocuments(word string) bool {
 
 // project turns the words of m into index terms of the field, if one is given.
 func (f *fieldFlags) project(ctx context.Context, m *simmatrix.Matrix, report *cli.Progress) (*simmatrix.Matrix, error) {
-	if f.URL == "" {
+	if !f.projects {
 		return m, nil
 	}
 	if f.found == nil { // the source did not need it

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +24,8 @@ import (
 )
 
 type command struct {
+	config   cli.Config
+	name     string // of an entry of the configuration
 	cluster  cli.Cluster
 	client   *esclient.Client
 	fields   []string
@@ -47,15 +51,17 @@ tune reads the terms of all documents once, at most 20 million. After that the c
 analyzes the queries.
 
 ` + cli.Credentials,
-		Example: `  akin tune --cluster http://127.0.0.1:9200 --index docs --field title,body --matrix docs.akin \
+		Example: `  akin tune --template search.json --queries queries.jsonl --judgments qrels.tsv --out tuned.yml
+  akin tune --cluster http://127.0.0.1:9200 --index docs --field title,body --matrix docs.akin \
     --template search.json --queries queries.jsonl --judgments qrels.tsv --out tuned.yml`,
 		Args: cli.NoArgs,
 		RunE: c.run,
 	}
 	set := cmd.Flags()
 	c.cluster.Register(set, "URL of the cluster")
-	set.StringSliceVar(&c.fields, "field", nil, "text fields of the searches (required)")
-	set.StringVar(&c.matrix, "matrix", "", "matrix file (required)")
+	set.StringSliceVar(&c.fields, "field", nil, "text fields of the searches; default those of the matrix in the configuration")
+	set.StringVar(&c.matrix, "matrix", "", "matrix file; default that of the configuration")
+	set.StringVar(&c.name, "name", "", "entry of matrices in the configuration; default the only one")
 	c.judged.Register(set, "file of judgments (required)")
 	set.StringVar(&c.searches.Template, "template", "", "file of a search body with {{query}} in a string")
 	set.StringVar(&c.searches.Resume, "resume", "", "keep the scores in this file, so that an interrupted run can continue")
@@ -63,6 +69,7 @@ analyzes the queries.
 	set.IntVar(&c.tune.Settings, "settings", c.tune.Settings, "settings to try")
 	set.Float64Var(&c.tune.Confidence, "confidence", c.tune.Confidence, "confidence that a recommendation needs, and of the intervals")
 	set.BoolVar(&c.asJSON, "json", false, "print the result as JSON")
+	c.config.Register(cmd, &c.cluster)
 	return cmd
 }
 
@@ -70,6 +77,9 @@ func (c *command) run(cmd *cobra.Command, _ []string) (err error) {
 	ctx := cmd.Context()
 	c.report = cli.NewProgress(cmd.ErrOrStderr())
 	defer c.report.End()
+	if err := c.configure(); err != nil {
+		return cli.Usage(err)
+	}
 	if c.client, err = c.cluster.Open(); err != nil {
 		return err
 	}
@@ -97,6 +107,23 @@ func (c *command) run(cmd *cobra.Command, _ []string) (err error) {
 		}
 	}
 	return cli.Print(cmd.OutOrStdout(), c.asJSON, result, result.Print)
+}
+
+// configure takes from the configuration what no flag says of index, fields and
+// matrix.
+func (c *command) configure() error {
+	if c.name == "" && c.cluster.Index != "" && len(c.fields) > 0 && c.matrix != "" {
+		return nil
+	}
+	entry, err := c.config.Matrix(c.name)
+	if entry == nil {
+		return err
+	}
+	c.cluster.Index, c.matrix = cmp.Or(c.cluster.Index, strings.Join(entry.Indices, ",")), cmp.Or(c.matrix, entry.File)
+	if len(c.fields) == 0 {
+		c.fields, err = cli.Fields(entry)
+	}
+	return err
 }
 
 func (c *command) read(ctx context.Context) (*tuneBench, error) {

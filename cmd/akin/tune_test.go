@@ -42,7 +42,7 @@ func demoJudgments(t *testing.T, index string) (queries, judgments string) {
 func tuneArgs(t *testing.T, url string) (args []string, out string) {
 	t.Helper()
 	matrix := filepath.Join(t.TempDir(), "knowledge.akin")
-	mustAkin(t, "matrix", "build", "--from-index", url, "--index", "knowledge", "--field", "body", "--out", matrix)
+	mustAkin(t, "matrix", "build", "--cluster", url, "--index", "knowledge", "--field", "body", "--out", matrix)
 	queries, judgments := demoJudgments(t, "knowledge")
 	out = filepath.Join(t.TempDir(), "tuned.yml")
 	return []string{

@@ -183,7 +183,7 @@ func (c *judgedWords) threeRarest(b *testing.B, text string) string {
 func (c *judgedWords) learn(b *testing.B, mixed, model string) *simmatrix.Matrix {
 	b.Helper()
 	out := filepath.Join(b.TempDir(), "s.akin")
-	args := []string{"matrix", "build", "--from-index", c.url, "--index", loadedIndex, "--field", "body", "--out", out}
+	args := []string{"matrix", "build", "--cluster", c.url, "--index", loadedIndex, "--field", "body", "--out", out}
 	switch mixed {
 	case "documents":
 		args = append(args, "--language-model", "none")
