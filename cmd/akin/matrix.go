@@ -36,8 +36,8 @@ func newMatrixExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "export MATRIX --out FILE", Short: "Write a matrix as text for other programs, or from Redis into a file",
 		Long: `export writes a line for each pair: TERM, NEIGHBOR and SIMILARITY separated by tabs, as
-"matrix build --from-tsv" reads them. The text has no document frequencies and no terms
-without neighbors. If the name of FILE ends in .akin, export writes a matrix file instead,
+"matrix build --from-tsv" reads them. Expressions have blanks between their words. The
+text has no document frequencies and no terms without neighbors. If the name of FILE ends in .akin, export writes a matrix file instead,
 byte for byte the one that was pushed.
 
 ` + cli.MatrixHelp,

@@ -27,8 +27,7 @@ type matrixFlags struct {
 }
 
 func (f *matrixFlags) register(flags *pflag.FlagSet) {
-	f.field.Register(flags, "URL of the cluster that has the documents, or turns words into index terms; needs --index and --field")
-	flags.StringSliceVar(&f.field.fields, "field", nil, "text field; several must be analyzed alike")
+	f.field.register(flags, "URL of the cluster that has the documents, or turns words into index terms; needs --index and --field")
 	flags.Uint32Var(&f.terms.MinDocFreq, "min-df", 0, "drop terms in fewer documents; default 3 when learning from an index, where rarer terms have rows but are not neighbors")
 	flags.StringVar(&f.terms.exclude, "exclude", "", "drop terms that match this regular expression")
 	flags.IntVar(&f.rows.Neighbors, "top", defaultTop, "largest number of neighbors of a term")
@@ -114,11 +113,8 @@ func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, indexTerm
 	}
 	const most = 20 // missing words and pins reported
 	for _, word := range unknown[:min(len(unknown), most)] {
-		switch near := m.Nearest(word); {
-		case near != "":
+		if near := m.Nearest(word); near != "" {
 			report.Tell("overrides: the matrix lacks %s; did you mean %s?", cli.Visible(word), cli.Visible(near))
-		case indexTerms == nil:
-			report.Tell("overrides: the matrix lacks %s, which is taken as an index term: build with --cluster, --index and --field to have it analyzed", cli.Visible(word))
 		}
 	}
 	if more := len(unknown) - most; more > 0 {
@@ -164,6 +160,12 @@ type fieldFlags struct {
 	fields   []string
 	projects bool                    // turns the words of a source into index terms; else they are taken as such
 	found    *combine.ProjectOptions // the cluster's answer about the words; nil before lookUp
+}
+
+// register adds the flags; usage is that of --cluster.
+func (f *fieldFlags) register(flags *pflag.FlagSet, usage string) {
+	f.Register(flags, usage)
+	flags.StringSliceVar(&f.fields, "field", nil, "text field; several must be analyzed alike")
 }
 
 // known reports whether there is a field to ask about.

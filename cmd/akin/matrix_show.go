@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -13,15 +14,17 @@ import (
 func newMatrixShow() *cobra.Command {
 	var redis cli.Redis
 	var config cli.Config
+	var field fieldFlags
 	var name string
 	var top int
 	asJSON := false
 	cmd := &cobra.Command{
 		Use: "show [MATRIX] WORD...", Short: "Show the neighbors of words",
 		Long: `show prints the neighbors of words, most similar first, with the similarity and the
-document frequency. It looks a word up as people write it, or else as an index term, which
-is what the field's analyzer makes of a word. The term follows the written form: gas (ga).
-If there is neither, show prints the nearest spelling. If entries have several origins,
+document frequency. It looks up what the field's analyzer makes of a word, by --cluster,
+--index and --field or by the configuration; without them, the form that people write most,
+or an index term. The term follows the written form: gas (ga). If there is neither, show
+prints the nearest spelling. If entries have several origins,
 such as the matrices of an ensemble, overrides or learning, each line ends with them.
 
 ` + cli.MatrixHelp + ` Without one it is that of the configuration.`,
@@ -55,14 +58,33 @@ such as the matrices of an ensemble, overrides or learning, each line ends with 
 			if err != nil {
 				return err
 			}
-			found := findNeighbors(ref, m, words, top)
+			found := findNeighbors(ref, m, words, field.readings(cmd, config, name, words), top)
 			return cli.Print(cmd.OutOrStdout(), asJSON, found, found.print)
 		},
 	}
 	redis.RegisterServer(cmd)
-	config.Register(cmd, &redis)
+	field.register(cmd.Flags(), "URL of the cluster that analyzes the words; needs --index and --field")
+	config.Register(cmd, &redis, &field.Cluster)
 	cmd.Flags().StringVar(&name, "name", "", "entry of matrices in the configuration; default the only one")
 	cmd.Flags().IntVar(&top, "top", 20, "how many neighbors of each term")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// readings returns what the field's analyzer makes of words, nil if the cluster
+// does not say.
+func (f *fieldFlags) readings(cmd *cobra.Command, config cli.Config, name string, words []string) map[string][]string {
+	entry, err := config.Matrix(name)
+	if err == nil {
+		err = f.configure(entry)
+	}
+	var readings map[string][]string
+	if err == nil {
+		readings, err = f.indexTerms(cmd.Context(), words, cli.NewProgress(io.Discard))
+	}
+	if err != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "words are looked up as they are, without the field's analyzer: %v\n", err)
+		return nil
+	}
+	return readings
 }

@@ -16,6 +16,7 @@ import (
 func newMatrixPush() *cobra.Command {
 	var redis cli.Redis
 	var config cli.Config
+	var field fieldFlags
 	var file, overrides string
 	activate := false
 	cmd := redisCommand(&cobra.Command{
@@ -23,7 +24,7 @@ func newMatrixPush() *cobra.Command {
 		Short: "Write a matrix file to Redis as a new version",
 		Long: `push checks the file, writes all of it to Redis under a new version, and prints that
 version. Without FILE it is the one that "matrix build" writes for the matrix. Searches use it once it is active. push applies corrections by hand
-(--overrides) first.
+(--overrides) first, to what the analyzer of the field makes of their words.
 
 While Redis is down, such as for the seconds of a failover, push waits and retries. A push
 that is interrupted or fails keeps the active version and leaves no new version behind.`,
@@ -33,16 +34,19 @@ that is interrupted or fails keeps the active version and leaves no new version 
   akin matrix push --name docs --overrides overrides.txt --activate docs.akin`,
 		Args: func(cmd *cobra.Command, args []string) error { return cli.Usage(cobra.MaximumNArgs(1)(cmd, args)) },
 		PreRunE: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
+			entry, err := config.Matrix(redis.Name)
+			switch {
+			case len(args) > 0:
 				file = args[0]
+			case entry == nil:
+				return cmp.Or(err, cli.Usage(errors.New("give FILE, or a configuration with the matrix")))
+			default:
+				file, redis.Name = entry.File, entry.Name
+			}
+			if overrides == "" {
 				return nil
 			}
-			entry, err := config.Matrix(redis.Name)
-			if entry == nil {
-				return cmp.Or(err, cli.Usage(errors.New("give FILE, or a configuration with the matrix")))
-			}
-			file, redis.Name = entry.File, entry.Name
-			return nil
+			return cli.Usage(field.configure(entry))
 		},
 	}, &redis, &config, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
 		report := cli.NewProgress(cmd.ErrOrStderr())
@@ -56,7 +60,11 @@ that is interrupted or fails keeps the active version and leaves no new version 
 			if err != nil {
 				return err
 			}
-			if m, _, err = applyOverrides(m, rules, nil, report); err != nil {
+			indexTerms, err := field.indexTerms(cmd.Context(), rules.Words(), report)
+			if err != nil {
+				return err
+			}
+			if m, _, err = applyOverrides(m, rules, indexTerms, report); err != nil {
 				return err
 			}
 		}
@@ -73,7 +81,8 @@ that is interrupted or fails keeps the active version and leaves no new version 
 			return nil
 		}
 		return admin.Activate(cmd.Context(), redis.Name, v.ID)
-	})
+	}, &field.Cluster)
+	field.register(cmd.Flags(), "URL of the cluster that analyzes the words of --overrides; needs --index and --field")
 	cmd.Flags().StringVar(&overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
 	cmd.Flags().BoolVar(&activate, "activate", false, "make the version active when it is complete")
 	return cmd
@@ -92,9 +101,11 @@ func userAtHost() string {
 	return name + "@" + host
 }
 
-func redisCommand(cmd *cobra.Command, flags *cli.Redis, config *cli.Config, run func(cmd *cobra.Command, admin *store.Admin, args []string) error) *cobra.Command {
+func redisCommand(
+	cmd *cobra.Command, flags *cli.Redis, config *cli.Config, run func(cmd *cobra.Command, admin *store.Admin, args []string) error, more ...cli.Configured,
+) *cobra.Command {
 	flags.Register(cmd)
-	config.Register(cmd, flags)
+	config.Register(cmd, append(more, flags)...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return flags.With(func(admin *store.Admin) error { return run(cmd, admin, args) })
 	}
