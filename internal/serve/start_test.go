@@ -151,6 +151,12 @@ func TestWarmUpEndsWithItsTimeAndSaysSo(t *testing.T) {
 	log.has(t, `"level":"WARN","msg":"warm-up is not complete`, `"cause":"budget"`)
 }
 
+func TestLogHasDurationsWithTheirUnit(t *testing.T) {
+	log := &lockedBuffer{}
+	newLogger(configs.Log{Level: "info"}, log).Info("warmed up", "took", 12*time.Millisecond, "fields", 3)
+	log.has(t, `"took":"12ms","fields":3`)
+}
+
 // Each question takes the cluster longer than the budget.
 func TestFirstSearchesDoNotFailOpen(t *testing.T) {
 	engine := demo.NewEngine()

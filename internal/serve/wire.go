@@ -321,7 +321,15 @@ func connections(configured int, files uint64) int {
 func newLogger(cfg configs.Log, w io.Writer) *slog.Logger {
 	var level slog.Level
 	must(level.UnmarshalText([]byte(cfg.Level))) // configs allows no other names
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: withUnit}))
+}
+
+// withUnit writes a duration with its unit: JSON would have nanoseconds.
+func withUnit(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // expanders creates the expanders: the default one and one per profile. They
