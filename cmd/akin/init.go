@@ -89,11 +89,16 @@ func (p *proposal) write(w io.Writer) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("# A configuration of akin, proposed for %s.", cli.Visible(p.info.String()))
-	line("# configs/akin.yml explains all keys. Keys that are missing here have their defaults.")
+	line("# These are the keys that people set. configs/akin.yml explains all; missing ones have their\n# defaults.")
 	line("#\n# Next, in this order:")
 	for _, next := range p.next() {
 		line("#   %s", cli.Visible(next))
 	}
+	defaults := configs.Default()
+	line("\nlisten:\n  # Where applications connect, in place of the cluster: host:port.")
+	line("  address: %s", defaults.Listen.Address)
+	line("\nadmin:\n  # Where you connect: /playground, /readyz, /metrics. Other machines need a token there.")
+	line("  address: %s", defaults.Admin.Address)
 	line("\ncluster:")
 	if p.nodes > 1 {
 		line("  # The cluster has %d nodes: name more of them, so that one may be down.", p.nodes)
@@ -117,22 +122,19 @@ func (p *proposal) write(w io.Writer) error {
 	default:
 		line("  # The cluster asked for no credentials.")
 	}
+	line("\nredis:\n  # Where matrices without a file are, such as redis://127.0.0.1:6379. Empty: no Redis.")
+	line("  url: \"\"")
 	line("\nexpansion:")
-	if p.scripts {
-		line("  # auto: this cluster runs scripts, so searches are scored in the form saturated, which\n  # ranks best. Without scripts they are scored in the form grouped.")
-	} else {
-		line("  # auto: saturated, which ranks best, if the cluster runs scripts, otherwise grouped.\n  # This cluster runs none, or did not say.")
-	}
-	line("  scoring: auto")
 	line("  # auto: a search that finds enough is only put in order; one that finds too little finds")
 	line("  # more, by related words. widen always finds more, same only puts in order.")
 	line("  matching: auto")
-	line("  # How many hits are enough, and for a search of which all or several words must match.")
-	line("  enough: 100\n  enough_all: 10")
-	if fields := p.defaultFields(); len(fields) > 0 {
-		line("  # Searches that name no field, such as ?q=car, find related words in these.")
-		line("  default_fields: %s", list(fields))
-	}
+	line("  # How many hits are enough.")
+	line("  enough: 100")
+	line("  # What a search may cost the cluster: low, normal, high, or auto, which suits the matrix.")
+	line("  effort: auto")
+	line("  # Searches that name no field, such as ?q=car, find related words in these.")
+	line("  default_fields: %s", list(p.defaultFields()))
+	line("\nanswers:\n  # true: the header X-Akin-Result says what became of a search.\n  header: true")
 	line("\n# The matrix of each field. Fields that are analyzed alike share one. Remove fields that\n# nobody searches.\nmatrices:")
 	for k := range p.groups {
 		g := &p.groups[k]

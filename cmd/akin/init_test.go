@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/e2e/check"
@@ -47,6 +50,22 @@ func TestInitWritesAConfigurationThatServesOnceItsCommandsHaveRun(t *testing.T) 
 	for _, args := range next[:len(next)-1] {
 		out := mustAkin(t, args...)
 		check.That(t, args[0] != "check" || strings.Contains(out, "saturated") && strings.Contains(out, " normal "), "nothing is expanded:\n%s", out)
+	}
+}
+
+// configs/akin.yml begins with a list of the keys.
+func TestInitWritesTheKeysThatPeopleSet(t *testing.T) {
+	file, _ := inited(t)
+	var written map[string]any
+	check.OK(t, yaml.Unmarshal([]byte(read(t, file)), &written))
+	head, _, _ := strings.Cut(read(t, filepath.Join(root, "configs", "akin.yml")), "\n# A file needs only")
+	keys := regexp.MustCompile(`(?m)^#   ([a-z_.]+)  +\S`).FindAllStringSubmatch(head, -1)
+	check.Equal(t, 10, len(keys))
+	for _, m := range keys {
+		section, name, nested := strings.Cut(m[1], ".")
+		inner, is := written[section].(map[string]any)
+		_, there := inner[name]
+		check.That(t, written[section] != nil && (!nested || is && there), "init does not write %s", m[1])
 	}
 }
 
