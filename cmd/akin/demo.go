@@ -176,7 +176,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool, port int)
 	var akin, admin string
 	if !once {
 		var end func() error
-		if akin, admin, end, err = serveHere(ctx, demoConfig(engine, port), m, stderr); err != nil {
+		if akin, admin, end, err = serveHere(ctx, demoConfig(engine, port), m, stderr, false); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, end()) }()
@@ -186,7 +186,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool, port int)
 		m.Meta().Docs, m.Meta().Terms, m.Meta().NonZeros, took.Seconds())
 	show := demoTour{Engine: engine, Out: stdout}
 	var end func() error
-	if show.Akin, show.Admin, end, err = serveHere(ctx, demoConfig(engine, 0), m, stderr); err != nil {
+	if show.Akin, show.Admin, end, err = serveHere(ctx, demoConfig(engine, 0), m, stderr, false); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
@@ -200,9 +200,10 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool, port int)
 }
 
 // serveHere runs an akin with one matrix in this process, until end is called.
-func serveHere(ctx context.Context, cfg *configs.Config, m *simmatrix.Matrix, log io.Writer) (akin, admin string, end func() error, err error) {
+// inProcess says that its cluster is here, too.
+func serveHere(ctx context.Context, cfg *configs.Config, m *simmatrix.Matrix, log io.Writer, inProcess bool) (akin, admin string, end func() error, err error) {
 	a, err := serve.New(ctx, serve.Options{
-		Config: cfg, Files: map[string]store.Loader{cfg.Matrices[0].Name: store.InMemory(m)}, Build: thisBuild(),
+		Config: cfg, Files: map[string]store.Loader{cfg.Matrices[0].Name: store.InMemory(m)}, Build: thisBuild(), InProcess: inProcess,
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

@@ -43,13 +43,13 @@ type armOptions struct {
 	File        string    // the matrix of arms without a file; may be ""
 	Akin, Admin string    // URLs of a running akin
 	Title       string    // the field with the titles of documents; "" for none
-	Anonymous   bool      // the cluster asks for no credentials
+	InProcess   bool      // the cluster is an engine in this process
 	Log         io.Writer // for an akin in this process
 }
 
 func (o *armOptions) open(url string) (*esclient.Client, error) {
 	switch {
-	case o.Anonymous:
+	case o.InProcess:
 		return esclient.New(esclient.Options{URL: url})
 	case url == o.URL:
 		return o.Open()
@@ -181,6 +181,9 @@ func (s *armSet) ask(o *armOptions, t *target, akin, admin string) (err error) {
 	if known.Password != "" {
 		known.Username = "akin" // the admin port ignores the name
 	}
+	if t.patient {
+		known.Timeout = patience
+	}
 	t.admin, err = s.keep(esclient.New(known))
 	return err
 }
@@ -192,7 +195,7 @@ func directArm(client *esclient.Client, index string) evaluate.Arm {
 // candidateArm returns an arm that is an akin in this process with a matrix and
 // a profile. The caller calls end, even after an error.
 func candidateArm(ctx context.Context, o armOptions, how expand.Profile, m *simmatrix.Matrix) (arm evaluate.Arm, end func(), err error) {
-	s, t := &armSet{}, &target{index: o.Index, profile: "candidate"}
+	s, t := &armSet{}, &target{index: o.Index, profile: "candidate", patient: o.InProcess}
 	cfg, err := o.configure(t.profile, "in memory", "")
 	how.Waits = true
 	if err == nil {
@@ -205,7 +208,7 @@ func candidateArm(ctx context.Context, o armOptions, how expand.Profile, m *simm
 }
 
 func (s *armSet) serve(ctx context.Context, o *armOptions, t *target, cfg *configs.Config, m *simmatrix.Matrix) error {
-	akin, admin, end, err := serveHere(ctx, cfg, m, o.Log)
+	akin, admin, end, err := serveHere(ctx, cfg, m, o.Log, o.InProcess)
 	if err != nil {
 		return err
 	}
@@ -239,7 +242,7 @@ func (o *armOptions) configure(name, file, settings string) (*configs.Config, er
 	cfg.Expansion.Budget = configs.Duration(10 * time.Second) // only the ranking matters
 	cfg.Listen.Address, cfg.Admin.Address = "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Cluster = o.Config()
-	if o.Anonymous {
+	if o.InProcess {
 		cfg.Cluster.Auth = configs.Auth{}
 	}
 	cfg.Shutdown.Delay = 0
@@ -255,7 +258,11 @@ type target struct {
 	title  string // the field with titles, "" for none
 
 	profile string
+	patient bool // waits as long as it takes
 }
+
+// patience is the limit of a call that waits as long as it takes.
+const patience = 24 * time.Hour
 
 // search sends a body. If akin receives it, search also asks for the
 // explanation.
@@ -273,6 +280,9 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 	call := esclient.Call{
 		Request: esapi.SearchRequest{Index: []string{esclient.Name(t.index)}, Header: header, Body: bytes.NewReader(body)},
 		Timeout: time.Minute, Limit: 256 << 20,
+	}
+	if t.patient {
+		call.Timeout = patience
 	}
 	var id string
 	var text []byte

@@ -23,10 +23,10 @@ type proposal struct {
 	cli.Cluster        // with an empty Index: all indices except system indices
 	out         string // "-" is standard output
 
-	info    esclient.Info
-	nodes   int // 0 if unknown
-	groups  []group
-	left    []string // fields without a matrix, and why
+	info   esclient.Info
+	nodes  int // 0 if unknown
+	groups []group
+	left   []string // fields without a matrix, and why
 }
 
 func (p *proposal) ask(ctx context.Context, client *esclient.Client) (err error) {

@@ -36,6 +36,7 @@ type command struct {
 	tune     evaluate.TuneOptions
 	asJSON   bool
 	report   *cli.Progress
+	stderr   io.Writer
 }
 
 func newTune() *cobra.Command {
@@ -45,10 +46,11 @@ func newTune() *cobra.Command {
 		Long: `tune tries settings on judged queries. It prints how much of the gain in nDCG@10 remains on
 queries that did not choose the settings: it splits the queries into five folds and chooses
 a setting for each fold on the others. It recommends a setting only if that is better than
-direct search with the given confidence, and writes it as a profile to --out.
+direct search with the given confidence, there and then on the cluster itself, prints how
+long a search with it takes the engine, and writes it as a profile to --out.
 
 tune reads the terms of all documents once, at most 20 million. After that the cluster only
-analyzes the queries.
+analyzes the queries, until it confirms a recommendation.
 
 ` + cli.Credentials,
 		Example: `  akin tune --template search.json --queries queries.jsonl --judgments qrels.tsv --out tuned.yml
@@ -75,7 +77,8 @@ analyzes the queries.
 
 func (c *command) run(cmd *cobra.Command, _ []string) (err error) {
 	ctx := cmd.Context()
-	c.report = cli.NewProgress(cmd.ErrOrStderr())
+	c.stderr = cmd.ErrOrStderr()
+	c.report = cli.NewProgress(c.stderr)
 	defer c.report.End()
 	if err := c.configure(); err != nil {
 		return cli.Usage(err)
@@ -138,7 +141,7 @@ func (c *command) read(ctx context.Context) (*tuneBench, error) {
 			return nil, fmt.Errorf("--out: the input %s would be written over: choose another file", c.out)
 		}
 	}
-	b := &tuneBench{}
+	b := &tuneBench{Log: c.stderr}
 	if err := c.queries(ctx, b); err != nil {
 		return nil, err
 	}
@@ -207,6 +210,11 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 	usual := expand.DefaultProfile()
 	if result.DefaultsSent, err = b.Expansion(ctx, &usual); err == nil {
 		result.TunedSent, err = b.Expansion(ctx, &result.Setting)
+	}
+	if err == nil && result.Recommended != nil {
+		err = b.Confirm(ctx, result, armOptions{Cluster: c.cluster, Log: c.stderr}, c.client, func(_ string, done, total int) {
+			c.report.Step("confirming on the cluster", done, total)
+		})
 	}
 	return result, err
 }

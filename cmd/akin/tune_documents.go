@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -176,6 +177,8 @@ type tuneBench struct {
 	// by id.
 	Bodies [][]byte
 	Grades []map[string]float64
+	// Log gets the warnings of the akin.
+	Log io.Writer
 	// Kept has the scores of earlier runs: the nDCG@10 of the searches in place of
 	// hits. It may be nil.
 	Kept *evaluate.Kept
@@ -187,12 +190,8 @@ type tuneBench struct {
 func (b *tuneBench) Score(ctx context.Context, s *expand.Profile) ([]float64, error) {
 	scored, err := b.Kept.Answer(fmt.Sprintf("%s %+v", b.plan, s), func() (scored evaluate.Answer, err error) {
 		rankings, err := b.Rank(ctx, s)
-		for i, answer := range rankings {
-			var ids []string
-			for _, h := range evaluate.Ranking(answer.Hits) {
-				ids = append(ids, h.ID)
-			}
-			scored.Hits = append(scored.Hits, evaluate.Hit{Score: evaluate.NDCG(ids, b.Grades[i], measured)})
+		for i := range rankings {
+			scored.Hits = append(scored.Hits, evaluate.Hit{Score: b.measure(i, &rankings[i])})
 		}
 		return scored, err
 	})
@@ -204,6 +203,46 @@ func (b *tuneBench) Score(ctx context.Context, s *expand.Profile) ([]float64, er
 		scores[i] = h.Score
 	}
 	return scores, nil
+}
+
+// measure returns the nDCG@10 of an answer to the i-th search.
+func (b *tuneBench) measure(i int, answer *evaluate.Answer) float64 {
+	var ids []string
+	for _, h := range evaluate.Ranking(answer.Hits) {
+		ids = append(ids, h.ID)
+	}
+	return evaluate.NDCG(ids, b.Grades[i], measured)
+}
+
+// Confirm searches on the cluster, directly and under the recommended setting,
+// and tells the result.
+func (b *tuneBench) Confirm(ctx context.Context, result *evaluate.TuneResult, o armOptions, client *esclient.Client, progress simmatrix.Progress) error {
+	arm, end, err := candidateArm(ctx, o, *result.Recommended, b.Matrix)
+	defer end()
+	if err != nil {
+		return err
+	}
+	queries := make([]evaluate.Query, len(b.Bodies))
+	for i := range queries {
+		queries[i].ID = strconv.Itoa(i)
+	}
+	body := func(q evaluate.Query) ([]byte, error) {
+		i, err := strconv.Atoi(q.ID)
+		return b.Bodies[i], err
+	}
+	arms := []evaluate.Arm{directArm(client, o.Index), arm}
+	answered, err := evaluate.Search(ctx, arms, queries, evaluate.SearchOptions{Body: body, Progress: progress})
+	if err != nil {
+		return err
+	}
+	scores := [2][]float64{}
+	for i, a := range answered {
+		for k := range scores {
+			scores[k] = append(scores[k], b.measure(i, &a.Answers[k]))
+		}
+	}
+	result.Confirm(scores[0], scores[1], evaluate.MeanEngine(answered, 0), evaluate.MeanEngine(answered, 1))
+	return nil
 }
 
 // Expansion counts which searches are expanded under a setting.
@@ -224,9 +263,9 @@ func (b *tuneBench) Rank(ctx context.Context, s *expand.Profile) ([]evaluate.Ans
 			return nil, err
 		}
 		defer client.Close()
-		return rank(ctx, directArm(client, loadedIndex), b.Bodies)
+		return rank(ctx, evaluate.Arm{Search: (&target{client: client, index: loadedIndex, patient: true}).search}, b.Bodies)
 	}
-	arm, end, err := candidateArm(ctx, armOptions{Cluster: cli.Cluster{URL: b.URL, Index: loadedIndex}, Anonymous: true, Log: io.Discard}, *s, b.Matrix)
+	arm, end, err := candidateArm(ctx, armOptions{Cluster: cli.Cluster{URL: b.URL, Index: loadedIndex}, InProcess: true, Log: b.Log}, *s, b.Matrix)
 	defer end()
 	if err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func tuneArgs(t *testing.T, url string) (args []string, out string) {
 func TestTuneWritesAProfileThatServes(t *testing.T) {
 	t.Parallel()
 	args, out := tuneArgs(t, demoEngine(t))
-	if said := ends(t, 0, args, "direct search", "the defaults", "queries it was chosen on", "queries held out", "expanded", " of ", "\n5     ", "Recommended: The "); strings.Contains(said, "warning") {
+	if said := ends(t, 0, args, "direct search", "the defaults", "queries it was chosen on", "queries held out", "expanded", " of ", "\n5     ", "Recommended: The ", "On the cluster, all queries: "); strings.Contains(said, "warning") {
 		t.Error(said)
 	}
 	c, err := configs.Load(t.Context(), out)
@@ -65,7 +65,9 @@ func TestTuneWritesAProfileThatServes(t *testing.T) {
 		t.Fatalf("%+v", c.Profiles)
 	}
 	first := mustAkin(t, append(args, "--json")...)
-	if second := mustAkin(t, append(args, "--json")...); first != second || !json.Valid([]byte(first)) {
+	times := regexp.MustCompile(`"(direct_)?ms": .*`)
+	second := mustAkin(t, append(args, "--json")...)
+	if times.ReplaceAllString(first, "") != times.ReplaceAllString(second, "") || !json.Valid([]byte(first)) {
 		t.Errorf("another result:\n%s\n%s", first, second)
 	}
 }
@@ -107,7 +109,8 @@ func TestTuneSaysWhatIsWrong(t *testing.T) {
 }
 
 // However many settings are tried, the cluster is asked the same: for the
-// documents once, and for the terms of each query once.
+// documents once, and for the terms of each query once. Nothing is recommended,
+// which the cluster would confirm.
 func TestTuneAsksTheClusterOnceForAllSettings(t *testing.T) {
 	engine := demoEngine(t)
 	args, _ := tuneArgs(t, engine)
@@ -122,7 +125,7 @@ func TestTuneAsksTheClusterOnceForAllSettings(t *testing.T) {
 	var before map[string]int
 	for _, settings := range []string{"2", "12"} {
 		clear(asked)
-		mustAkin(t, append(args, "--cluster", relay, "--settings", settings)...)
+		mustAkin(t, append(args, "--cluster", relay, "--settings", settings, "--confidence", "0.999999")...)
 		queries := asked["/knowledge/_analyze"]
 		if n := len(demo.Queries()); queries == 0 || queries > 3*n || asked["/_mtermvectors"] == 0 {
 			t.Errorf("%d queries: %v", n, asked)
@@ -138,6 +141,7 @@ func TestTuneGoesOnWhereItWasInterrupted(t *testing.T) {
 	t.Parallel()
 	args, _ := tuneArgs(t, demoEngine(t))
 	state := filepath.Join(t.TempDir(), "tune.state")
+	args = append(args, "--confidence", "0.999999") // nothing is recommended, which would take some time
 	whole := mustAkin(t, append(args, "--json", "--resume", state)...)
 	text := read(t, state)
 	lines := strings.SplitAfter(strings.TrimSpace(text), "\n")

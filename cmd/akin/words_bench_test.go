@@ -202,7 +202,7 @@ func (c *judgedWords) measure(b *testing.B, queries []string, how *expand.Profil
 	b.Helper()
 	arm := directArm(c.client, loadedIndex)
 	if how != nil {
-		with, end, err := candidateArm(b.Context(), armOptions{Cluster: cli.Cluster{URL: c.url, Index: loadedIndex}, Anonymous: true, Log: io.Discard}, *how, m)
+		with, end, err := candidateArm(b.Context(), armOptions{Cluster: cli.Cluster{URL: c.url, Index: loadedIndex}, InProcess: true, Log: io.Discard}, *how, m)
 		defer end()
 		check.OK(b, err)
 		arm = with

@@ -67,6 +67,10 @@ type Options struct {
 	Files  map[string]store.Loader // by name: matrices from elsewhere than configured
 	Log    *slog.Logger
 	Build  Build // for log and metrics
+	// InProcess says that the cluster is an engine in this process, which is as
+	// busy as the process: nothing waits for it in vain, so nothing has a limit of
+	// time, and its node is never down.
+	InProcess bool
 	// Stdout gets the access log, if it is on; nil discards it.
 	Stdout io.Writer
 }
