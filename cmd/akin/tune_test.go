@@ -72,6 +72,33 @@ func TestTuneWritesAProfileThatServes(t *testing.T) {
 	}
 }
 
+func TestTuneTriesSettingsOnAPartWithTheNumbersOfTheWhole(t *testing.T) {
+	t.Parallel()
+	args, _ := tuneArgs(t, demoEngine(t))
+	args = append(args, "--index", demoIndices, "--settings", "4", "--template", write(t, "s.json", `{"size":10,"query":{"match":{"body":"{{query}}"}}}`))
+	said := ends(t, 0, append(args, "--max-docs", "500"), "settings are tried on ", "one of ", "is in the sample of the others", "scores in the part differ")
+	check.That(t, !strings.Contains(said, "warning"), "%s", said)
+	ends(t, exitFailure, append(args, "--max-docs", "20"), "--max-docs 20: the judged documents and the first hits are ")
+}
+
+func TestASampleStandsForAllDocuments(t *testing.T) {
+	const total = 10_000
+	whole := map[string]bool{}
+	for k := range 100 {
+		whole[fmt.Sprint("doc", k)] = true
+	}
+	p := check.Got(newTunePart(whole, 1000, total))(t)
+	kept, stand := 0, 0
+	for k := range total {
+		if n := p.standsFor(fmt.Sprint("doc", k)); n > 0 {
+			kept, stand = kept+1, stand+n
+		}
+	}
+	check.That(t, kept > 800 && kept < 1200 && stand > 8500 && stand < 11500, "%d documents stand for %d", kept, stand)
+	check.Equal(t, 1, p.standsFor("doc7"), "a first hit")
+	check.Equal(t, 1, (*tunePart)(nil).standsFor("any"), "without a part")
+}
+
 func TestTuneSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	args, out := tuneArgs(t, demoEngine(t))
