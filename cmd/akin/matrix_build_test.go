@@ -307,6 +307,15 @@ func TestAcronymsAndTheirLongFormsStandForEachOther(t *testing.T) {
 	ends(t, exitUsage, append([]string{"matrix", "build", "--out", "x", "--acronyms", "--words"}, args...), "--acronyms")
 }
 
+func TestAWordThatIsFrequentByItselfIsNoAcronym(t *testing.T) {
+	texts := []string{"run every alignment daily (READ)", "run every alignment daily (READ)"}
+	for k := range acronymUse*len(texts) + 1 {
+		texts = append(texts, fmt.Sprintf("read a book%d", k%3))
+	}
+	_, said := built(t, fromTexts(t, texts...)...)
+	contains(t, "build", said, "acronyms: 1 left out, since the short form is a frequent word by itself: read – run every alignment daily")
+}
+
 func TestJoinedWordsStandForTheirParts(t *testing.T) {
 	texts := append(slices.Repeat([]string{"other things"}, 20),
 		"the rib cage", "a Rib-cage", "ribcage", "Ribcages", "an e-mail", "one e mail", "emails", "email", "his cross", "a cross")
