@@ -289,7 +289,7 @@ func findNeighbors(name string, m *simmatrix.Matrix, words []string, analyzed ma
 	meta := m.Meta()
 	found := &wordNeighbors{Matrix: name, Vectors: meta.Vectors()}
 	for _, word := range words {
-		term, nearest := "", ""
+		var term, nearest string
 		if at := slices.IndexFunc(analyzed[word], m.Has); at >= 0 {
 			term = analyzed[word][at]
 		} else {

@@ -91,8 +91,8 @@ func checkTunable(fields []string, bodies [][]byte) error {
 	return nil
 }
 
-// loadDocuments reads the terms of the documents of a part, in some fields of an
-// index, once. The documents should not change meanwhile. The caller closes the
+// loadDocuments reads the terms of the documents of a part, in some fields of
+// an index, once. The documents should not change meanwhile. The caller closes the
 // result, even after an error.
 func loadDocuments(ctx context.Context, client *esclient.Client, index string, fields []string, part *tunePart, progress simmatrix.Progress) (d *tuneDocuments, err error) {
 	d = &tuneDocuments{
@@ -244,9 +244,10 @@ func (b *tuneBench) Score(ctx context.Context, s *expand.Profile) ([]float64, er
 
 // measure returns the nDCG@10 of an answer to the i-th search.
 func (b *tuneBench) measure(i int, answer *evaluate.Answer) float64 {
-	var ids []string
-	for _, h := range evaluate.Ranking(answer.Hits) {
-		ids = append(ids, h.ID)
+	ranking := evaluate.Ranking(answer.Hits)
+	ids := make([]string, len(ranking))
+	for k := range ranking {
+		ids[k] = ranking[k].ID
 	}
 	return evaluate.NDCG(ids, b.Grades[i], measured)
 }

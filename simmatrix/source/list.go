@@ -148,7 +148,8 @@ func spell(term string) string {
 // WriteTSV writes m for [ReadTSV], terms ascending, with six decimals, so that
 // reading restores the rows. It loses terms without neighbors in either
 // direction, document frequencies, origins and Meta. The error wraps [ErrList]
-// for a term with a tab or an end of line, or one that would be read as another.
+// for a term with a tab or an end of line, or one that would be read as
+// another.
 func WriteTSV(w io.Writer, matrix *simmatrix.Matrix) error {
 	m, b := matrix.Table(), bufio.NewWriter(w)
 	texts := make([]string, len(m.Terms))

@@ -124,7 +124,7 @@ func (r *TuneResult) Summary() string {
 	percent := func(g TuneGain) string {
 		return fmt.Sprintf("%+.1f %% (%.0f %% interval %+.1f to %+.1f %%, p = %.3g)", 100*g.Gain, 100*r.Confidence, 100*g.Low, 100*g.High, g.P)
 	}
-	text := ""
+	var text string
 	switch r.Advice {
 	case UseTuned:
 		text = fmt.Sprintf("The tuned setting: on held-out queries, nDCG@10 %s over direct search\nand %s over the defaults: %s.",
