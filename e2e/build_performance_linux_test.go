@@ -53,7 +53,7 @@ func BenchmarkBuildWords(b *testing.B) {
 func buildMeasured(b *testing.B, e *engine, index string, args ...string) (m *simmatrix.Matrix, wall, processor time.Duration, memory float64) {
 	b.Helper()
 	out, start := newPath(b, "s.akin"), time.Now()
-	r := runAkin(b, append([]string{"matrix", "build", "--from-index", e.url, "--index", index, "--field", "body", "--out", out}, args...)...)
+	r := runAkin(b, append([]string{"matrix", "build", "--cluster", e.url, "--index", index, "--field", "body", "--out", out}, args...)...)
 	wall = time.Since(start)
 	if r.status != 0 {
 		b.Fatal(r.stderr)

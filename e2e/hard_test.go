@@ -92,7 +92,7 @@ func (e *engine) makeHardFiles(t *testing.T, index string, c *collection) hardFi
 func (e *engine) freezeWeights(t *testing.T, index, field string) string {
 	t.Helper()
 	out := newPath(t, "w.akin")
-	mustAkin(t, append([]string{"norms", "snapshot", "--out", out}, e.of(index, field)...)...)
+	mustAkin(t, append([]string{"index", "norms", "snapshot", "--out", out}, e.of(index, field)...)...)
 	return out
 }
 
@@ -100,7 +100,7 @@ func (e *engine) freezeWeights(t *testing.T, index, field string) string {
 // "" their soft norms.
 func (e *engine) storeNorms(t *testing.T, index, field, weights, matrix string) {
 	t.Helper()
-	mustAkin(t, append([]string{"norms", "backfill", "--weights", weights, "--matrix", matrix}, e.of(index, field)...)...)
+	mustAkin(t, append([]string{"index", "norms", "backfill", "--weights", weights, "--matrix", matrix}, e.of(index, field)...)...)
 	e.refresh(t, index)
 }
 

@@ -63,7 +63,7 @@ func TestClustersThatLackCallsAreServed(t *testing.T) {
 			e.index(t, index, docs)
 		}
 		learn := func(from string) string {
-			return exported(t, build(t, "--from-index", from, "--index", strings.Join(learned, ","), "--field", "body"))
+			return exported(t, build(t, "--cluster", from, "--index", strings.Join(learned, ","), "--field", "body"))
 		}
 		want := learn(e.url)
 		if strings.Count(want, "\n") < 20 {
@@ -120,7 +120,7 @@ func TestClustersThatLackCallsAreServed(t *testing.T) {
 						t.Errorf("status %d, want %s in\n%s", checked.status, line, checked.stdout)
 					}
 				}
-				mustAkin(t, "init", "--url", url, "--index", relatedIndex, "--out", "-")
+				mustAkin(t, "init", "--cluster", url, "--index", relatedIndex, "--out", "-")
 			})
 		}
 	})

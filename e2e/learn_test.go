@@ -120,7 +120,7 @@ func (e *engine) learnFromQueries(t *testing.T, c *collection, folds int, all bo
 	e.makeIndex(t, index, judgedIndex)
 	e.index(t, index, withIDs(c.docs))
 	dir := newDir(t, "learned")
-	plain := build(t, "--from-index", e.url, "--index", index, "--field", "body", "--language-model", "none")
+	plain := build(t, "--cluster", e.url, "--index", index, "--field", "body", "--language-model", "none")
 	files := map[string]string{unlearned: plain}
 	learn := func(name string, args ...string) {
 		files[name] = filepath.Join(dir, name+".akin")

@@ -264,7 +264,7 @@ func TestLongDocuments(t *testing.T) {
 			e.index(t, index, withIDs(c.docs))
 			e.merge(t, index)
 			learned := func(fields string) string {
-				return build(t, "--from-index", e.url, "--index", index, "--language-model", "none", "--field", fields)
+				return build(t, "--cluster", e.url, "--index", index, "--language-model", "none", "--field", fields)
 			}
 			a := setupWide(t, e, section{
 				"profiles": profiles,

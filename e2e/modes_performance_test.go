@@ -75,10 +75,10 @@ func BenchmarkModes(b *testing.B) {
 func storeFormsNorms(b *testing.B, e *engine, matrix string) string {
 	b.Helper()
 	file, target := newPath(b, "weights.akin"), e.of(formsIndex, "body")
-	mustAkin(b, append([]string{"norms", "snapshot", "--out", file}, target...)...)
+	mustAkin(b, append([]string{"index", "norms", "snapshot", "--out", file}, target...)...)
 	start := time.Now()
-	mustAkin(b, append([]string{"norms", "backfill", "--weights", file, "--matrix", matrix}, target...)...)
-	fmt.Fprintf(os.Stdout, "\nakin norms backfill: %.0f documents a second\n", formsDocs/time.Since(start).Seconds())
+	mustAkin(b, append([]string{"index", "norms", "backfill", "--weights", file, "--matrix", matrix}, target...)...)
+	fmt.Fprintf(os.Stdout, "\nakin index norms backfill: %.0f documents a second\n", formsDocs/time.Since(start).Seconds())
 	settle(b, e)
 	return file
 }

@@ -136,7 +136,7 @@ func (e *engine) storeStaleNorms(t *testing.T, index string, a modesAkin, c *col
 		half = append(half, c.docs[k].id)
 	}
 	query := toJSON(t, section{"ids": section{"values": half}})
-	old := build(t, append([]string{"--from-index", e.url, "--index", index, "--field", "body", "--language-model", "none", "--query", query}, more...)...)
+	old := build(t, append([]string{"--cluster", e.url, "--index", index, "--field", "body", "--language-model", "none", "--query", query}, more...)...)
 	e.storeNorms(t, index, "body", a.weights, old)
 	e.must(t, http.MethodPost, "/"+index+"/_update_by_query?refresh=true", toJSON(t, section{
 		"query": section{"exists": section{"field": "akin_soft_norm.body"}},

@@ -110,7 +110,7 @@ func weightsID(m *simmatrix.Matrix) string { return m.Checksum()[:16] }
 
 // backfill returns the arguments of a backfill of the documents of an alias.
 func (f *normsFixture) backfill(cluster, weights string, more ...string) []string {
-	return append([]string{"norms", "backfill", "--cluster", cluster, "--index", f.index + "-alias", "--field", f.field, "--weights", weights}, more...)
+	return append([]string{"index", "norms", "backfill", "--cluster", cluster, "--index", f.index + "-alias", "--field", f.field, "--weights", weights}, more...)
 }
 
 // TestNorms stores norms of a multi-field and of a field in an object, of texts

@@ -34,8 +34,8 @@ func TestModesPageMakesAnIndexReadyForItsModes(t *testing.T) {
 		p.write(t, "akin.yml", "cluster:\n  urls: ["+e.url+"]\n"+config)
 	}
 	configure()
-	p.run(t, "akin matrix build --from-index "+e.url+" --index "+index+" --field title --min-df 1 --out main.akin\n"+
-		"akin norms snapshot --cluster "+e.url+" --index "+index+" --field title --out weights.akin")
+	p.run(t, "akin matrix build --cluster "+e.url+" --index "+index+" --field title --min-df 1 --out main.akin\n"+
+		"akin index norms snapshot --cluster "+e.url+" --index "+index+" --field title --out weights.akin")
 	check := func(want string) {
 		t.Helper()
 		if out := p.run(t, "akin check --config akin.yml --index "+index); !strings.Contains(out, want) {
@@ -44,7 +44,7 @@ func TestModesPageMakesAnIndexReadyForItsModes(t *testing.T) {
 	}
 	check("(no_linear_field): docs/modes.md has the mapping")
 	p.run(t, strings.ReplaceAll(scripts[0], "curl ", "curl -sS --fail-with-body "))
-	check("akin norms backfill stores them")
+	check("akin index norms backfill stores them")
 	for _, script := range scripts[1:] {
 		p.run(t, strings.ReplaceAll(script, "--top 30", "--top 30 --min-df 1"))
 	}
@@ -56,6 +56,6 @@ func TestModesPageMakesAnIndexReadyForItsModes(t *testing.T) {
 	p.run(t, p.blocks("sh")[0])
 	check("softcosine")
 	// A new matrix is served without new numbers.
-	p.run(t, "akin matrix build --from-index "+e.url+" --index "+index+" --field title --min-df 1 --top 2 --out main.akin")
+	p.run(t, "akin matrix build --cluster "+e.url+" --index "+index+" --field title --min-df 1 --top 2 --out main.akin")
 	check(`do not have "akin_soft_norm.title"`)
 }

@@ -34,6 +34,7 @@ func TestNightlyPageRuns(t *testing.T) {
 	p.run(t, script)
 	first := p.activeVersion(t)
 	setup(t, e, section{"matrices": []section{{"name": "docs"}}, "redis": redis.section()})
+	p.write(t, "akin.yml", p.blocks("yaml")[0])
 	for _, commands := range p.blocks("sh") {
 		if strings.Contains(commands, "matrix rollback") {
 			if p.activeVersion(t) == first {

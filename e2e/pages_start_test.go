@@ -13,9 +13,6 @@ import (
 	"github.com/akin-search/akin/internal/demo"
 )
 
-// pageListeners has what the configurations of pages leave to the defaults.
-const pageListeners = "listen: {address: \"127.0.0.1:9280\"}\nadmin: {address: \"127.0.0.1:9281\"}\nshutdown: {delay: 0s}\n"
-
 // pageIndex is the index that pages call docs.
 const pageIndex = "docs"
 
@@ -52,9 +49,8 @@ func TestStartPageRuns(t *testing.T) {
 					t.Errorf("akin init does not write %s:\n%s", line, config)
 				}
 			}
-			listeners := strings.NewReplacer(p.addresses...).Replace(pageListeners)
 			patient := strings.Replace(config, "\nexpansion:\n", "\nexpansion:\n  budget: "+widePatience+"\n", 1)
-			a := launch(t, p.write(t, "akin.yml", listeners+patient))
+			a := launch(t, p.write(t, "akin.yml", "shutdown: {delay: 0s}\n"+strings.NewReplacer(p.addresses...).Replace(patient)))
 			a.awaitReady(t)
 			a.awaitMetric(t, 1, "akin_matrix_info", `="english"`)
 			continue

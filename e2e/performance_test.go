@@ -309,7 +309,7 @@ func settle(b *testing.B, e *engine) {
 // more of those of akin matrix build.
 func formsMatrix(b *testing.B, e *engine, flags ...string) string {
 	b.Helper()
-	return build(b, append([]string{"--from-index", e.url, "--index", formsIndex, "--field", "body", "--max-docs", "60000"}, flags...)...)
+	return build(b, append([]string{"--cluster", e.url, "--index", formsIndex, "--field", "body", "--max-docs", "60000"}, flags...)...)
 }
 
 // segments returns how many segments the index has.

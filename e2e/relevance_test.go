@@ -339,7 +339,7 @@ type learnedFile struct {
 func (e *engine) learn(tb testing.TB, name string, choose func() []string) string {
 	tb.Helper()
 	return e.matrixFile(tb, name, func() string {
-		return build(tb, append([]string{"--from-index", e.url, "--field", "body"}, choose()...)...)
+		return build(tb, append([]string{"--cluster", e.url, "--field", "body"}, choose()...)...)
 	})
 }
 

@@ -33,7 +33,7 @@ func TestAutoModeIsSoftOnceHitsAreRemembered(t *testing.T) {
 				a := setup(t, e, section{
 					"expansion": section{"mode": "auto", "max_doc_share": 1, "matching": "same"},
 					"profiles":  section{"soft": section{"mode": "soft"}, "bm25": section{"mode": "bm25"}},
-					"matrices":  []section{{"name": "s", "file": build(t, "--from-index", e.url, "--index", index, "--field", "body"), "indices": []string{index}}},
+					"matrices":  []section{{"name": "s", "file": build(t, "--cluster", e.url, "--index", index, "--field", "body"), "indices": []string{index}}},
 				})
 				text := texts.queries[5].text
 				body := matchBody(text, 10)
@@ -112,7 +112,7 @@ func TestHitsOfDataStreamsAreRemembered(t *testing.T) {
 		a := setup(t, e, section{
 			"expansion": section{"mode": "auto", "max_doc_share": 1, "matching": "same", "rerank_warm_up": true},
 			"profiles":  section{"soft": section{"mode": "soft"}},
-			"matrices":  []section{{"name": "s", "file": build(t, "--from-index", e.url, "--index", stream, "--field", "body"), "indices": []string{stream}}},
+			"matrices":  []section{{"name": "s", "file": build(t, "--cluster", e.url, "--index", stream, "--field", "body"), "indices": []string{stream}}},
 		})
 		body := matchBody(texts.queries[5].text, 10)
 		inOrder := func() error {

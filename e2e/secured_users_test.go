@@ -22,7 +22,7 @@ func TestSecuredRoleOfAkin(t *testing.T) {
 	build := func(user string, more ...string) commandResult {
 		out := newPath(t, "m.akin")
 		return runAkinAs(t, user, append([]string{
-			"matrix", "build", "--from-index", e.as("").url, "--ca-file", ca, "--index", learnedIndex, "--field", "body", "--out", out,
+			"matrix", "build", "--cluster", e.as("").url, "--ca-file", ca, "--index", learnedIndex, "--field", "body", "--out", out,
 		}, more...)...)
 	}
 	t.Run("builds", func(t *testing.T) {

@@ -203,7 +203,7 @@ func TestSegmentsAreFilled(t *testing.T) {
 		e.index(t, index, all)
 		fill := func(status int, more ...string) string {
 			t.Helper()
-			r := runAkin(t, slices.Concat([]string{"segments", "backfill", "--path", "parts.segments"}, e.of(index, "text.body"), more)...)
+			r := runAkin(t, slices.Concat([]string{"index", "segments", "backfill", "--path", "parts.segments"}, e.of(index, "text.body"), more)...)
 			if r.status != status {
 				t.Errorf("%q: exit status %d, want %d\n%s", more, r.status, status, r.stderr)
 			}

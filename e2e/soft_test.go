@@ -213,7 +213,7 @@ func TestWarmUpReadsTheTermsOfAllDocuments(t *testing.T) {
 		// By this name, which has a matrix, too, hits of both come together.
 		e.must(t, http.MethodPut, "/"+strings.Join(indices, ",")+"/_alias/akin-e2e-warm-all", "")
 		config := softConfig("")
-		config["matrices"] = []section{{"name": "s", "file": build(t, "--from-index", e.url, "--index", indices[0], "--field", "body"), "indices": []string{"akin-e2e-warm-*"}}}
+		config["matrices"] = []section{{"name": "s", "file": build(t, "--cluster", e.url, "--index", indices[0], "--field", "body"), "indices": []string{"akin-e2e-warm-*"}}}
 		config["expansion"].(section)["rerank_warm_up"] = true
 		config["expansion"].(section)["max_doc_share"] = 1
 		a := setupWide(t, e, config)

@@ -29,9 +29,9 @@ func TestRecallOfApproximateVectors(t *testing.T) {
 	e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0,"max_result_window":20000},"mappings":{"properties":{"body":{"type":"text"}}}}`)
 	e.index(t, index, c.docs)
 	of, model := e.of(index, "body"), newPath(t, "model.akin")
-	s := build(t, "--from-index", e.url, "--index", index, "--field", "body", "--language-model", "none", "--top", "30")
-	mustAkin(t, slices.Concat([]string{"vectors", "model", "--matrix", s, "--weights", e.freezeWeights(t, index, "body"), "--store", "dense_vector", "--dims", strconv.Itoa(dims), "--out", model}, of)...)
-	mustAkin(t, slices.Concat([]string{"vectors", "backfill", "--model", model}, of)...)
+	s := build(t, "--cluster", e.url, "--index", index, "--field", "body", "--language-model", "none", "--top", "30")
+	mustAkin(t, slices.Concat([]string{"index", "vectors", "model", "--matrix", s, "--weights", e.freezeWeights(t, index, "body"), "--store", "dense_vector", "--dims", strconv.Itoa(dims), "--out", model}, of)...)
+	mustAkin(t, slices.Concat([]string{"index", "vectors", "backfill", "--model", model}, of)...)
 	m, err := vectors.Read(strings.NewReader(readFile(t, model)))
 	if err != nil {
 		t.Fatal(err)

@@ -71,9 +71,9 @@ func measureVectors(t *testing.T, e *engine, store vectors.Store, c *collection,
 	e.storeNorms(t, index, "body", files.weights, "")
 	_, whole := e.judged(t, c)
 	before, model, of := e.mergedSize(t, index), newPath(t, "model.akin"), e.of(index, "body")
-	mustAkin(t, append([]string{"vectors", "model", "--matrix", whole, "--weights", files.weights, "--store", string(store), "--out", model}, of...)...)
+	mustAkin(t, append([]string{"index", "vectors", "model", "--matrix", whole, "--weights", files.weights, "--store", string(store), "--out", model}, of...)...)
 	start := time.Now()
-	mustAkin(t, append([]string{"vectors", "backfill", "--model", model}, of...)...)
+	mustAkin(t, append([]string{"index", "vectors", "backfill", "--model", model}, of...)...)
 	took := time.Since(start)
 	after := e.mergedSize(t, index)
 	t.Logf("%s, %s: the index has %.1f MB, with vectors %.1f MB (%+.0f %%), %.0f documents a second", store, c.name,

@@ -129,9 +129,9 @@ func checkVectors(t *testing.T, e *engine, store vectors.Store) {
 	fill := func(terms, want string) {
 		t.Helper()
 		mustAkin(t, append([]string{
-			"vectors", "model", "--matrix", matrix, "--weights", weights, "--out", model, "--store", string(store), "--strength", "1", "--terms", terms, "--dims", "500",
+			"index", "vectors", "model", "--matrix", matrix, "--weights", weights, "--out", model, "--store", string(store), "--strength", "1", "--terms", terms, "--dims", "500",
 		}, e.of(index, "body")...)...)
-		r := runAkin(t, append([]string{"vectors", "backfill", "--model", model}, e.of(index, "body")...)...)
+		r := runAkin(t, append([]string{"index", "vectors", "backfill", "--model", model}, e.of(index, "body")...)...)
 		if r.status != 0 || !strings.Contains(r.stderr, want) {
 			t.Errorf("%s terms: status %d, want %q in\n%s", terms, r.status, want, r.stderr)
 		}

@@ -1,6 +1,7 @@
 package esclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/maphash"
@@ -32,6 +33,8 @@ type CacheOptions struct {
 	AnalysisBytes, StatisticsBytes uint64
 	// TTL is how long an answer of the cluster is used.
 	TTL time.Duration
+	// Timeout limits a load with all its calls; 0 means 5 s.
+	Timeout time.Duration
 	// Client returns the client that a context belongs to, or ""; may be nil.
 	// Loads count for that client and for their index expression.
 	Client func(context.Context) string
@@ -91,7 +94,7 @@ func (l learned[V]) isGuess() bool { return l.guessed }
 // NewCached returns a cache in front of client.
 func NewCached(client *Client, o CacheOptions) *Cached {
 	c := &Cached{client: client, loader: cache.NewLoader(cache.Policy{
-		Places: maxLoads, Timeout: loadTimeout, Guard: client.guard, What: asking, Client: o.Client,
+		Places: maxLoads, Timeout: cmp.Or(o.Timeout, loadTimeout), Guard: client.guard, What: asking, Client: o.Client,
 		Telling: telling, Life: life,
 	}), ttl: o.TTL}
 	c.generations.seed, c.generations.start = maphash.MakeSeed(), time.Now()

@@ -45,6 +45,9 @@ type Options struct {
 	Sign func(next http.RoundTripper) http.RoundTripper
 	// URL is a node of the cluster, http or https, without credentials.
 	URL string
+	// TLS, unless nil, says which certificates are trusted and shown, in place of
+	// CA.
+	TLS *tls.Config
 	// CA has the PEM certificates of the authorities that sign the cluster's;
 	// empty means the system's.
 	CA []byte
@@ -89,7 +92,7 @@ func New(o Options) (*Client, error) {
 	var err error
 	if o.Transport != nil {
 		o.URL = "http://cluster" // replaced by Transport
-	} else if c.transport, err = newTransport(o.CA, o.Outside); err != nil {
+	} else if c.transport, err = newTransport(&o); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
 	if o.Sign != nil {
@@ -368,7 +371,7 @@ const (
 	idlePerHost      = 32 // for a burst of cold searches; net/http keeps 2
 )
 
-func newTransport(ca []byte, outside bool) (http.RoundTripper, error) {
+func newTransport(o *Options) (http.RoundTripper, error) {
 	t := &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
@@ -377,16 +380,20 @@ func newTransport(ca []byte, outside bool) (http.RoundTripper, error) {
 		IdleConnTimeout:     idleTimeout,
 		DisableCompression:  true, // in a local network compression costs more than it saves
 	}
+	if o.TLS != nil {
+		t.TLSClientConfig = o.TLS
+		return t, nil
+	}
 	pool := x509.NewCertPool()
-	if outside {
+	if o.Outside {
 		t.Proxy = http.ProxyFromEnvironment
 		if system, err := x509.SystemCertPool(); err == nil {
 			pool = system
 		}
 	}
-	if len(ca) > 0 {
+	if len(o.CA) > 0 {
 		t.TLSClientConfig.RootCAs = pool
-		if !pool.AppendCertsFromPEM(ca) {
+		if !pool.AppendCertsFromPEM(o.CA) {
 			return nil, errors.New("the CA file holds no PEM certificate")
 		}
 	}

@@ -72,8 +72,10 @@ type Options struct {
 	// Trials compare two arms, each [Off] or a name in Profiles. A search takes
 	// part in the first trial that covers its index. Trials exclude Shadow.
 	Trials []Trial
-	// Budget is the time limit of one call of Expander.
-	Budget time.Duration
+	// Budget is the time limit of one call of Expander. Patience, unless nil,
+	// lengthens it while caches are cold.
+	Budget   time.Duration
+	Patience *Patience
 	// MaxBody is the largest search body that is read, in bytes, compressed and
 	// decompressed alike.
 	MaxBody int64

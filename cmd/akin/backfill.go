@@ -33,12 +33,13 @@ func required(namesAndValues ...string) (err error) {
 	return err
 }
 
-// openWeights opens weights of norms snapshot. It rejects a similarity matrix.
+// openWeights opens weights of index norms snapshot. It rejects a similarity
+// matrix.
 func (f *indexFieldFlags) openWeights(cmd *cobra.Command, ref string, redis *cli.Redis) (*simmatrix.Matrix, error) {
 	m, err := redis.Matrix(cmd.Context(), cmd.ErrOrStderr(), ref)
 	if err == nil && m.Meta().MaxNeighbors > 0 {
 		err = fmt.Errorf("%s is a similarity matrix, not weights: its terms have neighbors, and its document frequencies may not be those of the index; "+
-			"make weights of the index with: akin norms snapshot --cluster %s --index %s --field %s --out weights.akin", ref, f.URL, f.Index, f.field)
+			"make weights of the index with: akin index norms snapshot --cluster %s --index %s --field %s --out weights.akin", ref, f.URL, f.Index, f.field)
 	}
 	return m, err
 }
@@ -47,7 +48,7 @@ func (f *indexFieldFlags) openWeights(cmd *cobra.Command, ref string, redis *cli
 func (*indexFieldFlags) openSimilarities(cmd *cobra.Command, ref string, redis *cli.Redis) (*simmatrix.Matrix, error) {
 	m, err := redis.Matrix(cmd.Context(), cmd.ErrOrStderr(), ref)
 	if err == nil && m.Meta().MaxNeighbors == 0 {
-		err = fmt.Errorf("%s has no similarities: give --matrix a file of akin matrix build, and --weights one of akin norms snapshot", ref)
+		err = fmt.Errorf("%s has no similarities: give --matrix a file of akin matrix build, and --weights one of akin index norms snapshot", ref)
 	}
 	return m, err
 }

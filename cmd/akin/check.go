@@ -34,7 +34,7 @@ The exit status is 1 if there is an error, otherwise 0. Warnings are not errors.
 			return report.Err()
 		},
 	}
-	cmd.Flags().StringVar(&file, "config", usualConfig, "configuration file")
+	cmd.Flags().StringVar(&file, "config", cli.UsualConfig, "configuration file")
 	cmd.Flags().StringVar(&index, "index", "", "indices to check; default those that matrices are bound to")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

@@ -167,7 +167,7 @@ func (r *checkReport) served(what string, entries []configs.Matrix, states []sto
 			case what == "weights ":
 				next = ""
 			case file != "":
-				next = "build it: akin matrix build --from-index URL --index INDEX --field FIELD --out " + file
+				next = "build it, with the same --config: akin matrix build --name " + m.Name
 			}
 			r.Checks = append(r.Checks, checkResult{verdictError, about, where + ": " + m.Problem, next})
 		}

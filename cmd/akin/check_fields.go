@@ -333,14 +333,14 @@ func leftOut(words []expand.LeftOut) string {
 func lacks(why reason.Reason) string {
 	switch why {
 	case reason.NoWeights:
-		return "no entry of weights is for the field (no_weights): akin norms snapshot makes weights"
+		return "no entry of weights is for the field (no_weights): akin index norms snapshot makes weights"
 	case reason.NoLinear:
 		return "no field with this text scores linearly in the term frequency (no_linear_field): docs/modes.md has the mapping"
 	case reason.NoNorms:
 		return "the documents have no lengths by these weights, or in the mode softcosine by these weights and this version of the matrix " +
-			"(no_norms): docs/modes.md has the mapping, and akin norms backfill stores them, with --matrix for the mode softcosine"
+			"(no_norms): docs/modes.md has the mapping, and akin index norms backfill stores them, with --matrix for the mode softcosine"
 	case reason.NoVectors:
-		return "too few documents have vectors of the field (no_vectors): akin vectors backfill maps and stores them, see docs/vectors.md"
+		return "too few documents have vectors of the field (no_vectors): akin index vectors backfill maps and stores them, see docs/vectors.md"
 	default:
 		return ""
 	}

@@ -126,7 +126,7 @@ func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			"no right to search", checkConfig(refusing(t, "_search", 403, "action [indices:data/read/search] is unauthorized for user [akin]"), matrix),
 			"right to search", "the right indices:data/read/search;",
 		},
-		{"no matrix file", checkConfig(demoEngine(t), matrix+".gone"), "matrix demo", "build it: akin matrix build"},
+		{"no matrix file", checkConfig(demoEngine(t), matrix+".gone"), "matrix demo", "akin matrix build --name demo"},
 		{"no matrix at all", checkConfig(demoEngine(t), write(t, "bad.akin", "hello")), "matrix demo", "from "},
 		{"Redis away", redis(demoEngine(t)), "matrix main", "akin matrix push"},
 		{"cluster and Redis away", redis(away), "matrix main", "unavailable"},

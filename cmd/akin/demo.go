@@ -56,13 +56,13 @@ keeps running, so that you can try your own searches.`,
 func newDemoLoad() *cobra.Command {
 	var cluster cli.Cluster
 	cmd := &cobra.Command{
-		Use: "load --url URL", Short: "Index the demo corpus in your cluster",
+		Use: "load --cluster URL", Short: "Index the demo corpus in your cluster",
 		Long:    "load creates the indices " + demoIndices + " and fills them. It does not change an existing index.",
-		Example: `  akin demo load --url http://127.0.0.1:9200`,
+		Example: `  akin demo load --cluster http://127.0.0.1:9200`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cluster.URL == "" {
-				return cli.Usage(errors.New("give --url URL"))
+				return cli.Usage(errors.New("give --cluster URL"))
 			}
 			client, err := cluster.Open()
 			if err != nil {
@@ -72,7 +72,8 @@ func newDemoLoad() *cobra.Command {
 			return loadDemo(cmd.Context(), client, cmd.ErrOrStderr())
 		},
 	}
-	cluster.RegisterServer(cmd.Flags(), "url", "the cluster (required)")
+	cluster.RegisterServer(cmd.Flags(), "the cluster (required)")
+	cli.Renamed(cmd.Flags(), "url", "--cluster")
 	return cmd
 }
 
@@ -199,7 +200,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool, place dem
 	if !once {
 		cfg := demoConfig(engine, place)
 		var end func() error
-		if akin, admin, end, err = serveHere(ctx, cfg, m, stderr); err != nil {
+		if akin, admin, end, err = serveHere(ctx, cfg, m, stderr, false); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, end()) }()
@@ -212,7 +213,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool, place dem
 		m.Meta().Docs, m.Meta().Terms, m.Meta().NonZeros, took.Seconds())
 	show := demoTour{Engine: engine, Out: stdout}
 	var end func() error
-	if show.Akin, show.Admin, end, err = serveHere(ctx, demoConfig(engine, demoPlace{host: "127.0.0.1"}), m, stderr); err != nil {
+	if show.Akin, show.Admin, end, err = serveHere(ctx, demoConfig(engine, demoPlace{host: "127.0.0.1"}), m, stderr, false); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
@@ -226,9 +227,10 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool, place dem
 }
 
 // serveHere runs an akin with one matrix in this process, until end is called.
-func serveHere(ctx context.Context, cfg *configs.Config, m *simmatrix.Matrix, log io.Writer) (akin, admin string, end func() error, err error) {
+// inProcess says that its cluster is here, too.
+func serveHere(ctx context.Context, cfg *configs.Config, m *simmatrix.Matrix, log io.Writer, inProcess bool) (akin, admin string, end func() error, err error) {
 	a, err := serve.New(ctx, serve.Options{
-		Config: cfg, Files: map[string]store.Loader{cfg.Matrices[0].Name: store.InMemory(m)}, Build: thisBuild(),
+		Config: cfg, Files: map[string]store.Loader{cfg.Matrices[0].Name: store.InMemory(m)}, Build: thisBuild(), InProcess: inProcess,
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

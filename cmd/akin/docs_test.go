@@ -177,7 +177,8 @@ func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
 	here, err := os.Getwd()
 	check.OK(t, err)
 	here += string(filepath.Separator)
-	s := startServe(t, strings.NewReplacer("\nexpansion:\n", "\nexpansion:\n  budget: 10s\n", " file: ", " file: "+here).Replace(read(t, "akin.yml"))) // on a machine that is busy
+	onFreePorts := strings.NewReplacer("127.0.0.1:9280", "127.0.0.1:0", "127.0.0.1:9281", "127.0.0.1:0", "\nexpansion:\n", "\nexpansion:\n  budget: 10s\n", " file: ", " file: "+here)
+	s := startServe(t, "shutdown: {delay: 0s}\n"+onFreePorts.Replace(read(t, "akin.yml"))) // on a machine that is busy
 	const body = `{"query":{"match":{"body":"car rental"}}}`
 	var answer struct{ Rewritten bool }
 	if post(t, s.admin+"/_akin/expand/docs", body, &answer); !answer.Rewritten {

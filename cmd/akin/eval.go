@@ -9,9 +9,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/cli"
@@ -20,22 +21,27 @@ import (
 )
 
 type searchFlags struct {
+	config   cli.Config
+	name     string // of an entry of the configuration
 	arms     armOptions
 	searches searchCount
 	json     bool
 }
 
-func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
+func (f *searchFlags) register(cmd *cobra.Command, depth int) {
+	flags := cmd.Flags()
 	a, s := &f.arms, &f.searches
 	s.Depth = depth
 	a.Register(flags, "URL of the cluster")
 	flags.StringVar(&a.Akin, "akin", "", "URL of a running akin")
 	flags.StringVar(&a.Admin, "akin-admin", "", "URL of its admin port, which tells the added terms")
 	flags.StringArrayVar(&a.Arms, "arm", []string{"direct"}, "a way to search; give several to compare them with the first")
+	flags.StringVar(&f.name, "name", "", "entry of matrices in the configuration: its indices are searched, and its file is that of the arm matrix; default the only one")
 	flags.StringVar(&a.Title, "title", "", "field with the titles of documents, to show in the results")
 	flags.StringVar(&s.Template, "template", "", "file of a search body with {{query}} in a string")
 	flags.StringVar(&s.Resume, "resume", "", "keep the answers in this file, so that an interrupted run can continue")
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON, with each query")
+	f.config.Register(cmd, &a.Cluster)
 }
 
 // begin opens the file of --resume and the arms. An akin in this process logs
@@ -43,6 +49,15 @@ func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
 func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*armSet, error) {
 	if err := f.searches.Open(); err != nil {
 		return nil, err
+	}
+	if f.arms.Index == "" || slices.ContainsFunc(f.arms.Arms, fileless.MatchString) || f.name != "" {
+		entry, err := f.config.Matrix(f.name)
+		if err != nil {
+			return nil, err
+		}
+		if entry != nil {
+			f.arms.Index, f.arms.File = cmp.Or(f.arms.Index, strings.Join(entry.Indices, ",")), entry.File
+		}
 	}
 	f.arms.Log = stderr
 	return openArms(ctx, f.arms)
@@ -141,15 +156,16 @@ relevant. Ties and documents without a grade count as in trec_eval.
 The exit status is 3 if a condition of --fail-under is not met.
 
 ` + cli.Credentials,
-		Example: `  akin eval --cluster http://127.0.0.1:9200 --index docs --template search.json \
+		Example: `  akin eval --template search.json --queries queries.jsonl --judgments qrels.tsv --arm direct --arm matrix
+  akin eval --cluster http://127.0.0.1:9200 --index docs --template search.json \
     --queries queries.jsonl --judgments qrels.tsv --arm direct --arm new=matrix:docs.akin
   akin eval --akin http://127.0.0.1:9280 --akin-admin http://127.0.0.1:9281 --index docs \
     --template search.json --judgments judged.csv --arm direct --arm akin --fail-under nDCG@10=+0%`,
 		Args: cli.NoArgs,
 		RunE: f.run,
 	}
+	f.register(cmd, evaluated)
 	flags := cmd.Flags()
-	f.register(flags, evaluated)
 	f.judged.Register(flags, "file of judgments (required)")
 	flags.StringSliceVar(&f.measures, "measures", evaluate.DefaultMeasures(), "what to measure: MAP, MRR, and nDCG, MRR, P, recall with @k")
 	flags.StringVar(&f.runs, "runs", "", "write each arm's rankings as a TREC run file into this folder, and the judgments as qrels.txt")
@@ -280,7 +296,7 @@ Workbench. Repeated queries count several times. --template is your search body 
 		Args:    cli.NoArgs,
 		PreRunE: f.check, RunE: f.run,
 	}
-	f.register(cmd.Flags(), 10)
+	f.register(cmd, 10)
 	cmd.Flags().StringVar(&f.log, "log", "", "file of queries (required)")
 	cmd.Flags().StringVar(&f.judge, "judge", "", "write the documents whose ranks differ most into this CSV file, for judging by hand")
 	return cmd

@@ -30,30 +30,31 @@ const armHelp = `An arm is a way to search, [NAME=]WHAT, where WHAT is one of
   direct                        the cluster, or with only --akin, akin with X-Akin: off
   akin                          the akin at --akin
   profile:NAME                  the same with a profile
-  matrix:FILE[,KEY=VALUE…]      an akin in this process with this matrix and
-                                these keys of a profile, such as strength=0.5,
-                                scoring=linear, feedback.documents=10 …`
+  matrix[:FILE][,KEY=VALUE…]    an akin in this process with this matrix, or that
+                                of the configuration, and these keys of a
+                                profile, such as strength=0.5, scoring=linear,
+                                feedback.documents=10 …`
 
 // armOptions say which ways to search are compared.
 type armOptions struct {
 	cli.Cluster // URL may be "" if only a running akin is used
 
 	Arms        []string  // see [armHelp]
+	File        string    // the matrix of arms without a file; may be ""
 	Akin, Admin string    // URLs of a running akin
 	Title       string    // the field with the titles of documents; "" for none
-	Anonymous   bool      // the cluster asks for no credentials
+	InProcess   bool      // the cluster is an engine in this process
 	Log         io.Writer // for an akin in this process
 }
 
 func (o *armOptions) open(url string) (*esclient.Client, error) {
-	if o.Anonymous {
+	switch {
+	case o.InProcess:
 		return esclient.New(esclient.Options{URL: url})
+	case url == o.URL:
+		return o.Open()
 	}
-	at := cli.Cluster{URL: url, CAFile: o.CAFile}
-	if url == o.URL { // a running akin signs by itself
-		at.AWS = o.AWS
-	}
-	return at.Open()
+	return (&cli.Cluster{URL: url, CAFile: o.CAFile}).Open() // a running akin signs by itself
 }
 
 type armSet struct {
@@ -70,8 +71,10 @@ func (s *armSet) Close() {
 }
 
 var (
-	specPattern = regexp.MustCompile(`^(?:([\w.-]{1,64})=)?(direct|akin|profile|matrix)(?::(.+))?$`)
-	noName      = regexp.MustCompile(`[^\w.-]+`)
+	specPattern = regexp.MustCompile(`^(?:([\w.-]{1,64})=)?(direct|akin|profile|matrix)([:,].+)?$`)
+	// fileless matches an arm with the matrix of the configuration.
+	fileless = regexp.MustCompile(`^(?:[\w.-]+=)?matrix(?:,.*)?$`)
+	noName   = regexp.MustCompile(`[^\w.-]+`)
 )
 
 // openArms makes the arms. The caller closes them.
@@ -91,10 +94,24 @@ func openArms(ctx context.Context, o armOptions) (s *armSet, err error) {
 
 func (s *armSet) add(ctx context.Context, o *armOptions, spec string) (err error) {
 	m := specPattern.FindStringSubmatch(spec)
-	if m == nil || (m[3] == "") != (m[2] == "direct" || m[2] == "akin") {
-		return cli.Usage(errors.New("want [NAME=]direct, akin, profile:NAME or matrix:FILE[,KEY=VALUE…]"))
+	var of string // the profile, or the file and settings
+	valid := false
+	if m != nil {
+		var named bool
+		of, named = strings.CutPrefix(m[3], ":")
+		switch m[2] {
+		case "matrix":
+			valid = true
+		case "profile":
+			valid = named
+		default:
+			valid = m[3] == ""
+		}
 	}
-	arm := evaluate.Arm{Name: m[1], Plan: o.Index + " " + m[2] + ":" + m[3]}
+	if !valid {
+		return cli.Usage(errors.New("want [NAME=]direct, akin, profile:NAME or matrix[:FILE][,KEY=VALUE…]"))
+	}
+	arm := evaluate.Arm{Name: m[1], Plan: o.Index + " " + m[2] + ":" + of}
 	if arm.Name == "" {
 		arm.Name = noName.ReplaceAllString(spec, "-")
 		arm.Name = arm.Name[:min(len(arm.Name), 64)]
@@ -111,7 +128,10 @@ func (s *armSet) add(ctx context.Context, o *armOptions, spec string) (err error
 		if o.URL == "" {
 			return cli.Usage(errors.New("give --cluster"))
 		}
-		file, settings, _ := strings.Cut(m[3], ",")
+		file, settings, _ := strings.Cut(of, ",")
+		if file = cmp.Or(file, o.File); file == "" {
+			return cli.Usage(errors.New("give a file, matrix:FILE, or a configuration with a matrix"))
+		}
 		cfg, err := o.configure(arm.Name, file, settings)
 		if err != nil {
 			return cli.Usage(err)
@@ -129,7 +149,7 @@ func (s *armSet) add(ctx context.Context, o *armOptions, spec string) (err error
 		if o.Akin == "" || o.Admin == "" {
 			return cli.Usage(errors.New("give --akin and --akin-admin, the URLs of a running akin"))
 		}
-		t.profile = m[3]
+		t.profile = of
 		err = s.ask(o, &t, o.Akin, o.Admin)
 	}
 	if err != nil {
@@ -161,6 +181,9 @@ func (s *armSet) ask(o *armOptions, t *target, akin, admin string) (err error) {
 	if known.Password != "" {
 		known.Username = "akin" // the admin port ignores the name
 	}
+	if t.patient {
+		known.Timeout = patience
+	}
 	t.admin, err = s.keep(esclient.New(known))
 	return err
 }
@@ -172,7 +195,7 @@ func directArm(client *esclient.Client, index string) evaluate.Arm {
 // candidateArm returns an arm that is an akin in this process with a matrix and
 // a profile. The caller calls end, even after an error.
 func candidateArm(ctx context.Context, o armOptions, how expand.Profile, m *simmatrix.Matrix) (arm evaluate.Arm, end func(), err error) {
-	s, t := &armSet{}, &target{index: o.Index, profile: "candidate"}
+	s, t := &armSet{}, &target{index: o.Index, profile: "candidate", patient: o.InProcess}
 	cfg, err := o.configure(t.profile, "in memory", "")
 	how.Waits = true
 	if err == nil {
@@ -185,7 +208,7 @@ func candidateArm(ctx context.Context, o armOptions, how expand.Profile, m *simm
 }
 
 func (s *armSet) serve(ctx context.Context, o *armOptions, t *target, cfg *configs.Config, m *simmatrix.Matrix) error {
-	akin, admin, end, err := serveHere(ctx, cfg, m, o.Log)
+	akin, admin, end, err := serveHere(ctx, cfg, m, o.Log, o.InProcess)
 	if err != nil {
 		return err
 	}
@@ -218,14 +241,9 @@ func (o *armOptions) configure(name, file, settings string) (*configs.Config, er
 	cfg.Profiles = map[string]configs.Profile{name: profile}
 	cfg.Expansion.Budget = configs.Duration(10 * time.Second) // only the ranking matters
 	cfg.Listen.Address, cfg.Admin.Address = "127.0.0.1:0", "127.0.0.1:0"
-	cfg.Cluster.URLs, cfg.Cluster.TLS.CAFile = []string{o.URL}, o.CAFile
-	cfg.Cluster.AWS = o.AWS
-	if !o.Anonymous {
-		cfg.Cluster.Auth = configs.Auth{
-			Username: os.Getenv(configs.EnvClusterUsername),
-			Password: configs.NewSecret(os.Getenv(configs.EnvClusterPassword)),
-			APIKey:   configs.NewSecret(os.Getenv(configs.EnvClusterAPIKey)),
-		}
+	cfg.Cluster = o.Config()
+	if o.InProcess {
+		cfg.Cluster.Auth = configs.Auth{}
 	}
 	cfg.Shutdown.Delay = 0
 	return cfg, nil
@@ -240,7 +258,11 @@ type target struct {
 	title  string // the field with titles, "" for none
 
 	profile string
+	patient bool // waits as long as it takes
 }
+
+// patience is the limit of a call that waits as long as it takes.
+const patience = 24 * time.Hour
 
 // search sends a body. If akin receives it, search also asks for the
 // explanation.
@@ -258,6 +280,9 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 	call := esclient.Call{
 		Request: esapi.SearchRequest{Index: []string{esclient.Name(t.index)}, Header: header, Body: bytes.NewReader(body)},
 		Timeout: time.Minute, Limit: 256 << 20,
+	}
+	if t.patient {
+		call.Timeout = patience
 	}
 	var id string
 	var text []byte

@@ -21,9 +21,6 @@ import (
 	"github.com/akin-search/akin/internal/serve"
 )
 
-// usualConfig is the file that "akin init" writes.
-const usualConfig = "akin.yml"
-
 // expandTime limits what "akin expand" asks cluster and Redis, whose caches are
 // cold.
 const expandTime = 10 * time.Second
@@ -60,7 +57,7 @@ cluster would get, and why, as the admin port does at POST /_akin/expand/{index}
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.config, "config", usualConfig, "configuration file")
+	flags.StringVar(&f.config, "config", cli.UsualConfig, "configuration file")
 	flags.StringVar(&f.profile, "profile", "", "a profile of the configuration")
 	flags.StringVar(&f.index, "index", "", "index, alias, data stream, or several as in a search")
 	flags.StringSliceVar(&f.fields, "field", nil, "text fields of the search")

@@ -17,7 +17,7 @@ import (
 
 func TestExpandPrintsTheWordsThatASearchGets(t *testing.T) {
 	t.Chdir(t.TempDir())
-	check.OK(t, os.WriteFile(usualConfig, []byte(checkConfig(demoEngine(t), demoMatrix(t))), 0o600))
+	check.OK(t, os.WriteFile(cli.UsualConfig, []byte(checkConfig(demoEngine(t), demoMatrix(t))), 0o600))
 	out := mustAkin(t, "expand", "--index", "catalogue", "comfortable couches xyzzyq")
 	contains(t, "the words", out, "couches: ", "sofa", "not in the matrix: xyzzyq", "(in catalogue;")
 	check.That(t, !strings.Contains(out, "0."), "boosts in\n%s", out)

@@ -160,7 +160,7 @@ var sharedMatrix = sync.OnceValues(func() ([]byte, error) {
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, "demo.akin")
 	var errs bytes.Buffer
-	if run([]string{"matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body", "--out", out}, io.Discard, &errs) != 0 {
+	if run([]string{"matrix", "build", "--cluster", engine, "--index", demoIndices, "--field", "title,body", "--out", out}, io.Discard, &errs) != 0 {
 		return nil, errors.New(errs.String())
 	}
 	return os.ReadFile(out)
@@ -380,7 +380,7 @@ func built(t *testing.T, args ...string) (*simmatrix.Matrix, string) {
 // fromDemo are the flags of a matrix that is learned from the demo corpus.
 func fromDemo(t *testing.T, more ...string) []string {
 	t.Helper()
-	return append([]string{"--from-index", demoEngine(t), "--index", demoIndices, "--field", "title,body"}, more...)
+	return append([]string{"--cluster", demoEngine(t), "--index", demoIndices, "--field", "title,body"}, more...)
 }
 
 // pairsFile builds a matrix of pairs, one a line, in a file of that name.

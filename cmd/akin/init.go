@@ -22,7 +22,7 @@ import (
 func newInit() *cobra.Command {
 	p := &proposal{}
 	cmd := &cobra.Command{
-		Use: "init --url URL", Short: "Write a configuration for the text fields of a cluster",
+		Use: "init --cluster URL", Short: "Write a configuration for the text fields of a cluster",
 		Long: `init asks a cluster which indices have text fields and how those are analyzed, and
 writes a configuration with an entry of matrices for each group of fields that are
 analyzed alike. Comments explain each line. init then prints the next commands. It
@@ -30,8 +30,8 @@ changes nothing in the cluster. It skips system indices, whose names begin with 
 unless --index names them.
 
 ` + cli.Credentials,
-		Example: `  akin init --url http://127.0.0.1:9200
-  akin init --url http://127.0.0.1:9200 --index 'products*' --out products.yml`,
+		Example: `  akin init --cluster http://127.0.0.1:9200
+  akin init --cluster http://127.0.0.1:9200 --index 'products*' --out products.yml`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := p.check(); err != nil {
@@ -40,16 +40,17 @@ unless --index names them.
 			return p.run(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
-	p.RegisterServer(cmd.Flags(), "url", "the cluster (required)")
+	p.RegisterServer(cmd.Flags(), "the cluster (required)")
+	cli.Renamed(cmd.Flags(), "url", "--cluster")
 	cmd.Flags().StringVar(&p.Index, "index", "", "index, alias, data stream or pattern, or several as in a search; default all")
-	cmd.Flags().StringVar(&p.out, "out", "akin.yml", "file to write; - for standard output")
+	cmd.Flags().StringVar(&p.out, "out", cli.UsualConfig, "file to write; - for standard output")
 	return cmd
 }
 
 func (p *proposal) check() error {
 	switch {
 	case p.URL == "":
-		return errors.New("give --url URL of your cluster")
+		return errors.New("give --cluster URL")
 	case p.out == cli.Stdout:
 		return nil
 	}
@@ -88,11 +89,16 @@ func (p *proposal) write(w io.Writer) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("# A configuration of akin, proposed for %s.", cli.Visible(p.info.String()))
-	line("# configs/akin.yml explains all keys. Keys that are missing here have their defaults.")
+	line("# These are the keys that people set. configs/akin.yml explains all; missing ones have their\n# defaults.")
 	line("#\n# Next, in this order:")
 	for _, next := range p.next() {
 		line("#   %s", cli.Visible(next))
 	}
+	defaults := configs.Default()
+	line("\nlisten:\n  # Where applications connect, in place of the cluster: host:port.")
+	line("  address: %s", defaults.Listen.Address)
+	line("\nadmin:\n  # Where you connect: /playground, /readyz, /metrics. Other machines need a token there.")
+	line("  address: %s", defaults.Admin.Address)
 	line("\ncluster:")
 	if p.nodes > 1 {
 		line("  # The cluster has %d nodes: name more of them, so that one may be down.", p.nodes)
@@ -116,22 +122,19 @@ func (p *proposal) write(w io.Writer) error {
 	default:
 		line("  # The cluster asked for no credentials.")
 	}
+	line("\nredis:\n  # Where matrices without a file are, such as redis://127.0.0.1:6379. Empty: no Redis.")
+	line("  url: \"\"")
 	line("\nexpansion:")
-	if p.scripts {
-		line("  # auto: this cluster runs scripts, so searches are scored in the form saturated, which\n  # ranks best. Without scripts they are scored in the form grouped.")
-	} else {
-		line("  # auto: saturated, which ranks best, if the cluster runs scripts, otherwise grouped.\n  # This cluster runs none, or did not say.")
-	}
-	line("  scoring: auto")
 	line("  # auto: a search that finds enough is only put in order; one that finds too little finds")
 	line("  # more, by related words. widen always finds more, same only puts in order.")
 	line("  matching: auto")
-	line("  # How many hits are enough, and for a search of which all or several words must match.")
-	line("  enough: 100\n  enough_all: 10")
-	if fields := p.defaultFields(); len(fields) > 0 {
-		line("  # Searches that name no field, such as ?q=car, find related words in these.")
-		line("  default_fields: %s", list(fields))
-	}
+	line("  # How many hits are enough.")
+	line("  enough: 100")
+	line("  # What a search may cost the cluster: low, normal, high, or auto, which suits the matrix.")
+	line("  effort: auto")
+	line("  # Searches that name no field, such as ?q=car, find related words in these.")
+	line("  default_fields: %s", list(p.defaultFields()))
+	line("\nanswers:\n  # true: the header X-Akin-Result says what became of a search.\n  header: true")
 	line("\n# The matrix of each field. Fields that are analyzed alike share one. Remove fields that\n# nobody searches.\nmatrices:")
 	for k := range p.groups {
 		g := &p.groups[k]
@@ -176,25 +179,24 @@ func (p *proposal) defaultFields() (fields []string) {
 	return fields
 }
 
+// next returns the commands that come next. They read the file.
 func (p *proposal) next() (lines []string) {
-	config := p.out
-	if config == cli.Stdout {
-		config = "akin.yml"
-	}
-	for k := range p.groups {
-		g := &p.groups[k]
-		args := []string{"matrix", "build", "--from-index", p.URL}
-		if p.CAFile != "" {
-			args = append(args, "--ca-file", p.CAFile)
+	line := func(args ...string) {
+		if p.out != cli.Stdout && p.out != cli.UsualConfig {
+			args = append(args, "--config", p.out)
 		}
-		if p.AWS.Signs() {
-			args = append(args, "--aws-region", p.AWS.Region, "--aws-service", p.AWS.Service)
-		}
-		args = append(args, "--index", strings.Join(g.indices, ","), "--field", strings.Join(g.fields, ","),
-			"--out", filepath.Join(filepath.Dir(config), g.file()))
 		lines = append(lines, "akin "+cli.CommandLine(args...))
 	}
-	return append(lines, "akin "+cli.CommandLine("check", "--config", config), "akin "+cli.CommandLine("serve", "--config", config))
+	for k := range p.groups {
+		if len(p.groups) == 1 {
+			line("matrix", "build")
+		} else {
+			line("matrix", "build", "--name", p.groups[k].name)
+		}
+	}
+	line("check")
+	line("serve")
+	return lines
 }
 
 // plain matches strings that YAML certainly reads as strings without quotes.

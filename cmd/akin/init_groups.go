@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/elastic/go-elasticsearch/v8/esapi"
 
@@ -24,11 +23,10 @@ type proposal struct {
 	cli.Cluster        // with an empty Index: all indices except system indices
 	out         string // "-" is standard output
 
-	info    esclient.Info
-	nodes   int  // 0 if unknown
-	scripts bool // the cluster runs inline scripts
-	groups  []group
-	left    []string // fields without a matrix, and why
+	info   esclient.Info
+	nodes  int // 0 if unknown
+	groups []group
+	left   []string // fields without a matrix, and why
 }
 
 func (p *proposal) ask(ctx context.Context, client *esclient.Client) (err error) {
@@ -55,18 +53,12 @@ func (p *proposal) ask(ctx context.Context, client *esclient.Client) (err error)
 			return err
 		}
 	}
-	var health struct { // the number of nodes and scripts may stay unknown
+	var health struct { // the number of nodes may stay unknown
 		Nodes int `json:"number_of_nodes"`
 	}
 	if client.Do(ctx, esclient.Call{Request: esapi.ClusterHealthRequest{FilterPath: []string{"number_of_nodes"}}}, &health) == nil {
 		p.nodes = health.Nodes
 	}
-	const cacheBytes = 1 << 20
-	cached := esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: cacheBytes, StatisticsBytes: cacheBytes, TTL: time.Minute})
-	defer cached.Close()
-	first := &p.groups[0]
-	statistics, err := cached.Statistics(ctx, esclient.Indices{Expression: first.indices[0]}, first.fields[0], []string{"akin"}, make([]int64, 1))
-	p.scripts = err == nil && statistics.Scripts
 	return ctx.Err()
 }
 

@@ -73,12 +73,13 @@ func newRoot() *cobra.Command {
 the neighbors of its terms in a term-similarity matrix, and adds them to the query
 with fractional boosts. Applications keep their clients and change one address.`,
 		Example: `  akin demo                       see it work, with nothing else installed
-  akin matrix build --help        learn a matrix from your own index
+  akin init --cluster URL         write a configuration for your cluster
+  akin matrix build               learn a matrix from your own index
   akin serve --config akin.yml    stand in front of your cluster`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: thisBuild().String(),
-	}, newServe(), newInit(), newCheck(), newExpand(), newMatrix(), newNorms(), newSegments(), newVectors(), newTune(),
-		newDemo(), newReady(), newMan(), newEval(), newCompare(), newVersion())
+	}, newServe(), newInit(), newCheck(), newExpand(), newMatrix(), newIndexCommands(), newTune(), newDemo(), newReady(), newMan(),
+		newEval(), newCompare(), newVersion(), moved("norms"), moved("segments"), moved("vectors"))
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })
 	return root
@@ -120,8 +121,8 @@ all keys have their defaults. ` + cli.Credentials,
 			return serve.Run(cmd.Context(), file, cfg, thisBuild(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&file, "config", usualConfig, "configuration file")
-	cluster.RegisterServer(cmd.Flags(), "cluster", "the cluster, in place of a configuration file")
+	cmd.Flags().StringVar(&file, "config", cli.UsualConfig, "configuration file")
+	cluster.RegisterServer(cmd.Flags(), "the cluster, in place of a configuration file")
 	cmd.Flags().StringVar(&matrix, "matrix", "", "matrix file for all text fields, with --cluster")
 	return cmd
 }
@@ -133,6 +134,29 @@ func servedText(cluster *cli.Cluster, matrix string) []byte {
 		text = fmt.Appendf(text, ", aws: {region: %q, service: %q}", cluster.AWS.Region, cluster.AWS.Service)
 	}
 	return fmt.Appendf(text, "}\nmatrices: [{name: main, indices: ['*'], fields: ['*'], file: %q}]\n", matrix)
+}
+
+// newIndexCommands groups the commands that store in documents what some modes
+// need.
+func newIndexCommands() *cobra.Command {
+	return cli.Group(&cobra.Command{
+		Use: "index", Short: "Store lengths, segments or vectors in the documents of an index",
+		Long: `Some modes of searches need more in each document than its text. These commands compute
+that and store it: norms, the lengths of documents, for the modes hard and softcosine;
+segments, the passages of long documents; vectors, for the mode vectors.`,
+		Example: `  akin index norms snapshot --index docs --field body --out weights.akin
+  akin index segments backfill --index docs --field body --dry-run`,
+	}, newNorms(), newSegments(), newVectors())
+}
+
+// moved returns a command that only names the one in its place.
+func moved(name string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Hidden: true, DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error {
+			return cli.Usage(fmt.Errorf("this is akin index %s now", name))
+		},
+	}
 }
 
 func newVersion() *cobra.Command {

@@ -65,10 +65,10 @@ var withoutTable = map[string]string{
 	"akin demo": "a tour to read", "akin demo load": "progress",
 	"akin matrix build": "a file", "akin matrix learn": "a file", "akin matrix push": "the version",
 	"akin matrix activate": "nothing", "akin matrix rollback": "the version", "akin matrix prune": "the versions, one a line",
-	"akin norms snapshot": "a file", "akin norms backfill": "progress",
-	"akin segments backfill": "progress",
-	"akin vectors model":     "a file", "akin vectors backfill": "progress",
-	"akin matrix export": "a file",
+	"akin index norms snapshot": "a file", "akin index norms backfill": "progress",
+	"akin index segments backfill": "progress",
+	"akin index vectors model":     "a file", "akin index vectors backfill": "progress",
+	"akin matrix export": "a file", "akin norms": "an error", "akin segments": "an error", "akin vectors": "an error",
 }
 
 func TestEveryCommandWithATableHasJSON(t *testing.T) {

@@ -22,7 +22,7 @@ func newMatrix() *cobra.Command {
 		Long: `A matrix has, for each term of a field, the terms most similar to it. You build it
 into a file. akin can serve the file, or you push it to Redis as a new version. All
 proxies use a version within a second of its activation.`,
-		Example: `  akin matrix build --from-index http://127.0.0.1:9200 --index docs --field body --out docs.akin
+		Example: `  akin matrix build --cluster http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix push --redis redis://127.0.0.1:6379 --name docs --activate docs.akin
   akin matrix show docs.akin car`,
 	}, newMatrixBuild(), newMatrixPush(), newMatrixList(), newMatrixActivate(), newMatrixRollback(),
@@ -36,8 +36,8 @@ func newMatrixExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "export MATRIX --out FILE", Short: "Write a matrix as text for other programs, or from Redis into a file",
 		Long: `export writes a line for each pair: TERM, NEIGHBOR and SIMILARITY separated by tabs, as
-"matrix build --from-tsv" reads them. The text has no document frequencies and no terms
-without neighbors. If the name of FILE ends in .akin, export writes a matrix file instead,
+"matrix build --from-tsv" reads them. Expressions have blanks between their words. The
+text has no document frequencies and no terms without neighbors. If the name of FILE ends in .akin, export writes a matrix file instead,
 byte for byte the one that was pushed.
 
 ` + cli.MatrixHelp,
@@ -75,6 +75,7 @@ byte for byte the one that was pushed.
 		},
 	}
 	redis.RegisterServer(cmd)
+	new(cli.Config).Register(cmd, &redis)
 	cmd.Flags().StringVar(&out, "out", "", "file to write, - for standard output (required)")
 	return cmd
 }
@@ -133,6 +134,7 @@ That takes up to ` + strconv.Itoa(definiteGiB) + ` GiB and some ten minutes; wha
 		},
 	}
 	redis.RegisterServer(cmd)
+	new(cli.Config).Register(cmd, &redis)
 	cmd.Flags().BoolVar(&definite, "definite", false, "say whether the matrix is positive definite, or at which term it is not")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -188,6 +190,7 @@ A and B: ` + cli.MatrixHelp,
 		},
 	}
 	redis.RegisterServer(cmd)
+	new(cli.Config).Register(cmd, &redis)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

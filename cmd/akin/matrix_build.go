@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ type buildFlags struct {
 	thesaurus thesaurusFlags
 	list      listFlags
 	combine   combineFlags
+	config    cli.Config
+	name      string     // of an entry of the configuration
 	source    sourceFlag // the given one
 	out       string
 }
@@ -40,20 +43,31 @@ type matrixSource interface {
 }
 
 type sourceFlag struct {
-	name  string
+	name  string // of the flag; ofIndex has none
 	takes string // the flags only for some sources, including this one
+	words bool   // has words as people write them, not index terms
 	matrixSource
+}
+
+// ofIndex is the source without a flag of its own: the documents of an index.
+const ofIndex = ""
+
+func (s *sourceFlag) String() string {
+	if s.name == ofIndex {
+		return "an index"
+	}
+	return "--" + s.name
 }
 
 func (f *buildFlags) sources() []sourceFlag {
 	return []sourceFlag{
-		{"from-index", "power query max-docs dimensions words exact-analysis resume max-memory " +
-			"language-model embeddings embedding-model embedding-prefix embeddings-cache embedding-share dry-run acronyms joined-words", &f.index},
-		{"from-vectors", "power recall max-words", &f.vectors},
-		{"from-edit-distance", "formula theta1 theta2 max-distance", &f.spelling},
-		{"from-thesaurus", "similarity weigh-by", &f.thesaurus},
-		{"from-tsv", "", &f.list},
-		{"from-matrices", "combine", &f.combine},
+		{ofIndex, "power query max-docs dimensions words exact-analysis resume max-memory " +
+			"language-model embeddings embedding-model embedding-prefix embeddings-cache embedding-share dry-run acronyms joined-words", false, &f.index},
+		{"from-vectors", "power recall max-words", true, &f.vectors},
+		{"from-edit-distance", "formula theta1 theta2 max-distance", false, &f.spelling},
+		{"from-thesaurus", "similarity weigh-by", true, &f.thesaurus},
+		{"from-tsv", "", false, &f.list},
+		{"from-matrices", "combine", false, &f.combine},
 	}
 }
 
@@ -61,23 +75,28 @@ func newMatrixBuild() *cobra.Command {
 	f := &buildFlags{}
 	cmd := &cobra.Command{
 		Use: "build", Short: "Build a matrix from an index, word vectors, spelling, a thesaurus or other matrices",
-		Long: `build writes a matrix file from one source:
+		Long: `build writes a matrix file. It learns from the documents of an index, which do not
+change: terms are similar if they occur next to the same terms and in the same documents.
+Or it takes one of these sources:
 
-  --from-index           the documents of an index, which do not change: terms are similar if
-                         they occur next to the same terms and in the same documents
   --from-vectors         word vectors (word2vec, GloVe, fastText; text or binary, plain or gzip)
   --from-edit-distance   terms, one per line or from a matrix file, with similar spelling
   --from-thesaurus       a synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl
   --from-tsv             lines of term, TAB, term, TAB, similarity
   --from-matrices        one matrix file to change, or several to combine
 
+Without flags, build takes cluster, index, fields and the file to write from the entry of
+matrices in the configuration that "akin init" writes (--name, if there are several).
+
 With --cluster, --index and --field, words become the index terms of a field, which is what
-searches look up. Without these flags, words are taken as index terms. Then build filters
-terms, applies corrections by hand (--overrides), and cuts each row to its --top neighbors.
-docs/matrices.md says which source is good for what.
+searches look up; those of word vectors and thesauri also by the configuration. Otherwise
+words are taken as index terms. Then build filters terms, applies corrections by hand
+(--overrides), and cuts each row to its --top neighbors. docs/matrices.md says which source
+is good for what.
 
 ` + cli.Credentials,
-		Example: `  akin matrix build --from-index http://127.0.0.1:9200 --index docs --field body --out docs.akin
+		Example: `  akin matrix build
+  akin matrix build --cluster http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix build --from-vectors vectors.txt.gz --cluster http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix build --from-matrices vectors.akin,spelling.akin --combine average --symmetric --out both.akin`,
 		Args:    cli.NoArgs,
@@ -85,30 +104,34 @@ docs/matrices.md says which source is good for what.
 	}
 	flags := cmd.Flags()
 	f.register(flags)
-	flags.StringVar(&f.out, "out", "", "matrix file to write (required)")
+	flags.StringVar(&f.out, "out", "", "matrix file to write; default that of the configuration")
+	flags.StringVar(&f.name, "name", "", "entry of matrices in the configuration; default the only one")
 	takenBy := map[string][]string{} // sources by flag name
 	for _, s := range f.sources() {
 		s.register(flags)
 		for name := range strings.FieldsSeq(s.takes) {
-			takenBy[name] = append(takenBy[name], "--"+s.name)
+			takenBy[name] = append(takenBy[name], s.String())
 		}
 	}
 	for name, sources := range takenBy {
 		flag := flags.Lookup(name)
-		flag.Usage = "with " + strings.Join(sources, " and ") + ": " + flag.Usage
+		flag.Usage = "from " + strings.ReplaceAll(strings.Join(sources, " and "), "--from-", "") + ": " + flag.Usage
 	}
+	f.config.Register(cmd, &f.field.Cluster)
 	return cmd
 }
 
-// chosen returns the given source. It returns an error if there is none, more
-// than one, or a flag that does not go with it.
+// chosen returns the given source, or that of an index. It returns an error if
+// there are several, or a flag that does not go with it.
 func (f *buildFlags) chosen(flags *pflag.FlagSet) (sourceFlag, error) {
 	var given []sourceFlag
+	var names []string
 	all := f.sources()
-	names := make([]string, len(all))
 	own := map[string]bool{}
-	for k, s := range all {
-		names[k] = "--" + s.name
+	for _, s := range all {
+		if s.name != ofIndex {
+			names = append(names, s.String())
+		}
 		if flags.Changed(s.name) {
 			given = append(given, s)
 		}
@@ -116,13 +139,17 @@ func (f *buildFlags) chosen(flags *pflag.FlagSet) (sourceFlag, error) {
 			own[name] = true
 		}
 	}
-	if len(given) != 1 {
+	switch len(given) {
+	case 0:
+		given = all[:1] // that of an index
+	case 1:
+	default:
 		return sourceFlag{}, errors.New("give one of " + strings.Join(names, ", "))
 	}
 	var errs []error
 	flags.Visit(func(flag *pflag.Flag) {
 		if own[flag.Name] && !slices.Contains(strings.Fields(given[0].takes), flag.Name) {
-			errs = append(errs, fmt.Errorf("--%s does not go with --%s", flag.Name, given[0].name))
+			errs = append(errs, fmt.Errorf("--%s does not go with %v", flag.Name, &given[0]))
 		}
 	})
 	return given[0], errors.Join(errs...)
@@ -131,18 +158,38 @@ func (f *buildFlags) chosen(flags *pflag.FlagSet) (sourceFlag, error) {
 func (f *buildFlags) check(cmd *cobra.Command, _ []string) (err error) {
 	flags := cmd.Flags()
 	f.source, err = f.chosen(flags)
-	errs := append([]error{err}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)
+	errs := append([]error{err, f.configure()}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)
 	errs = append(errs, cli.CheckOut(f.out), f.terms.parse(), f.index.embeddings.check(flags, f.field.CAFile), f.index.embeddings.checkShare(flags), f.index.found.check(flags, f.index.words || f.index.exactAnalysis, f.rows.Symmetric))
 	if flags.Changed("power") && f.power == 0 {
 		errs = append(errs, errors.New("--power: 0 is not above 0"))
 	}
+	if f.source.name != ofIndex {
+		given := flags.Changed("cluster") || flags.Changed("index") || flags.Changed("field")
+		if given && !f.field.known() {
+			errs = append(errs, errors.New("give --cluster, --index and --field together, or none of them"))
+		}
+		f.field.projects = f.field.known() && (given || f.source.words)
+	}
 	if f.source.matrixSource != nil {
 		errs = append(errs, f.source.check(&f.matrixFlags))
 	}
-	if f.source.name != "from-index" {
-		errs = append(errs, f.field.check())
-	}
 	return cli.Usage(errors.Join(errs...))
+}
+
+// configure takes from the configuration what no flag says of field and file.
+func (f *buildFlags) configure() error {
+	if f.name == "" && f.out != "" && f.field.known() {
+		return nil
+	}
+	entry, err := f.config.Matrix(f.name)
+	if entry != nil {
+		f.out = cmp.Or(f.out, entry.File)
+		err = f.field.configure(entry)
+	}
+	if f.name == "" && f.out != "" && f.source.name != ofIndex && !f.source.words {
+		return nil // this source can do without
+	}
+	return err
 }
 
 func (f *buildFlags) run(cmd *cobra.Command, _ []string) error {
@@ -203,13 +250,11 @@ func (f *buildFlags) build(ctx context.Context, report *cli.Progress) (*simmatri
 	if dropped > 0 {
 		report.Tell("the filters drop %d terms", dropped)
 	}
-	field := f.field
-	if f.source.name == "from-index" && !f.index.words {
-		field.URL = f.index.url
-	}
-	indexTerms, err := field.indexTerms(ctx, f.rows.rules.Words(), report)
-	if err != nil {
-		return nil, err
+	var indexTerms map[string][]string
+	if !f.index.words {
+		if indexTerms, err = f.field.indexTerms(ctx, f.rows.rules.Words(), report); err != nil {
+			return nil, err
+		}
 	}
 	if m, f.rows.rules, err = applyOverrides(m, f.rows.rules, indexTerms, report); err != nil {
 		return nil, err

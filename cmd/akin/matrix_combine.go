@@ -107,7 +107,7 @@ func (c *combineFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pr
 	if err != nil || len(inputs) == 1 {
 		return inputs[0].Matrix, err
 	}
-	if f.field.URL == "" { // otherwise the rules are for index terms
+	if !f.field.projects { // otherwise the rules are for index terms
 		for k := range inputs {
 			if f.rows.rules, _, err = f.rows.rules.Resolve(inputs[k].Matrix, nil); err != nil {
 				return nil, cli.Usage(err)

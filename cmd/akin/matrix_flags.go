@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
@@ -24,9 +27,8 @@ type matrixFlags struct {
 }
 
 func (f *matrixFlags) register(flags *pflag.FlagSet) {
-	f.field.Register(flags, "URL of the cluster that turns words into index terms; needs --index and --field")
-	flags.StringSliceVar(&f.field.fields, "field", nil, "text field; several must be analyzed alike")
-	flags.Uint32Var(&f.terms.MinDocFreq, "min-df", 0, "drop terms in fewer documents; default 3 with --from-index, where rarer terms have rows but are not neighbors")
+	f.field.register(flags, "URL of the cluster that has the documents, or turns words into index terms; needs --index and --field")
+	flags.Uint32Var(&f.terms.MinDocFreq, "min-df", 0, "drop terms in fewer documents; default 3 when learning from an index, where rarer terms have rows but are not neighbors")
 	flags.StringVar(&f.terms.exclude, "exclude", "", "drop terms that match this regular expression")
 	flags.IntVar(&f.rows.Neighbors, "top", defaultTop, "largest number of neighbors of a term")
 	flags.Float64Var(&f.rows.Threshold, "min-similarity", 0, "drop similarities up to this value")
@@ -111,11 +113,8 @@ func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, indexTerm
 	}
 	const most = 20 // missing words and pins reported
 	for _, word := range unknown[:min(len(unknown), most)] {
-		switch near := m.Nearest(word); {
-		case near != "":
+		if near := m.Nearest(word); near != "" {
 			report.Tell("overrides: the matrix lacks %s; did you mean %s?", cli.Visible(word), cli.Visible(near))
-		case indexTerms == nil:
-			report.Tell("overrides: the matrix lacks %s, which is taken as an index term: build with --cluster, --index and --field to have it analyzed", cli.Visible(word))
 		}
 	}
 	if more := len(unknown) - most; more > 0 {
@@ -154,21 +153,35 @@ func (f *filterFlags) parse() (err error) {
 	return err
 }
 
-// fieldFlags say which field of an index a matrix is for. Without a URL, words
-// are taken as index terms.
+// fieldFlags say which field of an index a matrix is for.
 type fieldFlags struct {
 	cli.Cluster
 
-	fields []string
-	found  *combine.ProjectOptions // the cluster's answer about the words; nil before lookUp
+	fields   []string
+	projects bool                    // turns the words of a source into index terms; else they are taken as such
+	found    *combine.ProjectOptions // the cluster's answer about the words; nil before lookUp
 }
 
-// check reports an incomplete set of flags: all three go together.
-func (f *fieldFlags) check() error {
-	if all := f.URL != "" && f.Index != "" && len(f.fields) > 0; !all && (f.URL != "" || f.Index != "" || len(f.fields) > 0) {
-		return errors.New("give --cluster, --index and --field together, or none of them")
+// register adds the flags; usage is that of --cluster.
+func (f *fieldFlags) register(flags *pflag.FlagSet, usage string) {
+	f.Register(flags, usage)
+	flags.StringSliceVar(&f.fields, "field", nil, "text field; several must be analyzed alike")
+}
+
+// known reports whether there is a field to ask about.
+func (f *fieldFlags) known() bool { return f.URL != "" && f.Index != "" && len(f.fields) > 0 }
+
+// configure takes index and fields from an entry of matrices, unless flags name
+// them; nil for no entry.
+func (f *fieldFlags) configure(entry *configs.Matrix) (err error) {
+	if entry == nil {
+		return nil
 	}
-	return nil
+	f.Index = cmp.Or(f.Index, strings.Join(entry.Indices, ","))
+	if len(f.fields) == 0 {
+		f.fields, err = cli.Fields(entry)
+	}
+	return err
 }
 
 // lookUp asks the cluster about words, see [indexReading.LookUp].
@@ -179,10 +192,10 @@ func (f *fieldFlags) lookUp(ctx context.Context, words []string, report *cli.Pro
 	})
 }
 
-// indexTerms returns what the analyzer makes of each word, nil without a
-// cluster.
+// indexTerms returns what the analyzer makes of each word, nil without a field
+// to ask about.
 func (f *fieldFlags) indexTerms(ctx context.Context, words []string, report *cli.Progress) (map[string][]string, error) {
-	if f.URL == "" || len(words) == 0 {
+	if !f.known() || len(words) == 0 {
 		return nil, nil
 	}
 	terms := make(map[string][]string, len(words))
@@ -218,7 +231,7 @@ func (f *fieldFlags) inDocuments(word string) bool {
 
 // project turns the words of m into index terms of the field, if one is given.
 func (f *fieldFlags) project(ctx context.Context, m *simmatrix.Matrix, report *cli.Progress) (*simmatrix.Matrix, error) {
-	if f.URL == "" {
+	if !f.projects {
 		return m, nil
 	}
 	if f.found == nil { // the source did not need it

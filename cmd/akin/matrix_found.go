@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/learn"
@@ -25,6 +26,9 @@ const (
 	// acronymDocs is how many documents have to define an acronym, and
 	// acronymCosine how alike they have to use both forms.
 	acronymDocs, acronymCosine = 2, 0.5
+	// acronymUse is in how many times the documents that define an acronym its
+	// short form may be. What is in more is a word by itself, such as read.
+	acronymUse = 100
 	// joinedDocs is how many documents have to have a joined word, and joinedCount
 	// how often its parts have to stand beside each other. That says enough: an
 	// index that uses both alike would leave out mostly right ones.
@@ -60,7 +64,7 @@ func (f *foundFlags) check(flags *pflag.FlagSet, otherwise, symmetric bool) erro
 // words.
 func (f *foundFlags) find(ctx context.Context, x *indexReading, texts *learn.Texts, terms [][]string, corpus *learn.Corpus) error {
 	if f.acronyms {
-		finding, err := findAcronyms(ctx, x, texts)
+		finding, err := findAcronyms(ctx, x, texts, corpus.DocFreq)
 		if err != nil {
 			return err
 		}
@@ -80,7 +84,7 @@ func (f *foundFlags) add(m *simmatrix.Matrix, corpus *learn.Corpus) (*simmatrix.
 	return combine.AddFound(m, corpus.DocFreq, f.findings...)
 }
 
-func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts) (combine.Finding, error) {
+func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts, docFreq func(term string) uint32) (combine.Finding, error) {
 	acronyms := texts.Acronyms()
 	x.Report.Step("analyzing acronyms", 0, len(acronyms))
 	both := make([]string, 0, 2*len(acronyms))
@@ -115,13 +119,21 @@ func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts) (com
 		}
 	}
 	kept := finding.Entries[:0]
+	var words []string // frequent by themselves
 	for _, e := range finding.Entries {
 		e.Note = fmt.Sprintf("acronym of %d documents", e.Docs)
-		if e.Docs >= acronymDocs {
+		switch {
+		case e.Docs < acronymDocs:
+		case int(docFreq(e.For)) > acronymUse*e.Docs:
+			words = append(words, e.For+" – "+e.Form)
+		default:
 			kept = append(kept, e)
 		}
 	}
 	finding.LeftOut, finding.Entries = len(finding.Entries)-len(kept), kept
+	if words != nil {
+		x.Report.Tell("acronyms: %d left out, since the short form is a frequent word by itself: %s", len(words), cli.Some(words))
+	}
 	return finding, nil
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 type indexFlags struct {
-	url, query, resume   string
+	query, resume        string
 	maxMemory            string
 	sample               string // --max-docs
 	maxDocs              int    // 0 for all
@@ -34,7 +34,7 @@ type indexFlags struct {
 }
 
 func (d *indexFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&d.url, "from-index", "", "learn from the documents of the cluster at this URL")
+	cli.Renamed(flags, "from-index", "--cluster")
 	flags.StringVar(&d.resume, "resume", "", "keep what was read in this folder until the matrix is written, so that an interrupted build can continue")
 	d.registerReading(flags)
 	d.embeddings.register(flags)
@@ -87,8 +87,7 @@ func (d *indexFlags) check(f *matrixFlags) error {
 			errs = append(errs, errors.New(text))
 		}
 	}
-	fail(f.field.Index == "" || len(f.field.fields) == 0, "--from-index needs --index and --field")
-	fail(f.field.URL != "", "--cluster does not go with --from-index, which names the cluster")
+	fail(!f.field.known(), "give --cluster, --index and --field, or a configuration that has them")
 	if d.sample != auto {
 		var err error
 		d.maxDocs, err = strconv.Atoi(d.sample)
@@ -97,7 +96,7 @@ func (d *indexFlags) check(f *matrixFlags) error {
 	fail(d.words && d.exactAnalysis, "--words does not go with --exact-analysis")
 	if scan := d.scan(&f.field); len(scan.Fields) > 0 {
 		if err := scan.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("--from-index: %w", err))
+			errs = append(errs, fmt.Errorf("the index: %w", err))
 		}
 	}
 	var err error
@@ -140,7 +139,7 @@ func (d *indexFlags) scan(field *fieldFlags) documents.ScanOptions {
 }
 
 func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
-	client, err := (&cli.Cluster{URL: d.url, CAFile: f.field.CAFile, AWS: f.field.AWS}).Open()
+	client, err := f.field.Open()
 	if err != nil {
 		return nil, err
 	}

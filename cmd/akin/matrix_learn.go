@@ -56,6 +56,7 @@ as at the first.
 	f.source.Register(flags, "file of judgments")
 	flags.StringVar(&f.source.Clicks, "clicks", "", "file of shown and clicked documents")
 	flags.StringVar(&f.out, "out", "", "file to write the matrix to (required)")
+	new(cli.Config).Register(cmd, &f.cluster, &f.redis)
 	return cmd
 }
 

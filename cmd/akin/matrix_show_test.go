@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -56,7 +57,7 @@ func TestShowTellsOfTermsThatAreNotThere(t *testing.T) {
 		"Carr not in " + file + "; did you mean car?",
 		"Lorry not in " + file,
 		"lorry not in " + file,
-		`"esc\x1b[31m" 1 neighbors in ` + file + " df 0",
+		`"esc\x1b[31m" 1 neighbor in ` + file + " df 0",
 		"car 1.0000 df 0",
 	})
 }
@@ -73,7 +74,7 @@ func TestShowPrintsTermsAsPeopleWriteThem(t *testing.T) {
 	show := []string{file, "--top", "2", "ga", "petrol", "none"}
 	shows(t, show, []string{
 		"gas (ga) 3 neighbors in " + file + " df 12",
-		"oils (oil) 1.0000 df 3 docs, overrides",
+		"oils 1.0000 df 3 docs, overrides",
 		"petrol 0.5000 df 0 docs",
 		"petrol 0 neighbors in " + file + " df 0",
 		"none not in " + file,
@@ -104,7 +105,7 @@ func TestShowLooksWordsUpAsPeopleWriteThem(t *testing.T) {
 			_, note, _ := strings.Cut(after, " ")
 			got = append(got, strings.TrimSpace(before+" | "+note))
 		}
-		kidney := []string{"kidney (kidnei) 1 neighbors | df 5", "renal 0.5000 df 3 |"}
+		kidney := []string{"kidney (kidnei) 1 neighbor | df 5", "renal 0.5000 df 3 |"}
 		want := slices.Concat(kidney, kidney, kidney, []string{"ga (gaa) 0 neighbors | df 1 (ga is a term, too: gas (ga))", "kidnay not | did you mean kidney?"})
 		check.Equal(t, want, got, name)
 		_, terms, _ := strings.Cut(compact(t, mustAkin(t, append(show, "--json", "kidney", "kidnay")...)), `"terms":`)
@@ -119,10 +120,28 @@ func TestOverridesOfACommandNameWordsAsPeopleWriteThem(t *testing.T) {
 		simmatrix.TermRow{Term: "kidnei", Form: "kidney", Neighbors: []simmatrix.Neighbor{{Term: "renal", Similarity: 0.5}}}, simmatrix.TermRow{Term: "renal"},
 		simmatrix.TermRow{Term: "ga", Form: "gas"},
 	)
-	rules := write(t, "o.txt", "ban kidney renal\nset gas -> renal 0.8\nset kidnay gas 0.1\n")
+	rules := write(t, "o.txt", "ban kidney renal\nset gas -> renal 0.8\nban kidnay gas\n")
 	m, told := built(t, "--from-matrices", file, "--overrides", rules)
-	if m.Row("kidnei").Len() != 0 || m.Row("ga").Len() != 2 || !m.Row("gas").IsZero() {
+	if m.Row("kidnei").Len() != 0 || m.Row("ga").Len() != 1 || !m.Row("gas").IsZero() {
 		t.Errorf("rows: kidnei %d, ga %d", m.Row("kidnei").Len(), m.Row("ga").Len())
 	}
 	contains(t, "overrides", told, "the matrix lacks kidnay; did you mean kidney?")
+}
+
+// The analyzer of the demo's fields makes "couch" of couches.
+func TestWordsAreLookedUpInAnyFormThatTheFieldAnalyzes(t *testing.T) {
+	matrix := pairsFile(t, "m.akin", "couch\tsofa\t0.5\n")
+	field := []string{"--cluster", demoEngine(t), "--index", "catalogue", "--field", "body"}
+	contains(t, "without the field", mustAkin(t, "matrix", "show", matrix, "couches"), "couches  not in")
+	contains(t, "with it", mustAkin(t, append([]string{"matrix", "show", matrix, "couches"}, field...)...), "couch  1 neighbor in")
+	away := []string{"--cluster", "http://127.0.0.1:1", "--index", "catalogue", "--field", "body"}
+	ends(t, 0, append([]string{"matrix", "show", matrix, "couch"}, away...), "couch  1 neighbor in", "without the field's analyzer")
+
+	rules := write(t, "o.txt", "set couches settees 0.8\n")
+	out := filepath.Join(t.TempDir(), "out.akin")
+	push := []string{"matrix", "push", "--redis", redisServer(t), "--overrides", rules, "--activate", matrix}
+	ends(t, exitUsage, push, "no search looks up couches", "give --cluster")
+	mustAkin(t, append(push, field...)...)
+	mustAkin(t, "matrix", "export", "--redis", push[3], "--out", out, "main@active")
+	contains(t, "show", mustAkin(t, "matrix", "show", out, "couch"), "sette  0.8000")
 }

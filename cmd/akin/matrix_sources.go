@@ -40,7 +40,7 @@ func (v *vectorFlags) register(flags *pflag.FlagSet) {
 
 func (v *vectorFlags) check(f *matrixFlags) error {
 	v.options.Neighbors, v.options.Power = f.rows.searched(), f.power
-	if f.field.URL == "" { // otherwise the filters are for index terms
+	if !f.field.projects { // otherwise the filters are for index terms
 		v.reading.Keep = func(word string) bool { return f.terms.Match(word, 0, 0) } // the document frequency is not known yet
 	}
 	return errors.Join(v.options.Validate(), v.reading.Validate())
@@ -58,7 +58,7 @@ func (v *vectorFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pro
 		report.Tell("skipped %d words that the filters leave out, %d repeated words, %d that cannot be index terms",
 			n.Filtered, n.Repeated, n.Invalid)
 	}
-	if f.field.URL != "" {
+	if f.field.projects {
 		if err = f.field.lookUp(ctx, vectors.Words(), report); err != nil {
 			return nil, err
 		}
@@ -119,7 +119,7 @@ func (s *spellingFlags) build(ctx context.Context, f *matrixFlags, report *cli.P
 		return nil, err
 	}
 	keep := func(t simmatrix.Term) bool { return f.terms.Match(t.Text, t.DocFreq, 0) }
-	if f.field.URL != "" {
+	if f.field.projects {
 		words := make([]string, len(terms))
 		for k, t := range terms {
 			words[k] = t.Text
@@ -177,7 +177,7 @@ func (t *thesaurusFlags) build(ctx context.Context, f *matrixFlags, report *cli.
 	report.Step("reading the thesaurus", 0, 0)
 	t.options.File = filepath.Base(t.path)
 	t.options.Source = "thesaurus " + t.options.File
-	if f.field.URL != "" {
+	if f.field.projects {
 		t.options.Splits = func(terms []string) (func(term string) bool, error) {
 			err := f.field.lookUp(ctx, terms, report)
 			return func(term string) bool {

@@ -72,7 +72,7 @@ help alone may not help together: compare such matrices by "akin eval".
 // check returns everything wrong with the flags.
 func (f *sweepFlags) check(flags *pflag.FlagSet) error {
 	errs := checkEmpty(flags)
-	if f.field.URL == "" || f.field.Index == "" || len(f.field.fields) == 0 {
+	if !f.field.known() {
 		return errors.Join(append(errs, errors.New("give --cluster, --index and --field"))...)
 	}
 	if f.index.embeddings.url == "" {
@@ -82,7 +82,6 @@ func (f *sweepFlags) check(flags *pflag.FlagSet) error {
 		}
 	}
 	build := matrixFlags{field: f.field, rows: rowFlags{SparsifyOptions: combine.SparsifyOptions{Neighbors: defaultTop}}}
-	f.index.url, build.field.URL = f.field.URL, ""
 	errs = append(errs, f.grid.Validate(), f.index.embeddings.check(flags, f.field.CAFile),
 		f.index.found.check(flags, f.index.words || f.index.exactAnalysis, false), f.index.check(&build))
 	if len(f.grid.Variants(usualMatrix(usualShare))) == 1 {

@@ -46,7 +46,7 @@ func TestSweepMeasuresTheMatricesThatBuildMakes(t *testing.T) {
 	var names []string
 	for _, m := range r.Matrices {
 		names = append(names, m.String())
-		args := []string{"matrix", "build", "--from-index", s.engine, "--index", sweptIndex, "--field", "body", "--out", filepath.Join(t.TempDir(), "m.akin")}
+		args := []string{"matrix", "build", "--cluster", s.engine, "--index", sweptIndex, "--field", "body", "--out", filepath.Join(t.TempDir(), "m.akin")}
 		if m.Flags() != "--language-model none" {
 			args = append(args, vectors...)
 		}

@@ -62,7 +62,7 @@ func printInspection(out io.Writer, name string, r *combine.Inspection) error {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s of all\n", cli.Visible(h.Term), h.DocFreq, h.Rows, percent(float64(h.Rows)/float64(r.Meta.Terms)))
 	}
 	for _, row := range r.Samples {
-		fmt.Fprintf(w, "\n%s\t%d neighbors\tdf %d\n", cli.Visible(row.Term), len(row.Neighbors), row.DocFreq)
+		fmt.Fprintf(w, "\n%s\t%s\tdf %d\n", cli.Visible(row.Term), counted(len(row.Neighbors), "neighbor"), row.DocFreq)
 		for _, n := range row.Neighbors[:min(len(row.Neighbors), sampleNeighbors)] {
 			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", cli.Visible(n.Term), decimals(float64(n.Similarity)), n.DocFreq, originColumn(originNames(r.Meta.Origins, n)))
 		}
@@ -162,6 +162,14 @@ func decimals(v float64) string {
 		digits = min(2-int(math.Floor(math.Log10(v))), 8)
 	}
 	return strconv.FormatFloat(v, 'f', digits, 64)
+}
+
+// counted returns a number of things, as in "1 neighbor".
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
 }
 
 // readable returns a term behind the word for it; "" if that is the same.
@@ -275,17 +283,23 @@ type shownRow struct {
 }
 
 // findNeighbors returns the first top neighbors of words in the matrix called
-// name, see [simmatrix.LookUp].
-func findNeighbors(name string, m *simmatrix.Matrix, words []string, top int) *wordNeighbors {
+// name: of a term that analyzed has for a word, or else of that of
+// [simmatrix.LookUp].
+func findNeighbors(name string, m *simmatrix.Matrix, words []string, analyzed map[string][]string, top int) *wordNeighbors {
 	meta := m.Meta()
 	found := &wordNeighbors{Matrix: name, Vectors: meta.Vectors()}
 	for _, word := range words {
-		term, nearest := simmatrix.LookUp(word, m.TermsOf(word, strings.ToLower(word)), m.Nearest)
+		var term, nearest string
+		if at := slices.IndexFunc(analyzed[word], m.Has); at >= 0 {
+			term = analyzed[word][at]
+		} else {
+			term, nearest = simmatrix.LookUp(word, m.TermsOf(word, strings.ToLower(word)), m.Nearest)
+		}
 		row := m.Row(term)
 		shown := shownRow{shownTerm: newShownTerm(m, term, row.DocFreq()), Nearest: nearest, all: row.Len()}
 		if term != word {
 			shown.Asked = word
-			if !m.Row(word).IsZero() {
+			if analyzed == nil && !m.Row(word).IsZero() {
 				written, _ := simmatrix.SplitForm(m.Form(word))
 				shown.too = readable(word, written)
 			}
@@ -327,9 +341,9 @@ func (f *wordNeighbors) print(out io.Writer) error {
 		if r.too != "" {
 			other = fmt.Sprintf("  (%s is a term, too: %s)", word, r.too)
 		}
-		fmt.Fprintf(w, "%s  %d neighbors in %s  df %d%s%s\n", readable(r.Term, r.Word), r.all, f.Matrix, r.DocFreq, other, noteColumn("  ", r.Note))
+		fmt.Fprintf(w, "%s  %s in %s  df %d%s%s\n", readable(r.Term, r.Word), counted(r.all, "neighbor"), f.Matrix, r.DocFreq, other, noteColumn("  ", r.Note))
 		for _, n := range r.Neighbors {
-			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", readable(n.Term, n.Word), decimals(float64(n.Similarity)), n.DocFreq, originColumn(n.Origins)+noteColumn("\t", n.Note))
+			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", cli.Visible(cmp.Or(n.Word, n.Term)), decimals(float64(n.Similarity)), n.DocFreq, originColumn(n.Origins)+noteColumn("\t", n.Note))
 		}
 	}
 	return w.Flush()

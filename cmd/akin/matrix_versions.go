@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -14,25 +15,43 @@ import (
 
 func newMatrixPush() *cobra.Command {
 	var redis cli.Redis
-	var overrides string
+	var config cli.Config
+	var field fieldFlags
+	var file, overrides string
 	activate := false
 	cmd := redisCommand(&cobra.Command{
-		Use:   "push FILE",
+		Use:   "push [FILE]",
 		Short: "Write a matrix file to Redis as a new version",
 		Long: `push checks the file, writes all of it to Redis under a new version, and prints that
-version. Searches use it once it is active. push applies corrections by hand
-(--overrides) first.
+version. Without FILE it is the one that "matrix build" writes for the matrix. Searches use it once it is active. push applies corrections by hand
+(--overrides) first, to what the analyzer of the field makes of their words.
 
 While Redis is down, such as for the seconds of a failover, push waits and retries. A push
 that is interrupted or fails keeps the active version and leaves no new version behind.`,
-		Example: `  akin matrix push --redis redis://127.0.0.1:6379 --name docs docs.akin
+		Example: `  akin matrix push --activate
+  akin matrix push --redis redis://127.0.0.1:6379 --name docs docs.akin
   akin matrix push --redis redis+sentinel://10.0.0.1,10.0.0.2/mymaster --name docs docs.akin
   akin matrix push --name docs --overrides overrides.txt --activate docs.akin`,
-		Args: cli.ExactArgs(1),
-	}, &redis, func(cmd *cobra.Command, admin *store.Admin, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error { return cli.Usage(cobra.MaximumNArgs(1)(cmd, args)) },
+		PreRunE: func(_ *cobra.Command, args []string) error {
+			entry, err := config.Matrix(redis.Name)
+			switch {
+			case len(args) > 0:
+				file = args[0]
+			case entry == nil:
+				return cmp.Or(err, cli.Usage(errors.New("give FILE, or a configuration with the matrix")))
+			default:
+				file, redis.Name = entry.File, entry.Name
+			}
+			if overrides == "" {
+				return nil
+			}
+			return cli.Usage(field.configure(entry))
+		},
+	}, &redis, &config, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
 		report := cli.NewProgress(cmd.ErrOrStderr())
 		defer report.End()
-		m, err := cli.ReadMatrix(cmd.Context(), args[0])
+		m, err := cli.ReadMatrix(cmd.Context(), file)
 		if err != nil {
 			return err
 		}
@@ -41,7 +60,11 @@ that is interrupted or fails keeps the active version and leaves no new version 
 			if err != nil {
 				return err
 			}
-			if m, _, err = applyOverrides(m, rules, nil, report); err != nil {
+			indexTerms, err := field.indexTerms(cmd.Context(), rules.Words(), report)
+			if err != nil {
+				return err
+			}
+			if m, _, err = applyOverrides(m, rules, indexTerms, report); err != nil {
 				return err
 			}
 		}
@@ -58,7 +81,8 @@ that is interrupted or fails keeps the active version and leaves no new version 
 			return nil
 		}
 		return admin.Activate(cmd.Context(), redis.Name, v.ID)
-	})
+	}, &field.Cluster)
+	field.register(cmd.Flags(), "URL of the cluster that analyzes the words of --overrides; needs --index and --field")
 	cmd.Flags().StringVar(&overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
 	cmd.Flags().BoolVar(&activate, "activate", false, "make the version active when it is complete")
 	return cmd
@@ -77,8 +101,11 @@ func userAtHost() string {
 	return name + "@" + host
 }
 
-func redisCommand(cmd *cobra.Command, flags *cli.Redis, run func(cmd *cobra.Command, admin *store.Admin, args []string) error) *cobra.Command {
+func redisCommand(
+	cmd *cobra.Command, flags *cli.Redis, config *cli.Config, run func(cmd *cobra.Command, admin *store.Admin, args []string) error, more ...cli.Configured,
+) *cobra.Command {
 	flags.Register(cmd)
+	config.Register(cmd, append(more, flags)...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return flags.With(func(admin *store.Admin) error { return run(cmd, admin, args) })
 	}
@@ -95,7 +122,7 @@ func newMatrixList() *cobra.Command {
 		Example: `  akin matrix list --redis redis://127.0.0.1:6379 --name docs
   akin matrix list --redis redis://127.0.0.1:6379 --name docs --json`,
 		Args: cli.NoArgs,
-	}, &flags, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
+	}, &flags, &cli.Config{}, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
 		versions, err := admin.Versions(cmd.Context(), flags.Name)
 		if err != nil {
 			return err
@@ -113,7 +140,7 @@ func newMatrixActivate() *cobra.Command {
 		Short:   "Make searches use a version",
 		Example: `  akin matrix activate --name docs VERSION`,
 		Args:    cli.ExactArgs(1),
-	}, &flags, func(cmd *cobra.Command, admin *store.Admin, args []string) error {
+	}, &flags, &cli.Config{}, func(cmd *cobra.Command, admin *store.Admin, args []string) error {
 		return admin.Activate(cmd.Context(), flags.Name, args[0])
 	})
 }
@@ -125,7 +152,7 @@ func newMatrixRollback() *cobra.Command {
 		Short:   "Go back to the version that was active before",
 		Example: `  akin matrix rollback --redis redis://127.0.0.1:6379 --name docs`,
 		Args:    cli.NoArgs,
-	}, &flags, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
+	}, &flags, &cli.Config{}, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
 		version, err := admin.Rollback(cmd.Context(), flags.Name)
 		if err == nil {
 			fmt.Fprintln(cmd.OutOrStdout(), version)
@@ -151,7 +178,7 @@ for another minute.`,
 			}
 			return nil
 		},
-	}, &flags, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
+	}, &flags, &cli.Config{}, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
 		pruned, err := admin.Prune(cmd.Context(), flags.Name, keep)
 		for _, id := range pruned { // also after an error
 			fmt.Fprintln(cmd.OutOrStdout(), id)

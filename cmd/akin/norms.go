@@ -21,15 +21,15 @@ func newNorms() *cobra.Command {
 		Use: "norms", Short: "Store the lengths of documents, for modes hard and softcosine",
 		Long: `For mode hard each document stores a number, ‖Wy‖: the length of its vector of term
 frequencies, each weighted by the rarity of the term. A file freezes these weights, so that
-lengths stay valid while documents come and go. "norms snapshot" writes that file, and
-"norms backfill" computes and stores the lengths of the documents. Lengths do not depend
+lengths stay valid while documents come and go. "index norms snapshot" writes that file, and
+"index norms backfill" computes and stores the lengths of the documents. Lengths do not depend
 on the similarities of terms, which may change at any time. For mode softcosine each
 document stores √((Wy)ᵀS(Wy)) as well, its soft length, which does depend on them.
 
 docs/modes.md has the mapping and the similarity that the index needs first.`,
-		Example: `  akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body --out weights.akin
-  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin
-  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --matrix docs.akin`,
+		Example: `  akin index norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body --out weights.akin
+  akin index norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin
+  akin index norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --matrix docs.akin`,
 	}, newNormsSnapshot(), newNormsBackfill())
 }
 
@@ -46,17 +46,18 @@ func newNormsSnapshot() *cobra.Command {
 	cmd := f.command(&cobra.Command{
 		Use: "snapshot --cluster URL --index INDEX --field FIELD --out FILE", Short: "Freeze the weights of the terms of a field in a file",
 		Long: `snapshot reads the terms of every document, as the index analyzes them, and writes how many
-documents contain each term: the weights for "norms backfill" and mode hard. It changes
+documents contain each term: the weights for "index norms backfill" and mode hard. It changes
 nothing in the index. The file is a matrix without neighbors, which you can push to Redis.
 The same documents give the same file.
 
 ` + cli.Credentials,
-		Example: `  akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body --out weights.akin
+		Example: `  akin index norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body --out weights.akin
   akin matrix push --redis redis://127.0.0.1:6379 --name docs-weights --activate weights.akin`,
 	}, f.check, f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.maxMemory, "max-memory", "4GB", "memory limit")
 	flags.StringVar(&f.out, "out", "", "file to write (required)")
+	new(cli.Config).Register(cmd, &f.Cluster)
 	return cmd
 }
 
@@ -103,7 +104,7 @@ func (f *snapshotFlags) run(cmd *cobra.Command, cluster documents.API, report *c
 const backfillHelp = `backfill computes ‖Wy‖ for every document that has the field and no length by these weights
 yet. It stores the length and the id of the weights in the document: in ` + esclient.NormObject + ` and
 ` + esclient.NormWeightsObject + `, under the name of the field with "__" for each ".". The weights come from the
-document frequencies in MATRIX, which "norms snapshot" writes.
+document frequencies in MATRIX, which "index norms snapshot" writes.
 
 With --matrix it also computes √((Wy)ᵀS(Wy)), for mode softcosine, and stores it with the ids
 of weights and matrix in ` + esclient.SoftNormObject + ` and ` + esclient.SoftNormMatrixObject + `. Then a document lacks
@@ -128,11 +129,11 @@ func newNormsBackfill() *cobra.Command {
 	cmd := f.backfill(&cobra.Command{
 		Use:   "backfill --cluster URL --index INDEX --field FIELD --weights MATRIX",
 		Short: "Compute and store the lengths of the documents of an index", Long: backfillHelp,
-		Example: `  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin
-  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --dry-run
-  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --all
-  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --matrix docs.akin
-  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --redis redis://127.0.0.1:6379 --weights docs-weights@active`,
+		Example: `  akin index norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin
+  akin index norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --dry-run
+  akin index norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --all
+  akin index norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --matrix docs.akin
+  akin index norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --redis redis://127.0.0.1:6379 --weights docs-weights@active`,
 	}, "lengths", func() error { return required("weights MATRIX", ref) }, func(cmd *cobra.Command, cluster documents.API) (filling, error) {
 		m, err := f.openWeights(cmd, ref, &redis)
 		if err != nil {
@@ -166,5 +167,6 @@ func newNormsBackfill() *cobra.Command {
 	redis.RegisterServer(cmd)
 	cmd.Flags().StringVar(&ref, "weights", "", "MATRIX of the weights (required)")
 	cmd.Flags().StringVar(&matrix, "matrix", "", "MATRIX of the similarities, for mode softcosine")
+	new(cli.Config).Register(cmd, &f.Cluster, &redis)
 	return cmd
 }

@@ -130,13 +130,13 @@ func ofDocs(cluster string, more ...string) []string {
 func snapshotOf(t *testing.T, cluster string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "weights.akin")
-	mustAkin(t, append([]string{"norms", "snapshot", "--out", out}, ofDocs(cluster)...)...)
+	mustAkin(t, append([]string{"index", "norms", "snapshot", "--out", out}, ofDocs(cluster)...)...)
 	return out
 }
 
 // backfillArgs returns the arguments of a backfill.
 func backfillArgs(cluster, weights string, more ...string) []string {
-	return append([]string{"norms", "backfill", "--weights", weights}, ofDocs(cluster, more...)...)
+	return append([]string{"index", "norms", "backfill", "--weights", weights}, ofDocs(cluster, more...)...)
 }
 
 func TestSnapshotIsAMatrixOfDocumentFrequencies(t *testing.T) {
@@ -203,19 +203,19 @@ func TestNormsAndVectorsOfWhatCannotHaveThem(t *testing.T) {
 	weights, matrix, vectors := snapshotOf(t, other), pairsFile(t, "m.akin", "car\tautomobile\t0.9\n"), filepath.Join(t.TempDir(), "v.akin")
 	mustAkin(t, "matrix", "build", "--from-vectors", write(t, "vectors.txt", "car 1 0\nboat 0 1\n"), "--out", vectors)
 	model := func(s, w string) []string {
-		return append([]string{"vectors", "model", "--matrix", s, "--weights", w, "--store", "rank_features", "--out", out}, ofDocs(url)...)
+		return append([]string{"index", "vectors", "model", "--matrix", s, "--weights", w, "--store", "rank_features", "--out", out}, ofDocs(url)...)
 	}
 	for name, tt := range map[string]struct{ args, want []string }{
 		"nested":              {backfillArgs(url, weights, "--field", "list.body"), []string{"nested"}},
 		"no text":             {backfillArgs(url, weights, "--field", "none"), []string{"not a text field"}},
 		"no such weights":     {backfillArgs(url, "/no/such"), []string{"no such file"}},
-		"no terms":            {append([]string{"norms", "snapshot", "--out", out}, ofDocs(url)...), []string{"no document has terms"}},
-		"a matrix":            {backfillArgs(url, matrix), []string{"is a similarity matrix", "akin norms snapshot"}},
-		"no similarities":     {backfillArgs(url, weights, "--matrix", weights), []string{"has no similarities", "akin norms snapshot"}},
+		"no terms":            {append([]string{"index", "norms", "snapshot", "--out", out}, ofDocs(url)...), []string{"no document has terms"}},
+		"a matrix":            {backfillArgs(url, matrix), []string{"is a similarity matrix", "akin index norms snapshot"}},
+		"no similarities":     {backfillArgs(url, weights, "--matrix", weights), []string{"has no similarities", "akin index norms snapshot"}},
 		"no such matrix":      {backfillArgs(url, weights, "--matrix", "/no/such"), []string{"no such file"}},
 		"number of documents": {backfillArgs(url, vectors), []string{enrich.ErrNoDocs.Error()}},
-		"model, no weights":   {model(matrix, matrix), []string{"is a similarity matrix", "akin norms snapshot"}},
-		"model, no matrix":    {model(weights, weights), []string{"has no similarities", "akin norms snapshot"}},
+		"model, no weights":   {model(matrix, matrix), []string{"is a similarity matrix", "akin index norms snapshot"}},
+		"model, no matrix":    {model(weights, weights), []string{"has no similarities", "akin index norms snapshot"}},
 	} {
 		t.Run(name, func(t *testing.T) { ends(t, exitFailure, tt.args, tt.want...) })
 	}

@@ -16,11 +16,11 @@ func newSegments() *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use: "segments", Short: "Cut long documents into segments",
 		Long: `To find a long document by its best passage, store its text twice: as a whole, and cut
-into segments, which are nested documents. "segments backfill" cuts the texts of the
+into segments, which are nested documents. "index segments backfill" cuts the texts of the
 documents in an index.
 
 docs/segments.md has the mapping, and says how searches use the segments.`,
-		Example: `  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body`,
+		Example: `  akin index segments backfill --cluster http://127.0.0.1:9200 --index docs --field body`,
 	}, newSegmentsBackfill())
 }
 
@@ -67,9 +67,9 @@ func newSegmentsBackfill() *cobra.Command {
 	cmd := f.backfill(&cobra.Command{
 		Use:   "backfill --cluster URL --index INDEX --field FIELD",
 		Short: "Cut the texts of the documents of an index, and store the segments", Long: segmentsHelp,
-		Example: `  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --dry-run
-  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by sentences
-  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by windows:200:50`,
+		Example: `  akin index segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --dry-run
+  akin index segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by sentences
+  akin index segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by windows:200:50`,
 	}, "segments", cut.parse, func(cmd *cobra.Command, cluster documents.API) (filling, error) {
 		s := enrich.Filling{Cut: cut.cut, Field: f.field, Path: cut.path}
 		indices, err := cluster.Countable(cmd.Context(), f.Index, f.field)
@@ -81,5 +81,6 @@ func newSegmentsBackfill() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&cut.path, "path", "segments", "nested field for the segments")
 	flags.StringVar(&cut.by, "by", enrich.Paragraphs, "how to cut: paragraphs, sentences or windows:WORDS:OVERLAP, with an overlap of at most half")
+	new(cli.Config).Register(cmd, &f.Cluster)
 	return cmd
 }

@@ -39,13 +39,13 @@ func TestClusterOnAmazonIsServed(t *testing.T) {
 	front, address := signedEngine(t)
 	const aws = ", aws: {region: eu-central-1, service: aoss}}\n"
 	matrix := filepath.Join(t.TempDir(), "m.akin")
-	build := []string{"matrix", "build", "--from-index", address, "--index", demoIndices, "--field", "body", "--out", matrix}
+	build := []string{"matrix", "build", "--cluster", address, "--index", demoIndices, "--field", "body", "--out", matrix}
 	ends(t, exitFailure, build, "Missing Authentication Token")
 	ends(t, exitUsage, append(build, "--aws-region", "Frankfurt", "--aws-service", "s3"), "region: must be the code of a region", "service: must be one of es, aoss")
 	signed := []string{"--aws-region", "eu-central-1", "--aws-service", "aoss"}
 	mustAkin(t, append(build, signed...)...)
-	proposal := mustAkin(t, append([]string{"init", "--url", address, "--index", demoIndices, "--out", "-"}, signed...)...)
-	contains(t, "init", proposal, "aws: {region: eu-central-1, service: aoss}", "--aws-region eu-central-1 --aws-service aoss --index")
+	proposal := mustAkin(t, append([]string{"init", "--cluster", address, "--index", demoIndices, "--out", "-"}, signed...)...)
+	contains(t, "init", proposal, "aws: {region: eu-central-1, service: aoss}")
 	unsigned := len(front.Failed())
 
 	s := startServe(t, "cluster: {urls: ['"+address+"']"+aws+"expansion: {budget: 5s}\nmatrices: [{name: demo, file: '"+matrix+"'}]\n")

@@ -41,7 +41,7 @@ func TestClusterOverTLSIsVerified(t *testing.T) {
 	defer client.Close()
 	check.OK(t, loadDemo(t.Context(), client, io.Discard))
 	matrix := filepath.Join(t.TempDir(), "m.akin")
-	build := []string{"matrix", "build", "--from-index", server.URL, "--index", demoIndices, "--field", "body", "--out", matrix}
+	build := []string{"matrix", "build", "--cluster", server.URL, "--index", demoIndices, "--field", "body", "--out", matrix}
 	ends(t, exitFailure, build, "certificate")
 	mustAkin(t, append(build, "--ca-file", cert)...)
 

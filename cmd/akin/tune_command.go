@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,18 +11,23 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/evaluate"
 	"github.com/akin-search/akin/tools/reweigh"
 )
 
 type command struct {
+	config   cli.Config
+	name     string // of an entry of the configuration
 	cluster  cli.Cluster
 	client   *esclient.Client
 	fields   []string
@@ -29,9 +35,11 @@ type command struct {
 	judged   reweigh.Judged
 	searches searchCount
 	out      string // the file of the profile
+	maxDocs  int    // 0 for all
 	tune     evaluate.TuneOptions
 	asJSON   bool
 	report   *cli.Progress
+	stderr   io.Writer
 }
 
 func newTune() *cobra.Command {
@@ -41,35 +49,44 @@ func newTune() *cobra.Command {
 		Long: `tune tries settings on judged queries. It prints how much of the gain in nDCG@10 remains on
 queries that did not choose the settings: it splits the queries into five folds and chooses
 a setting for each fold on the others. It recommends a setting only if that is better than
-direct search with the given confidence, and writes it as a profile to --out.
+direct search with the given confidence, there and then on the cluster itself, prints how
+long a search with it takes the engine, and writes it as a profile to --out.
 
 tune reads the terms of all documents once, at most 20 million. After that the cluster only
-analyzes the queries.
+analyzes the queries, until it confirms a recommendation.
 
 ` + cli.Credentials,
-		Example: `  akin tune --cluster http://127.0.0.1:9200 --index docs --field title,body --matrix docs.akin \
+		Example: `  akin tune --template search.json --queries queries.jsonl --judgments qrels.tsv --out tuned.yml
+  akin tune --cluster http://127.0.0.1:9200 --index docs --field title,body --matrix docs.akin \
     --template search.json --queries queries.jsonl --judgments qrels.tsv --out tuned.yml`,
 		Args: cli.NoArgs,
 		RunE: c.run,
 	}
 	set := cmd.Flags()
 	c.cluster.Register(set, "URL of the cluster")
-	set.StringSliceVar(&c.fields, "field", nil, "text fields of the searches (required)")
-	set.StringVar(&c.matrix, "matrix", "", "matrix file (required)")
+	set.StringSliceVar(&c.fields, "field", nil, "text fields of the searches; default those of the matrix in the configuration")
+	set.StringVar(&c.matrix, "matrix", "", "matrix file; default that of the configuration")
+	set.StringVar(&c.name, "name", "", "entry of matrices in the configuration; default the only one")
 	c.judged.Register(set, "file of judgments (required)")
 	set.StringVar(&c.searches.Template, "template", "", "file of a search body with {{query}} in a string")
 	set.StringVar(&c.searches.Resume, "resume", "", "keep the scores in this file, so that an interrupted run can continue")
 	set.StringVar(&c.out, "out", "", "write the profile to this file (required)")
+	set.IntVar(&c.maxDocs, "max-docs", 0, "try settings on about this many documents: the judged ones, the first hits of searches, and a sample of the others; 0 for all")
 	set.IntVar(&c.tune.Settings, "settings", c.tune.Settings, "settings to try")
 	set.Float64Var(&c.tune.Confidence, "confidence", c.tune.Confidence, "confidence that a recommendation needs, and of the intervals")
 	set.BoolVar(&c.asJSON, "json", false, "print the result as JSON")
+	c.config.Register(cmd, &c.cluster)
 	return cmd
 }
 
 func (c *command) run(cmd *cobra.Command, _ []string) (err error) {
 	ctx := cmd.Context()
-	c.report = cli.NewProgress(cmd.ErrOrStderr())
+	c.stderr = cmd.ErrOrStderr()
+	c.report = cli.NewProgress(c.stderr)
 	defer c.report.End()
+	if err := c.configure(); err != nil {
+		return cli.Usage(err)
+	}
 	if c.client, err = c.cluster.Open(); err != nil {
 		return err
 	}
@@ -99,6 +116,23 @@ func (c *command) run(cmd *cobra.Command, _ []string) (err error) {
 	return cli.Print(cmd.OutOrStdout(), c.asJSON, result, result.Print)
 }
 
+// configure takes from the configuration what no flag says of index, fields and
+// matrix.
+func (c *command) configure() error {
+	if c.name == "" && c.cluster.Index != "" && len(c.fields) > 0 && c.matrix != "" {
+		return nil
+	}
+	entry, err := c.config.Matrix(c.name)
+	if entry == nil {
+		return err
+	}
+	c.cluster.Index, c.matrix = cmp.Or(c.cluster.Index, strings.Join(entry.Indices, ",")), cmp.Or(c.matrix, entry.File)
+	if len(c.fields) == 0 {
+		c.fields, err = cli.Fields(entry)
+	}
+	return err
+}
+
 func (c *command) read(ctx context.Context) (*tuneBench, error) {
 	if c.cluster.Index == "" || len(c.fields) == 0 || c.matrix == "" || c.out == "" {
 		return nil, errors.New("give --index, --field, --matrix and --out")
@@ -111,7 +145,7 @@ func (c *command) read(ctx context.Context) (*tuneBench, error) {
 			return nil, fmt.Errorf("--out: the input %s would be written over: choose another file", c.out)
 		}
 	}
-	b := &tuneBench{}
+	b := &tuneBench{Log: c.stderr}
 	if err := c.queries(ctx, b); err != nil {
 		return nil, err
 	}
@@ -133,6 +167,10 @@ func (c *command) queries(ctx context.Context, b *tuneBench) error {
 	if err != nil {
 		return err
 	}
+	deep, err := (&searchCount{Template: c.searches.Template, Depth: evaluated}).ReadTemplate(ctx, "")
+	if err != nil {
+		return err
+	}
 	for _, q := range set.Queries {
 		if len(evaluate.Relevant(set.Grades[q.ID])) == 0 {
 			continue
@@ -142,6 +180,10 @@ func (c *command) queries(ctx context.Context, b *tuneBench) error {
 			return err
 		}
 		b.Bodies, b.Grades = append(b.Bodies, body), append(b.Grades, set.Grades[q.ID])
+		if body, err = deep.Body(q); err != nil {
+			return err
+		}
+		b.Deep = append(b.Deep, body)
 	}
 	if left := len(set.Queries) - len(b.Bodies); left > 0 {
 		c.report.Tell("%d of %d queries have no relevant document and are left out", left, len(set.Queries))
@@ -157,10 +199,17 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 		return nil, err
 	}
 	defer c.searches.Close()
-	docs, err := loadDocuments(ctx, c.client, c.cluster.Index, c.fields, c.report.Step)
+	part, err := c.part(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := loadDocuments(ctx, c.client, c.cluster.Index, c.fields, part, c.report.Step)
 	if err != nil {
 		docs.Close()
 		return nil, err
+	}
+	if part != nil {
+		c.report.Tell("settings are tried on %d documents; one of %d is in the sample of the others", len(docs.ids), part.each)
 	}
 	defer docs.Close()
 	var stop func()
@@ -168,7 +217,7 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 		return nil, err
 	}
 	defer stop()
-	if err := c.compare(ctx, b, docs); err != nil {
+	if err := c.compare(ctx, b, docs, part != nil); err != nil {
 		return nil, err
 	}
 	c.tune.Progress = c.report.Step
@@ -181,11 +230,59 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 	if result.DefaultsSent, err = b.Expansion(ctx, &usual); err == nil {
 		result.TunedSent, err = b.Expansion(ctx, &result.Setting)
 	}
+	if err == nil && result.Recommended != nil {
+		err = b.Confirm(ctx, result, armOptions{Cluster: c.cluster, Log: c.stderr}, c.client, func(_ string, done, total int) {
+			c.report.Step("confirming on the cluster", done, total)
+		})
+	}
 	return result, err
 }
 
+// part returns the part of the documents that settings are tried on, nil for
+// all. The first hits are those of direct search and of searches with related
+// words: only in order, and finding as much as they can.
+func (c *command) part(ctx context.Context, b *tuneBench) (*tunePart, error) {
+	if c.maxDocs == 0 {
+		return nil, nil
+	}
+	total, err := documents.API{Client: c.client}.Count(ctx, c.cluster.Index, nil)
+	if err != nil || total <= int64(c.maxDocs) {
+		return nil, err
+	}
+	whole := map[string]bool{}
+	for _, grades := range b.Grades {
+		for id := range grades {
+			whole[id] = true
+		}
+	}
+	same, wide := expand.DefaultProfile(), expand.DefaultProfile()
+	same.Matching = expand.Same
+	wide.Matching, wide.Effort = expand.Widen, form.High
+	for k, how := range []*expand.Profile{nil, &same, &wide} {
+		c.report.Step("first hits of three ways to search", k, 3)
+		arm, end := directArm(c.client, c.cluster.Index), func() {}
+		if how != nil {
+			arm, end, err = candidateArm(ctx, armOptions{Cluster: c.cluster, Log: c.stderr}, *how, b.Matrix)
+		}
+		var answers []evaluate.Answer
+		if err == nil {
+			answers, err = rank(ctx, arm, b.Deep)
+		}
+		end()
+		if err != nil {
+			return nil, err
+		}
+		for _, answer := range answers {
+			for _, hit := range answer.Hits {
+				whole[hit.ID] = true
+			}
+		}
+	}
+	return newTunePart(whole, c.maxDocs, int(total))
+}
+
 // compare warns if rankings without the cluster differ from the cluster's.
-func (c *command) compare(ctx context.Context, b *tuneBench, docs *tuneDocuments) error {
+func (c *command) compare(ctx context.Context, b *tuneBench, docs *tuneDocuments, sampled bool) error {
 	missing := map[string]bool{}
 	for _, grades := range b.Grades {
 		for id, grade := range grades {
@@ -200,7 +297,11 @@ func (c *command) compare(ctx context.Context, b *tuneBench, docs *tuneDocuments
 	}
 	const compared, tolerated = 20, 1e-3
 	worst, err := b.Difference(ctx, c.client, c.cluster.Index, compared)
-	if err == nil && worst > tolerated {
+	switch {
+	case err != nil:
+	case sampled:
+		c.report.Tell("scores in the part differ from the cluster's by up to %.1f %%", 100*worst)
+	case worst > tolerated:
 		c.report.Tell("warning: scores differ from the cluster's by up to %.1f %%: it has several shards, deleted documents, several terms at one position, "+
 			"or the searches use other fields. tune chooses settings by its own scores.", 100*worst)
 	}
@@ -211,7 +312,7 @@ func (c *command) compare(ctx context.Context, b *tuneBench, docs *tuneDocuments
 // on.
 func (c *command) plan(b *tuneBench, docs *tuneDocuments) string {
 	hash := sha256.New()
-	fmt.Fprintln(hash, c.cluster.Index, c.fields, len(docs.ids), docs.terms)
+	fmt.Fprintln(hash, c.cluster.Index, c.fields, c.maxDocs, len(docs.ids), docs.terms)
 	for i, body := range b.Bodies {
 		fmt.Fprintf(hash, "%q %v\n", body, b.Grades[i]) // maps are printed in the order of their keys
 	}

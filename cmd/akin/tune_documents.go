@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +32,7 @@ import (
 const maxTerms = 20_000_000
 
 var errTooLarge = fmt.Errorf("the documents have more than %d million terms together, each counted once per document: "+
-	"tune on an index with fewer documents that has all judged ones", maxTerms/1_000_000)
+	"tune on a part of them, --max-docs", maxTerms/1_000_000)
 
 const loadedIndex = "documents"
 
@@ -46,6 +49,35 @@ type tuneDocuments struct {
 	terms   int // of all documents together
 }
 
+// A tunePart is the part of the documents that settings are tried on: some as
+// they are, and a sample of the others, each of which stands for several.
+type tunePart struct {
+	whole map[string]bool // by id
+	each  int             // of so many others one is in the sample
+	docs  int             // about how many these are
+}
+
+// standsFor returns for how many documents one stands, 0 if it is left out. A
+// nil part has them all.
+func (p *tunePart) standsFor(id string) int {
+	switch {
+	case p == nil || p.whole[id]:
+		return 1
+	case crc32.ChecksumIEEE([]byte(id))%uint32(p.each) == 0: //nolint:gosec // from 1 to the number of documents
+		return p.each
+	}
+	return 0
+}
+
+// newTunePart returns a part of most documents of total, with whole among them.
+func newTunePart(whole map[string]bool, most, total int) (*tunePart, error) {
+	if len(whole) >= most {
+		return nil, fmt.Errorf("--max-docs %d: the judged documents and the first hits are %d already", most, len(whole))
+	}
+	each := (total - len(whole) + most - len(whole) - 1) / (most - len(whole)) // rounded up
+	return &tunePart{whole: whole, each: max(each, 1), docs: most}, nil
+}
+
 func checkTunable(fields []string, bodies [][]byte) error {
 	described := map[string]demo.Field{}
 	for _, field := range fields {
@@ -59,10 +91,10 @@ func checkTunable(fields []string, bodies [][]byte) error {
 	return nil
 }
 
-// loadDocuments reads the terms of all documents in some fields of an index,
-// once. The documents should not change meanwhile. The caller closes the
+// loadDocuments reads the terms of the documents of a part, in some fields of
+// an index, once. The documents should not change meanwhile. The caller closes the
 // result, even after an error.
-func loadDocuments(ctx context.Context, client *esclient.Client, index string, fields []string, progress simmatrix.Progress) (d *tuneDocuments, err error) {
+func loadDocuments(ctx context.Context, client *esclient.Client, index string, fields []string, part *tunePart, progress simmatrix.Progress) (d *tuneDocuments, err error) {
 	d = &tuneDocuments{
 		Engine: demo.NewEngine(), index: index, client: client, ids: map[string]bool{},
 		cluster: esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 64 << 20, StatisticsBytes: 1 << 20, TTL: 24 * time.Hour}),
@@ -74,8 +106,8 @@ func loadDocuments(ctx context.Context, client *esclient.Client, index string, f
 		}
 	}
 	var failed error
-	err = d.Engine.Load(loadedIndex, described, func(yield func(string, map[string]map[string]int) bool) {
-		failed = d.scan(ctx, fields, progress, yield)
+	err = d.Engine.Load(loadedIndex, described, func(yield func(demo.Loaded) bool) {
+		failed = d.scan(ctx, fields, part, progress, yield)
 	})
 	if err = errors.Join(err, failed); err == nil && d.terms == 0 {
 		err = fmt.Errorf("the cluster reports no terms of the documents of %q in %q", index, fields)
@@ -86,15 +118,19 @@ func loadDocuments(ctx context.Context, client *esclient.Client, index string, f
 // Close closes the cache of analyses.
 func (d *tuneDocuments) Close() { d.cluster.Close() }
 
-// scan yields the documents with their term frequencies.
-func (d *tuneDocuments) scan(ctx context.Context, fields []string, progress simmatrix.Progress, yield func(string, map[string]map[string]int) bool) error {
+// scan yields the documents of the part with their term frequencies.
+func (d *tuneDocuments) scan(ctx context.Context, fields []string, part *tunePart, progress simmatrix.Progress, yield func(demo.Loaded) bool) error {
 	api := documents.API{Client: d.client}
 	total, err := api.Count(ctx, d.index, nil)
 	if err != nil {
 		return err
 	}
+	if part != nil {
+		total = int64(part.docs)
+	}
 	terms := enrich.NewTerms(api, fields...)
 	return api.ScanRefs(ctx, documents.RefOptions{Index: d.index}, func(refs []documents.DocRef) error {
+		refs = slices.DeleteFunc(refs, func(doc documents.DocRef) bool { return part.standsFor(doc.ID) == 0 })
 		err := terms.Each(ctx, refs, func(i int, doc *documents.DocTerms) error {
 			id := refs[i].ID
 			if doc.Err != nil {
@@ -115,7 +151,7 @@ func (d *tuneDocuments) scan(ctx context.Context, fields []string, progress simm
 			if d.terms > maxTerms {
 				return errTooLarge
 			}
-			yield(id, fields)
+			yield(demo.Loaded{ID: id, Terms: fields, StandsFor: part.standsFor(id)})
 			return nil
 		})
 		progress("reading documents", len(d.ids), int(total))
@@ -176,6 +212,10 @@ type tuneBench struct {
 	// by id.
 	Bodies [][]byte
 	Grades []map[string]float64
+	// Deep are the same searches for more hits, unless the template limits them.
+	Deep [][]byte
+	// Log gets the warnings of the akin.
+	Log io.Writer
 	// Kept has the scores of earlier runs: the nDCG@10 of the searches in place of
 	// hits. It may be nil.
 	Kept *evaluate.Kept
@@ -187,12 +227,8 @@ type tuneBench struct {
 func (b *tuneBench) Score(ctx context.Context, s *expand.Profile) ([]float64, error) {
 	scored, err := b.Kept.Answer(fmt.Sprintf("%s %+v", b.plan, s), func() (scored evaluate.Answer, err error) {
 		rankings, err := b.Rank(ctx, s)
-		for i, answer := range rankings {
-			var ids []string
-			for _, h := range evaluate.Ranking(answer.Hits) {
-				ids = append(ids, h.ID)
-			}
-			scored.Hits = append(scored.Hits, evaluate.Hit{Score: evaluate.NDCG(ids, b.Grades[i], measured)})
+		for i := range rankings {
+			scored.Hits = append(scored.Hits, evaluate.Hit{Score: b.measure(i, &rankings[i])})
 		}
 		return scored, err
 	})
@@ -204,6 +240,47 @@ func (b *tuneBench) Score(ctx context.Context, s *expand.Profile) ([]float64, er
 		scores[i] = h.Score
 	}
 	return scores, nil
+}
+
+// measure returns the nDCG@10 of an answer to the i-th search.
+func (b *tuneBench) measure(i int, answer *evaluate.Answer) float64 {
+	ranking := evaluate.Ranking(answer.Hits)
+	ids := make([]string, len(ranking))
+	for k := range ranking {
+		ids[k] = ranking[k].ID
+	}
+	return evaluate.NDCG(ids, b.Grades[i], measured)
+}
+
+// Confirm searches on the cluster, directly and under the recommended setting,
+// and tells the result.
+func (b *tuneBench) Confirm(ctx context.Context, result *evaluate.TuneResult, o armOptions, client *esclient.Client, progress simmatrix.Progress) error {
+	arm, end, err := candidateArm(ctx, o, *result.Recommended, b.Matrix)
+	defer end()
+	if err != nil {
+		return err
+	}
+	queries := make([]evaluate.Query, len(b.Bodies))
+	for i := range queries {
+		queries[i].ID = strconv.Itoa(i)
+	}
+	body := func(q evaluate.Query) ([]byte, error) {
+		i, err := strconv.Atoi(q.ID)
+		return b.Bodies[i], err
+	}
+	arms := []evaluate.Arm{directArm(client, o.Index), arm}
+	answered, err := evaluate.Search(ctx, arms, queries, evaluate.SearchOptions{Body: body, Progress: progress})
+	if err != nil {
+		return err
+	}
+	scores := [2][]float64{}
+	for i, a := range answered {
+		for k := range scores {
+			scores[k] = append(scores[k], b.measure(i, &a.Answers[k]))
+		}
+	}
+	result.Confirm(scores[0], scores[1], evaluate.MeanEngine(answered, 0), evaluate.MeanEngine(answered, 1))
+	return nil
 }
 
 // Expansion counts which searches are expanded under a setting.
@@ -224,9 +301,9 @@ func (b *tuneBench) Rank(ctx context.Context, s *expand.Profile) ([]evaluate.Ans
 			return nil, err
 		}
 		defer client.Close()
-		return rank(ctx, directArm(client, loadedIndex), b.Bodies)
+		return rank(ctx, evaluate.Arm{Search: (&target{client: client, index: loadedIndex, patient: true}).search}, b.Bodies)
 	}
-	arm, end, err := candidateArm(ctx, armOptions{Cluster: cli.Cluster{URL: b.URL, Index: loadedIndex}, Anonymous: true, Log: io.Discard}, *s, b.Matrix)
+	arm, end, err := candidateArm(ctx, armOptions{Cluster: cli.Cluster{URL: b.URL, Index: loadedIndex}, InProcess: true, Log: b.Log}, *s, b.Matrix)
 	defer end()
 	if err != nil {
 		return nil, err

@@ -20,14 +20,14 @@ func newVectors() *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use: "vectors", Short: "Store documents as vectors, for mode vectors",
 		Long: `For mode vectors each document stores a vector of the soft vector space model, in a field
-of the engine for sparse or dense vectors. "vectors model" makes the model, a file that
-gives documents and searches their vectors. "vectors backfill" stores the vectors of the
+of the engine for sparse or dense vectors. "index vectors model" makes the model, a file that
+gives documents and searches their vectors. "index vectors backfill" stores the vectors of the
 documents in an index.
 
 The vectors contain the similarities of terms. So unlike in the other modes, documents need
 new vectors when the matrix changes. See docs/vectors.md for more.`,
-		Example: `  akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store sparse_vector --out model.akin
-  akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin`,
+		Example: `  akin index vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store sparse_vector --out model.akin
+  akin index vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin`,
 	}, newVectorsModel(), newVectorsBackfill())
 }
 
@@ -52,7 +52,7 @@ func newVectorsModel() *cobra.Command {
 	cmd := f.command(&cobra.Command{
 		Use:   "model --cluster URL --index INDEX --field FIELD --matrix MATRIX --weights MATRIX --store TYPE --out FILE",
 		Short: "Make the model for the vectors of documents and searches",
-		Long: `model joins a matrix of similarities and the weights of "norms snapshot" in one file.
+		Long: `model joins a matrix of similarities and the weights of "index norms snapshot" in one file.
 --store is the type of the field: sparse_vector (Elasticsearch from 8.11), rank_features
 (Elasticsearch and OpenSearch), dense_vector (Elasticsearch from 8) or knn_vector
 (OpenSearch with its plugin k-NN).
@@ -70,8 +70,8 @@ index.
 ` + cli.MatrixHelp + `
 
 ` + cli.Credentials,
-		Example: `  akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store sparse_vector --out model.akin
-  akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store dense_vector --dims 256 --out model.akin`,
+		Example: `  akin index vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store sparse_vector --out model.akin
+  akin index vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store dense_vector --dims 256 --out model.akin`,
 	}, f.check, f.run)
 	flags := cmd.Flags()
 	f.redis.RegisterServer(cmd)
@@ -83,6 +83,7 @@ index.
 	flags.IntVar(&f.meta.Dims, "dims", 256, "dimensions of dense vectors")
 	flags.Float64Var(&f.strength, "strength", 0, "factor of the similarities, up to 1; default 1 for sparse vectors, and 0.2 or what the matrix allows for dense ones")
 	flags.StringVar(&f.out, "out", "", "file to write (required)")
+	new(cli.Config).Register(cmd, &f.Cluster, &f.redis)
 	return cmd
 }
 
@@ -184,8 +185,8 @@ backfill rejects fields of nested documents, targets of copy_to, and indices tha
 keep the whole _source or whose engine cannot store the vectors.
 
 ` + cli.Credentials,
-		Example: `  akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin
-  akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --dry-run`,
+		Example: `  akin index vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin
+  akin index vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --dry-run`,
 	}, "vectors", func() error { return required("model FILE", path) }, func(cmd *cobra.Command, cluster documents.API) (filling, error) {
 		ctx := cmd.Context()
 		m, err := cli.Read(ctx, path, vectors.Read)
@@ -213,5 +214,6 @@ keep the whole _source or whose engine cannot store the vectors.
 		}, err
 	})
 	cmd.Flags().StringVar(&path, "model", "", "file of the model (required)")
+	new(cli.Config).Register(cmd, &f.Cluster)
 	return cmd
 }

@@ -183,7 +183,7 @@ func (c *judgedWords) threeRarest(b *testing.B, text string) string {
 func (c *judgedWords) learn(b *testing.B, mixed, model string) *simmatrix.Matrix {
 	b.Helper()
 	out := filepath.Join(b.TempDir(), "s.akin")
-	args := []string{"matrix", "build", "--from-index", c.url, "--index", loadedIndex, "--field", "body", "--out", out}
+	args := []string{"matrix", "build", "--cluster", c.url, "--index", loadedIndex, "--field", "body", "--out", out}
 	switch mixed {
 	case "documents":
 		args = append(args, "--language-model", "none")
@@ -202,7 +202,7 @@ func (c *judgedWords) measure(b *testing.B, queries []string, how *expand.Profil
 	b.Helper()
 	arm := directArm(c.client, loadedIndex)
 	if how != nil {
-		with, end, err := candidateArm(b.Context(), armOptions{Cluster: cli.Cluster{URL: c.url, Index: loadedIndex}, Anonymous: true, Log: io.Discard}, *how, m)
+		with, end, err := candidateArm(b.Context(), armOptions{Cluster: cli.Cluster{URL: c.url, Index: loadedIndex}, InProcess: true, Log: io.Discard}, *how, m)
 		defer end()
 		check.OK(b, err)
 		arm = with

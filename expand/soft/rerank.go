@@ -20,6 +20,7 @@
 package soft
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -46,11 +47,13 @@ type Options struct {
 	Guard *recovery.Guard
 	// Client returns the client that a context belongs to, or ""; may be nil.
 	Client func(context.Context) string
+	// Timeout limits the calls for the hits of one search, which go on after its
+	// time is over; 0 means 5 s.
+	Timeout time.Duration
 }
 
 const (
-	// fetchTimeout limits the calls for the hits of one search, which go on after
-	// its time is over.
+	// fetchTimeout is the default of [Options.Timeout].
 	fetchTimeout = 5 * time.Second
 	// maxFetches limits the searches that ask for hits at once. One client gets at
 	// most half: one _msearch may take 16.
@@ -75,7 +78,7 @@ type Reranker struct {
 // New returns a reranker.
 func New(o Options) *Reranker {
 	loader := cache.NewLoader(cache.Policy{
-		Places: maxFetches, Timeout: fetchTimeout, Guard: o.Guard, What: "asking for hits", Client: o.Client,
+		Places: maxFetches, Timeout: cmp.Or(o.Timeout, fetchTimeout), Guard: o.Guard, What: "asking for hits", Client: o.Client,
 	})
 	return &Reranker{
 		options: o, loader: loader, memory: newStore(o.Bytes, o.TTL, loader, new(counts)),

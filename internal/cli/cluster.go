@@ -15,7 +15,9 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,20 +42,60 @@ const maxUpload = 128 << 20
 type Cluster struct {
 	URL, CAFile, Index string
 	AWS                configs.AWS
+
+	configured *configs.Cluster // unless --cluster names another
 }
 
 // Register adds the flags; usage is that of --cluster.
 func (f *Cluster) Register(flags *pflag.FlagSet, usage string) {
-	f.RegisterServer(flags, "cluster", usage)
+	f.RegisterServer(flags, usage)
 	flags.StringVar(&f.Index, "index", "", "index, alias, data stream, or several as in a search")
 }
 
-// RegisterServer adds only the flags of the cluster; name is that of its URL.
-func (f *Cluster) RegisterServer(flags *pflag.FlagSet, name, usage string) {
-	flags.StringVar(&f.URL, name, "", usage)
+// RegisterServer adds only the flags of the cluster.
+func (f *Cluster) RegisterServer(flags *pflag.FlagSet, usage string) {
+	flags.StringVar(&f.URL, "cluster", "", usage)
 	flags.StringVar(&f.CAFile, "ca-file", "", "PEM file of the authorities that sign the cluster's certificate; default the system's")
 	flags.StringVar(&f.AWS.Region, "aws-region", "", "sign requests for Amazon OpenSearch Service in this region, with the credentials of AWS_*")
 	flags.StringVar(&f.AWS.Service, "aws-service", "es", "what is signed for: es, or aoss for serverless collections")
+}
+
+// Configure takes the cluster of the configuration, its credentials and
+// certificates, unless --cluster names one.
+func (f *Cluster) Configure(c *configs.Config, given func(flag string) bool) error {
+	if given("cluster") {
+		return nil
+	}
+	at := c.Cluster
+	at.URLs = at.URLs[:1] // commands ask one node
+	if given("ca-file") {
+		at.TLS.CAFile = f.CAFile
+	}
+	if given("aws-region") {
+		at.AWS.Region = f.AWS.Region
+	}
+	if given("aws-service") {
+		at.AWS.Service = f.AWS.Service
+	}
+	f.URL, f.CAFile = at.URLs[0], at.TLS.CAFile
+	f.AWS, f.configured = at.AWS, &at
+	return nil
+}
+
+// Config returns the cluster as a configuration has it, with the credentials of
+// the configuration or else the environment.
+func (f *Cluster) Config() configs.Cluster {
+	if f.configured != nil {
+		return *f.configured
+	}
+	return configs.Cluster{
+		URLs: []string{f.URL}, TLS: configs.ClientTLS{CAFile: f.CAFile}, AWS: f.AWS,
+		Auth: configs.Auth{
+			Username: os.Getenv(configs.EnvClusterUsername),
+			Password: configs.NewSecret(os.Getenv(configs.EnvClusterPassword)),
+			APIKey:   configs.NewSecret(os.Getenv(configs.EnvClusterAPIKey)),
+		},
+	}
 }
 
 // Signing returns what signs the requests to a cluster on Amazon, or nil.
@@ -66,33 +108,44 @@ func Signing(aws *configs.AWS, memory *limits.Budget, log *slog.Logger) func(htt
 	}).Transport
 }
 
-// Open returns a client with the credentials in the environment.
+// Open returns a client of the cluster.
 func (f *Cluster) Open() (*esclient.Client, error) {
-	ca, err := ReadAuthorities(f.CAFile)
-	if err = errors.Join(err, (&configs.Cluster{URLs: []string{f.URL}, AWS: f.AWS}).CheckAWS()); err != nil {
+	c := f.Config()
+	if err := c.CheckAWS(); err != nil {
+		return nil, Usage(err)
+	}
+	_, own, err := ClusterTLS(c.TLS)
+	if err != nil && f.configured == nil {
+		err = fmt.Errorf("--ca-file: %w", errors.Unwrap(err))
+	}
+	if err != nil {
 		return nil, Usage(err)
 	}
 	client, err := esclient.New(esclient.Options{
 		URL:      f.URL,
-		CA:       ca,
-		Sign:     Signing(&f.AWS, limits.New(maxUpload), nil),
-		Username: os.Getenv(configs.EnvClusterUsername),
-		Password: os.Getenv(configs.EnvClusterPassword),
-		APIKey:   os.Getenv(configs.EnvClusterAPIKey),
+		TLS:      own,
+		Sign:     Signing(&c.AWS, limits.New(maxUpload), nil),
+		Username: c.Auth.Username, Password: c.Auth.Password.Reveal(), APIKey: c.Auth.APIKey.Reveal(),
 	})
+	if err != nil && !strings.Contains(f.URL, "://") {
+		err = fmt.Errorf("--cluster %s: give it with http:// or https://", f.URL)
+	}
 	return client, Usage(err)
 }
 
 // A Redis names a matrix in a Redis.
 type Redis struct {
-	URL, Name string
+	URL, Name string // Name is "" for that of the configuration, or main
 	TLS       configs.RedisTLS
+
+	named bool // the command asks for a name
 }
 
 // Register adds the flags.
 func (f *Redis) Register(cmd *cobra.Command) {
 	f.RegisterServer(cmd)
-	cmd.Flags().StringVar(&f.Name, "name", "main", "name of the matrix, as in the configuration")
+	f.named = true
+	cmd.Flags().StringVar(&f.Name, "name", "", "name of the matrix, as in the configuration; default the only one there that has no file, or main")
 }
 
 // RegisterServer adds the flags of the Redis, without the matrix.
@@ -105,12 +158,33 @@ func (f *Redis) RegisterServer(cmd *cobra.Command) {
 	flags.StringVar(&f.TLS.KeyFile, "redis-key-file", "", "PEM file of its private key")
 }
 
+// Configure takes the Redis of the configuration, unless --redis names one, and
+// the name of its matrix.
+func (f *Redis) Configure(c *configs.Config, given func(flag string) bool) error {
+	if !given("redis") {
+		files := c.Redis.TLS
+		f.URL = c.Redis.URL.Reveal()
+		f.TLS.CAFile = cmp.Or(f.TLS.CAFile, files.CAFile)
+		f.TLS.CertFile, f.TLS.KeyFile = cmp.Or(f.TLS.CertFile, files.CertFile), cmp.Or(f.TLS.KeyFile, files.KeyFile)
+	}
+	stored := slices.DeleteFunc(slices.Clone(c.Matrices), func(m configs.Matrix) bool { return m.File != "" })
+	switch {
+	case f.Name != "":
+	case len(stored) > 1 && f.named:
+		return fmt.Errorf("several matrices are in Redis, %s: choose one with --name", names(stored))
+	case len(stored) == 1:
+		f.Name = stored[0].Name
+	}
+	return nil
+}
+
 // With calls call with the Redis that the flags name.
 func (f *Redis) With(call func(admin *store.Admin) error) error {
 	url := cmp.Or(f.URL, os.Getenv(configs.EnvRedisURL))
 	if url == "" {
-		return Usage(errors.New("no Redis: give --redis URL or set " + configs.EnvRedisURL))
+		return Usage(errors.New("no Redis: give --redis URL, set " + configs.EnvRedisURL + ", or name it in " + UsualConfig))
 	}
+	f.Name = cmp.Or(f.Name, "main")
 	certificates, err := RedisTLS(f.TLS)
 	if err != nil {
 		return Usage(err)
@@ -133,6 +207,13 @@ const activeVersion = "active"
 
 // inRedis matches NAME@VERSION. Names have no other characters.
 var inRedis = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9._-]+$`)
+
+// IsMatrix reports whether ref names a matrix, see [MatrixHelp]: a file that is
+// there or ends in .akin, or a version in Redis.
+func IsMatrix(ref string) bool {
+	_, err := os.Stat(ref)
+	return err == nil || filepath.Ext(ref) == ".akin" || inRedis.MatchString(ref)
+}
 
 // Matrix reads the matrix ref, see [MatrixHelp], from a file or from Redis,
 // with progress on stderr.

@@ -42,7 +42,7 @@ func Next(err error) string {
 		about bool
 		next  string
 	}{
-		{missing && configured && configuration.Key == "", "write one with akin init --url URL of your cluster; configs/akin.yml has every key"},
+		{missing && configured && configuration.Key == "", "write one with akin init --cluster URL of your cluster; configs/akin.yml has every key"},
 		{missing && !configured, "look at the name of the file: without a leading / it is looked for in the current folder"},
 		{refused(http.StatusUnauthorized, ""), "set " + configs.EnvClusterUsername + " and " + configs.EnvClusterPassword + ", or " +
 			configs.EnvClusterAPIKey + ", to credentials that the cluster knows"},
@@ -54,9 +54,9 @@ func Next(err error) string {
 		},
 		{refused(http.StatusForbidden, "") && has("is not authorized to perform"), "let the access policy of the domain or collection admit akin's IAM role: docs/managed.md"},
 		{refused(http.StatusForbidden, ""), role},
-		{refused(http.StatusNotFound, "index_not_found_exception"), "see which indices there are: akin init --url URL --out - lists those with text"},
+		{refused(http.StatusNotFound, "index_not_found_exception"), "see which indices there are: akin init --cluster URL --out - lists those with text"},
 		{refused(http.StatusTooManyRequests, ""), "the cluster has more to do than it can: try again later"},
-		{is(mapping.ErrNotText), "name a field of type text: akin init --url URL --out - lists them"},
+		{is(mapping.ErrNotText), "name a field of type text: akin init --cluster URL --out - lists them"},
 		{is(store.ErrNoVersion, store.ErrUnknownVersion), "see what is there with akin matrix list --name NAME, and push with akin matrix push --activate FILE"},
 		{has("NOAUTH", "WRONGPASS", "NOPERM", "invalid username-password"), "set " + configs.EnvRedisURL + " to redis://USER:PASSWORD@HOST:PORT of a user who may read and write akin:*"},
 		{has("no credentials to sign"), "look at where akin's credentials come from: docs/security.md#credentials"},

@@ -68,6 +68,7 @@ type document struct {
 	id     string
 	source []byte                  // as it came
 	terms  map[string][]occurrence // by field, if there is no source with them
+	stands int                     // for how many documents, see [Loaded]
 }
 
 // An occurrence is the number of times that a document has a term.
@@ -79,7 +80,7 @@ type occurrence struct {
 type inverted struct {
 	bm25       bm25
 	terms      map[string]*postings
-	docCount   int // documents with at least one term
+	docCount   int // documents with at least one term; like all numbers, of those that documents stand for
 	tokens     int
 	sumDocFreq int
 }
@@ -88,6 +89,7 @@ type inverted struct {
 type postings struct {
 	term      string
 	list      []posting
+	docFreq   int
 	totalFreq int
 }
 
@@ -129,34 +131,35 @@ func (ix *index) put(id string, source []byte) {
 			terms[name][token.Term]++
 		}
 	}
-	ix.add(id, source, terms)
+	ix.add(source, Loaded{ID: id, Terms: terms, StandsFor: 1})
 }
 
-// add appends a document, with the frequency of each term by field.
-func (ix *index) add(id string, source []byte, terms map[string]map[string]int) {
+// add appends a document.
+func (ix *index) add(source []byte, loaded Loaded) {
 	number := int32(len(ix.docs)) //nolint:gosec // more documents do not fit in memory
-	d := document{id: id, source: source}
+	n := loaded.StandsFor
+	d := document{id: loaded.ID, source: source, stands: n}
 	if ix.mapping.loaded {
-		d.terms = make(map[string][]occurrence, len(terms))
+		d.terms = make(map[string][]occurrence, len(loaded.Terms))
 	}
-	ix.known[id] = len(ix.docs)
+	ix.known[d.id] = len(ix.docs)
 	ix.docs = append(ix.docs, d)
-	for name, freqs := range terms {
+	for name, freqs := range loaded.Terms {
 		t, f := ix.mapping.fields[name], ix.fields[name]
 		if f == nil {
 			f = &inverted{bm25: t.bm25, terms: map[string]*postings{}}
 			ix.fields[name] = f
 		}
 		if len(freqs) > 0 {
-			f.docCount++
+			f.docCount += n
 		}
 		tokens := 0
 		for _, freq := range freqs {
 			tokens += freq
 		}
 		length := quantizedLength(tokens)
-		f.tokens += tokens
-		f.sumDocFreq += len(freqs)
+		f.tokens += n * tokens
+		f.sumDocFreq += n * len(freqs)
 		for term, freq := range freqs {
 			p := f.terms[term]
 			if p == nil {
@@ -164,7 +167,8 @@ func (ix *index) add(id string, source []byte, terms map[string]map[string]int) 
 				f.terms[term] = p
 			}
 			p.list = append(p.list, posting{number, int32(freq), int32(length)}) //nolint:gosec // counts of one text, at most 64 MiB long
-			p.totalFreq += freq
+			p.docFreq += n
+			p.totalFreq += n * freq
 			if d.terms != nil {
 				d.terms[name] = append(d.terms[name], occurrence{p, int32(freq)}) //nolint:gosec // as above
 			}

@@ -14,13 +14,22 @@ type Field struct {
 	K1, B, Scale float64
 }
 
-// Load makes an index of documents that come as terms: id, and by field how
-// often each term occurs. They have no source. Ids must be unique. Documents
-// have only the given fields; searches in others are refused.
-func (e *Engine) Load(name string, fields map[string]Field, docs iter.Seq2[string, map[string]map[string]int]) error {
+// A Loaded is a document that comes as terms.
+type Loaded struct {
+	ID    string
+	Terms map[string]map[string]int // by field: how often each term occurs
+	// StandsFor is how many documents it stands for, at least 1: more in a sample.
+	// Frequencies, lengths and totals are those of all; it is a single hit.
+	StandsFor int
+}
+
+// Load makes an index of documents that come as terms. They have no source. Ids
+// must be unique. Documents have only the given fields; searches in others are
+// refused.
+func (e *Engine) Load(name string, fields map[string]Field, docs iter.Seq[Loaded]) error {
 	ix := newIndex(name, loadedMapping(fields))
-	for id, terms := range docs {
-		ix.add(id, []byte("{}"), terms)
+	for d := range docs {
+		ix.add([]byte("{}"), d)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

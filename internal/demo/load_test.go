@@ -13,14 +13,14 @@ import (
 // loadHelp loads the help center as terms into an index of that name.
 func loadHelp(tb testing.TB, e *Engine, name string, f Field) {
 	tb.Helper()
-	check.OK(tb, e.Load(name, map[string]Field{"body": f}, func(yield func(string, map[string]map[string]int) bool) {
+	check.OK(tb, e.Load(name, map[string]Field{"body": f}, func(yield func(Loaded) bool) {
 		for _, d := range Docs("help") {
 			freqs := map[string]int{}
 			tokens, _ := analyzers()["english"](d.Body)
 			for _, t := range tokens {
 				freqs[t.Term]++
 			}
-			if !yield(d.ID, map[string]map[string]int{"body": freqs}) {
+			if !yield(Loaded{d.ID, map[string]map[string]int{"body": freqs}, 1}) {
 				return
 			}
 		}
@@ -72,6 +72,31 @@ func TestLoadedFieldsHaveTheirOwnParameters(t *testing.T) {
 	check.That(t, len(of) >= 2 && slices.Min(of) == slices.Max(of), "k1 = 0: %v", found)
 }
 
+// A document that stands for three counts as three of the same, and is found
+// once.
+func TestASampleHasTheNumbersOfTheWhole(t *testing.T) {
+	index := func(docs ...Loaded) *client {
+		e := NewEngine()
+		check.OK(t, e.Load("docs", map[string]Field{"body": {englishTerms, 1.2, 0.75, 2.2}}, slices.Values(docs)))
+		return clientOf(e)
+	}
+	doc := func(id string, stands int, terms map[string]int) Loaded {
+		return Loaded{id, map[string]map[string]int{"body": terms}, stands}
+	}
+	car, bus := map[string]int{"car": 2, "park": 1}, map[string]int{"bus": 1}
+	whole := index(doc("a", 1, car), doc("b", 1, bus), doc("c", 1, bus), doc("d", 1, bus), doc("e", 1, map[string]int{"car": 1}))
+	part := index(doc("a", 1, car), doc("b", 3, bus), doc("e", 1, map[string]int{"car": 1}))
+	for _, query := range []string{`{"query":{"term":{"body":"car"}}}`, `{"query":{"term":{"body":"bus"}}}`} {
+		want, got := whole.ok(t, "POST", "/docs/_search", query), part.ok(t, "POST", "/docs/_search", query)
+		for id, score := range scores(got) {
+			check.Equal(t, scores(want)[id], score, query)
+		}
+		check.Equal(t, at(want, "hits", "total"), at(got, "hits", "total"), query)
+	}
+	vectors := map[string]any{"doc": map[string]any{"body": "bus"}, "per_field_analyzer": map[string]any{"body": "keyword"}, "term_statistics": true, "positions": false, "offsets": false}
+	check.Equal(t, at(whole.ok(t, "POST", "/docs/_termvectors", vectors), "term_vectors"), at(part.ok(t, "POST", "/docs/_termvectors", vectors), "term_vectors"))
+}
+
 func TestSearchReportsWhatItCannotRun(t *testing.T) {
 	e := NewEngine()
 	fields := map[string]Field{"body": {Analyze: func(string) ([]Token, error) { return nil, errors.New("the cluster is away") }}}
@@ -87,7 +112,7 @@ func TestSearchReportsWhatItCannotRun(t *testing.T) {
 	err := e.Check(fields, []byte(`{"query":{"term":{"body":"card"}}}`))
 	check.OK(t, err)
 	loadHelp(t, e, "help", fields["body"])
-	err = e.Load("help", nil, func(func(string, map[string]map[string]int) bool) {})
+	err = e.Load("help", nil, func(func(Loaded) bool) {})
 	check.That(t, err != nil, "an index of that name was there before")
 }
 

@@ -34,11 +34,12 @@ func boosted(q query, boost float32) query {
 // term scores documents with a term in a field by BM25.
 func term(ix *index, field, text string, words bool) query {
 	f := ix.fields[field]
-	list := f.of(text).list
+	known := f.of(text)
+	list := known.list
 	if len(list) == 0 {
 		return func(int, float32) *explanation { return nil }
 	}
-	score := f.bm25.scorer(len(list), f.docCount, f.tokens)
+	score := f.bm25.scorer(known.docFreq, f.docCount, f.tokens)
 	return func(doc int, boost float32) *explanation {
 		at, has := slices.BinarySearchFunc(list, doc, func(p posting, doc int) int { return int(p.doc) - doc })
 		if !has {

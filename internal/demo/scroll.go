@@ -46,7 +46,7 @@ func (e *Engine) count(c *call) any {
 	a.done()
 	indices := e.named(c)
 	found := (&searchRequest{query: query, byDocument: true}).find(indices)
-	return map[string]any{"count": len(found.all), "_shards": shards(len(indices))}
+	return map[string]any{"count": found.total(), "_shards": shards(len(indices))}
 }
 
 // searchBody returns the body of a search; query parameters replace members.

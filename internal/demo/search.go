@@ -183,6 +183,14 @@ func (s *rescorer) apply(ix *index, hits []hit) {
 	slices.SortFunc(hits, byScore)
 }
 
+// total returns how many documents the results stand for.
+func (s *results) total() (n int) {
+	for _, res := range s.all {
+		n += res.ix.docs[res.doc].stands
+	}
+	return n
+}
+
 func (s *results) next() map[string]any {
 	r := s.request
 	hits := make([]any, min(r.size, len(s.rest)))
@@ -194,12 +202,12 @@ func (s *results) next() map[string]any {
 	if len(s.all) > 0 && r.size > 0 && !r.byDocument {
 		answer["max_score"] = s.all[0].score
 	}
-	switch {
+	switch total := s.total(); {
 	case r.totalUpTo == 0: // not wanted
-	case len(s.all) > r.totalUpTo:
+	case total > r.totalUpTo:
 		answer["total"] = map[string]any{"value": r.totalUpTo, "relation": "gte"}
 	default:
-		answer["total"] = map[string]any{"value": len(s.all), "relation": "eq"}
+		answer["total"] = map[string]any{"value": total, "relation": "eq"}
 	}
 	return answer
 }

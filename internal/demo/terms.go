@@ -67,7 +67,7 @@ func (e *Engine) termVectors(c *call) any {
 		terms := map[string]vectorTerm{}
 		for _, term := range fieldValues(field, v) {
 			known := f.of(term)
-			terms[term] = vectorTerm{TermFreq: terms[term].TermFreq + 1, DocFreq: len(known.list), TotalFreq: known.totalFreq}
+			terms[term] = vectorTerm{TermFreq: terms[term].TermFreq + 1, DocFreq: known.docFreq, TotalFreq: known.totalFreq}
 		}
 		if len(terms) > 0 {
 			vectors[field] = map[string]any{

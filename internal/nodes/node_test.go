@@ -275,6 +275,21 @@ func TestHungNodeIsNoticedWhereClientsGiveUp(t *testing.T) {
 	})
 }
 
+// An engine in this process is as slow as the process.
+func TestTrustedNodeMayBeSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{nodes: map[string]behavior{"a": func(req *http.Request) (int, error) {
+			time.Sleep(time.Minute)
+			return http.StatusOK, req.Context().Err()
+		}}, asked: map[string]int{}}
+		p := poolOf(t, Options{URLs: []string{"http://a"}, Trusted: true})
+		p.transport, p.traced = c, c
+		_, err := do(p, write(t.Context(), ""))
+		check.OK(t, err)
+		check.Equal(t, up, stateOf(p, 0))
+	})
+}
+
 func TestHungSearchesAreRepeatedWithinTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)

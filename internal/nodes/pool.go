@@ -69,6 +69,9 @@ type Options struct {
 	MaxIdle int
 	// Logger gets nodes that go down or up; nil discards that.
 	Logger *slog.Logger
+	// Trusted says that nodes that are slow are busy, not down: none is pinged, as
+	// if all answered at once.
+	Trusted bool
 	// Guard recovers panics in pings; nil does not count or log them.
 	Guard *recovery.Guard
 	// Registerer registers the metrics; nil keeps them private.
@@ -130,7 +133,9 @@ func New(o Options) (*Pool, error) {
 	p.stop = stop
 	for _, n := range p.nodes {
 		p.measure(registering, n)
-		p.running.Go(func() { p.watch(ctx, n) })
+		if !o.Trusted {
+			p.running.Go(func() { p.watch(ctx, n) })
+		}
 	}
 	return p, nil
 }

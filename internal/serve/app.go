@@ -44,6 +44,7 @@ type App struct {
 	metrics  *prometheus.Registry // of this App only
 	closers  []func()             // stop what was started, in reverse order
 	warm     atomic.Bool          // the caches are filled for the first searches
+	patience *proxy.Patience      // with searches that find them empty
 	// remembered is what the last reading of documents' terms came to; nil before
 	// its end.
 	remembered atomic.Pointer[[]report.Remembered]
@@ -66,6 +67,10 @@ type Options struct {
 	Files  map[string]store.Loader // by name: matrices from elsewhere than configured
 	Log    *slog.Logger
 	Build  Build // for log and metrics
+	// InProcess says that the cluster is an engine in this process, which is as
+	// busy as the process: nothing waits for it in vain, so nothing has a limit of
+	// time, and its node is never down.
+	InProcess bool
 	// Stdout gets the access log, if it is on; nil discards it.
 	Stdout io.Writer
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/simmatrix"
@@ -112,10 +113,18 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 		err = playground.ErrUnknown
 	case state.Source == store.SourceFile:
 		in := served.Matrix()
-		term, nearest = simmatrix.LookUp(word, in.TermsOf(word, strings.ToLower(word)), in.Nearest)
+		if term = m.analyzed(ctx, matrix, word, in.Has); term == "" {
+			term, nearest = simmatrix.LookUp(word, in.TermsOf(word, strings.ToLower(word)), in.Nearest)
+		}
 		rows = []simmatrix.Row{in.Row(term)}
 	default:
-		term, nearest = m.lookUp(ctx, matrix, version, word)
+		term = m.analyzed(ctx, matrix, word, func(term string) bool {
+			_, rows, err := m.redis.Rows(ctx, matrix, version, []string{term})
+			return err == nil && !rows[0].IsZero()
+		})
+		if term == "" {
+			term, nearest = m.lookUp(ctx, matrix, version, word)
+		}
 		version, rows, err = m.redis.Rows(ctx, matrix, version, []string{term})
 	}
 	if errors.Is(err, store.ErrUnknownVersion) || errors.Is(err, store.ErrName) {
@@ -139,6 +148,33 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 		out.Neighbors[k].Word = words[out.Neighbors[k].Term]
 	}
 	return out, nil
+}
+
+// analyzed returns the term that the analyzer of a field with the matrix makes
+// of a word, "" if the matrix has no such term or the cluster does not say.
+func (m playgroundMatrices) analyzed(ctx context.Context, matrix, word string, has func(term string) bool) string {
+	fields, err := m.app.boundFields(ctx, m.app.Expression(), maxWarm)
+	if err != nil {
+		m.app.log.DebugContext(ctx, "the playground looks up a word as it is", "err", err)
+	}
+	pinned := matrices{m.app.store, m.app.cluster, nil}.Pin()
+	for _, f := range fields {
+		at := esclient.Indices{Expression: f.index}
+		bound, err := pinned.For(ctx, at, f.field)
+		if err != nil || bound.Rows == nil || !strings.HasPrefix(bound.Rows.Version(), matrix+"@") {
+			continue
+		}
+		analysis, err := m.app.cluster.Analyze(ctx, at, f.field, "", word)
+		if err != nil {
+			continue // as for a field that is gone
+		}
+		readings := (&simmatrix.Tokens{Terms: analysis.Terms, Positions: analysis.Positions}).Readings()
+		if k := slices.IndexFunc(readings, has); k >= 0 {
+			return readings[k]
+		}
+		return ""
+	}
+	return ""
 }
 
 // lookUp is [simmatrix.LookUp] in a version in Redis. It reads all forms only

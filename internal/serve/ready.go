@@ -120,7 +120,7 @@ func failures(err error) []failure {
 		{report.Throttled, refused && refusal.Status == http.StatusTooManyRequests, "the cluster answers 429 to akin's own calls: it has more to do than it can"},
 		{"expensive_queries_disabled", esclient.IsBarred(err), "search.allow_expensive_queries is false, so that words in nested fields cannot be counted"},
 		{"unknown_to_cluster", esclient.IsUnknown(err), "the cluster does not know an index or an analyzer, or refuses a call: see the log at level debug"},
-		{"budget", is(context.DeadlineExceeded), "akin's own work takes longer than expansion.budget: see akin_search_stage_duration_seconds; cold caches pass"},
+		{"budget", is(context.DeadlineExceeded), "akin's own work takes longer than expansion.budget, or than 1 s with cold caches: see akin_search_stage_duration_seconds"},
 		{"client_gone", is(context.Canceled), "clients go away before their search is sent"},
 	}
 }

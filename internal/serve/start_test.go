@@ -151,6 +151,29 @@ func TestWarmUpEndsWithItsTimeAndSaysSo(t *testing.T) {
 	log.has(t, `"level":"WARN","msg":"warm-up is not complete`, `"cause":"budget"`)
 }
 
+func TestLogHasDurationsWithTheirUnit(t *testing.T) {
+	log := &lockedBuffer{}
+	newLogger(configs.Log{Level: "info"}, log).Info("warmed up", "took", 12*time.Millisecond, "fields", 3)
+	log.has(t, `"took":"12ms","fields":3`)
+}
+
+// Each question takes the cluster longer than the budget.
+func TestFirstSearchesDoNotFailOpen(t *testing.T) {
+	engine := demo.NewEngine()
+	call(engine, http.MethodPut, "/books", `{"mappings":{"properties":{"title":{"type":"text"}}}}`)
+	call(engine, http.MethodPost, "/books/_bulk", `{"index":{"_id":"1"}}
+{"title":"an automobile"}
+{"index":{"_id":"2"}}
+{"title":"a car"}
+`)
+	a, _ := startApp(t, startNode(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(5 * time.Millisecond)
+		engine.ServeHTTP(w, r)
+	})), func(cfg *configs.Config) { cfg.Expansion.Budget = configs.Duration(time.Millisecond) })
+	w := call(a.server.Handler(), http.MethodPost, "/books/_search", `{"query":{"match":{"title":"car"}}}`)
+	check.That(t, strings.Contains(w.Body.String(), "automobile"), "not expanded: %s", w.Body)
+}
+
 func TestWarmUpTakesTheBoundFieldsOfIndicesAndAliases(t *testing.T) {
 	var many strings.Builder
 	for k := range 2 * maxWarm {

@@ -30,6 +30,9 @@ import (
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
+// unlimited is a time that nothing takes.
+const unlimited = 24 * time.Hour
+
 // flushTimeout limits the sending of waiting spans when an App closes.
 const flushTimeout = 3 * time.Second
 
@@ -61,7 +64,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 
 // newApp wires a proxy that will replace previous; nil for none.
 func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) (a *App, err error) {
-	a = &App{cfg: o.Config, log: o.Log, process: p, metrics: prometheus.NewRegistry()}
+	a = &App{cfg: o.Config, log: o.Log, process: p, metrics: prometheus.NewRegistry(), patience: proxy.NewPatience()}
 	defer func() {
 		if err != nil {
 			a.Close()
@@ -75,10 +78,15 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	if a.tracer, err = newTracer(ctx, a); err != nil {
 		return a, err
 	}
-	if err = a.openCluster(); err != nil {
+	var limit time.Duration // 0 for the usual ones
+	if o.InProcess {
+		limit = unlimited
+	}
+	if err = a.openCluster(limit); err != nil {
 		return a, err
 	}
 	options := a.proxyOptions()
+	options.Budget = max(options.Budget, limit)
 	options.Previous, options.AccessLog = previous, newAccessLog(a)
 	if a.store, err = a.openStore(ctx, a.cfg.Matrices, o.Files, wantsWords(a.cfg), a.log); err != nil {
 		return a, err
@@ -90,7 +98,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	if cfg := a.cfg; len(cfg.Matrices) > 0 { // any search may ask for feedback
 		c.rerank = soft.New(soft.Options{
 			Vectors: termVectors{documents.API{Client: a.client}}, Bytes: cfg.Caches.Large(), TTL: time.Duration(cfg.Caches.TTL),
-			Guard: p.guard, Client: proxy.ClientOf,
+			Guard: p.guard, Client: proxy.ClientOf, Timeout: limit,
 		})
 		a.onClose(c.rerank.Close)
 		options.Reranker, options.RerankBudget = c.rerank, options.Budget
@@ -150,7 +158,9 @@ func newAccessLog(a *App) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, nil))
 }
 
-func (a *App) openCluster() (err error) {
+// openCluster opens the connections to the cluster. limit is that of a call, 0
+// for the usual one; another means that nodes are not checked.
+func (a *App) openCluster(limit time.Duration) (err error) {
 	cfg := &a.cfg.Cluster
 	clients, encrypted, err := cli.ClusterTLS(cfg.TLS)
 	if err != nil {
@@ -162,7 +172,7 @@ func (a *App) openCluster() (err error) {
 	sign := cli.Signing(&cfg.AWS, a.process.memory, a.log)
 	if a.nodes, err = nodes.New(nodes.Options{
 		URLs: cfg.URLs, TLS: clients, Sign: sign, Logger: a.log, Guard: a.process.guard, Registerer: a.metrics,
-		MaxIdle: connections(a.cfg.Listen.MaxConnections, openFiles()),
+		MaxIdle: connections(a.cfg.Listen.MaxConnections, openFiles()), Trusted: limit > 0,
 	}); err != nil {
 		return err
 	}
@@ -179,7 +189,7 @@ func (a *App) openCluster() (err error) {
 	if a.client, err = esclient.New(esclient.Options{
 		Transport: own,
 		Username:  cfg.Auth.Username, Password: cfg.Auth.Password.Reveal(), APIKey: cfg.Auth.APIKey.Reveal(),
-		Guard: a.process.guard, Memory: a.process.memory.Hold(limits.OwnCall, ""),
+		Guard: a.process.guard, Memory: a.process.memory.Hold(limits.OwnCall, ""), Timeout: limit,
 	}); err != nil {
 		return err
 	}
@@ -187,7 +197,7 @@ func (a *App) openCluster() (err error) {
 	caches := &a.cfg.Caches
 	a.cluster = esclient.NewCached(a.client, esclient.CacheOptions{
 		AnalysisBytes: caches.Small(), StatisticsBytes: caches.Small(), TTL: time.Duration(caches.TTL),
-		Client: proxy.ClientOf,
+		Client: proxy.ClientOf, Timeout: limit,
 	})
 	a.onClose(a.cluster.Close)
 	return nil
@@ -205,7 +215,7 @@ func (a *App) proxyOptions() proxy.Options {
 	}
 	return proxy.Options{
 		Nodes:  a.nodes,
-		Budget: time.Duration(cfg.Expansion.Budget), Memory: a.process.memory,
+		Budget: time.Duration(cfg.Expansion.Budget), Patience: a.patience, Memory: a.process.memory,
 		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout),
 		Cause: cause, Causes: causes(), Check: a.check,
 		ResultHeader: cfg.Answers.Header, HideFrom: cfg.Expansion.HideFrom,
@@ -282,6 +292,8 @@ func (a *App) openStore(
 			level := slog.LevelInfo
 			if s.Problem != "" {
 				level = slog.LevelWarn
+			} else {
+				a.patience.Begin() // the rows and frequencies of a new version are not cached
 			}
 			log.Log(context.WithoutCancel(ctx), level, "matrix", "name", s.Name, "source", s.Source,
 				"version", s.Version, "terms", s.Terms, "problem", s.Problem)
@@ -319,7 +331,15 @@ func connections(configured int, files uint64) int {
 func newLogger(cfg configs.Log, w io.Writer) *slog.Logger {
 	var level slog.Level
 	must(level.UnmarshalText([]byte(cfg.Level))) // configs allows no other names
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: withUnit}))
+}
+
+// withUnit writes a duration with its unit: JSON would have nanoseconds.
+func withUnit(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // expanders creates the expanders: the default one and one per profile. They

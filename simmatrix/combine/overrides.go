@@ -1,7 +1,6 @@
 package combine
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -123,16 +122,18 @@ const oneWaySign = "->"
 // Resolve returns the rules with a matrix's index terms in place of words
 // that people write for them, see [simmatrix.Matrix.TermsOf]. Of other
 // words it takes what the field's analyzer makes of them, as in
-// [ProjectOptions.IndexTerms], or where that is not known of several words
-// an expression. Words that the matrix does not know either way stay; it
-// returns them, ascending. It returns an error if two rules then concern
-// one entry.
+// [ProjectOptions.IndexTerms], or where that is not known of several known
+// words an expression. Words that the matrix does not know either way stay;
+// it returns them, ascending. It returns an error if two rules then concern
+// one entry, and for each word of a rule that sets an entry of which no search
+// makes a term, see [UnreachedError].
 func (o *Overrides) Resolve(m *simmatrix.Matrix, indexTerms map[string][]string) (resolved *Overrides, unknown []string, err error) {
 	words := o.Words()
 	for _, word := range words {
 		words = append(words, strings.Fields(word)...)
 	}
 	terms := m.TermsOf(words...)
+	var unreached []string // words of a rule that become no term
 	termsOf := func(word string) []string {
 		if t, known := terms[word]; known {
 			return []string{t}
@@ -147,18 +148,26 @@ func (o *Overrides) Resolve(m *simmatrix.Matrix, indexTerms map[string][]string)
 		var parts []string
 		var positions []int
 		for k, part := range strings.Fields(word) {
-			parts, positions = append(parts, cmp.Or(terms[part], part)), append(positions, k)
+			parts, positions = append(parts, terms[part]), append(positions, k)
 		}
 		if expression, err := simmatrix.Expression(parts, positions); err == nil {
 			unknown = unknown[:len(unknown)-1]
 			return []string{expression}
 		}
+		unreached = append(unreached, word)
 		return []string{word}
 	}
 	resolved = &Overrides{}
+	var errs []error
 	for _, written := range o.rules {
 		line, r := o.ruled[written.directions()[0]].line, written
+		unreached = unreached[:0]
 		own, neighbors := termsOf(written.Term), termsOf(written.Neighbor)
+		if written.Action == ActionSet {
+			for _, word := range unreached {
+				errs = append(errs, &UnreachedError{Line: line, Rule: written, Word: word, Nearest: m.Nearest(word), Analyzed: indexTerms != nil})
+			}
+		}
 		for _, term := range own {
 			for _, neighbor := range neighbors {
 				r.Term, r.Neighbor = term, neighbor
@@ -171,8 +180,33 @@ func (o *Overrides) Resolve(m *simmatrix.Matrix, indexTerms map[string][]string)
 			}
 		}
 	}
+	if errs != nil {
+		return nil, nil, fmt.Errorf("%w:\n%w", ErrOverrides, errors.Join(errs...))
+	}
 	slices.Sort(unknown)
 	return resolved, slices.Compact(unknown), nil
+}
+
+// An UnreachedError is about a rule that sets an entry for a word of which no
+// search makes a term, as far as is known: its row would never be looked up.
+type UnreachedError struct {
+	Line     int
+	Rule     Override
+	Word     string
+	Nearest  string // the known word that is spelled most like it, or ""
+	Analyzed bool   // the field's analyzer makes no term of it
+}
+
+// Error names line and word, and what to do.
+func (e *UnreachedError) Error() string {
+	text := fmt.Sprintf("line %d: %v: no search looks up %s: ", e.Line, &e.Rule, quoteTerm(e.Word))
+	if e.Analyzed {
+		return text + "the field's analyzer makes no term of it"
+	}
+	if e.Nearest != "" {
+		text += "did you mean " + quoteTerm(e.Nearest) + "? "
+	}
+	return text + "To have the field's analyzer say what it becomes, give --cluster, --index and --field, or a configuration"
 }
 
 // Words returns the words of the rules, of each rule both.

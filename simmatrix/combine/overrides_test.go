@@ -173,7 +173,7 @@ func TestOverridesNameWordsAsPeopleWriteThem(t *testing.T) {
 		{Term: "petrol"},
 	})
 	check.OK(t, err)
-	o := mustParseOverrides(t, "# by hand\nban kidney -> renal # no\nset gas petrol 0.9\npin ga oils\nset kidnay livers 0.5\n")
+	o := mustParseOverrides(t, "# by hand\nban kidney -> renal # no\nset gas petrol 0.9\npin ga oils\nban kidnay livers\n")
 	got, unknown, err := o.Resolve(m, nil)
 	check.OK(t, err)
 	written := func(o *Overrides) (rules []string) {
@@ -182,7 +182,7 @@ func TestOverridesNameWordsAsPeopleWriteThem(t *testing.T) {
 		}
 		return rules
 	}
-	want := []string{"ban kidnei -> renal", "set ga petrol 0.9", "pin ga oil", "set kidnay livers 0.5"}
+	want := []string{"ban kidnei -> renal", "set ga petrol 0.9", "pin ga oil", "ban kidnay livers"}
 	diff := cmp.Diff(want, written(got))
 	check.That(t, diff == "" && slices.Equal(unknown, []string{"kidnay", "livers"}), "unknown %q (-want +got):\n%s", unknown, diff)
 	check.That(t, got.Protects("ga", "petrol") && !got.Protects("kidnei", "renal"), "the rules are not those of the terms")
@@ -196,6 +196,14 @@ func TestOverridesNameWordsAsPeopleWriteThem(t *testing.T) {
 	check.OK(t, err)
 	check.Equal(t, []string{`set "\x1fe\x1fmail" ga 1`, "ban cars -> liver", "ban car -> liver", "set zoo ga 0.5", "set car cars 1"}, written(got))
 	check.Equal(t, []string{"cab", "cars", "livers", "zoo"}, unknown)
+	for file, words := range map[string][]string{"set gas kidnay 0.5\n": {"kidnay", "did you mean kidney? "}, "set \"gas petrol\" \"gas lamp\" 1\n": {`"gas lamp"`}} {
+		_, _, err := mustParseOverrides(t, file).Resolve(m, nil)
+		for _, word := range append(words, "no search looks up", "give --cluster") {
+			check.Message(t, word, err)
+		}
+	}
+	_, _, err = mustParseOverrides(t, "set gas the 0.5\n").Resolve(m, map[string][]string{"the": {}})
+	check.Message(t, "makes no term of it", err)
 	for name, file := range map[string]string{
 		"two rules for one entry": "set kidney renal 0.5\nban kidnei renal\n",
 		"a word and its term":     "set gas ga 0.5\n",

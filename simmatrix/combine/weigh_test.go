@@ -94,7 +94,7 @@ func TestEnsemblesKeepExpressionsAsTheyAre(t *testing.T) {
 }
 
 func TestOverridesOfSeveralWordsSetExpressions(t *testing.T) {
-	m := expressed(t, 1000, map[string]uint32{"heart": 50, "attack": 60, "infarct": 5}, "heart > attack 0.2")
+	m := expressed(t, 1000, map[string]uint32{"heart": 50, "attack": 60, "infarct": 5, "big": 1, "apple": 1, "new": 1, "york": 1}, "heart > attack 0.2")
 	rules, err := ParseOverrides(strings.NewReader(`set "heart attack" infarct 1` + "\n" + `set "big apple" -> "new york" 1` + "\n"))
 	check.OK(t, err)
 	rules, unknown, err := rules.Resolve(m, nil)

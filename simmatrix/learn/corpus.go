@@ -109,6 +109,21 @@ func (c *Corpus) Forms(term string) []Form {
 	return []Form{{term, 1}}
 }
 
+// inflection is how many letters an inflected word is longer than its term at
+// most. What is longer still may be another word of the same term.
+const inflection = 3
+
+// written returns the word to show for a term: its most frequent form, but the
+// term itself if people write that and the form may be another word, as of
+// excel and excellent.
+func (c *Corpus) written(term string) string {
+	forms := c.Forms(term)
+	if len(forms[0].Text) > len(term)+inflection && slices.ContainsFunc(forms, func(f Form) bool { return f.Text == term }) {
+		return term
+	}
+	return forms[0].Text
+}
+
 // Share returns the share of the words of the documents for which is reports
 // true, without those for which except does, and without numbers.
 func (c *Corpus) Share(is, except func(word string) bool) float64 {

@@ -94,6 +94,16 @@ func TestFormOfATermIsItsMostFrequentWord(t *testing.T) {
 	}
 }
 
+func TestATermThatPeopleWriteIsNotShownAsALongerWord(t *testing.T) {
+	c := newCorpus()
+	c.setForms(map[string][]Form{
+		"excel": {{"excellent", 9}, {"excel", 2}}, "diaper": {{"diapers", 9}, {"diaper", 2}}, "relat": {{"relationship", 9}, {"relation", 2}},
+	})
+	for term, want := range map[string]string{"excel": "excel", "diaper": "diapers", "relat": "relationship", "none": "none"} {
+		check.Equal(t, want, c.written(term))
+	}
+}
+
 func TestTermsAreTakenAsTheyAre(t *testing.T) {
 	texts := NewTexts()
 	texts.AddTerms([]string{"new york", "3.5", "—"}, []string{"", strings.Repeat("x", simmatrix.MaxTermBytes+1)}, []string{"3.5"})

@@ -56,7 +56,9 @@ func checkPlain(term string) error {
 //
 //	term TAB neighbor TAB similarity
 //
-// in UTF-8, in any order. Every term gets a row. The similarity is a decimal
+// in UTF-8, in any order. Every term gets a row. Words with blanks between them
+// are an expression, with _ for a position without a term; a blank behind a
+// backslash belongs to a term. The similarity is a decimal
 // number in [0, 1]; one that rounds to 0 units of 1/65535 makes no entry, nor
 // does a term's similarity to itself, which must be 1, within 0.001. A pair may
 // be repeated with the same similarity. Empty lines and a byte order mark are
@@ -94,7 +96,7 @@ func (p *pairs) addLine(line []byte) error {
 		}
 		err := checkPlain(string(t))
 		if err == nil {
-			ids[k], err = p.term(string(t))
+			ids[k], err = p.term(unspell(string(t)))
 		}
 		if err != nil {
 			return err
@@ -108,14 +110,56 @@ func (p *pairs) addLine(line []byte) error {
 	return p.add(ids[0], ids[1], s)
 }
 
+// unspell returns the term of a list for its text: an expression for several
+// words that can be one.
+func unspell(text string) string {
+	if simmatrix.IsExpression(text) || !strings.Contains(text, " ") {
+		return text
+	}
+	const inside = "\x00" // stands for a blank of a term
+	var terms []string
+	var positions []int
+	for k, word := range strings.FieldsFunc(strings.ReplaceAll(text, `\ `, inside), func(r rune) bool { return r == ' ' }) {
+		if word != "_" {
+			terms, positions = append(terms, strings.ReplaceAll(word, inside, " ")), append(positions, k)
+		}
+	}
+	if len(terms) == 1 {
+		return terms[0]
+	}
+	if expression, err := simmatrix.Expression(terms, positions); err == nil {
+		return expression
+	}
+	return text
+}
+
+// spell returns a text that unspell reads as the term.
+func spell(term string) string {
+	text := simmatrix.Spelled(term)
+	if !simmatrix.IsExpression(term) {
+		text = strings.ReplaceAll(term, " ", `\ `)
+	}
+	if unspell(text) != term { // it has odd characters
+		return term
+	}
+	return text
+}
+
 // WriteTSV writes m for [ReadTSV], terms ascending, with six decimals, so that
 // reading restores the rows. It loses terms without neighbors in either
 // direction, document frequencies, origins and Meta. The error wraps [ErrList]
-// for a term with a tab or an end of line.
+// for a term with a tab or an end of line, or one that would be read as
+// another.
 func WriteTSV(w io.Writer, matrix *simmatrix.Matrix) error {
 	m, b := matrix.Table(), bufio.NewWriter(w)
-	for _, term := range m.Terms {
-		if err := checkPlain(term); err != nil {
+	texts := make([]string, len(m.Terms))
+	for k, term := range m.Terms {
+		texts[k] = spell(term)
+		err := checkPlain(term)
+		if err == nil && unspell(texts[k]) != term {
+			err = fmt.Errorf("term %.40q would be read as another", term)
+		}
+		if err != nil {
 			return fmt.Errorf("%w: %w and cannot be written", ErrList, err)
 		}
 	}
@@ -125,7 +169,7 @@ func WriteTSV(w io.Writer, matrix *simmatrix.Matrix) error {
 			if k == 0 && m.Offsets[i] == 0 && strings.HasPrefix(term, lines.ByteOrderMark) {
 				_, _ = b.WriteString(lines.ByteOrderMark) // readers remove the first one
 			}
-			_, err := fmt.Fprintf(b, "%s\t%s\t%.*f\n", term, m.Terms[col], similarityDigits, float64(sims[k])/simmatrix.UnitsOfOne)
+			_, err := fmt.Fprintf(b, "%s\t%s\t%.*f\n", texts[i], texts[col], similarityDigits, float64(sims[k])/simmatrix.UnitsOfOne)
 			if err != nil {
 				return err
 			}

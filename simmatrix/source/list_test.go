@@ -20,7 +20,8 @@ import (
 // oddTerms are terms that a list of similarities has to keep as they are.
 var oddTerms = []string{
 	"#car", "%bus", " van ", `"lorry"`, "0.5", "a\x00b", "b\u00a0c", "東京", "\u2028", "-> x", strings.Repeat("w", 4096),
-	lines.ByteOrderMark + "first", lines.ByteOrderMark, "\x01",
+	lines.ByteOrderMark + "first", lines.ByteOrderMark, "\x01", "new york", `back\ slash`, "_", "_ x",
+	"\x1fheart\x1fattack", "\x1fpoint\x1f\x1fcare", "\x1f_\x1fx", "\x1fend\\\x1fx", "\x1fa b\x1fc",
 }
 
 // oddMatrix returns a matrix of n terms, oddTerms among them, in which every
@@ -113,7 +114,9 @@ func TestReadTSVReadsWhatPeopleWrite(t *testing.T) {
 			map[string]string{"car": "bus 1.0000", "van": "bus 0.5000", "bus": ""},
 		},
 		{"no comments", "#car\tbus\t1\n%\t#\t1\n", map[string]string{"#car": "bus 1.0000", "bus": "", "%": "# 1.0000", "#": ""}},
-		{"blanks are parts of terms, not of numbers", " car \ta b\t 1 \n", map[string]string{" car ": "a b 1.0000", "a b": ""}},
+		{"words with blanks between them are an expression", " car \ta  _ b\t 1 \n", map[string]string{"car": "\x1fa\x1f\x1fb 1.0000", "\x1fa\x1f\x1fb": ""}},
+		{"a blank behind a backslash is part of a term", `new\ york` + "\tcity\t1\n", map[string]string{"new york": "city 1.0000", "city": ""}},
+		{"what can be no expression is a term", "a b c d e f g h i\tz\t1\n", map[string]string{"a b c d e f g h i": "z 1.0000", "z": ""}},
 		{"zero and what rounds to it make no entry", "car\tbus\t0\nbus\tcar\t1e-9\n", map[string]string{"car": "", "bus": ""}},
 		{"the diagonal is implied", "car\t" + "car\t1\nbus\t" + "bus\t0.9995\nvan\t" + "van\t1.0005\n", map[string]string{"car": "", "bus": "", "van": ""}},
 		{"again the same", "car\tbus\t0.5\ncar\tbus\t0.50\n", map[string]string{"car": "bus 0.5000", "bus": ""}},

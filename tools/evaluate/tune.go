@@ -193,10 +193,10 @@ func (s *study) result(best []trial) *TuneResult {
 			}
 		}
 	}
-	r.Tuned = s.gain(chosen.scores, s.direct)
-	r.Defaults = s.gain(usual, s.direct)
-	r.HeldOut = s.gain(heldOut, s.direct)
-	r.HeldOutOverDefaults = s.gain(heldOut, usual)
+	r.Tuned = gainOver(chosen.scores, s.direct, r.Confidence)
+	r.Defaults = gainOver(usual, s.direct, r.Confidence)
+	r.HeldOut = gainOver(heldOut, s.direct, r.Confidence)
+	r.HeldOutOverDefaults = gainOver(heldOut, usual, r.Confidence)
 	three := []*TuneGain{&r.Defaults, &r.HeldOut, &r.HeldOutOverDefaults}
 	corrected := Holm([]float64{three[0].P, three[1].P, three[2].P})
 	for k, g := range three {
@@ -212,12 +212,13 @@ func (s *study) result(best []trial) *TuneResult {
 	return r
 }
 
-func (s *study) gain(scores, others []float64) TuneGain {
+// gainOver compares the measures of queries with others of the same queries.
+func gainOver(scores, others []float64, confidence float64) TuneGain {
 	differences := make([]float64, len(scores))
 	for q := range scores {
 		differences[q] = scores[q] - others[q]
 	}
-	low, high := Bootstrap(differences, s.options.Confidence)
+	low, high := Bootstrap(differences, confidence)
 	base := mean(others, all)
 	return TuneGain{
 		Mean: mean(scores, all), Gain: shareOf(mean(scores, all), base), Low: shareOf(base+low, base), High: shareOf(base+high, base),

@@ -41,6 +41,10 @@ type TuneResult struct {
 	DefaultsSent Expansion `json:"defaults_sent"`
 	TunedSent    Expansion `json:"tuned_sent"`
 
+	// OnCluster is what the recommended setting does on the cluster, nil before
+	// [TuneResult.Confirm].
+	OnCluster *TuneCheck `json:"on_cluster,omitempty"`
+
 	Advice Advice `json:"advice"`
 	// Recommended is the setting to use according to the advice, nil for none.
 	Recommended *expand.Profile `json:"-"`
@@ -59,6 +63,17 @@ type TuneGain struct {
 	P float64 `json:"p,omitempty"`
 }
 
+// A TuneCheck compares a setting with direct search on the cluster itself, on
+// all queries, those that it was chosen on among them.
+type TuneCheck struct {
+	TuneGain
+
+	// DirectMillis and Millis are how long a search takes the engine on average,
+	// by its own account.
+	DirectMillis float64 `json:"direct_ms"`
+	Millis       float64 `json:"ms"`
+}
+
 // A Fold has the queries that a setting was not chosen on.
 type Fold struct {
 	Queries int     `json:"queries"`
@@ -72,23 +87,36 @@ type Advice string
 
 // The recommendations.
 const (
-	UseTuned    Advice = "tuned"    // the chosen setting
-	UseDefaults Advice = "defaults" // akin without settings
-	UseNothing  Advice = "nothing"  // neither is better than direct search beyond chance
+	UseTuned    Advice = "tuned"       // the chosen setting
+	UseDefaults Advice = "defaults"    // akin without settings
+	UseNothing  Advice = "nothing"     // neither is better than direct search beyond chance
+	Unconfirmed Advice = "unconfirmed" // what was to be recommended is not better on the cluster
 )
 
 // advise recommends only what is better than direct search with the confidence
 // of the result. It recommends the chosen setting only if that is also better
 // than the defaults, or the defaults are not better than direct search.
 func (r *TuneResult) advise() Advice {
-	sure := func(g TuneGain) bool { return g.Gain > 0 && g.P <= 1-r.Confidence }
 	switch {
-	case sure(r.HeldOut) && (sure(r.HeldOutOverDefaults) || !sure(r.Defaults)):
+	case r.sure(r.HeldOut) && (r.sure(r.HeldOutOverDefaults) || !r.sure(r.Defaults)):
 		return UseTuned
-	case sure(r.Defaults):
+	case r.sure(r.Defaults):
 		return UseDefaults
 	}
 	return UseNothing
+}
+
+// sure reports whether a gain is one with the confidence of the result.
+func (r *TuneResult) sure(g TuneGain) bool { return g.Gain > 0 && g.P <= 1-r.Confidence }
+
+// Confirm adds what the recommended setting does on the cluster: the measure of
+// each query there, with it and directly. If that is not surely better, nothing
+// is recommended.
+func (r *TuneResult) Confirm(direct, with []float64, directMillis, millis float64) {
+	r.OnCluster = &TuneCheck{gainOver(with, direct, r.Confidence), directMillis, millis}
+	if !r.sure(r.OnCluster.TuneGain) {
+		r.Advice, r.Recommended = Unconfirmed, nil
+	}
 }
 
 // Summary describes the recommendation.
@@ -96,17 +124,25 @@ func (r *TuneResult) Summary() string {
 	percent := func(g TuneGain) string {
 		return fmt.Sprintf("%+.1f %% (%.0f %% interval %+.1f to %+.1f %%, p = %.3g)", 100*g.Gain, 100*r.Confidence, 100*g.Low, 100*g.High, g.P)
 	}
+	var text string
 	switch r.Advice {
 	case UseTuned:
-		return fmt.Sprintf("The tuned setting: on held-out queries, nDCG@10 %s over direct search\nand %s over the defaults: %s.",
+		text = fmt.Sprintf("The tuned setting: on held-out queries, nDCG@10 %s over direct search\nand %s over the defaults: %s.",
 			percent(r.HeldOut), percent(r.HeldOutOverDefaults), r.Chosen)
 	case UseDefaults:
-		return fmt.Sprintf("The defaults: nDCG@10 %s over direct search. No setting is better beyond chance on\nheld-out queries: %s over the defaults.",
+		text = fmt.Sprintf("The defaults: nDCG@10 %s over direct search. No setting is better beyond chance on\nheld-out queries: %s over the defaults.",
 			percent(r.Defaults), percent(r.HeldOutOverDefaults))
+	case Unconfirmed:
+		text = "Nothing: what ranks best without the cluster is not better on it beyond chance."
 	default:
-		return fmt.Sprintf("Nothing: neither the defaults, nDCG@10 %s, nor a tuned setting, %s,\nare better than direct search beyond chance.",
+		text = fmt.Sprintf("Nothing: neither the defaults, nDCG@10 %s, nor a tuned setting, %s,\nare better than direct search beyond chance.",
 			percent(r.Defaults), percent(r.HeldOut))
 	}
+	if c := r.OnCluster; c != nil {
+		text += fmt.Sprintf("\nOn the cluster, all queries: nDCG@10 %s over direct search. A search takes the engine %.1f ms,\ndirectly %.1f ms.",
+			percent(c.TuneGain), c.Millis, c.DirectMillis)
+	}
+	return text
 }
 
 // Print writes the result as tables.

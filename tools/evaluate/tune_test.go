@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/akin-search/akin/configs"
@@ -69,6 +70,29 @@ func TestAGainThatHoldsUpIsRecommended(t *testing.T) {
 	s := r.Recommended
 	check.That(t, s.Effort == form.Low, "recommended %s", r.Chosen)
 	check.That(t, r.HeldOut.Low > 0 && r.HeldOut.P <= 0.05 && r.Tuned.P == 0, "held out %+v, tuned %+v", r.HeldOut, r.Tuned)
+}
+
+func TestWhatTheClusterDoesNotConfirmIsNotRecommended(t *testing.T) {
+	better := func(s *expand.Profile, q int) float64 {
+		score := 0.3 + 0.05*noise(s, q)
+		if s != nil && s.Effort == form.Low {
+			score += 0.05
+		}
+		return score
+	}
+	direct, low := make([]float64, 100), expand.DefaultProfile()
+	low.Effort = form.Low
+	for name, with := range map[string]func(q int) float64{"as well": func(q int) float64 { return better(&low, q) }, "only in the part": func(q int) float64 { return 0.3 + 0.05*noise(&low, q) }} {
+		r := run(t, 100, tuneOptions(), better)
+		scores := make([]float64, 100)
+		for q := range direct {
+			direct[q], scores[q] = better(nil, q), with(q)
+		}
+		r.Confirm(direct, scores, 1, 2.5)
+		confirmed := name == "as well"
+		check.That(t, (r.Recommended != nil) == confirmed && (r.Advice == UseTuned) == confirmed, "%s: %+v", name, r.OnCluster)
+		check.That(t, strings.Contains(r.Summary(), "takes the engine 2.5 ms,\ndirectly 1.0 ms"), "%s", r.Summary())
+	}
 }
 
 func TestDefaultsAreRecommendedWhereNothingIsBetter(t *testing.T) {
