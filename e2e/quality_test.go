@@ -484,16 +484,17 @@ var readmeRows = []struct{ title, suffix, ranking string }{
 func TestREADMEShowsTheAcceptedMeasures(t *testing.T) {
 	stats, readme := acceptedStats(t, rankStatsFile), readFile(t, "../README.md")
 	for _, row := range readmeRows {
-		gains := fmt.Sprintf("| %s |", row.title)
+		var gains strings.Builder
+		fmt.Fprintf(&gains, "| %s |", row.title)
 		for _, kind := range []struct {
 			collections []string
 			prefix      string
 		}{{tunedCollections, ""}, {heldOutCollections, ""}, {productCollections, ""}, {mixedCollections, mixedIndex + "-"}} {
 			mean, _ := stats.meanGainOf(kind.collections, qualityEngine, kind.prefix, row.suffix, row.ranking, ndcgMeasure)
-			gains += fmt.Sprintf(" %+.1f %% |", mean)
+			fmt.Fprintf(&gains, " %+.1f %% |", mean)
 		}
-		if !strings.Contains(readme, "\n"+gains) {
-			t.Errorf("README lacks a row that begins with these gains of %s: %s", rankStatsFile, gains)
+		if !strings.Contains(readme, "\n"+gains.String()) {
+			t.Errorf("README lacks a row that begins with these gains of %s: %s", rankStatsFile, &gains)
 		}
 	}
 }

@@ -214,14 +214,14 @@ func TestDividedWordsFindTheirSynonymsBesideOthers(t *testing.T) {
 		file := writeFile(t, "wifi.txt", "# akin: exact\nwi-fi, wireless\n")
 		a := setup(t, e, section{"matrices": matrices("m", build(t, append([]string{"--from-thesaurus", file}, e.of(index, "body")...)...))})
 		for query, want := range map[string][2]string{
-			`{"match":{"body":{"query":"wi-fi router","operator":"and"}}}`: {"wi fi router, wi-fi router", "wi fi router, wi-fi router, wireless router"},
+			`{"match":{"body":{"query":"wi-fi router","operator":"and"}}}`: {"wi fi router | wi-fi router", "wi fi router | wi-fi router | wireless router"},
 			`{"match":{"body":"wi-fi router"}}`: {
-				"fi router, router, wi fi router, wi-fi router, wireless router", "fi router, router, wi fi router, wi-fi router, wireless, wireless router",
+				"fi router | router | wi fi router | wi-fi router | wireless router", "fi router | router | wi fi router | wi-fi router | wireless | wireless router",
 			},
 		} {
 			for i, c := range []cluster{e.cluster, a.cluster} {
 				r := ask[found](t, c, http.MethodPost, "/"+index+"/_search", `{"query":`+query+`}`)
-				if got := strings.Join(slices.Sorted(maps.Keys(r.scores())), ", "); got != want[i] {
+				if got := strings.Join(slices.Sorted(maps.Keys(r.scores())), " | "); got != want[i] {
 					t.Errorf("%s finds %s, want %s", query, got, want[i])
 				}
 			}

@@ -92,8 +92,8 @@ func checkTunable(fields []string, bodies [][]byte) error {
 }
 
 // loadDocuments reads the terms of the documents of a part, in some fields of
-// an index, once. The documents should not change meanwhile. The caller closes the
-// result, even after an error.
+// an index, once. The documents should not change meanwhile. The caller closes
+// the result, even after an error.
 func loadDocuments(ctx context.Context, client *esclient.Client, index string, fields []string, part *tunePart, progress simmatrix.Progress) (d *tuneDocuments, err error) {
 	d = &tuneDocuments{
 		Engine: demo.NewEngine(), index: index, client: client, ids: map[string]bool{},

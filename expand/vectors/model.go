@@ -42,8 +42,8 @@ type Model struct {
 
 // New returns a model for sparse vectors with the rows of s, similarities
 // scaled by the strength, and the document frequencies of weights, a matrix as
-// from "index norms snapshot". A term that weights lacks counts as in one document.
-// The error wraps [ErrModel].
+// from "index norms snapshot". A term that weights lacks counts as in one
+// document. The error wraps [ErrModel].
 func New(meta Meta, s, weights *simmatrix.Matrix) (*Model, error) {
 	meta.Matrix, meta.Weights = s.Checksum(), weights.Checksum()
 	if err := meta.Check(); err != nil {
