@@ -22,6 +22,9 @@ var errScores = errors.New("not a score for each hit")
 
 // A Reranker scores the hits of searches. Package expand/soft implements it.
 type Reranker interface {
+	// Begin asks for what Scores needs of the search itself, before its hits are
+	// known, and does not wait.
+	Begin(ctx context.Context, by *expand.Rerank)
 	// Scores returns the scores of each hit, at the latest when ctx ends. After an
 	// error the engine's order goes out. Calls may be concurrent; hits is
 	// read-only.
@@ -37,6 +40,18 @@ type reranking struct {
 	guard    *recovery.Guard
 	cause    func(error) string
 	log      *slog.Logger
+}
+
+// begin is [Reranker.Begin] for each search to be reranked.
+func (k *reranking) begin(ctx context.Context, reranks []*expand.Rerank) {
+	for _, r := range reranks {
+		if r != nil && k.reranker != nil {
+			_ = k.guard.Do("reranking", func() error {
+				k.reranker.Begin(ctx, r)
+				return nil
+			})
+		}
+	}
 }
 
 // ofEach returns result for each search to be reranked, "" for the others.

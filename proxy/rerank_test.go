@@ -34,6 +34,8 @@ func (f rerankerFunc) Scores(ctx context.Context, by *expand.Rerank, hits []expa
 	return f(ctx, by, hits)
 }
 
+func (rerankerFunc) Begin(context.Context, *expand.Rerank) {}
+
 func (rerankerFunc) Remember(context.Context, *expand.Rerank, []expand.Hit) error { return nil }
 
 // backwards scores the last hit highest.

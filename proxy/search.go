@@ -173,7 +173,7 @@ func (s *Server) arrive(w *relay, r *http.Request, m match) *search {
 	w.followed.Name(r.Method, m.shape)
 	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
 	x.adjusted, x.tried = playground.Adjusted(r.Context())
-	if !x.tried && !x.control.off && x.control.profile == "" && x.control.feedback == 0 && x.control.effort == 0 {
+	if !x.tried && !x.control.off && x.control.profile == "" && x.control.feedback == 0 && x.control.effort == 0 && x.control.embeddings == 0 {
 		x.report.Trial, x.report.Arm = drawArm(s.opts.Trials, x.index, x.client.Name, r.Header)
 	}
 	if x.report.Trial != "" {
@@ -378,6 +378,7 @@ func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made 
 	in := &expand.Request{
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
 		Adjusted: x.adjusted, NameAdded: x.tried, Fixed: s.fixed(x), Feedback: x.control.feedback, Effort: x.control.effort,
+		Embeddings: x.control.embeddings,
 	}
 	if x.few != nil {
 		in.Again = x.report.Result // nil if the first was the original
@@ -709,6 +710,7 @@ func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*ht
 	ctx := out.Context()
 	rewritten := x.asRewritten(ctx, out)
 	x.rewritten.strict = answer.MakeVisible(x.endpoint, rewritten)
+	s.reranking.begin(ctx, x.rewritten.Reranks())
 	res, err := s.transport.RoundTrip(rewritten)
 	switch {
 	case err == nil:

@@ -25,7 +25,7 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
-	"github.com/akin-search/akin/tools/embed"
+	"github.com/akin-search/akin/internal/embed"
 )
 
 // modelOf starts a model that answers each text with a vector, and returns its
