@@ -119,10 +119,15 @@ func TestEmbeddingsOrderTheFirstHits(t *testing.T) {
 				e.index(t, index, texts.docs)
 				model, file := startTextModel(t), filepath.Join(t.TempDir(), "vectors.db")
 				matrix := build(t, "--from-index", e.url, "--index", index, "--field", "body")
-				a := setup(t, e, embeddingsConfig(model, index, matrix, file))
+				config, same := embeddingsConfig(model, index, matrix, file), embeddingsConfig(model, index, matrix, "")
+				if shards > 1 {
+					config, same = same, same
+					config["redis"] = ownRedis(t).section()
+				}
+				a := setup(t, e, config)
 				a.awaitModel(t)
 				text := texts.queries[5].text
-				body := matchBody(text, 50)
+				body := matchBody(text, softWindow)
 				engine := a.find(t, index+"?akin=no-embeddings", body)
 				check.Equal(t, engine.ids(), a.find(t, index, body).ids(), "no vector is made yet")
 				waitFor(t, time.Minute, "the order by vectors", a.inVectorOrder(t, index, body))
@@ -130,7 +135,10 @@ func TestEmbeddingsOrderTheFirstHits(t *testing.T) {
 				check.Equal(t, a.find(t, index, body).ids()[10:20], a.find(t, index, pageBody(text, 10, 10)).ids(), "a page")
 
 				asked := model.asked.Load()
-				again := setup(t, e, embeddingsConfig(model, index, matrix, copyOf(t, file)))
+				if shards == 1 {
+					same = embeddingsConfig(model, index, matrix, copyOf(t, file))
+				}
+				again := setup(t, e, same)
 				again.awaitModel(t)
 				waitFor(t, time.Minute, "the order by vectors of the store", again.inVectorOrder(t, index, body))
 				check.That(t, model.asked.Load()-asked <= 2, "the model made %d vectors again", model.asked.Load()-asked) // of the probe and the search
@@ -145,6 +153,40 @@ func TestEmbeddingsOrderTheFirstHits(t *testing.T) {
 				check.That(t, a.metric(t, rerankedMetric, `result="model"`) > 0, "nothing counts the failure")
 			})
 		}
+	})
+}
+
+// TestEmbeddingsWarmMakesTheVectorsOfAllDocuments: each text goes to the model
+// once, and akin finds its vector at the start.
+func TestEmbeddingsWarmMakesTheVectorsOfAllDocuments(t *testing.T) {
+	t.Parallel()
+	texts := vectorTexts(rand.New(rand.NewPCG(56, 4)))
+	eachEngine(t, func(t *testing.T, e *engine) {
+		const index = "akin-e2e-embeddings-warm"
+		e.makeIndex(t, index, oneShard(`"body":{"type":"text"}`))
+		e.index(t, index, texts.docs)
+		e.index(t, index, []document{{"none", map[string]any{"other": "no text"}}})
+		e.refresh(t, index)
+		model := startTextModel(t)
+		config := embeddingsConfig(model, index, build(t, "--from-index", e.url, "--index", index, "--field", "body"), filepath.Join(t.TempDir(), "vectors.db"))
+		config["cluster"] = section{"urls": []string{e.url}}
+		path := writeFile(t, "akin.yml", toJSON(t, config))
+		mustAkin(t, "embeddings", "warm", "--config", path)
+		asked := model.asked.Load()
+		check.That(t, asked > 100 && asked <= int64(len(texts.docs))+2, "%d texts for %d documents", asked, len(texts.docs))
+		mustAkin(t, "embeddings", "warm", "--config", path)
+		check.That(t, model.asked.Load()-asked <= 2, "%d more than the probe", model.asked.Load()-asked)
+
+		config["expansion"].(section)["rerank_warm_up"] = true
+		a := setup(t, e, config)
+		waitFor(t, time.Minute, "the vectors of all documents", func() error {
+			if n := a.metric(t, "akin_embeddings_documents"); int(n) != len(texts.docs)+1 {
+				return fmt.Errorf("there are %v", n)
+			}
+			return nil
+		})
+		check.OK(t, a.inVectorOrder(t, index, matchBody(texts.queries[5].text, 10))())
+		check.That(t, model.asked.Load()-asked <= 4, "the model made vectors again")
 	})
 }
 
@@ -168,12 +210,10 @@ func copyOf(t *testing.T, path string) string {
 }
 
 // checkVectorOrder compares hits with the engine's first hundred in the order of
-// (1 − w) score / largest score + w cosine.
+// (1 − w) score / largest score + w cosine, moved into the range of the scores.
 func checkVectorOrder(t *testing.T, m *textModel, docs []document, engine, got *found, text string) {
 	t.Helper()
-	blended := map[string]float64{}
-	largest, least := engine.Hits.Hits[0].Score, engine.Hits.Hits[len(engine.Hits.Hits)-1].Score
-	of := map[string]string{}
+	of, blended := map[string]string{}, map[string]float64{}
 	for _, d := range docs {
 		if several, ok := d.fields["body"].([]string); ok {
 			of[d.id] = strings.Join(several, " ")
@@ -181,17 +221,19 @@ func checkVectorOrder(t *testing.T, m *textModel, docs []document, engine, got *
 			of[d.id], _ = d.fields["body"].(string)
 		}
 	}
-	for _, h := range engine.Hits.Hits {
-		blended[h.ID] = .5*h.Score/largest + .5*m.cosineOf(text, of[h.ID])
+	most, least := math.Inf(-1), math.Inf(1)
+	hits := engine.Hits.Hits
+	highest, lowest := hits[0].Score, hits[len(hits)-1].Score
+	for _, h := range hits {
+		b := .5*h.Score/highest + .5*m.cosineOf(text, of[h.ID])
+		blended[h.ID], most, least = b, max(most, b), min(least, b)
 	}
+	check.Equal(t, len(hits), len(got.Hits.Hits))
 	moved := 0
 	for i, h := range got.Hits.Hits {
-		want, ok := blended[h.ID]
-		if !ok {
-			continue // it comes from behind the engine's page
-		}
-		check.That(t, math.Abs(max(least, largest*want)-h.Score) < .02*largest, "hit %d, %s: %v, want %v", i, h.ID, h.Score, largest*want)
-		if h.ID != engine.Hits.Hits[i].ID {
+		want := lowest + (highest-lowest)*(blended[h.ID]-least)/(most-least)
+		check.That(t, math.Abs(want-h.Score) < .03*highest, "hit %d, %s: %v, want %v", i, h.ID, h.Score, want)
+		if h.ID != hits[i].ID {
 			moved++
 		}
 	}

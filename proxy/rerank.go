@@ -69,16 +69,16 @@ func ofEach(reranks []*expand.Rerank, result string) []string {
 // answer. It returns nil if there is no page to put in, and the outcome of each
 // search, "" for none. The searches share the budget and start at once, so that
 // those that run out of time have at least fetched what the next request needs.
-// ask sends as the client. odd says that the next answer would be unreadable,
+// told explains the hits that vectors ordered. ask sends as the client. odd says that the next answer would be unreadable,
 // or its page too long, as well.
 func (k *reranking) answer(
 	ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, whole []byte, ask sender,
-) (out []byte, results []string, odd bool) {
+) (out []byte, results []string, told []expand.HitReason, odd bool) {
 	bounded, cancel := context.WithTimeout(ctx, k.budget)
 	defer cancel()
 	frames, err := answer.ReadFrames(whole, endpoint, reranks)
 	if err != nil {
-		return nil, ofEach(reranks, rerankUnreadable), true
+		return nil, ofEach(reranks, rerankUnreadable), nil, true
 	}
 	var tooLong atomic.Bool
 	results = make([]string, len(frames))
@@ -124,7 +124,12 @@ func (k *reranking) answer(
 	if out = answer.WriteFrames(whole, frames); out == nil { // the client gets none of them
 		results = ofEach(reranks, rerankUnreadable)
 	}
-	return out, results, tooLong.Load()
+	for i, f := range frames {
+		if results[i] == rerankedHits {
+			told = append(told, f.Reasons()...)
+		}
+	}
+	return out, results, told, tooLong.Load()
 }
 
 // hits sends a search and returns the answer, or nil, and its status. It does

@@ -642,7 +642,7 @@ func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
 		x.stays(ordered, &before)
 		return first, nil
 	}
-	x.report.Reranked, x.report.Uncut = nil, false // of the first
+	x.report.Reranked, x.report.Uncut, x.report.Ordered = nil, false, nil // of the first
 	res, err := s.ask(out, x, first)
 	switch {
 	case err != nil:
@@ -848,7 +848,7 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	results := ofEach(reranks, rerankUnreadable)
 	start, odd := time.Now(), errors.Is(err, errUnchecked) || errors.Is(err, limits.ErrTooLarge) // otherwise it broke off, or there was no memory
 	if err == nil {
-		out, results, odd = s.reranking.answer(ctx, x.endpoint, reranks, whole, s.calls.as(x.from, x.hold))
+		out, results, x.report.Ordered, odd = s.reranking.answer(ctx, x.endpoint, reranks, whole, s.calls.as(x.from, x.hold))
 	}
 	if out == nil && ctx.Err() != nil { // as above
 		return false
@@ -1026,7 +1026,7 @@ func (s *Server) compare(ctx context.Context, out *http.Request, x *search, h ht
 		return report.Shadow{Outcome: shadowOutcome(err)}
 	}
 	if reranks := x.rewritten.Reranks(); len(reranks) > 0 && res.Header.Get("Content-Encoding") == "" {
-		if reranked, _, _ := s.reranking.answer(ctx, x.endpoint, reranks, text, s.calls.as(x.from, x.hold)); reranked != nil {
+		if reranked, _, _, _ := s.reranking.answer(ctx, x.endpoint, reranks, text, s.calls.as(x.from, x.hold)); reranked != nil {
 			x.hold.Add(int64(cap(reranked)))
 			text = reranked
 		}

@@ -77,7 +77,7 @@ with fractional boosts. Applications keep their clients and change one address.`
   akin serve --config akin.yml    stand in front of your cluster`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: thisBuild().String(),
-	}, newServe(), newInit(), newCheck(), newExpand(), newMatrix(), newNorms(), newSegments(), newVectors(), newTune(),
+	}, newServe(), newInit(), newCheck(), newExpand(), newMatrix(), newNorms(), newSegments(), newVectors(), newEmbeddings(), newTune(),
 		newDemo(), newReady(), newMan(), newEval(), newCompare(), newVersion())
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })

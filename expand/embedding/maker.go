@@ -31,7 +31,9 @@ type Maker struct {
 	// Store may be nil.
 	Store Store
 
-	mu      sync.Mutex
+	opening sync.Mutex // of the store, while another goroutine compares
+
+	mu      sync.Mutex // never held during a call
 	known   identity
 	kept    string // part of the keys in the store, "" until it is known
 	problem error  // of the last call to the store
@@ -74,16 +76,15 @@ func (m *Maker) Identify(ctx context.Context) (dim int, news, changed bool, err 
 		return 0, false, false, fmt.Errorf("%w: %w", ErrModel, err)
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	first := m.known.probe == nil
 	news = !alike(m.known.probe, vectors[0])
 	if news {
 		m.known = identity{m.known.number + 1, vectors[0]}
 		m.kept = ""
 	}
-	changed = news && !first
+	m.mu.Unlock()
 	other := m.open(ctx)
-	return len(vectors[0]), news, changed || other, nil
+	return len(vectors[0]), news, news && !first || other, nil
 }
 
 // Problem returns the error of the last call to the store, which vectors are
@@ -94,23 +95,36 @@ func (m *Maker) Problem() error {
 	return m.problem
 }
 
-// open opens the store unless it is open, and returns whether it has vectors
-// of another model under this name.
+// open opens the store unless it is open, and returns whether it has vectors of
+// another model under this name.
 func (m *Maker) open(ctx context.Context) (other bool) {
-	if m.Store != nil && m.kept == "" {
-		other, m.problem = m.compare(ctx)
+	m.opening.Lock()
+	defer m.opening.Unlock()
+	m.mu.Lock()
+	known, kept := m.known, m.kept
+	m.mu.Unlock()
+	if m.Store == nil || kept != "" {
+		return false
+	}
+	number, other, err := m.compare(ctx, known.probe)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.problem = err
+	if err == nil && m.known.number == known.number {
+		m.kept = m.Name + "\x00" + strconv.FormatUint(number, 10)
 	}
 	return other
 }
 
-// compare compares the model with that of the store.
-func (m *Maker) compare(ctx context.Context) (other bool, err error) {
+// compare returns the number of the model with a vector of the probe in the
+// store, and whether another one was there.
+func (m *Maker) compare(ctx context.Context, now []float32) (number uint64, other bool, err error) {
 	key := keyOf("model", m.Name)
 	values, err := m.Store.Get(ctx, []string{key})
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
-	number, before := uint64(0), []float32(nil)
+	var before []float32
 	if v := values[0]; len(v) > 8 && len(v)%4 == 0 {
 		number = binary.LittleEndian.Uint64(v)
 		before = make([]float32, (len(v)-8)/4)
@@ -118,19 +132,15 @@ func (m *Maker) compare(ctx context.Context) (other bool, err error) {
 			before[i] = math.Float32frombits(binary.LittleEndian.Uint32(v[8+4*i:]))
 		}
 	}
-	if !alike(before, m.known.probe) {
-		number++
-		value := binary.LittleEndian.AppendUint64(nil, number)
-		for _, x := range m.known.probe {
-			value = binary.LittleEndian.AppendUint32(value, math.Float32bits(x))
-		}
-		if err := m.Store.Put(ctx, []string{key}, [][]byte{value}); err != nil {
-			return false, err
-		}
-		other = before != nil
+	if alike(before, now) {
+		return number, false, nil
 	}
-	m.kept = m.Name + "\x00" + strconv.FormatUint(number, 10)
-	return other, nil
+	number++
+	value := binary.LittleEndian.AppendUint64(nil, number)
+	for _, x := range now {
+		value = binary.LittleEndian.AppendUint32(value, math.Float32bits(x))
+	}
+	return number, before != nil, m.Store.Put(ctx, []string{key}, [][]byte{value})
 }
 
 // alike reports whether two vectors are of one model.
@@ -151,8 +161,8 @@ func keyOf(kind, text string) string {
 // that the model rejects, and how many the model has made. It takes those
 // that the store has from there.
 func (m *Maker) Make(ctx context.Context, texts []string) (vectors [][]byte, made int, err error) {
-	m.mu.Lock()
 	m.open(ctx)
+	m.mu.Lock()
 	kept, dim := m.kept, len(m.known.probe)
 	m.mu.Unlock()
 	vectors = make([][]byte, len(texts))

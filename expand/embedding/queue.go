@@ -24,8 +24,9 @@ type wanted struct {
 type queue struct {
 	woken chan struct{} // has a value if there is something to do
 
-	mu   sync.Mutex
-	hits map[uint64]*wanted
+	mu    sync.Mutex
+	hits  map[uint64]*wanted
+	taken int // whose vectors are being made
 }
 
 func newQueue() queue { return queue{woken: make(chan struct{}, 1), hits: map[uint64]*wanted{}} }
@@ -70,11 +71,19 @@ func (q *queue) take(n int) []wanted {
 			delete(q.hits, w.key)
 		}
 	}
+	q.taken = len(some)
 	return some
+}
+
+// end says that the vectors of what was taken are made, or not.
+func (q *queue) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.taken = 0
 }
 
 func (q *queue) length() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.hits)
+	return len(q.hits) + q.taken
 }

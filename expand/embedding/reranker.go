@@ -168,10 +168,11 @@ func (r *Reranker) State() State {
 
 // Knows implements [expand.DocumentVectors]: a field below a path, such as
 // title.english, has the same text.
-func (r *Reranker) Knows(field string) bool {
-	return r.State().Ready && slices.ContainsFunc(r.options.Fields, func(path string) bool {
-		return field == path || strings.HasPrefix(field, path+".")
-	})
+func (r *Reranker) Knows(field string) bool { return r.State().Ready && r.Reads(field) }
+
+// Reads reports whether vectors are made of a field.
+func (r *Reranker) Reads(field string) bool {
+	return slices.ContainsFunc(r.options.Fields, func(path string) bool { return field == path || strings.HasPrefix(field, path+".") })
 }
 
 // Begin asks for the vector of a search and does not wait.

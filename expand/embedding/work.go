@@ -45,6 +45,7 @@ func (r *Reranker) work(ctx context.Context) {
 			}
 			some := r.queue.take(batchDocuments)
 			idle = len(some) == 0
+			defer r.queue.end()
 			err := r.read(ctx, some)
 			pause = time.Since(began)
 			return err

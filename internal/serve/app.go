@@ -42,8 +42,9 @@ type App struct {
 	store    *store.Store     // nil without matrices
 	weights  *store.Store     // nil without weights
 	expander *expand.Expander // even if expansion is off; nil without matrices
-	// embeddings orders hits by vectors of a language model; nil without one.
+	// embeddings orders hits by vectors of a language model; both nil without one.
 	embeddings *embedding.Reranker
+	model      *LanguageModel
 	metrics    *prometheus.Registry // of this App only
 	closers    []func()             // stop what was started, in reverse order
 	warm       atomic.Bool          // the caches are filled for the first searches

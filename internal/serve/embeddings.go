@@ -8,10 +8,12 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
@@ -188,6 +190,7 @@ func (a *App) openEmbeddings() error {
 		return err
 	}
 	a.onClose(model.Close)
+	a.model = model
 	a.embeddings = embedding.New(embedding.Options{
 		Maker: model.Maker, Search: model.Search, Fields: cfg.Fields, Sources: termVectors{documents.API{Client: a.client}},
 		Bytes: uint64(max(cfg.Size, 0)), Budget: time.Duration(cfg.Budget), TTL: time.Duration(a.cfg.Caches.TTL),
@@ -251,27 +254,21 @@ func (a *App) keepVectorsWarm(ctx context.Context, r *embedding.Reranker) {
 }
 
 // warmVectors has the vectors of the documents of all indices with a matrix
-// made. It rests between its calls, and returns how many documents it has
-// read.
+// made. It rests between its calls, and returns how many documents it has read.
 func (a *App) warmVectors(ctx context.Context, r *embedding.Reranker) (read int, err error) {
-	bound, err := a.boundFields(ctx, a.Expression(), warmFields)
+	indices, err := a.embeddedIndices(ctx)
 	if err != nil {
 		return 0, err
 	}
-	var done []string
 	var failed []error
-	for _, f := range bound {
-		if slices.Contains(done, f.index) || !r.Knows(f.field) {
-			continue
-		}
-		done = append(done, f.index)
-		n, err := a.warmIndex(ctx, r, f.index)
+	for _, index := range indices {
+		n, err := a.warmIndex(ctx, r, index)
 		read += n
 		if ctx.Err() != nil || errors.Is(err, errWarmEnough) {
 			return read, err
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", f.index, err))
+			failed = append(failed, fmt.Errorf("%s: %w", index, err))
 		}
 	}
 	return read, errors.Join(failed...)
@@ -297,4 +294,119 @@ func (a *App) warmIndex(ctx context.Context, r *embedding.Reranker, index string
 		}
 	})
 	return read, err
+}
+
+// embeddedIndices returns the concrete indices that have a matrix for a field
+// that the model reads.
+func (a *App) embeddedIndices(ctx context.Context) (concrete []string, err error) {
+	bound, err := a.boundFields(ctx, a.Expression(), warmFields)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, f := range bound {
+		if slices.Contains(names, f.index) || !a.embeddings.Reads(f.field) {
+			continue
+		}
+		names = append(names, f.index)
+		behind, err := documents.API{Client: a.client}.Indices(ctx, f.index)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range behind {
+			if !slices.Contains(concrete, i.Name) {
+				concrete = append(concrete, i.Name)
+			}
+		}
+	}
+	return concrete, nil
+}
+
+// An EmbeddingPlan is what making the vectors of all documents takes: texts of
+// Documents in Indices go to Host, as far as they have no vector yet.
+type EmbeddingPlan struct {
+	Host      string
+	Indices   []string
+	Documents int64
+}
+
+// PlanEmbeddings returns the plan of [App.Embed].
+func (a *App) PlanEmbeddings(ctx context.Context) (p EmbeddingPlan, err error) {
+	if a.embeddings == nil {
+		return p, errNoModel
+	}
+	if a.model.Maker.Store == nil {
+		return p, errors.New("embeddings.file or redis.url is needed to keep the vectors")
+	}
+	p.Host = a.model.Host
+	if p.Indices, err = a.embeddedIndices(ctx); err != nil {
+		return p, err
+	}
+	for _, index := range p.Indices {
+		n, err := documents.API{Client: a.client}.Count(ctx, index, nil)
+		if err != nil {
+			return p, err
+		}
+		p.Documents += n
+	}
+	return p, nil
+}
+
+// TryModel asks the language model for a vector, and returns where it is and the
+// number of dimensions.
+func (a *App) TryModel(ctx context.Context) (host string, dim int, err error) {
+	if a.model == nil {
+		return "", 0, errNoModel
+	}
+	dim, _, _, err = a.model.Maker.Identify(ctx)
+	return a.model.Host, dim, err
+}
+
+var errNoModel = errors.New("embeddings.url and matrices are needed to make vectors")
+
+// embedAtOnce is how many calls of the model are in flight, each with a page of
+// documents.
+const embedAtOnce = 4
+
+// Embed has the vectors of all documents of a plan made and kept, without rest,
+// and returns how many the model has made. done is told how many documents are
+// done, by one goroutine at a time. What is kept is not made again, so that it
+// goes on where it was interrupted.
+func (a *App) Embed(ctx context.Context, p EmbeddingPlan, done func(n int)) (made int, err error) {
+	maker := a.model.Maker
+	if _, _, _, err := maker.Identify(ctx); err != nil {
+		return 0, err
+	}
+	var mu sync.Mutex
+	read := 0
+	for _, index := range p.Indices {
+		group, inGroup := errgroup.WithContext(ctx)
+		group.SetLimit(embedAtOnce)
+		o := documents.RefOptions{Index: index, Source: a.cfg.Embeddings.Fields}
+		scanned := documents.API{Client: a.client}.ScanRefs(inGroup, o, func(docs []documents.DocRef) error {
+			group.Go(func() error {
+				return a.process.guard.Do("embedding documents", func() error {
+					texts := make([]string, len(docs))
+					for i := range docs {
+						texts[i] = embedding.Text(docs[i].Source, a.cfg.Embeddings.Fields)
+					}
+					_, n, err := maker.Make(inGroup, texts)
+					if err = cmp.Or(err, maker.Problem()); err != nil {
+						return err
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					made += n
+					read += len(docs)
+					done(read)
+					return nil
+				})
+			})
+			return nil
+		})
+		if err := cmp.Or(group.Wait(), scanned); err != nil {
+			return made, fmt.Errorf("%s: %w", index, err)
+		}
+	}
+	return made, nil
 }

@@ -198,12 +198,13 @@ func (f *Frame) Window() []expand.Hit { return f.Hits[:min(len(f.Hits), f.Rerank
 //
 //	b = (1 − w)·m/max(m) + w·soft/max(soft)
 //
-// without the last division if [expand.Rerank.Text] is set, since cosines of
-// vectors have one scale, and the scores are b·max(e) for the engine's
-// scores e, at most max(e) and at least min(e), because hits behind the
-// window have no more than that. For w = 1 without a text order and scores
-// are the measure's. An Unknown hit keeps its place, with the score of the
-// hit before it.
+// and the scores are b·max(e) for the engine's scores e, at most max(e) and at
+// least min(e), because hits behind the window have no more than that. For w =
+// 1 order and scores are the measure's. An Unknown hit keeps its place, with
+// the score of the hit before it.
+//
+// With [expand.Rerank.Text] the cosines are not divided, since vectors have one
+// scale, and the scores are b moved into the engine's range.
 func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 	n := len(f.Window())
 	if len(scores) != n {
@@ -241,11 +242,14 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 		if bestSoft > 0 {
 			blended[i] += w * scores[i].Soft / bestSoft
 		}
-		if w < 1 || f.Rerank.Text != "" {
+		if w < 1 {
 			written[i] = float32(max(lowest, min(highest, highest*blended[i])))
 		} else {
 			written[i] = float32(scores[i].Soft)
 		}
+	}
+	if f.Rerank.Text != "" {
+		inRange(written[:n], blended, lowest, highest)
 	}
 	if slices.ContainsFunc(written, func(s float32) bool { return math.IsInf(float64(s), 0) }) {
 		return nil, false
@@ -274,6 +278,20 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 		f.best = slices.Max(written[:n])
 	}
 	return page, true
+}
+
+// inRange sets scores to values moved into a range.
+func inRange(scores []float32, values []float64, lowest, highest float64) {
+	if len(values) == 0 {
+		return
+	}
+	least, most := slices.Min(values), slices.Max(values)
+	for i, v := range values {
+		scores[i] = float32(highest)
+		if most > least {
+			scores[i] = float32(lowest + (highest-lowest)*(v-least)/(most-least))
+		}
+	}
 }
 
 // Reasons explain the hits of a page that vectors of a language model
