@@ -35,7 +35,7 @@ func TestEmbeddingsOrderWhatTheModeBM25Finds(t *testing.T) {
 		r := res.onlyRerank()
 		check.Must(t, r != nil, "not reranked: %+v", res)
 		check.Equal(t, "cheap car", r.Text)
-		check.Equal(t, []any{100, 5, 20, 0.4, false, 0}, []any{r.Window, r.From, r.Size, r.SoftWeight, r.BySeqNo, len(r.Fields) + len(r.Sums)})
+		check.Equal(t, []any{100, 5, 20, 0.5, false, 0}, []any{r.Window, r.From, r.Size, r.SoftWeight, r.BySeqNo, len(r.Fields) + len(r.Sums)})
 		check.Equal(t, queryOf(t, plain.Body), queryOf(t, res.Body))
 		check.Equal(t, plain.Clauses[0].Phase, res.Clauses[0].Phase, "the engine scores as before")
 		check.That(t, strings.Contains(string(res.Body), `"rescore"`) && strings.Contains(string(r.InOrder.Body), `"rescore"`) &&

@@ -221,7 +221,7 @@ const (
 // tenth of the documents, with λ measured on judged collections.
 func DefaultProfile() Profile {
 	return Profile{
-		Mode: ModeAuto, Below: 10, Enough: 100, EnoughAll: 10, RerankWindow: 100, SoftWeight: 0.2, EmbeddingsWeight: 0.4, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
+		Mode: ModeAuto, Below: 10, Enough: 100, EnoughAll: 10, RerankWindow: 100, SoftWeight: 0.2, EmbeddingsWeight: 0.5, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
 		Strength: 1, Fit: true, NearestWords: true, Hybrid: true, Expressions: true,
 		Feedback: FeedbackOptions{Terms: 20, Weight: 0.3},
 	}

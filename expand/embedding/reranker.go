@@ -219,20 +219,6 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 	return scores, nil
 }
 
-// Remember makes the vectors of hits that lack them, and waits.
-func (r *Reranker) Remember(ctx context.Context, _ *expand.Rerank, hits []expand.Hit) error {
-	keys, err := r.keys(ctx, hits)
-	if err != nil {
-		return err
-	}
-	for _, k := range r.slab.unknown(keys) {
-		if err := r.read(ctx, []wanted{{key: keys[k], hit: hits[k]}}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // ask asks for the vector of a search, or joins who did.
 func (r *Reranker) ask(ctx context.Context, text string) *cache.Flight {
 	model := r.options.Maker.model()

@@ -253,20 +253,25 @@ func tooMuch(err error) bool {
 }
 
 // Once returns the vectors of texts by one call, for what cannot wait longer
-// than ctx. Prefix is not added, and nothing is cached. The error wraps
-// [ErrRefused] if the model rejects the texts, which may be too long.
+// than ctx. Prefix is not added, and nothing is cached. The error has no part
+// of a text, and wraps [ErrRefused] if the model rejects the texts, which may
+// be too long.
 func (m *Model) Once(ctx context.Context, texts []string) ([][]float32, error) {
 	vectors, err := m.call(ctx, texts)
 	if err == nil {
 		_, err = check(vectors, len(texts), 0)
 	}
-	if err != nil {
-		if tooMuch(err) || noNumber(err) {
-			return nil, fmt.Errorf("%w: %w", ErrRefused, m.explain(err))
-		}
-		return nil, m.explain(err)
+	if err == nil {
+		return vectors, nil
 	}
-	return vectors, nil
+	told := err
+	if refused, ok := errors.AsType[*esclient.Error](err); ok { // its reason may quote the texts
+		told = m.explain(&esclient.Error{Status: refused.Status, RetryAfter: refused.RetryAfter})
+	}
+	if tooMuch(err) || noNumber(err) {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, told)
+	}
+	return nil, told
 }
 
 // ask asks for the vectors of a batch, and retries while the model is

@@ -49,9 +49,6 @@ func (r rerankers) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 }
 
 func (r rerankers) Remember(ctx context.Context, by *expand.Rerank, hits []expand.Hit) error {
-	if by.Text != "" {
-		return r.vectors.Remember(ctx, by, hits)
-	}
 	return r.soft.Remember(ctx, by, hits)
 }
 
