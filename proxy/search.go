@@ -642,7 +642,8 @@ func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
 		x.stays(ordered, &before)
 		return first, nil
 	}
-	x.report.Reranked, x.report.Uncut, x.report.Ordered = nil, false, nil // of the first
+	x.report.Reranked, x.report.Uncut = nil, false // of the first
+	x.report.Ordered = nil
 	res, err := s.ask(out, x, first)
 	switch {
 	case err != nil:
@@ -681,6 +682,7 @@ func (x *search) stays(ordered *rewrittenSearch, before *report.Search) {
 	told.Result, told.Reason = before.Result, before.Reason
 	told.Reranked, told.RerankTook = before.Reranked, before.RerankTook
 	told.Refused, told.Uncut = before.Refused, before.Uncut
+	told.Ordered = before.Ordered
 }
 
 // joinReranked numbers the outcomes of x.few among those of all searches of the

@@ -66,8 +66,8 @@ var withoutTable = map[string]string{
 	"akin matrix build": "a file", "akin matrix learn": "a file", "akin matrix push": "the version",
 	"akin matrix activate": "nothing", "akin matrix rollback": "the version", "akin matrix prune": "the versions, one a line",
 	"akin norms snapshot": "a file", "akin norms backfill": "progress",
-	"akin segments backfill": "progress",
-	"akin vectors model":     "a file", "akin vectors backfill": "progress",
+	"akin segments backfill": "progress", "akin embeddings warm": "progress",
+	"akin vectors model": "a file", "akin vectors backfill": "progress",
 	"akin matrix export": "a file",
 }
 

@@ -280,7 +280,8 @@ func (r *Reranker) keys(ctx context.Context, hits []expand.Hit) ([]uint64, error
 			continue
 		}
 		uuid, known, _ := cache.Peek[string](r.uuids, index)
-		if uuids[index] = uuid; !known {
+		uuids[index] = uuid
+		if !known {
 			missing = append(missing, strings.Clone(index))
 		}
 	}

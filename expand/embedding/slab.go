@@ -71,7 +71,9 @@ func (s *slab) reset(dim int) {
 	defer s.mu.Unlock()
 	s.slot = headBytes + scaleBytes + dim
 	s.most = int(min(s.limit/uint64(s.slot+placeBytes), math.MaxInt32)) //nolint:gosec // sizes are never negative
-	s.at, s.pages, s.asked, s.used, s.hand = map[uint64]uint32{}, nil, nil, 0, 0
+	s.at = map[uint64]uint32{}
+	s.pages, s.asked = nil, nil
+	s.used, s.hand = 0, 0
 }
 
 // bytesOf returns a slot.

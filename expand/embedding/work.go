@@ -98,7 +98,8 @@ func (r *Reranker) read(ctx context.Context, hits []wanted) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
-	ids, seqNos, keys := make([]string, len(hits)), make([]int64, len(hits)), map[state]uint64{}
+	ids, seqNos := make([]string, len(hits)), make([]int64, len(hits))
+	keys := map[state]uint64{}
 	for i, w := range hits {
 		ids[i], seqNos[i] = w.hit.ID, w.hit.SeqNo
 		keys[state{w.hit.ID, w.hit.SeqNo}] = w.key
