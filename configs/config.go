@@ -25,6 +25,7 @@ const (
 	EnvClusterAPIKey   = "AKIN_CLUSTER_API_KEY"  //nolint:gosec // The name of a variable, not a credential.
 	EnvRedisURL        = "AKIN_REDIS_URL"
 	EnvAdminToken      = "AKIN_ADMIN_TOKEN"
+	EnvEmbeddingsKey   = "AKIN_EMBEDDINGS_KEY"
 	EnvListenUsername  = "AKIN_LISTEN_USERNAME"
 	EnvListenPassword  = "AKIN_LISTEN_PASSWORD"
 	EnvListenAPIKey    = "AKIN_LISTEN_API_KEY" //nolint:gosec // The name of a variable, not a credential.
@@ -47,12 +48,13 @@ type Config struct {
 	Matrices []Matrix `yaml:"matrices"`
 	Weights  []Matrix `yaml:"weights"`
 	// Vectors are the model files of documents' vectors.
-	Vectors []string `yaml:"vectors" is:"file"`
-	Answers Answers  `yaml:"answers"`
-	Redis   Redis    `yaml:"redis"`
-	Caches  Caches   `yaml:"caches"`
-	Memory  Memory   `yaml:"memory"`
-	Log     Log      `yaml:"log"`
+	Vectors    []string   `yaml:"vectors" is:"file"`
+	Embeddings Embeddings `yaml:"embeddings"`
+	Answers    Answers    `yaml:"answers"`
+	Redis      Redis      `yaml:"redis"`
+	Caches     Caches     `yaml:"caches"`
+	Memory     Memory     `yaml:"memory"`
+	Log        Log        `yaml:"log"`
 }
 
 // LendsRights reports whether whoever reaches the listener over the network
@@ -199,6 +201,22 @@ type Matrix struct {
 	File    string   `yaml:"file"` // "" for Redis; need not exist yet
 }
 
+// Embeddings says which language model makes the vectors that
+// [expand.ByEmbeddings] orders hits by, and what of documents it reads.
+type Embeddings struct {
+	URL            string   `yaml:"url"`   // "" for no model
+	Model          string   `yaml:"model"` // "" if the URL names it
+	SearchPrefix   string   `yaml:"search_prefix"`
+	DocumentPrefix string   `yaml:"document_prefix"`
+	KeyFile        string   `yaml:"key_file"`
+	Key            Secret   `yaml:"-"`       // set by Load; "" for none
+	CAFile         string   `yaml:"ca_file"` // "" for the system's authorities
+	Fields         []string `yaml:"fields" is:"field"`
+	Budget         Duration `yaml:"budget" allowed:"1ms 10s"`
+	Size           Bytes    `yaml:"size" allowed:"1MiB 256GiB"`
+	File           string   `yaml:"file"` // "" for Redis, or for no store without
+}
+
 // Redis is the store of matrices and their versions.
 type Redis struct {
 	URL Secret   `yaml:"url"` // as in package redisurl; "" for no Redis
@@ -258,10 +276,11 @@ func Default() *Config {
 			Enabled: true, Profile: expand.DefaultProfile(),
 			Budget: Duration(50 * time.Millisecond), MaxBody: mebibyte, RerankWarmUp: true, HideFrom: expand.DiscloseSecured,
 		},
-		Profiles: map[string]Profile{},
-		Caches:   Caches{Size: 160 * mebibyte, TTL: Duration(time.Minute)},
-		Memory:   Memory{InFlight: 128 * mebibyte},
-		Log:      Log{Level: "info"},
+		Profiles:   map[string]Profile{},
+		Embeddings: Embeddings{Budget: Duration(40 * time.Millisecond), Size: 100 * mebibyte},
+		Caches:     Caches{Size: 160 * mebibyte, TTL: Duration(time.Minute)},
+		Memory:     Memory{InFlight: 128 * mebibyte},
+		Log:        Log{Level: "info"},
 	}
 }
 

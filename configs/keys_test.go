@@ -140,7 +140,7 @@ func TestReferenceFileExplainsEveryKey(t *testing.T) {
 		says += " " + oneLine(above(section))
 		check.That(t, namesAllowed(says, want), "%s: the comment %q does not name %q, which is allowed", key, says, want.allowed)
 	}
-	for _, name := range []string{EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey, EnvRedisURL, EnvAdminToken, EnvListenUsername, EnvListenPassword, EnvListenAPIKey} {
+	for _, name := range []string{EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey, EnvRedisURL, EnvAdminToken, EnvEmbeddingsKey, EnvListenUsername, EnvListenPassword, EnvListenAPIKey} {
 		check.That(t, strings.Contains(string(data), name), "%s is missing", name)
 	}
 }
@@ -198,6 +198,8 @@ func TestReferenceExamplesLoad(t *testing.T) {
 	first.Field, first.Aggregate = "body", form.FirstHeavy
 	want.Expansion.Segments = []form.Segments{first}
 	want.Vectors = []string{"model.akin"}
+	want.Embeddings.URL, want.Embeddings.Model = "http://127.0.0.1:8080/v1/embeddings", "sentence-transformers/all-MiniLM-L6-v2"
+	want.Embeddings.Fields, want.Embeddings.File = []string{"title", "body"}, "vectors.db"
 	careful, plain := defaultProfile(want), defaultProfile(want)
 	careful.Matching, careful.Strength, careful.Matrices = expand.Same, 0.5, []string{"main"}
 	plain.Enabled = false
@@ -289,7 +291,7 @@ func TestLimitsAreReadable(t *testing.T) {
 		}
 	}
 	look(reflect.ValueOf(*Default()))
-	check.Equal(t, 36, limits)
+	check.Equal(t, 40, limits)
 }
 
 // wordsNameTheirValues checks that words stand in the order of the constants that

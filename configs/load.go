@@ -88,6 +88,7 @@ func environment(d *decoder, c *Config) {
 		auth.APIKey = NewSecret(os.Getenv(names.apiKey))
 	}
 	c.Admin.Token = NewSecret(os.Getenv(EnvAdminToken))
+	c.Embeddings.Key = NewSecret(os.Getenv(EnvEmbeddingsKey))
 	if url := os.Getenv(EnvRedisURL); url != "" {
 		c.Redis.URL = NewSecret(url)
 		if _, err := redisurl.Parse(url); err != nil {
@@ -118,6 +119,8 @@ func files(ctx context.Context, d *decoder, c *Config, dir string) {
 		{"cluster.auth.password_file", &auth.PasswordFile, &auth.Password},
 		{"cluster.auth.api_key_file", &auth.APIKeyFile, &auth.APIKey},
 		{"admin.token_file", &c.Admin.TokenFile, &c.Admin.Token},
+		{"embeddings.key_file", &c.Embeddings.KeyFile, &c.Embeddings.Key},
+		{"embeddings.ca_file", &c.Embeddings.CAFile, nil},
 		{"redis.tls.ca_file", &redis.CAFile, nil},
 		{"redis.tls.cert_file", &redis.CertFile, nil},
 		{"redis.tls.key_file", &redis.KeyFile, nil},
@@ -156,6 +159,9 @@ func files(ctx context.Context, d *decoder, c *Config, dir string) {
 		if info, err := os.Stat(*spool); err != nil || !info.IsDir() {
 			d.add("cluster.aws.spool", "must be a folder that exists")
 		}
+	}
+	if file := &c.Embeddings.File; *file != "" {
+		*file = under(dir, *file)
 	}
 	for i, file := range c.Vectors {
 		c.Vectors[i] = under(dir, file)

@@ -73,18 +73,20 @@ matrices:
   - {name: relative, file: later.akin}
   - {name: absolute, file: /srv/akin/main.akin}
 vectors: [model.akin]
+embeddings: {url: "https://model", fields: [body], key_file: key.txt, ca_file: ca.pem, file: vectors.db}
 `,
-		"crt.pem": "", "key.pem": "", "ca.pem": "",
+		"crt.pem": "", "key.pem": "", "ca.pem": "", "key.txt": "secret",
 	})
 	c := check.Got(Load(t.Context(), filepath.Join(dir, "akin.yml")))(t)
+	check.Equal(t, "secret", c.Embeddings.Key.Reveal())
 	got := []string{
 		c.Listen.TLS.CertFile, c.Listen.TLS.KeyFile, c.Cluster.TLS.CAFile, c.Redis.TLS.CAFile, c.Redis.TLS.CertFile, c.Redis.TLS.KeyFile,
-		c.Matrices[0].File, c.Matrices[1].File, c.Vectors[0],
+		c.Matrices[0].File, c.Matrices[1].File, c.Vectors[0], c.Embeddings.CAFile, c.Embeddings.File,
 	}
 	want := []string{
 		filepath.Join(dir, "crt.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem"),
 		filepath.Join(dir, "ca.pem"), filepath.Join(dir, "crt.pem"), filepath.Join(dir, "key.pem"),
-		filepath.Join(dir, "later.akin"), "/srv/akin/main.akin", filepath.Join(dir, "model.akin"),
+		filepath.Join(dir, "later.akin"), "/srv/akin/main.akin", filepath.Join(dir, "model.akin"), filepath.Join(dir, "ca.pem"), filepath.Join(dir, "vectors.db"),
 	}
 	check.Equal(t, want, got)
 }

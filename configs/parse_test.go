@@ -53,7 +53,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	data := check.Got(os.ReadFile("testdata/full.yml"))(t)
 	got := check.Got(Parse("full.yml", data))(t)
 	common := expand.Profile{
-		Mode: expand.ModeSoft, RerankWindow: 1000, SoftWeight: 0, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Linear, Matching: expand.Same, Enough: 10000, EnoughAll: 0,
+		Mode: expand.ModeSoft, RerankWindow: 1000, SoftWeight: 0, EmbeddingsWeight: 1, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Linear, Matching: expand.Same, Enough: 10000, EnoughAll: 0,
 		MaxAddedTerms: 0, MaxQueryTerms: 1024, MaxDocShare: 1,
 		Strength:      0.125,
 		DefaultFields: []string{"title", "body.english"},
@@ -83,7 +83,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			"wide": {
 				Enabled: true,
 				Profile: expand.Profile{
-					RerankWindow: 1, SoftWeight: 1, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Saturated, NoRescore: true,
+					RerankWindow: 1, SoftWeight: 1, Rerank: expand.ByEmbeddings, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Saturated, NoRescore: true,
 					Matching: expand.Widen, Enough: 50, EnoughAll: 20, MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5, NearestWords: true, Hybrid: true,
 					Strength: 2, Fit: true,
 					Feedback: expand.FeedbackOptions{Documents: 5, Terms: 1, Weight: 1},
@@ -100,6 +100,10 @@ func TestEveryKeyIsRead(t *testing.T) {
 			{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},
 		},
 		Vectors: []string{"body.vectors", "title.vectors"},
+		Embeddings: Embeddings{
+			URL: "http://model:8080/v1/embeddings", Model: "small", SearchPrefix: "query: ", DocumentPrefix: "passage: ", KeyFile: "model.key", CAFile: "model.pem",
+			Fields: []string{"title", "text.body"}, Budget: Duration(10 * time.Second), Size: gibibyte, File: "vectors.db",
+		},
 		Answers: Answers{Header: true},
 		Weights: []Matrix{
 			{Name: "Shop_2.v1-a", Indices: []string{"shop-*"}, Fields: []string{"title"}, File: "weights.akin"},
@@ -162,6 +166,8 @@ func TestWordsStandForWhatTheirConstantsDo(t *testing.T) {
 		"mode=soft":         func(p *expand.Profile) { p.Mode = expand.ModeSoft },
 		"mode=vectors":      func(p *expand.Profile) { p.Mode = expand.ModeVectors },
 		"mode=softcosine":   func(p *expand.Profile) { p.Mode = expand.ModeSoftCosine },
+		"rerank=none":       func(p *expand.Profile) { p.Rerank = expand.NoReranking },
+		"rerank=embeddings": func(p *expand.Profile) { p.Rerank = expand.ByEmbeddings },
 		"scoring=auto":      func(p *expand.Profile) { p.Scoring = form.Auto },
 		"scoring=linear":    func(p *expand.Profile) { p.Scoring = form.Linear },
 		"scoring=grouped":   func(p *expand.Profile) { p.Scoring = form.Grouped },

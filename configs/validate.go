@@ -27,6 +27,7 @@ func (d *decoder) check(c *Config) {
 	d.matrices("weights", c.Weights)
 	d.checkProfiles(c)
 	checkModes(d, c)
+	checkEmbeddings(d, c)
 	d.trials(c)
 	d.together("listen.tls.cert_file", c.Listen.TLS.CertFile, "listen.tls.key_file", c.Listen.TLS.KeyFile)
 	if c.Listen.Address == c.Admin.Address && !strings.HasSuffix(c.Admin.Address, ":0") {
@@ -105,6 +106,35 @@ func checkModes(d *decoder, c *Config) {
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
 		if c.Profiles[name].Mode == expand.ModeVectors {
 			d.add(join("profiles", name)+".mode", wrong)
+		}
+	}
+}
+
+// checkEmbeddings reports what does not go with hits that vectors of a language
+// model order.
+func checkEmbeddings(d *decoder, c *Config) {
+	e := &c.Embeddings
+	if e.URL != "" && len(e.Fields) == 0 && !d.has("embeddings.fields") {
+		d.add("embeddings.fields", "must name the fields of documents that the model reads")
+	}
+	wrong := func(p *expand.Profile) string {
+		switch {
+		case p.Rerank != expand.ByEmbeddings:
+		case e.URL == "":
+			return "embeddings needs a language model, in embeddings.url"
+		case p.Mode != expand.ModeBM25 && p.Mode != expand.ModeAuto:
+			return fmt.Sprintf("must be none in the mode %s: embeddings go with bm25 and auto", Keys(p)["mode"])
+		}
+		return ""
+	}
+	if why := wrong(&c.Expansion.Profile); why != "" { // profiles inherit it
+		d.add("expansion.rerank", "%s", why)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
+		p := c.Profiles[name]
+		if why := wrong(&p.Profile); why != "" {
+			d.add(join("profiles", name)+".rerank", "%s", why)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // judgedIndex is the definition of an index for a judged collection: as a
@@ -115,6 +116,9 @@ const (
 // soft reports whether akin puts the first hits in order.
 func (r *ranking) soft() bool { return r.expansion["mode"] == "soft" }
 
+// embeds reports whether vectors of a language model put the first hits in order.
+func (r *ranking) embeds() bool { return r.expansion["rerank"] == "embeddings" }
+
 // auto reports whether related words find documents only where a search finds too
 // little, as by default; with the others they always do, or never.
 func (r *ranking) auto() bool { return strings.HasPrefix(r.name, "auto") }
@@ -154,6 +158,8 @@ func rankings(e *engine) []ranking {
 		{"auto-and", "`matching: auto`, all words", section{}, saturated, rescore, withBuiltin},
 		{"auto-75", "`matching: auto`, 75 % of the words", section{}, saturated, rescore, withBuiltin},
 		{"auto-soft", "", section{"mode": "soft"}, "linear", "rerank", withBuiltin},
+		{"embeddings", "", section{"rerank": "embeddings"}, saturated, rescore, withBuiltin},
+		{"auto-embeddings", "", section{"rerank": "embeddings"}, saturated, rescore, withBuiltin},
 		{"words-soft", "soft, normal, built-in words", section{"mode": "soft"}, "linear", "rerank", withBuiltin},
 		{"model", "high, model", section{"effort": "high"}, saturated, rescore, withModel},
 		{"model-feedback", "high, model, feedback", section{"effort": "high", "feedback": feedback}, saturated, rescore, withModel},
@@ -271,6 +277,9 @@ func TestRelevance(t *testing.T) {
 		}
 		model := languageModel(t)
 		for _, r := range rankings(e) {
+			if r.embeds() && model.fake { // it knows nothing of texts
+				continue
+			}
 			if r.with == withModel && model.fake {
 				if r.feedback() { // as without a model
 					continue
@@ -406,7 +415,22 @@ func relevanceConfig(t *testing.T, e *engine, redis *redisServer, collections []
 		}
 		served = append(served, matrix)
 	}
-	return section{"expansion": r.expansion, "matrices": served, "redis": redis.section()}
+	config := section{"expansion": r.expansion, "matrices": served, "redis": redis.section()}
+	if r.embeds() {
+		config["embeddings"] = section{"url": model.url, "model": model.name, "fields": []string{"body"}, "budget": widePatience}
+	}
+	return config
+}
+
+// awaitVectors waits until the vectors of what the last searches found are made.
+func (a *akin) awaitVectors(t *testing.T) {
+	t.Helper()
+	waitFor(t, 2*time.Hour, "the vectors of documents", func() error {
+		if n := a.metric(t, "akin_embeddings_waiting_documents"); n > 0 {
+			return fmt.Errorf("%v wait", n)
+		}
+		return nil
+	})
 }
 
 // rankThroughAkin ranks the queries through akin and makes sure that they were
@@ -421,7 +445,14 @@ func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) []measures
 	if r.form == "saturated" { // another where the cluster does not say that it runs scripts
 		counts = append(counts, count{"rewritten to the form", "akin_clauses_total", []string{rewrittenOutcome, `reason=""`}})
 	}
-	if r.soft() {
+	if r.embeds() { // the first search for each text has the vectors of its hits made
+		a.awaitModel(t)
+		for some := range slices.Chunk(c.queries, 50) { // of which fewer hits wait than may
+			rank(t, a.cluster, judgedIndexName(c), r.body, some)
+			a.awaitVectors(t)
+		}
+	}
+	if r.soft() || r.embeds() {
 		counts = append(counts, count{"reranked", rerankedMetric, []string{rerankedResult}})
 	}
 	if r.feedback() {
@@ -459,7 +490,7 @@ func (r *ranking) body(text string) string {
 	switch {
 	case r.counted() != "":
 		return countedBody(r.counted())(text)
-	case r.soft(): // which needs the names of its hits
+	case r.soft(), r.embeds(): // which need the names of their hits
 		return matchBody(text, longestReranked)
 	}
 	return wholeBody(text)

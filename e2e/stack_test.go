@@ -153,7 +153,7 @@ func (s *stack) start(t *testing.T, name string) {
 		if slices.Contains(service.Profiles, s.engine.family) {
 			s.awaitHealthy(t, name)
 		}
-	case "redis", "grafana", "prometheus": // newStack has started the first; .ci/deploy tests what the others read
+	case "redis", "grafana", "prometheus", "model": // newStack has started the first, and the last is in no profile; .ci/deploy tests what the others read
 	case "akin":
 		s.startAkin(t)
 		s.awaitHealthy(t, name)

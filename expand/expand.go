@@ -99,6 +99,14 @@ func (e *Expander) WithHits(hits HitMemory) *Expander {
 	return &other
 }
 
+// WithDocuments is [Expander.With] for the vectors of [ByEmbeddings], which
+// does not work without.
+func (e *Expander) WithDocuments(documents DocumentVectors) *Expander {
+	other := *e
+	other.documents = documents
+	return &other
+}
+
 // Expand rewrites one request. If it leaves the request alone, Rewritten is
 // false and the result has the reason. An error wraps a [*StageError], unless
 // ctx has ended; then the caller sends the original.

@@ -48,11 +48,13 @@ func (a *expansion) write(c *chosen) (*form.Plan, *Result) {
 	changed := slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.Changed() })
 	switch {
 	case a.onlyIfAdded && !changed:
-	case a.s.Hybrid && a.s.mode != ModeBM25:
+	case a.s.Hybrid && (a.s.mode != ModeBM25 || a.s.embeds):
 		notReranked = reason.Hybrid
 	case a.s.mode == ModeSoft:
 		p.rerank, notReranked = a.reranking(c)
 		p.findOnly = p.rerank != nil || slices.Contains(sameQuery, notReranked)
+	case a.s.embeds:
+		p.rerank, notReranked = a.byEmbeddings(c, clauses)
 	}
 	for i := range clauses {
 		clauses[i].ModeReason = cmp.Or(clauses[i].ModeReason, notReranked)
@@ -82,11 +84,11 @@ func (a *expansion) write(c *chosen) (*form.Plan, *Result) {
 		default:
 			body := rewriting.Body()
 			if p.rerank != nil {
-				body = p.rerank.divide(a.s, body)
+				body = p.rerank.divide(a.s, body, plan.NeedsDFS())
 			}
 			return plan, &Result{
 				Rewritten: true, Parts: []Part{{Index: a.s.req.Index, Rerank: p.rerank, FollowUp: a.followUp}}, Body: body, ClauseCount: count,
-				RawQuery: a.s.rawQuery(plan.NeedsDFS(), p.rerank != nil), Clauses: explain(plan, a.first, p.rerank != nil),
+				RawQuery: a.s.rawQuery(plan.NeedsDFS(), p.rerank != nil), Clauses: explain(plan, a.first, p.findOnly && p.rerank != nil),
 			}
 		}
 	}

@@ -192,6 +192,13 @@ func (p *pinnedVectors) Model(ctx context.Context, indices esclient.Indices, fie
 	return a.model, a.mixed, a.err
 }
 
+// A DocumentVectors knows what the vectors of documents are made of.
+type DocumentVectors interface {
+	// Knows reports whether vectors are made of a field, and the model answers. It
+	// is fast and makes no call.
+	Knows(field string) bool
+}
+
 // sources are the sources of information for an expansion.
 type sources struct {
 	cluster  Cluster
@@ -199,7 +206,10 @@ type sources struct {
 	weights  WeightSource // may be nil
 	vectors  VectorSource // may be nil
 	hits     HitMemory    // may be nil
-	limits   *Limits
+	// documents are the vectors of [ByEmbeddings], which does not work without; may
+	// be nil.
+	documents DocumentVectors
+	limits    *Limits
 }
 
 // pin returns the currently active versions that a mode needs.

@@ -52,6 +52,18 @@ const (
 	Same           // related words only change the order of the hits
 )
 
+// A Reranking says what puts the first hits in order besides the mode.
+type Reranking uint8
+
+// The choices.
+const (
+	NoReranking Reranking = iota
+	// ByEmbeddings has akin rerank the first hits by the vectors that a language
+	// model makes of them and of the search, blended with the engine's scores. It
+	// needs [DocumentVectors], and the modes bm25 or auto, which is bm25 then.
+	ByEmbeddings
+)
+
 // A Profile has the limits and options of an [Expander]. The zero value adds
 // nothing; [DefaultProfile] has measured values.
 //
@@ -66,14 +78,18 @@ type Profile struct {
 	// Waits makes ModeAuto wait for the terms of hits, to measure how it ranks once
 	// all are remembered. It is no key.
 	Waits bool `yaml:"-"`
-	// RerankWindow is k: how many hits ModeSoft reranks, and how many nearest
-	// documents of each shard a dense vector query finds.
+	// RerankWindow is k: how many hits akin reranks, and how many nearest documents
+	// of each shard a dense vector query finds.
 	RerankWindow int `yaml:"rerank_window" allowed:"1 1000"`
 	// SoftWeight in [0, 1] is the share of the soft cosine in the order of ModeSoft
 	// and ModeSoftCosine, and of the vectors in that of ModeVectors. The rest is
 	// the saturated sum or the engine's score. With 1, order and scores are the
 	// measure's alone.
 	SoftWeight float64 `yaml:"soft_weight" allowed:"0 1"`
+	// Rerank says what else puts the first hits in order. EmbeddingsWeight in [0, 1]
+	// is the share of the vectors in the order then; the rest is the engine's score.
+	Rerank           Reranking `yaml:"rerank" allowed:"none embeddings"`
+	EmbeddingsWeight float64   `yaml:"embeddings_weight" allowed:"0 1"`
 	// When says when a search is expanded. With [FewHits], it is if the original
 	// finds fewer than Below hits.
 	When  When `yaml:"when" allowed:"always few_hits"`
@@ -156,6 +172,12 @@ func (m Mode) orders() bool { return m == ModeSoft || m == ModeAuto }
 // adds reports whether the mode adds terms to clauses in the engine's scoring.
 func (m Mode) adds() bool { return m == ModeBM25 || m.orders() }
 
+// embeds reports whether a request has its first hits put in order by vectors.
+func (o *Profile) embeds(wish EmbeddingsWish) bool {
+	wanted := wish == EmbeddingsOn || wish == EmbeddingsAsConfigured && o.Rerank == ByEmbeddings
+	return wanted && (o.Mode == ModeBM25 || o.Mode == ModeAuto)
+}
+
 // exact reports whether the measure of [ModeHard] or the soft cosine alone
 // ranks all hits.
 func (o *Profile) exact() bool {
@@ -199,7 +221,7 @@ const (
 // tenth of the documents, with λ measured on judged collections.
 func DefaultProfile() Profile {
 	return Profile{
-		Mode: ModeAuto, Below: 10, Enough: 100, EnoughAll: 10, RerankWindow: 100, SoftWeight: 0.3, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
+		Mode: ModeAuto, Below: 10, Enough: 100, EnoughAll: 10, RerankWindow: 100, SoftWeight: 0.3, EmbeddingsWeight: 0.5, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
 		Strength: 1, Fit: true, NearestWords: true, Hybrid: true, Expressions: true,
 		Feedback: FeedbackOptions{Terms: 20, Weight: 0.3},
 	}

@@ -42,6 +42,8 @@ type Request struct {
 	Discloses Disclosure
 	// Feedback says whether terms of the first hits are added.
 	Feedback FeedbackWish
+	// Embeddings says whether the first hits are put in order by vectors.
+	Embeddings EmbeddingsWish
 	// Effort, unless auto, overrides that of the profile.
 	Effort Effort
 	// Changes are what the playground changes for this search.
@@ -87,6 +89,17 @@ type Changes struct {
 func (c *Changes) none() bool {
 	return len(c.Adjusted) == 0 && c.Matching == nil && c.Strength == nil
 }
+
+// An EmbeddingsWish says whether a request wants its first hits put in order by
+// the vectors of a language model.
+type EmbeddingsWish uint8
+
+// The wishes.
+const (
+	EmbeddingsAsConfigured EmbeddingsWish = iota // as [Profile.Rerank] says
+	EmbeddingsOn                                 // if the mode allows it
+	EmbeddingsOff
+)
 
 // An Adjustment multiplies the weight of an added term, in the playground.
 type Adjustment struct {
@@ -202,8 +215,12 @@ type Rerank struct {
 	// hits are remembered, and the hash of this one. Hits that are not remembered
 	// keep their places then.
 	Key HitsKey
-	// SoftWeight in [0, 1] is the share of the soft cosine in the order. The rest
-	// is the saturated sum, or the engine's score without Sums.
+	// Text is the text of the search if vectors of a language model order the hits,
+	// else "".
+	Text string
+	// SoftWeight in [0, 1] is the share of the soft cosine, or with Text of the
+	// cosine of the vectors, in the order. The rest is the saturated sum, or the
+	// engine's score without Sums.
 	SoftWeight float64
 	// BySeqNo says that one shard is searched, so that sequence numbers identify
 	// documents. The hits then have no ids or versions, which are expensive.
@@ -237,12 +254,28 @@ type Hit struct {
 }
 
 // A HitScore is what a hit with the given ID is ranked by: its saturated sum
-// and its soft cosine.
+// and its soft cosine, or the cosine of its vector.
 type HitScore struct {
 	ID        string
 	Sum, Soft float64
-	// Unknown says that the hit was not remembered and keeps its place.
+	// Unknown says that the hit was not remembered, or has no vector, and keeps its
+	// place.
 	Unknown bool
+}
+
+// A HitReason explains the place of a hit that a vector of a language model
+// helped to order.
+type HitReason struct {
+	Index string `json:"index"`
+	ID    string `json:"id"`
+	// Place is that in the engine's order, from 1, and Score the engine's.
+	Place int     `json:"place"`
+	Score float64 `json:"score"`
+	// Cosine is that of the vectors of search and document, and Weight its share.
+	// Unknown says that the document has no vector, and kept its place.
+	Cosine  float64 `json:"cosine"`
+	Weight  float64 `json:"weight"`
+	Unknown bool    `json:"unknown,omitempty"`
 }
 
 // A RerankField is a text to compare with a field of the hits.

@@ -13,12 +13,13 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// How [ModeSoft] works: a few terms in the linear form find the first hits, as
-// many as the window, and only their names and scores come back. The caller
-// reranks them as [Part.Rerank] says, fetches those on the client's page, and
+// How akin reranks: in [ModeSoft] a few terms in the linear form find the
+// first hits, as many as the window; with [ByEmbeddings] the search of
+// [ModeBM25] does. Only their names and scores come back. The caller reranks
+// them as [Part.Rerank] says, fetches those on the client's page, and
 // inserts them. A page that ends after the window continues in the engine's
-// order. A page entirely after the window is searched with the same query, so
-// that all pages form one list.
+// order. A page entirely after the window is searched with the same query,
+// so that all pages form one list.
 
 const (
 	// maxBehind is how many hits after the window a page that begins in it may
@@ -58,11 +59,7 @@ func (a *expansion) reranking(choice *chosen) (*Rerank, reason.Reason) {
 	}
 	// The order matters: a page can be after the window only if the search is
 	// reranked.
-	r.Window = a.s.profile.RerankWindow
-	if limit := a.limits.of(LimitResults, a.s.req.Index); limit > 0 {
-		r.Window = int(min(limit, int64(r.Window)))
-	}
-	if r.From >= r.Window || r.Size > r.Window+maxBehind-r.From {
+	if !a.inWindow(r) {
 		return nil, reason.Window
 	}
 	// Hits after the window need ids, and so do hits with inner hits, which are
@@ -76,6 +73,73 @@ func (a *expansion) reranking(choice *chosen) (*Rerank, reason.Reason) {
 		r.BySeqNo = r.BySeqNo && analysis != nil && analysis.Shards == 1
 	}
 	return r, ""
+}
+
+// byEmbeddings returns how to rerank the hits of the clauses as they are
+// written by vectors, or why they are not reranked.
+func (a *expansion) byEmbeddings(choice *chosen, clauses []form.Clause) (*Rerank, reason.Reason) {
+	if why := a.s.noRerank(); why != "" {
+		return nil, why
+	}
+	page, ok := a.s.Page(&a.s.parameters)
+	if !ok {
+		return nil, reason.Answer
+	}
+	if slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.AsTypedFirst && c.Changed() }) {
+		return nil, reason.AsTyped
+	}
+	for i := range choice.targets {
+		analysis := choice.targets[i].Analysis
+		if analysis != nil && len(analysis.Pipelines) > 0 { // the pipeline would run on each of the answers
+			return nil, reason.Answer
+		}
+	}
+	r := &Rerank{From: page.From, Size: page.Size, SoftWeight: a.s.profile.EmbeddingsWeight, Text: a.embedded(clauses)}
+	if r.Text == "" {
+		return nil, reason.NoEmbeddings
+	}
+	if !a.inWindow(r) {
+		return nil, reason.Window
+	}
+	return r, ""
+}
+
+// maxEmbedded limits in bytes the text whose vector is asked for. Models
+// read some hundred words.
+const maxEmbedded = 2000
+
+// embedded returns the texts of the clauses that search what vectors are
+// made of, each once.
+func (a *expansion) embedded(clauses []form.Clause) string {
+	if a.documents == nil {
+		return ""
+	}
+	var texts []string
+	size := 0
+	for i := range clauses {
+		c := &clauses[i]
+		known := func(f form.Field) bool { return a.documents.Knows(f.Name) }
+		if c.Parsed.Role != dsl.Ranks || slices.Contains(texts, c.Parsed.Text) || !slices.ContainsFunc(c.Fields, known) {
+			continue
+		}
+		texts = append(texts, c.Parsed.Text)
+		size += len(c.Parsed.Text) + 1
+		if size > maxEmbedded {
+			break
+		}
+	}
+	text := strings.Join(texts, " ")
+	return strings.ToValidUTF8(strings.TrimSpace(text[:min(len(text), maxEmbedded)]), "")
+}
+
+// inWindow sets the window, and reports whether the client's page is in it
+// or ends not far behind it.
+func (a *expansion) inWindow(r *Rerank) bool {
+	r.Window = a.s.profile.RerankWindow
+	if limit := a.limits.of(LimitResults, a.s.req.Index); limit > 0 {
+		r.Window = int(min(limit, int64(r.Window)))
+	}
+	return r.From < r.Window && r.Size <= r.Window+maxBehind-r.From
 }
 
 // noRerank returns why the request does not allow reranking, or "".
@@ -208,11 +272,10 @@ var (
 )
 
 // divide splits a rewritten body: it sets the searches for the page, and
-// returns the search that finds its hits.
-func (r *Rerank) divide(s *search, body []byte) (frame []byte) {
-	raw := s.parameters.Rewritten(s.req.RawQuery, false, false)
-	r.Page = SideSearch{Index: s.req.Index, RawQuery: dsl.OfHits(raw)}
-	r.InOrder = SideSearch{Index: s.req.Index, RawQuery: dsl.OfPage(raw)}
+// returns the search that finds its hits. needsDFS is that of the body.
+func (r *Rerank) divide(s *search, body []byte, needsDFS bool) (frame []byte) {
+	r.Page = SideSearch{Index: s.req.Index, RawQuery: dsl.OfHits(s.rawQuery(false, false))}
+	r.InOrder = SideSearch{Index: s.req.Index, RawQuery: dsl.OfPage(s.rawQuery(needsDFS, false))}
 	names := `"version":true`
 	if r.BySeqNo {
 		names = `"stored_fields":"_none_"`

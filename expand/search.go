@@ -26,13 +26,17 @@ type search struct {
 	order     bool       // related words only put its hits in order
 	unscored  bool       // nothing in the answer depends on scores
 	mode      Mode       // that of the profile, and in ModeAuto from settleMode on another
+	embeds    bool       // vectors of a language model put its first hits in order
 	nested    bool       // it has nested clauses for segments
 	named     bool       // added clauses get names
 }
 
 // parse parses the search. It returns why the search is left alone, or "".
 func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.Reason) {
-	s := &search{req: req, profile: profile, mode: profile.Mode}
+	s := &search{req: req, profile: profile, mode: profile.Mode, embeds: profile.embeds(req.Embeddings)}
+	if s.embeds {
+		s.mode = ModeBM25
+	}
 	var why reason.Reason
 	if s.parameters, why = dsl.ReadParameters(req.RawQuery); why != "" {
 		return s, why

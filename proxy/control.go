@@ -26,8 +26,10 @@ const (
 	controlDryRun  = "dry-run" // send the original, and keep what the search would have become
 	controlExplain = "explain" // keep what became of the search
 
-	controlFeedback   = "feedback"    // add terms of the first hits
-	controlNoFeedback = "no-feedback" // add none
+	controlFeedback     = "feedback"      // add terms of the first hits
+	controlNoFeedback   = "no-feedback"   // add none
+	controlEmbeddings   = "embeddings"    // put the first hits in order by vectors of a language model
+	controlNoEmbeddings = "no-embeddings" // do not
 	// The names of efforts set what the search may cost.
 )
 
@@ -36,6 +38,7 @@ const (
 type control struct {
 	off, dryRun, explain bool
 	feedback             expand.FeedbackWish
+	embeddings           expand.EmbeddingsWish
 	effort               expand.Effort // 0 means the profile's
 	profile              string
 }
@@ -84,6 +87,12 @@ func (c *control) ask(list string) {
 		}
 		if strings.EqualFold(value, controlNoFeedback) {
 			c.feedback = expand.FeedbackOff
+		}
+		if strings.EqualFold(value, controlEmbeddings) {
+			c.embeddings = expand.EmbeddingsOn
+		}
+		if strings.EqualFold(value, controlNoEmbeddings) {
+			c.embeddings = expand.EmbeddingsOff
 		}
 	}
 }

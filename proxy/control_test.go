@@ -25,6 +25,8 @@ func TestControl(t *testing.T) {
 		{"nothing", "", nil, nil, "", control{}},
 		{"other parameters", "q=a&xakin=off&akin_=off;c=%zz", nil, nil, "q=a&xakin=off&akin_=off;c=%zz", control{}},
 		{"off", "akin=off", nil, nil, "", control{off: true}},
+		{"embeddings", "akin=embeddings", nil, nil, "", control{embeddings: expand.EmbeddingsOn}},
+		{"no embeddings", "akin=explain,No-Embeddings", nil, nil, "", control{explain: true, embeddings: expand.EmbeddingsOff}},
 		{"any case", "akin=OFF&q=a", nil, nil, "q=a", control{off: true}},
 		{"last", "q=a&akin=off", nil, nil, "q=a", control{off: true}},
 		{"in the middle", "q=a&akin=off&r=b;c=%zz", nil, nil, "q=a&r=b;c=%zz", control{off: true}},

@@ -22,6 +22,9 @@ var errScores = errors.New("not a score for each hit")
 
 // A Reranker scores the hits of searches. Package expand/soft implements it.
 type Reranker interface {
+	// Begin asks for what Scores needs of the search itself, before its hits are
+	// known, and does not wait.
+	Begin(ctx context.Context, by *expand.Rerank)
 	// Scores returns the scores of each hit, at the latest when ctx ends. After an
 	// error the engine's order goes out. Calls may be concurrent; hits is
 	// read-only.
@@ -39,6 +42,18 @@ type reranking struct {
 	log      *slog.Logger
 }
 
+// begin is [Reranker.Begin] for each search to be reranked.
+func (k *reranking) begin(ctx context.Context, reranks []*expand.Rerank) {
+	for _, r := range reranks {
+		if r != nil && k.reranker != nil {
+			_ = k.guard.Do("reranking", func() error {
+				k.reranker.Begin(ctx, r)
+				return nil
+			})
+		}
+	}
+}
+
 // ofEach returns result for each search to be reranked, "" for the others.
 func ofEach(reranks []*expand.Rerank, result string) []string {
 	results := make([]string, len(reranks))
@@ -54,16 +69,16 @@ func ofEach(reranks []*expand.Rerank, result string) []string {
 // answer. It returns nil if there is no page to put in, and the outcome of each
 // search, "" for none. The searches share the budget and start at once, so that
 // those that run out of time have at least fetched what the next request needs.
-// ask sends as the client. odd says that the next answer would be unreadable,
+// told explains the hits that vectors ordered. ask sends as the client. odd says that the next answer would be unreadable,
 // or its page too long, as well.
 func (k *reranking) answer(
 	ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, whole []byte, ask sender,
-) (out []byte, results []string, odd bool) {
+) (out []byte, results []string, told []expand.HitReason, odd bool) {
 	bounded, cancel := context.WithTimeout(ctx, k.budget)
 	defer cancel()
 	frames, err := answer.ReadFrames(whole, endpoint, reranks)
 	if err != nil {
-		return nil, ofEach(reranks, rerankUnreadable), true
+		return nil, ofEach(reranks, rerankUnreadable), nil, true
 	}
 	var tooLong atomic.Bool
 	results = make([]string, len(frames))
@@ -109,7 +124,12 @@ func (k *reranking) answer(
 	if out = answer.WriteFrames(whole, frames); out == nil { // the client gets none of them
 		results = ofEach(reranks, rerankUnreadable)
 	}
-	return out, results, tooLong.Load()
+	for i, f := range frames {
+		if results[i] == rerankedHits {
+			told = append(told, f.Reasons()...)
+		}
+	}
+	return out, results, told, tooLong.Load()
 }
 
 // hits sends a search and returns the answer, or nil, and its status. It does

@@ -34,6 +34,8 @@ func (f rerankerFunc) Scores(ctx context.Context, by *expand.Rerank, hits []expa
 	return f(ctx, by, hits)
 }
 
+func (rerankerFunc) Begin(context.Context, *expand.Rerank) {}
+
 func (rerankerFunc) Remember(context.Context, *expand.Rerank, []expand.Hit) error { return nil }
 
 // backwards scores the last hit highest.
@@ -291,7 +293,7 @@ func TestSearchesOfOneRequestShareTheTime(t *testing.T) {
 		}
 		answer := `{"responses":[` + strings.TrimSuffix(strings.Repeat(threeHits+",", searches), ",") + `]}`
 		start := time.Now()
-		_, results, _ := s.reranking.answer(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer), asksNobody)
+		_, results, _, _ := s.reranking.answer(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer), asksNobody)
 		check.Equal(t, time.Second, time.Since(start), "it took")
 		check.Equal(t, want, results)
 		check.Equal(t, searches, asked.Load(), "asked for the scores of searches")
@@ -419,7 +421,7 @@ func TestBudgetBeginsWithTheAnswer(t *testing.T) {
 		return nil, nil
 	})})
 	r := rerankOf(0, 2)
-	out, results, _ := s.reranking.answer(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits), asksNobody)
+	out, results, _, _ := s.reranking.answer(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits), asksNobody)
 	check.That(t, hitIDs(string(out)) == "1 2" && slices.Equal(results, []string{"budget"}), "%s: %s", results, out)
 }
 
@@ -652,6 +654,6 @@ func TestPagesMayComeAfterTheTimeForReranking(t *testing.T) {
 		return asksNobody(ctx, r)
 	}
 	ctx := context.WithoutCancel(t.Context())
-	_, results, _ := s.reranking.answer(ctx, expand.EndpointSearch, []*expand.Rerank{rerankOf(0, 2)}, []byte(threeHits), ask)
+	_, results, _, _ := s.reranking.answer(ctx, expand.EndpointSearch, []*expand.Rerank{rerankOf(0, 2)}, []byte(threeHits), ask)
 	check.That(t, slices.Equal(results, []string{rerankedHits}) && slices.Equal(deadlines, []bool{false}), "%v, bounded %v", results, deadlines)
 }

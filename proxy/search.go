@@ -173,7 +173,7 @@ func (s *Server) arrive(w *relay, r *http.Request, m match) *search {
 	w.followed.Name(r.Method, m.shape)
 	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
 	x.changes, x.tried = playground.Changes(r.Context())
-	if !x.tried && !x.control.off && x.control.profile == "" && x.control.feedback == 0 && x.control.effort == 0 {
+	if !x.tried && !x.control.off && x.control.profile == "" && x.control.feedback == 0 && x.control.effort == 0 && x.control.embeddings == 0 {
 		x.report.Trial, x.report.Arm = drawArm(s.opts.Trials, x.index, x.client.Name, r.Header)
 	}
 	if x.report.Trial != "" {
@@ -380,6 +380,7 @@ func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made 
 	in := &expand.Request{
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
 		Changes: x.changes, NameAdded: x.tried, Fixed: s.fixed(x), Feedback: x.control.feedback, Effort: x.control.effort,
+		Embeddings: x.control.embeddings,
 	}
 	if x.few != nil {
 		in.Again = x.report.Result // nil if the first was the original
@@ -644,6 +645,7 @@ func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
 		return first, nil
 	}
 	x.report.Reranked, x.report.Uncut = nil, false // of the first
+	x.report.Ordered = nil
 	res, err := s.ask(out, x, first)
 	switch {
 	case err != nil:
@@ -682,6 +684,7 @@ func (x *search) stays(ordered *rewrittenSearch, before *report.Search) {
 	told.Result, told.Reason = before.Result, before.Reason
 	told.Reranked, told.RerankTook = before.Reranked, before.RerankTook
 	told.Refused, told.Uncut = before.Refused, before.Uncut
+	told.Ordered = before.Ordered
 }
 
 // joinReranked numbers the outcomes of x.few among those of all searches of the
@@ -711,6 +714,7 @@ func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*ht
 	ctx := out.Context()
 	rewritten := x.asRewritten(ctx, out)
 	x.rewritten.strict = answer.MakeVisible(x.endpoint, rewritten)
+	s.reranking.begin(ctx, x.rewritten.Reranks())
 	res, err := s.transport.RoundTrip(rewritten)
 	switch {
 	case err == nil:
@@ -848,7 +852,7 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	results := ofEach(reranks, rerankUnreadable)
 	start, odd := time.Now(), errors.Is(err, errUnchecked) || errors.Is(err, limits.ErrTooLarge) // otherwise it broke off, or there was no memory
 	if err == nil {
-		out, results, odd = s.reranking.answer(ctx, x.endpoint, reranks, whole, s.calls.as(x.from, x.hold))
+		out, results, x.report.Ordered, odd = s.reranking.answer(ctx, x.endpoint, reranks, whole, s.calls.as(x.from, x.hold))
 	}
 	if out == nil && ctx.Err() != nil { // as above
 		return false
@@ -1026,7 +1030,7 @@ func (s *Server) compare(ctx context.Context, out *http.Request, x *search, h ht
 		return report.Shadow{Outcome: shadowOutcome(err)}
 	}
 	if reranks := x.rewritten.Reranks(); len(reranks) > 0 && res.Header.Get("Content-Encoding") == "" {
-		if reranked, _, _ := s.reranking.answer(ctx, x.endpoint, reranks, text, s.calls.as(x.from, x.hold)); reranked != nil {
+		if reranked, _, _, _ := s.reranking.answer(ctx, x.endpoint, reranks, text, s.calls.as(x.from, x.hold)); reranked != nil {
 			x.hold.Add(int64(cap(reranked)))
 			text = reranked
 		}

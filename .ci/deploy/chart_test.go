@@ -235,7 +235,7 @@ rebuild: {enabled: true, matrix: shop, index: "shop*", field: "title,body", keep
 `)
 	check.OK(t, err)
 	all := strings.Join(commands(r.Rebuild), "\n")
-	for _, part := range []string{"--from-index https://es:9200 --index shop* --field title,body", "--ca-file /etc/akin/ca.crt --overrides /etc/akin/overrides.txt", "--name shop --keep 3"} {
+	for _, part := range []string{"--cluster https://es:9200 --index shop* --field title,body", "--ca-file /etc/akin/ca.crt --overrides /etc/akin/overrides.txt", "--name shop --keep 3"} {
 		check.That(t, strings.Contains(all, part), "%s lacks %s", all, part)
 	}
 }

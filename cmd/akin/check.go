@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -65,6 +66,14 @@ func runCheck(ctx context.Context, file, index string) *checkReport {
 	}
 	defer app.Close()
 	r.matrices(cfg, app)
+	if cfg.Embeddings.URL != "" {
+		host, dim, err := app.TryModel(ctx)
+		if err != nil {
+			r.fail("language model", err)
+		} else {
+			r.add(verdictOK, "language model", fmt.Sprintf("%s answers with vectors of %d numbers", host, dim))
+		}
+	}
 	if reached {
 		r.fields(ctx, cfg, app, index)
 	}

@@ -78,7 +78,7 @@ with fractional boosts. Applications keep their clients and change one address.`
   akin serve --config akin.yml    stand in front of your cluster`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: thisBuild().String(),
-	}, newServe(), newInit(), newCheck(), newExpand(), newMatrix(), newIndexCommands(), newTune(), newDemo(), newReady(), newMan(),
+	}, newServe(), newInit(), newCheck(), newExpand(), newMatrix(), newIndexCommands(), newEmbeddings(), newTune(), newDemo(), newReady(), newMan(),
 		newEval(), newCompare(), newVersion(), moved("norms"), moved("segments"), moved("vectors"))
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })

@@ -66,8 +66,8 @@ var withoutTable = map[string]string{
 	"akin matrix build": "a file", "akin matrix learn": "a file", "akin matrix push": "the version",
 	"akin matrix activate": "nothing", "akin matrix rollback": "the version", "akin matrix prune": "the versions, one a line",
 	"akin index norms snapshot": "a file", "akin index norms backfill": "progress",
-	"akin index segments backfill": "progress",
-	"akin index vectors model":     "a file", "akin index vectors backfill": "progress",
+	"akin index segments backfill": "progress", "akin embeddings warm": "progress",
+	"akin index vectors model": "a file", "akin index vectors backfill": "progress",
 	"akin matrix export": "a file", "akin norms": "an error", "akin segments": "an error", "akin vectors": "an error",
 }
 

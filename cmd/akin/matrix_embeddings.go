@@ -17,9 +17,9 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/internal/embed"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/source"
-	"github.com/akin-search/akin/tools/embed"
 )
 
 // maxEmbedded is how many words are sent to a model, which takes up to an hour

@@ -23,9 +23,9 @@ import (
 
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/internal/embed"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
-	"github.com/akin-search/akin/tools/embed"
 )
 
 // modelOf starts a model that answers each text with a vector, and returns its

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/tools/embed"
+	"github.com/akin-search/akin/internal/embed"
 )
 
 // TestMistakesOfTheUserExitWithStatus2 has lines of arguments, by how they begin,

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/esclient"
@@ -24,6 +25,8 @@ const (
 	longPage   = 20
 	// maxPage limits a page in bytes.
 	maxPage = 512 << 20
+	// searchedTexts limits an answer with the texts of hits.
+	searchedTexts = 8 << 20
 	// maxSlices is the engines' default limit.
 	maxSlices = 1024
 )
@@ -251,6 +254,45 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 		}
 		return fn(docs)
 	})
+}
+
+// States returns the documents of a concrete index that are still in the
+// states with these ids and sequence numbers, unordered, as a search sees
+// them, with their sources at paths. A document in another shard may have
+// the id of one and the number of another. If the error wraps
+// [esclient.ErrTooLarge], call it with fewer: the answer may have 8 MiB.
+func (a API) States(ctx context.Context, index string, ids []string, seqNos []int64, paths []string) ([]DocRef, error) {
+	type object = esclient.Object
+	var answer page
+	err := a.Client.Do(ctx, esclient.Call{
+		Limit: searchedTexts,
+		Request: esapi.SearchRequest{
+			Index: []string{esclient.Name(index)}, FilterPath: inPages,
+			Body: esclient.JSON(object{
+				"size": 2 * len(ids), "_source": paths, "seq_no_primary_term": true, "version": true, "track_total_hits": false,
+				"query": object{"bool": object{"filter": []any{object{"ids": object{"values": ids}}, object{"terms": object{"_seq_no": seqNos}}}}},
+			}),
+		},
+	}, &answer)
+	if err != nil {
+		return nil, err
+	}
+	docs := make([]DocRef, len(answer.Hits.Hits))
+	for i, h := range answer.Hits.Hits {
+		docs[i] = DocRef{Index: h.Index, ID: h.ID, Routing: h.Routing, SeqNo: h.SeqNo, PrimaryTerm: h.PrimaryTerm, Version: h.Version, Source: h.Source}
+	}
+	return docs, answer.Shards.check()
+}
+
+// SourceTexts returns the texts in a source at paths, in their order, as
+// [API.Scan] does.
+func SourceTexts(source []byte, paths []string) (texts []string, err error) {
+	for _, path := range paths {
+		if texts, err = appendTexts(texts, source, path); err != nil {
+			return nil, err
+		}
+	}
+	return texts, nil
 }
 
 // Interrupted reports whether it may help to repeat what failed with err: there

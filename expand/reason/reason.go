@@ -107,6 +107,7 @@ const (
 	Window          Reason = "rerank_window"   // the page is behind the reranked hits, or ends far behind them
 	TooManyReranked Reason = "rerank_searches" // the request has more searches than are reranked
 	NotRemembered   Reason = "not_remembered"  // in the mode auto: too few hits of the last such searches are remembered
+	NoEmbeddings    Reason = "no_embeddings"   // the search is not in the fields that vectors are made of, or the model does not answer
 	OtherScores     Reason = "other_scores"    // queries other than for text also score
 	// Answer: the requested answer lacks what the order needs (ids, scores or
 	// sequence numbers), or is requested in a way that engines treat differently.
@@ -125,6 +126,6 @@ func All() []Reason {
 		Sort, Rescore, Collapse, Scroll, Retriever, Vectors, Hybrid, SearchAfter, PointInTime, Named, Values, IndicesBoost, Endpoint,
 		RescoreWindow,
 		NotAdditive, NoScripts, NoFrequencies, NotBM25, SearchType, Routing,
-		NoWeights, NoLinear, NoNorms, NoVectors, Truncated, Window, TooManyReranked, NotRemembered, OtherScores, Answer, TooLong,
+		NoWeights, NoLinear, NoNorms, NoVectors, Truncated, Window, TooManyReranked, NotRemembered, NoEmbeddings, OtherScores, Answer, TooLong,
 	}
 }

@@ -28,8 +28,8 @@ type Guard struct {
 // from the start, so that an alert on panics sees the first one.
 func operations() []string {
 	return []string{
-		"asking for access", "asking for credentials", "asking for hits", "asking for the first hits", "asking for the state", "asking the cluster", "checking nodes",
-		"clearing scrolls", "expanding", "following versions", "reading a body",
+		"asking a language model", "asking for access", "asking for credentials", "asking for hits", "asking for the first hits", "asking for the state", "asking the cluster", "checking nodes",
+		"clearing scrolls", "embedding documents", "expanding", "following versions", "reading a body",
 		"reading rows", "reading the terms of documents", "reloading", "remembering hits", "rendering", "reranking", "sending an answer", "shadowing", "warming up",
 		"watching the state", "writing the access log",
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/embedding"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
@@ -38,13 +39,16 @@ type App struct {
 	client  *esclient.Client // for akin's own calls
 	cluster *esclient.Cached
 
-	store    *store.Store         // nil without matrices
-	weights  *store.Store         // nil without weights
-	expander *expand.Expander     // even if expansion is off; nil without matrices
-	metrics  *prometheus.Registry // of this App only
-	closers  []func()             // stop what was started, in reverse order
-	warm     atomic.Bool          // the caches are filled for the first searches
-	patience *proxy.Patience      // with searches that find them empty
+	store    *store.Store     // nil without matrices
+	weights  *store.Store     // nil without weights
+	expander *expand.Expander // even if expansion is off; nil without matrices
+	// embeddings orders hits by vectors of a language model; both nil without one.
+	embeddings *embedding.Reranker
+	model      *LanguageModel
+	metrics    *prometheus.Registry // of this App only
+	closers    []func()             // stop what was started, in reverse order
+	warm       atomic.Bool          // the caches are filled for the first searches
+	patience   *proxy.Patience      // with searches that find them empty
 	// remembered is what the last reading of documents' terms came to; nil before
 	// its end.
 	remembered atomic.Pointer[[]report.Remembered]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/embedding"
 	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/simmatrix/store"
@@ -45,8 +46,10 @@ type collector struct {
 	store   *store.Store // nil for none, like the next two
 	weights *store.Store
 	rerank  *soft.Reranker
-	limits  func() []expand.Limit
-	memory  *limits.Budget
+	// embeddings is nil without a language model.
+	embeddings *embedding.Reranker
+	limits     func() []expand.Limit
+	memory     *limits.Budget
 }
 
 // Describe sends nothing: the metrics depend on the configuration.
@@ -96,6 +99,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		to.cache("vectors", s.Hits, s.Misses, s.Bytes)
 		to.counter("akin_rerank_cache_resets_total",
 			"How often the cache of the mode soft was emptied because it had too many different terms.", float64(s.Forgotten))
+	}
+	if c.embeddings != nil {
+		s := c.embeddings.Stats()
+		to.cache("embeddings", s.Hits, s.Misses, s.Bytes)
+		to.gauge("akin_embeddings_documents", "Documents whose vectors of a language model are in memory.", float64(s.Documents))
+		to.gauge("akin_embeddings_waiting_documents", "Documents that searches found and whose vectors are to be made.", float64(s.Waiting))
 	}
 	if c.store != nil {
 		to.store(c.store.Stats(), "rows", "akin_matrix", "akin_row_store", "matrix", "a matrix")

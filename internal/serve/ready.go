@@ -9,6 +9,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/embedding"
 	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/nodes"
@@ -28,8 +29,24 @@ func (a *App) incomplete() (all []report.Degradation) {
 			Reason: report.Weights, Detail: "mode hard or softcosine without weights: its searches are expanded as in the mode bm25",
 		})
 	}
+	all = append(all, a.lackingModel()...)
 	matrices, weights := a.Served()
 	return slices.Concat(all, unsound(report.Matrix, "matrix", matrices), unsound(report.Weights, "weights", weights))
+}
+
+// lackingModel says what keeps vectors of a language model from ordering hits.
+func (a *App) lackingModel() (all []report.Degradation) {
+	if a.embeddings == nil {
+		return nil
+	}
+	s := a.embeddings.State()
+	if !s.Ready && s.Err != nil {
+		all = append(all, report.Degradation{Reason: report.Model, Detail: "hits keep the engine's order: " + s.Err.Error()})
+	}
+	if s.Store != nil {
+		all = append(all, report.Degradation{Reason: report.Model, Detail: "vectors are made anew at each start: " + s.Store.Error()})
+	}
+	return all
 }
 
 func unsound(reason, what string, states []store.State) (all []report.Degradation) {
@@ -111,6 +128,8 @@ func failures(err error) []failure {
 		{"memory", is(esclient.ErrNoMemory), "as much is held for requests as may be: see memory.in_flight and akin_request_memory_bytes"},
 		{"too_large", is(soft.ErrTooLarge), "hits have more terms than can be read in time: lower expansion.rerank_window"},
 		{"answer_too_large", is(esclient.ErrTooLarge), "an answer to a call of akin's own is larger than it can sensibly be: see the log at level debug"},
+		{"model_late", is(embedding.ErrLate), "the language model does not answer in embeddings.budget: see akin_embeddings_call_duration_seconds"},
+		{"model", is(embedding.ErrModel), "the language model of the section embeddings fails: see /readyz and akin_embeddings_failed_calls_total"},
 		{"missing", is(soft.ErrMissing), "hits change between the search and the look at their terms: some of that is usual while documents are written"},
 		{"no_terms", is(soft.ErrNoTerms), "the cluster tells no terms of the field: see docs/modes.md for the fields that the mode soft can rank by"},
 		{

@@ -101,7 +101,20 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 			Guard: p.guard, Client: proxy.ClientOf, Timeout: limit,
 		})
 		a.onClose(c.rerank.Close)
-		options.Reranker, options.RerankBudget = c.rerank, options.Budget
+		by := rerankers{soft: c.rerank}
+		options.RerankBudget = options.Budget
+		if cfg.Embeddings.URL != "" {
+			if err = a.openEmbeddings(); err != nil {
+				return a, err
+			}
+			by.vectors, c.embeddings = a.embeddings, a.embeddings
+			options.RerankBudget = max(options.Budget, time.Duration(cfg.Embeddings.Budget))
+			if cfg.Expansion.RerankWarmUp {
+				running.Go(func() { a.keepVectorsWarm(background, a.embeddings) })
+				a.onClose(func() { stop(); running.Wait() }) // before its dependencies are closed
+			}
+		}
+		options.Reranker = by
 		options.HitTerms, options.Forms = c.rerank, a.store.Forms
 		if cfg.Expansion.RerankWarmUp && ordersBySoft(cfg) {
 			running.Go(func() { a.keepHitsWarm(background, c.rerank) })
@@ -363,6 +376,9 @@ func (a *App) expanders(options *proxy.Options, models []*vectors.Model, hits *s
 	}
 	if len(models) > 0 {
 		a.expander = a.expander.WithVectors(&vectorSource{models: models, cluster: a.cluster, log: a.log})
+	}
+	if a.embeddings != nil {
+		a.expander = a.expander.WithDocuments(a.embeddings)
 	}
 	if cfg.Expansion.Enabled {
 		options.Expander = a.expander

@@ -31,8 +31,10 @@ type Frame struct {
 	engine         []float64     // scores of the hits
 	maxScore, list jsonspan.Span // hits.max_score, zero if not a number, and hits.hits
 	// scores are those of the client's page; best is the largest in the window.
-	scores []float32
-	best   float32
+	// reasons explain a page that vectors ordered.
+	scores  []float32
+	best    float32
+	reasons []expand.HitReason
 	// text is the answer with the client's page, or nil: the hits ordered, or, if
 	// that is nil, the list page in the engine's order.
 	text    []byte
@@ -187,8 +189,9 @@ func (f *Frame) readHits(list []byte) bool {
 // Window returns the hits that are reranked.
 func (f *Frame) Window() []expand.Hit { return f.Hits[:min(len(f.Hits), f.Rerank.Window)] }
 
-// Order sorts the hits by scores, one for each in the window, and returns those
-// of the client's page. It returns false if a score is missing or not finite.
+// Order sorts the hits by scores, one for each in the window, and returns
+// those of the client's page. It returns false if a score is missing or not
+// finite.
 //
 // Let w be [expand.Rerank.SoftWeight] and m the saturated sums, or without
 // those the engine's scores. The order is that of
@@ -199,6 +202,9 @@ func (f *Frame) Window() []expand.Hit { return f.Hits[:min(len(f.Hits), f.Rerank
 // least min(e), because hits behind the window have no more than that. For w =
 // 1 order and scores are the measure's. An Unknown hit keeps its place, with
 // the score of the hit before it.
+//
+// With [expand.Rerank.Text] the cosines are not divided, since vectors have one
+// scale, and the scores are b moved into the engine's range.
 func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 	n := len(f.Window())
 	if len(scores) != n {
@@ -220,6 +226,9 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 			lowest = f.engine[i]
 		}
 	}
+	if f.Rerank.Text != "" {
+		bestSoft = 1
+	}
 	blended := make([]float64, n)
 	written := make([]float32, len(f.Hits))
 	for i := range f.Hits {
@@ -239,6 +248,9 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 			written[i] = float32(scores[i].Soft)
 		}
 	}
+	if f.Rerank.Text != "" {
+		inRange(written[:n], blended, lowest, highest)
+	}
 	if slices.ContainsFunc(written, func(s float32) bool { return math.IsInf(float64(s), 0) }) {
 		return nil, false
 	}
@@ -256,12 +268,35 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 	page = make([]expand.Hit, len(places))
 	for k, i := range places {
 		page[k], f.scores[k] = f.Hits[i], written[i]
+		if f.Rerank.Text != "" && i < n {
+			f.reasons = append(f.reasons, expand.HitReason{
+				Index: f.Hits[i].Index, ID: f.Hits[i].ID, Place: i + 1, Score: f.engine[i], Cosine: scores[i].Soft, Weight: w, Unknown: scores[i].Unknown,
+			})
+		}
 	}
 	if n > 0 {
 		f.best = slices.Max(written[:n])
 	}
 	return page, true
 }
+
+// inRange sets scores to values moved into a range.
+func inRange(scores []float32, values []float64, lowest, highest float64) {
+	if len(values) == 0 {
+		return
+	}
+	least, most := slices.Min(values), slices.Max(values)
+	for i, v := range values {
+		scores[i] = float32(highest)
+		if most > least {
+			scores[i] = float32(lowest + (highest-lowest)*(v-least)/(most-least))
+		}
+	}
+}
+
+// Reasons explain the hits of a page that vectors of a language model
+// ordered; there are none for another page.
+func (f *Frame) Reasons() []expand.HitReason { return f.reasons }
 
 // placesOf returns the numbers of hits in their new order: in the window by
 // what they are ordered by, and behind it as they were.

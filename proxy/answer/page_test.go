@@ -333,6 +333,27 @@ func TestHitsWithoutNamesAreNotScored(t *testing.T) {
 	}
 }
 
+// The cosines of vectors are not divided by the best one, and a hit without a
+// vector keeps its place.
+func TestVectorsOrderHitsByScoreAndCosine(t *testing.T) {
+	f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 3, SoftWeight: .5, Text: "a"}) // with 1.5, 1.25 and 1
+	page, ok := f.Order(softOf(.1, .2, .5))
+	check.Must(t, ok, "refused")
+	check.Equal(t, []string{"3", "1", "2"}, []string{page[0].ID, page[1].ID, page[2].ID})
+	check.That(t, f.scores[0] == 1.5 && f.scores[1] > 1.2 && f.scores[1] < 1.3 && f.scores[2] == 1, "%v", f.scores)
+	first := expand.HitReason{Index: page[0].Index, ID: "3", Place: 3, Score: 1, Cosine: .5, Weight: .5}
+	check.Equal(t, first, f.Reasons()[0])
+
+	f = frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 3, SoftWeight: 1, Text: "a"})
+	scores := softOf(-.5, 0, .5)
+	scores[1].Unknown = true
+	page, ok = f.Order(scores)
+	check.Must(t, ok, "refused")
+	check.Equal(t, []string{"3", "2", "1"}, []string{page[0].ID, page[1].ID, page[2].ID})
+	check.Equal(t, []float32{1.5, 1.5, 1}, f.scores)
+	check.That(t, f.Reasons()[1].Unknown, "%+v", f.Reasons())
+}
+
 func TestScoresThatAreNoneAreRefused(t *testing.T) {
 	for _, w := range []float64{1, .5} {
 		for _, s := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {

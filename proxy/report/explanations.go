@@ -46,6 +46,8 @@ const (
 	// maxText is longer than words and field names are. A client can search for a
 	// word of a megabyte.
 	maxText = 256
+	// maxHits is how many hits are explained.
+	maxHits = 20
 	// cutMark replaces the rest of a text.
 	cutMark = "…"
 )
@@ -74,6 +76,8 @@ type Record struct {
 	Refused  bool
 	Reranked []string
 	Uncut    bool
+	// Ordered explains the first hits that vectors of a language model ordered.
+	Ordered []expand.HitReason
 	// Found has how many hits each search itself has, -1 if that is not known; it
 	// is nil where no search had to find enough.
 	Found []int64
@@ -119,6 +123,10 @@ func keep(s *Record) *entry {
 		Outcome: FailedOpen, Cause: s.Cause, TookMillis: milliseconds(s.Took), Sent: sentOriginal, Refused: s.Refused, Reranked: rerankedOf(s), Matching: matchingOf(s),
 	}}
 	all.Original, e.original = keepMessage(s.Original)
+	for _, hit := range s.Ordered[:min(len(s.Ordered), maxHits)] {
+		hit.Index, hit.ID = clipped(hit.Index), clipped(hit.ID)
+		all.Hits = append(all.Hits, hit)
+	}
 	if res := s.Result; res != nil {
 		all.AddedTerms = res.AddedTerms()
 		for _, failure := range res.Failures() { // at most one for each search of the request
@@ -492,6 +500,9 @@ type Explanation struct {
 	Rewritten *ShownMessage        `json:"rewritten,omitempty"`
 	Failures  []string             `json:"failures,omitempty"`
 	Clauses   []expand.Explanation `json:"clauses"`
+	// Hits are the first 20 that vectors of a language model ordered, in the order
+	// that the client got, of all searches of the request.
+	Hits []expand.HitReason `json:"hits,omitempty"`
 	// Cut is the number of clauses that are missing or without their terms.
 	Cut int `json:"clauses_cut,omitempty"`
 }

@@ -31,13 +31,14 @@ const (
 	Calls       = "cluster_calls" // they fail in another way
 	Matrix      = "matrix"        // a matrix has no version, or its source has a problem
 	Weights     = "weights"       // the same for term weights, or the mode hard has none
+	Model       = "model"         // the language model that orders hits does not answer, or nothing keeps its vectors
 	Reload      = "reload"        // the configuration could not be reloaded
 	Paused      = "paused"        // the cluster refuses rewritten searches
 	FailingOpen = "failing_open"  // too many searches fail open
 )
 
 // degradations are all of them.
-var degradations = []string{Credentials, Throttled, Calls, Matrix, Weights, Reload, Paused, FailingOpen}
+var degradations = []string{Credentials, Throttled, Calls, Matrix, Weights, Model, Reload, Paused, FailingOpen}
 
 // A Degradation keeps akin from expanding searches as configured.
 type Degradation struct {

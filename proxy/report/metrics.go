@@ -38,6 +38,7 @@ type Metrics struct {
 
 	// Of hits to be reranked, or to add terms from.
 	Reranked, Feedback, FewHits, FollowUps *prometheus.CounterVec
+	Reranks                                *prometheus.CounterVec // by what orders the hits
 	searches                               *prometheus.CounterVec // by what added words do
 	RerankTook                             prometheus.Observer
 
@@ -80,6 +81,8 @@ func NewMetrics(registry prometheus.Registerer, known Values) *Metrics {
 			"Searches without hits that were sent with a client's credentials to see whether it may search some indices."),
 		Reranked: r.by("result", slices.Concat(known.Reranked, known.Causes), "akin_reranked_total",
 			"Searches whose hits were to be reranked, by result. With any but reranked, no_hits and unreadable the hits keep the engine's order."),
+		Reranks: r.by("kind", []string{bySoft, byEmbeddings}, "akin_rerank_total",
+			"Searches whose hits were to be reranked, by what orders them: soft (the soft cosine) or embeddings (vectors of a language model)."),
 		Feedback: r.by("result", slices.Concat(known.Feedback, known.Causes), "akin_feedback_total",
 			"Searches that were to get terms of their first hits (feedback), by result. With any but used they are expanded without feedback."),
 		FewHits: r.by("result", known.FewHits, "akin_few_hits_total",

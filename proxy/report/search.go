@@ -182,6 +182,11 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 		m.RerankTook.Observe(s.RerankTook.Seconds())
 	}
 	count(m.Reranked, s.Reranked)
+	for k, result := range s.Reranked {
+		if result != "" && s.Result != nil && k < len(s.Result.Parts) && s.Result.Parts[k].Rerank != nil {
+			m.Reranks.WithLabelValues(kindOf(s.Result.Parts[k].Rerank)).Inc()
+		}
+	}
 
 	if s.Outcome != "" {
 		s.Followed.Note(s.Outcome, s.Why, s.Upstream)
@@ -201,6 +206,19 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 	if s.Explain {
 		s.ID = explanations.Add(&s.Record)
 	}
+}
+
+// Values of the label kind of reranked searches.
+const (
+	bySoft       = "soft"
+	byEmbeddings = "embeddings"
+)
+
+func kindOf(r *expand.Rerank) string {
+	if r.Text != "" {
+		return byEmbeddings
+	}
+	return bySoft
 }
 
 // count adds one for each result, but not for "".

@@ -52,7 +52,7 @@ type Admin struct {
 
 // OpenAdmin returns an Admin for a Redis, connected on first use, or [ErrURL].
 func OpenAdmin(r Redis) (*Admin, error) {
-	client, err := newClient(r, adminTimeout)
+	client, err := NewClient(r, adminTimeout)
 	if err != nil {
 		return nil, err
 	}

@@ -43,10 +43,10 @@ var ErrURL = errors.New("redis URL")
 // errSentinel is wrapped by the error of a Sentinel that names no master.
 var errSentinel = errors.New("the Sentinel names no master")
 
-// newClient returns a client whose every step ends within timeout or with its
+// NewClient returns a client whose every step ends within timeout or with its
 // context. It connects on first use. Reads go to masters, like writes, so a
 // client sees what others have written.
-func newClient(r Redis, timeout time.Duration) (redis.UniversalClient, error) {
+func NewClient(r Redis, timeout time.Duration) (redis.UniversalClient, error) {
 	u, err := redisurl.Parse(r.URL)
 	if err == nil && r.TLS != nil && u.TLSConfig == nil {
 		err = errors.New("certificates are for URLs that begin with rediss only")

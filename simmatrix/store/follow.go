@@ -61,7 +61,7 @@ type followed struct {
 }
 
 func newRemote(at Redis, timeout time.Duration, names []string, c *rowCache) (*remote, error) {
-	client, err := newClient(at, timeout)
+	client, err := NewClient(at, timeout)
 	if err != nil {
 		return nil, err
 	}

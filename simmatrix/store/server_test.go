@@ -144,7 +144,7 @@ func (s *server) admin(tb testing.TB) *Admin { tb.Helper(); return adminAt(tb, s
 // one of [OpenAdmin].
 func adminAt(tb testing.TB, r Redis) *Admin {
 	tb.Helper()
-	client := check.Got(newClient(r, longest))(tb)
+	client := check.Got(NewClient(r, longest))(tb)
 	a := &Admin{client: client, patience: patience} // frequent 0: what is looked up is not in the cache yet
 	tb.Cleanup(func() { a.Close() })
 	return a

@@ -42,6 +42,9 @@ const (
 	answerPerWord = 8192 * 32
 )
 
+// ErrRefused says that a model rejects texts, or cannot compute their vectors.
+var ErrRefused = errors.New("the model rejects texts")
+
 // A Model is a language model behind an API.
 type Model struct {
 	// Node is the base URL of the API, "" for the cluster that is read. Path is
@@ -249,6 +252,28 @@ func tooMuch(err error) bool {
 	}, refused.Status)
 }
 
+// Once returns the vectors of texts by one call, for what cannot wait longer
+// than ctx. Prefix is not added, and nothing is cached. The error has no part
+// of a text, and wraps [ErrRefused] if the model rejects the texts, which may
+// be too long.
+func (m *Model) Once(ctx context.Context, texts []string) ([][]float32, error) {
+	vectors, err := m.call(ctx, texts)
+	if err == nil {
+		_, err = check(vectors, len(texts), 0)
+	}
+	if err == nil {
+		return vectors, nil
+	}
+	told := err
+	if refused, ok := errors.AsType[*esclient.Error](err); ok { // its reason may quote the texts
+		told = m.explain(&esclient.Error{Status: refused.Status, RetryAfter: refused.RetryAfter})
+	}
+	if tooMuch(err) || noNumber(err) {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, told)
+	}
+	return nil, told
+}
+
 // ask asks for the vectors of a batch, and retries while the model is
 // overloaded. first says that the model has answered nothing yet; then a
 // failing connection means a wrong URL. halves says that the caller splits the
@@ -258,23 +283,12 @@ func (m *Model) ask(ctx context.Context, words []string, batch []int, first, hal
 	for i, k := range batch {
 		texts[i] = m.Prefix + words[k]
 	}
-	request := esclient.HTTPRequest{Method: http.MethodPost, Path: m.Path}
-	if m.Key != "" {
-		request.Header = http.Header{"Authorization": {"Bearer " + m.Key}}
-	}
 	vectors, err := backoff.Retry(ctx, func() ([][]float32, error) {
-		var a answer
-		request.Body = esclient.JSON(body(m.Path, m.Name, texts))
-		call := esclient.Call{Request: request, Timeout: cmp.Or(m.timeout, callTimeout), Limit: int64(len(batch)) * answerPerWord}
-		err := m.Client.Do(ctx, call, &a)
+		got, err := m.call(ctx, texts)
 		refused, _ := errors.AsType[*esclient.Error](err)
 		switch {
-		case err == nil && a.Embeddings != nil:
-			return nil, backoff.Permanent(errors.New("the model answers like Ollama's /api/embed: use /v1/embeddings"))
-		case err == nil && len(a.Error) > 0 && a.Error.Kind() != 'n':
-			return nil, backoff.Permanent(&esclient.Error{Status: http.StatusOK, Reason: string(a.Error[:min(len(a.Error), maxQuoted)])})
 		case err == nil:
-			return a.vectors(), nil
+			return got, nil
 		case !documents.Interrupted(err), tooMuch(err), noNumber(err), halves && errors.Is(err, context.DeadlineExceeded), first && refused == nil && !errors.Is(err, context.DeadlineExceeded):
 			return nil, backoff.Permanent(err)
 		case refused != nil && refused.RetryAfter > 0:
@@ -286,6 +300,26 @@ func (m *Model) ask(ctx context.Context, words []string, batch []int, first, hal
 		err = fmt.Errorf("the model at %s: %w", m.Node, err)
 	}
 	return vectors, err
+}
+
+// call asks once.
+func (m *Model) call(ctx context.Context, texts []string) ([][]float32, error) {
+	request := esclient.HTTPRequest{Method: http.MethodPost, Path: m.Path, Body: esclient.JSON(body(m.Path, m.Name, texts))}
+	if m.Key != "" {
+		request.Header = http.Header{"Authorization": {"Bearer " + m.Key}}
+	}
+	var a answer
+	call := esclient.Call{Request: request, Timeout: cmp.Or(m.timeout, callTimeout), Limit: int64(len(texts)) * answerPerWord}
+	err := m.Client.Do(ctx, call, &a)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.Embeddings != nil:
+		return nil, errors.New("the model answers like Ollama's /api/embed: use /v1/embeddings")
+	case len(a.Error) > 0 && a.Error.Kind() != 'n':
+		return nil, &esclient.Error{Status: http.StatusOK, Reason: string(a.Error[:min(len(a.Error), maxQuoted)])}
+	}
+	return a.vectors(), nil
 }
 
 // explain adds what to do to a model's error, and removes the key, which some

@@ -1,0 +1,241 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/akin-search/akin/e2e/check"
+)
+
+// A textModel is a language model whose vectors tell how texts are spelled.
+type textModel struct {
+	url     string
+	asked   atomic.Int64 // texts
+	down    atomic.Bool
+	late    atomic.Int64 // how long it takes for a search
+	turned  atomic.Bool  // other vectors come under its name
+	smaller atomic.Bool  // and these, of another dimension
+}
+
+// startTextModel starts a model on an address of its own.
+func startTextModel(t *testing.T) *textModel {
+	t.Helper()
+	m := new(textModel)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked struct{ Input []string }
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || m.down.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		m.asked.Add(int64(len(asked.Input)))
+		if len(asked.Input) == 1 {
+			time.Sleep(time.Duration(m.late.Load()))
+		}
+		data := make([]map[string]any, len(asked.Input))
+		for k, text := range asked.Input {
+			data[k] = map[string]any{"index": k, "embedding": m.vector(text)}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	}))
+	t.Cleanup(server.Close)
+	m.url = server.URL
+	return m
+}
+
+func (m *textModel) vector(text string) []float64 {
+	v := spelled(text)
+	if m.turned.Load() {
+		for k := range v {
+			v[k] = 1 / (1 + v[k])
+		}
+	}
+	if m.smaller.Load() {
+		v = v[:32]
+	}
+	return v
+}
+
+// cosineOf returns the cosine of the vectors of two texts.
+func (m *textModel) cosineOf(a, b string) float64 {
+	x, y := m.vector(a), m.vector(b)
+	sum, xx, yy := 0.0, 0.0, 0.0
+	for k := range x {
+		sum += x[k] * y[k]
+		xx += x[k] * x[k]
+		yy += y[k] * y[k]
+	}
+	return sum / math.Sqrt(xx*yy)
+}
+
+// embeddingsConfig has hits ordered by the vectors of a model.
+func embeddingsConfig(m *textModel, index, matrix, file string) section {
+	return section{
+		"expansion":  section{"rerank": "embeddings", "embeddings_weight": .5, "max_doc_share": 1, "matching": "same"},
+		"embeddings": section{"url": m.url, "model": "spelling", "fields": []string{"body"}, "budget": widePatience, "file": file},
+		"matrices":   []section{{"name": "s", "file": matrix, "indices": []string{index}}},
+	}
+}
+
+// inVectorOrder returns an error unless a search is put in order.
+func (a *akin) inVectorOrder(t *testing.T, index, body string) func() error {
+	t.Helper()
+	return func() error {
+		found := 0.0
+		n := a.counted(t, func() {
+			found = a.counted(t, func() { a.find(t, index, body) }, "akin_cache_misses_total", `cache="embeddings"`)
+		}, rerankedMetric, rerankedResult)
+		if n == 0 || found > 0 {
+			return errors.New("not in order, or not by all vectors")
+		}
+		return nil
+	}
+}
+
+// TestEmbeddingsOrderTheFirstHits: the first search keeps the engine's order.
+// Once the vectors of its hits are made, they are ordered by the formula, on one
+// shard and on two; an explanation has what it took. A document that changes
+// keeps its place until it has a vector again. Another akin with the same store
+// asks the model for no document. Where the model fails or is late, the engine's
+// order goes out.
+func TestEmbeddingsOrderTheFirstHits(t *testing.T) {
+	t.Parallel()
+	texts := vectorTexts(rand.New(rand.NewPCG(56, 3)))
+	eachEngine(t, func(t *testing.T, e *engine) {
+		for shards := 1; shards <= 2; shards++ {
+			t.Run(fmt.Sprintf("%d shards", shards), func(t *testing.T) {
+				index := fmt.Sprintf("akin-e2e-embeddings-%d", shards)
+				e.makeIndex(t, index, strings.Replace(oneShard(`"body":{"type":"text"}`), `"number_of_shards":1`, fmt.Sprintf(`"number_of_shards":%d`, shards), 1))
+				e.index(t, index, texts.docs)
+				model, file := startTextModel(t), filepath.Join(t.TempDir(), "vectors.db")
+				matrix := build(t, "--cluster", e.url, "--index", index, "--field", "body")
+				config, same := embeddingsConfig(model, index, matrix, file), embeddingsConfig(model, index, matrix, "")
+				if shards > 1 {
+					config = same
+					config["redis"] = ownRedis(t).section()
+				}
+				a := setup(t, e, config)
+				a.awaitModel(t)
+				text := texts.queries[5].text
+				body := matchBody(text, softWindow)
+				engine := a.find(t, index+"?akin=no-embeddings", body)
+				check.Equal(t, engine.ids(), a.find(t, index, body).ids(), "no vector is made yet")
+				waitFor(t, time.Minute, "the order by vectors", a.inVectorOrder(t, index, body))
+				checkVectorOrder(t, model, texts.docs, engine, a.find(t, index, body), text)
+				check.Equal(t, a.find(t, index, body).ids()[10:20], a.find(t, index, pageBody(text, 10, 10)).ids(), "a page")
+
+				asked := model.asked.Load()
+				if shards == 1 {
+					same = embeddingsConfig(model, index, matrix, copyOf(t, file))
+				}
+				again := setup(t, e, same)
+				again.awaitModel(t)
+				waitFor(t, time.Minute, "the order by vectors of the store", again.inVectorOrder(t, index, body))
+				check.That(t, model.asked.Load()-asked <= 2, "the model made %d vectors again", model.asked.Load()-asked) // of the probe and the search
+
+				e.index(t, index, texts.docs[:4])
+				e.refresh(t, index)
+				waitFor(t, time.Minute, "the order by vectors of what was written", a.inVectorOrder(t, index, body))
+
+				model.down.Store(true)
+				other := matchBody(texts.queries[6].text, 10)
+				check.Equal(t, a.find(t, index+"?akin=no-embeddings", other).ids(), a.find(t, index, other).ids(), "the model is down")
+				check.That(t, a.metric(t, rerankedMetric, `result="model"`) > 0, "nothing counts the failure")
+			})
+		}
+	})
+}
+
+// TestEmbeddingsWarmMakesTheVectorsOfAllDocuments: each text goes to the model
+// once, and akin finds its vector at the start.
+func TestEmbeddingsWarmMakesTheVectorsOfAllDocuments(t *testing.T) {
+	t.Parallel()
+	texts := vectorTexts(rand.New(rand.NewPCG(56, 4)))
+	eachEngine(t, func(t *testing.T, e *engine) {
+		const index = "akin-e2e-embeddings-warm"
+		e.makeIndex(t, index, oneShard(`"body":{"type":"text"}`))
+		e.index(t, index, texts.docs)
+		e.index(t, index, []document{{"none", map[string]any{"other": "no text"}}})
+		e.refresh(t, index)
+		model := startTextModel(t)
+		config := embeddingsConfig(model, index, build(t, "--cluster", e.url, "--index", index, "--field", "body"), filepath.Join(t.TempDir(), "vectors.db"))
+		config["cluster"] = section{"urls": []string{e.url}}
+		path := writeFile(t, "akin.yml", toJSON(t, config))
+		mustAkin(t, "embeddings", "warm", "--config", path)
+		asked := model.asked.Load()
+		check.That(t, asked > 100 && asked <= int64(len(texts.docs))+2, "%d texts for %d documents", asked, len(texts.docs))
+		mustAkin(t, "embeddings", "warm", "--config", path)
+		check.That(t, model.asked.Load()-asked <= 2, "%d more than the probe", model.asked.Load()-asked)
+
+		config["expansion"].(section)["rerank_warm_up"] = true
+		a := setup(t, e, config)
+		waitFor(t, time.Minute, "the vectors of all documents", func() error {
+			if n := a.metric(t, "akin_embeddings_documents"); int(n) != len(texts.docs)+1 {
+				return fmt.Errorf("there are %v", n)
+			}
+			return nil
+		})
+		check.OK(t, a.inVectorOrder(t, index, matchBody(texts.queries[5].text, 10))())
+		check.That(t, model.asked.Load()-asked <= 4, "the model made vectors again")
+	})
+}
+
+// awaitModel waits until the model of the embeddings has answered.
+func (a *akin) awaitModel(t *testing.T) {
+	t.Helper()
+	waitFor(t, time.Minute, "the language model", func() error {
+		if !a.logged(t, "the language model answers") {
+			return errors.New("it has not answered")
+		}
+		return nil
+	})
+}
+
+// copyOf returns a copy of a file that another process has open.
+func copyOf(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	check.OK(t, err)
+	return writeFile(t, "copy.db", string(data))
+}
+
+// checkVectorOrder compares hits with the engine's first hundred in the order of
+// (1 − w) score / largest score + w cosine, moved into the range of the scores.
+func checkVectorOrder(t *testing.T, m *textModel, docs []document, engine, got *found, text string) {
+	t.Helper()
+	of, blended := map[string]string{}, map[string]float64{}
+	for _, d := range docs {
+		if several, ok := d.fields["body"].([]string); ok {
+			of[d.id] = strings.Join(several, " ")
+		} else {
+			of[d.id], _ = d.fields["body"].(string)
+		}
+	}
+	most, least := math.Inf(-1), math.Inf(1)
+	hits := engine.Hits.Hits
+	highest, lowest := hits[0].Score, hits[len(hits)-1].Score
+	for _, h := range hits {
+		b := .5*h.Score/highest + .5*m.cosineOf(text, of[h.ID])
+		blended[h.ID], most, least = b, max(most, b), min(least, b)
+	}
+	check.Equal(t, len(hits), len(got.Hits.Hits))
+	moved := 0
+	for i, h := range got.Hits.Hits {
+		want := lowest + (highest-lowest)*(blended[h.ID]-least)/(most-least)
+		check.That(t, math.Abs(want-h.Score) < .03*highest, "hit %d, %s: %v, want %v", i, h.ID, h.Score, want)
+		if h.ID != hits[i].ID {
+			moved++
+		}
+	}
+	check.That(t, moved > 0, "no hit has moved")
+}

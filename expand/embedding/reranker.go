@@ -1,0 +1,343 @@
+// Package embedding orders hits by the vectors that a language model makes
+// of documents and of the text of the search: the score of a hit is the
+// cosine of the two.
+//
+// A [Reranker] waits for nothing but the vector of the search, for a short
+// time. Hits whose vectors it does not remember are Unknown; it reads their
+// documents in the background and has the model make their vectors. It keeps
+// a vector in a byte for each dimension, by the state of its document: the
+// index, its UUID, the id and the sequence number. A [Store] keeps vectors
+// by model and text, for the next process and for others.
+package embedding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/cache"
+	"github.com/akin-search/akin/internal/recovery"
+)
+
+// Errors of [Reranker.Scores]. Others are from internal/cache, a port, or
+// the context.
+var (
+	// ErrModel says that the model failed, or does not answer any more.
+	ErrModel = errors.New("the language model fails")
+	// ErrLate says that the vector of the search did not come in time. It is
+	// remembered when it comes.
+	ErrLate = errors.New("the language model did not answer in time")
+)
+
+// Sources reads documents of a cluster.
+type Sources interface {
+	// States returns documents of a concrete index that still are in the states
+	// with these ids and sequence numbers, with their sources at paths. If its
+	// error wraps [esclient.ErrTooLarge], fewer documents may work.
+	States(ctx context.Context, index string, ids []string, seqNos []int64, paths []string) ([]documents.DocRef, error)
+	// UUIDs sets ids[k] to what distinguishes a concrete index from earlier and
+	// later ones of its name; "" if unknown.
+	UUIDs(ctx context.Context, indices, ids []string) error
+}
+
+// Options configure a [Reranker].
+type Options struct {
+	// Maker makes the vectors of documents. Fields are paths in their sources;
+	// a document's text is what is there, in this order.
+	Maker  *Maker
+	Fields []string
+	// Search returns the vector of the text of a search.
+	Search func(ctx context.Context, text string) ([]float32, error)
+	// Sources reads documents.
+	Sources Sources
+	// Bytes limits the vectors in memory, approximately.
+	Bytes uint64
+	// Budget is how long a search waits for its vector. TTL is how long the
+	// UUIDs of indices are used.
+	Budget, TTL time.Duration
+	// OnState, unless nil, is called when the model begins or ceases to answer,
+	// and when it has changed.
+	OnState func(State)
+	// Guard recovers panics; nil does so silently.
+	Guard *recovery.Guard
+	// Client returns the client that a context belongs to, or ""; may be nil.
+	Client func(context.Context) string
+}
+
+// A State says whether the model answers, and if not why. Changed says that
+// another model answers under the name, so that all vectors are made again.
+// Store is why vectors are not kept.
+type State struct {
+	Ready   bool
+	Err     error
+	Changed bool
+	Store   error
+}
+
+const (
+	// searchTimeout limits a call for the vector of a search, which goes on
+	// when the search no longer waits. maxCalls limits these calls; one client
+	// gets half.
+	searchTimeout = 5 * time.Second
+	maxCalls      = 32
+	// searchBytes limits the remembered vectors of searches, some 8,000 of 384
+	// numbers, and searchLife is how long they are remembered.
+	searchBytes = 16 << 20
+	searchLife  = time.Hour
+	// maxFailures is how many searches in a row may get no vector, or not in
+	// time, before the model is not asked for a while.
+	maxFailures = 5
+	// uuidBytes limits what is remembered of indices.
+	uuidBytes = 1 << 20
+)
+
+// A Reranker scores hits. Its methods may be called concurrently.
+// [Reranker.Close] stops it.
+type Reranker struct {
+	options  Options
+	seed     maphash.Seed
+	loader   *cache.Loader
+	searches *cache.Cache[searchKey] // []float32 of length 1
+	uuids    *cache.Cache[string]
+	slab     *slab
+	queue    queue
+	stop     context.CancelFunc
+	working  sync.WaitGroup
+
+	mu       sync.Mutex
+	state    State
+	failures int // of the last searches, in a row
+}
+
+// A searchKey is a text and the number of the model that answers under the
+// name.
+type searchKey struct {
+	model uint64
+	text  string
+}
+
+// New returns a reranker that works in the background until it is closed.
+func New(o Options) *Reranker {
+	loader := cache.NewLoader(cache.Policy{
+		Places: maxCalls, Timeout: searchTimeout, Guard: o.Guard, What: "asking a language model", Client: o.Client,
+		Life: func(_ any, err error, ttl time.Duration) time.Duration {
+			if err != nil {
+				return 0
+			}
+			return ttl
+		},
+	})
+	working, stop := context.WithCancel(context.Background())
+	r := &Reranker{
+		options: o, seed: maphash.MakeSeed(), loader: loader, stop: stop, slab: newSlab(o.Bytes), queue: newQueue(),
+		searches: cache.New(cache.Options[searchKey]{
+			Bytes: searchBytes, Loader: loader, Cost: func(k searchKey, v any) int { return len(k.text) + 4*len(v.([]float32)) },
+		}),
+		uuids: cache.New(cache.Options[string]{Bytes: uuidBytes, Cost: func(index string, _ any) int { return 2 * len(index) }}),
+	}
+	r.working.Go(func() { r.work(working) })
+	return r
+}
+
+// Close stops the work in the background and cancels the calls in flight.
+func (r *Reranker) Close() {
+	r.stop()
+	r.working.Wait()
+	r.loader.Close()
+	r.searches.Close()
+	r.uuids.Close()
+}
+
+// State returns the last state; before the first answer of the model it is
+// not ready.
+func (r *Reranker) State() State {
+	r.mu.Lock()
+	s := r.state
+	r.mu.Unlock()
+	s.Store = r.options.Maker.Problem()
+	return s
+}
+
+// Knows implements [expand.DocumentVectors]: a field below a path, such as
+// title.english, has the same text.
+func (r *Reranker) Knows(field string) bool { return r.State().Ready && r.Reads(field) }
+
+// Reads reports whether vectors are made of a field.
+func (r *Reranker) Reads(field string) bool {
+	return slices.ContainsFunc(r.options.Fields, func(path string) bool { return field == path || strings.HasPrefix(field, path+".") })
+}
+
+// Begin asks for the vector of a search and does not wait.
+func (r *Reranker) Begin(ctx context.Context, by *expand.Rerank) {
+	if r.State().Ready {
+		r.ask(ctx, by.Text)
+	}
+}
+
+// Scores returns the cosine of each hit's vector, Unknown for hits whose
+// vectors are not remembered. It has these made in the background. It
+// returns [expand.ErrNotRemembered] if none is remembered.
+func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
+	if !r.State().Ready {
+		return nil, ErrModel
+	}
+	waiting, cancel := context.WithTimeout(ctx, r.options.Budget)
+	defer cancel()
+	asked := r.ask(ctx, by.Text)
+	keys, err := r.keys(waiting, hits)
+	if err != nil {
+		return nil, err
+	}
+	lacking := r.slab.lacking(keys)
+	for _, k := range lacking {
+		r.queue.add(keys[k], &hits[k])
+	}
+	search, err := cache.Wait[[]float32](waiting, asked)
+	if errors.Is(err, context.DeadlineExceeded) && waiting.Err() != nil {
+		r.heard(ErrLate)
+		return nil, ErrLate
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(lacking) == len(hits) {
+		return nil, expand.ErrNotRemembered
+	}
+	scores := make([]expand.HitScore, len(hits))
+	cosines, known := r.slab.cosines(keys, search)
+	for k := range hits {
+		scores[k] = expand.HitScore{ID: hits[k].ID, Soft: cosines[k], Unknown: !known[k]}
+	}
+	return scores, nil
+}
+
+// ask asks for the vector of a search, or joins who did.
+func (r *Reranker) ask(ctx context.Context, text string) *cache.Flight {
+	model := r.options.Maker.model()
+	return cache.Start(ctx, r.searches, searchKey{model.number, strings.Clone(text)}, searchLife, func(ctx context.Context) ([]float32, error) {
+		v, err := r.options.Search(ctx, text)
+		if err == nil && len(v) != len(model.probe) {
+			err = fmt.Errorf("vectors of %d and of %d numbers", len(model.probe), len(v))
+		}
+		if err == nil {
+			err = normalize(v)
+		}
+		if err != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", ErrModel, err)
+		}
+		r.heard(err)
+		return v, err
+	})
+}
+
+// heard counts what becomes of the calls for searches. After some failures
+// the model has to answer in the background before it is asked again.
+func (r *Reranker) heard(err error) {
+	r.mu.Lock()
+	if err == nil {
+		r.failures = 0
+	} else {
+		r.failures++
+	}
+	failing := r.failures >= maxFailures
+	r.mu.Unlock()
+	if failing {
+		r.become(State{Err: err})
+		r.queue.wake()
+	}
+}
+
+// become sets the state.
+func (r *Reranker) become(s State) {
+	r.mu.Lock()
+	was := r.state
+	r.state = State{Ready: s.Ready, Err: s.Err}
+	if s.Ready {
+		r.failures = 0
+	}
+	r.mu.Unlock()
+	first := !was.Ready && was.Err == nil && s.Err != nil
+	if r.options.OnState != nil && (was.Ready != s.Ready || s.Changed || first) {
+		r.options.OnState(s)
+	}
+}
+
+// keys returns the keys of hits. It asks for UUIDs that are not remembered.
+func (r *Reranker) keys(ctx context.Context, hits []expand.Hit) ([]uint64, error) {
+	uuids := map[string]string{}
+	var missing []string
+	for i := range hits {
+		index := hits[i].Index
+		if _, known := uuids[index]; known {
+			continue
+		}
+		uuid, known, _ := cache.Peek[string](r.uuids, index)
+		uuids[index] = uuid
+		if !known {
+			missing = append(missing, strings.Clone(index))
+		}
+	}
+	if len(missing) > 0 {
+		ids := make([]string, len(missing))
+		err := r.loader.Run(ctx, "", func(ctx context.Context) error { return r.options.Sources.UUIDs(ctx, missing, ids) })
+		if err != nil {
+			return nil, fmt.Errorf("indices of hits: %w", err)
+		}
+		for i, index := range missing {
+			uuids[index] = ids[i]
+			r.uuids.Put(index, ids[i], nil, r.options.TTL)
+		}
+	}
+	keys := make([]uint64, len(hits))
+	for i := range hits {
+		keys[i] = r.keyOf(&hits[i], uuids[hits[i].Index])
+	}
+	return keys, nil
+}
+
+// keyOf returns the key of the state of a document. Two have the same one
+// with a probability of 3 in 100 million, among a million documents.
+func (r *Reranker) keyOf(hit *expand.Hit, uuid string) uint64 {
+	return maphash.Comparable(r.seed, struct {
+		index, uuid, id string
+		seqNo           int64
+	}{hit.Index, uuid, hit.ID, hit.SeqNo})
+}
+
+// Stats are counts of a [Reranker] since it was made.
+type Stats struct {
+	Hits, Misses     uint64 // hits whose vector was remembered, and was not
+	Documents, Bytes uint64 // that are remembered, and what they take
+	Waiting          int    // documents whose vectors are to be made
+}
+
+// Stats returns the counts so far.
+func (r *Reranker) Stats() Stats {
+	s := r.slab.stats()
+	s.Waiting = r.queue.length()
+	return s
+}
+
+// normalize scales a vector to length 1, and returns an error for zeros.
+func normalize(v []float32) error {
+	square := 0.0
+	for _, x := range v {
+		square += float64(x) * float64(x)
+	}
+	length := math.Sqrt(square)
+	if !(length > 0) || math.IsInf(length, 0) {
+		return errors.New("a vector of no length")
+	}
+	for i := range v {
+		v[i] = float32(float64(v[i]) / length)
+	}
+	return nil
+}

@@ -1,0 +1,422 @@
+package embedding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/expand"
+)
+
+// errTexts is what a fake model rejects texts with.
+var errTexts = errors.New("rejected")
+
+// A fakeModel makes vectors of four numbers: how often a text has a, b, c
+// and d.
+type fakeModel struct {
+	mu     sync.Mutex
+	texts  []string // that were asked for, but the probe
+	err    error
+	turned bool          // other vectors come
+	dim    int           // unless 0, of the vectors
+	half   bool          // only the first half of the vectors comes
+	takes  time.Duration // for a search
+	most   int           // unless 0, how long a text may be
+}
+
+func (m *fakeModel) vectors(texts []string) ([][]float32, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil {
+		return nil, m.err
+	}
+	var all [][]float32
+	for _, text := range texts {
+		if m.most > 0 && len(text) > m.most {
+			return nil, errTexts
+		}
+	}
+	for _, text := range texts {
+		if text != probe {
+			m.texts = append(m.texts, text)
+		}
+		v := make([]float32, 4)
+		for i, letter := range "abcd" {
+			v[i] = float32(strings.Count(text, string(letter)))
+		}
+		if m.turned {
+			v[0], v[1], v[2], v[3] = v[3], v[2], v[0], v[1]
+		}
+		if m.dim > 0 {
+			v = append(v, make([]float32, 8)...)[:m.dim]
+		}
+		all = append(all, v)
+	}
+	if m.half {
+		all = all[:len(all)/2]
+	}
+	return all, nil
+}
+
+func (m *fakeModel) set(change func(*fakeModel)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change(m)
+}
+
+// asked returns the texts since the last call, sorted.
+func (m *fakeModel) asked() (texts []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	texts, m.texts = m.texts, nil
+	slices.Sort(texts)
+	return texts
+}
+
+// A fakeSource has documents by id, each with a number that a write raises.
+type fakeSource struct {
+	mu    sync.Mutex
+	texts map[string]string
+	seqNo map[string]int64
+	uuid  string
+	most  int // unless 0, how many documents are not too large
+	err   error
+}
+
+func (s *fakeSource) write(id, text string) expand.Hit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.texts[id] = text
+	s.seqNo[id]++
+	return expand.Hit{Index: "i", ID: id, SeqNo: s.seqNo[id]}
+}
+
+func (s *fakeSource) States(_ context.Context, index string, ids []string, seqNos []int64, paths []string) (docs []documents.DocRef, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.most > 0 && len(ids) > s.most {
+		return nil, fmt.Errorf("%d documents: %w", len(ids), esclient.ErrTooLarge)
+	}
+	for i, id := range ids {
+		if text, ok := s.texts[id]; ok && s.seqNo[id] == seqNos[i] && index == "i" {
+			source := fmt.Sprintf(`{%q:%q}`, paths[0], text)
+			if text == "" {
+				source = `{}`
+			}
+			docs = append(docs, documents.DocRef{Index: index, ID: id, SeqNo: seqNos[i], Source: []byte(source)})
+		}
+	}
+	return docs, s.err
+}
+
+func (s *fakeSource) UUIDs(_ context.Context, indices, ids []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range indices {
+		ids[i] = s.uuid
+	}
+	return nil
+}
+
+// A fakeStore is a store in memory.
+type fakeStore struct {
+	mu     sync.Mutex
+	values map[string][]byte
+	err    error
+}
+
+func (s *fakeStore) Get(_ context.Context, keys []string) ([][]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	values := make([][]byte, len(keys))
+	for i, key := range keys {
+		values[i] = s.values[key]
+	}
+	return values, s.err
+}
+
+func (s *fakeStore) Put(_ context.Context, keys []string, values [][]byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, key := range keys {
+		if s.err == nil {
+			s.values[key] = values[i]
+		}
+	}
+	return s.err
+}
+
+// A rig is a reranker with its fakes.
+type rig struct {
+	*Reranker
+
+	t      *testing.T // of the bubble
+	model  *fakeModel
+	source *fakeSource
+	states []State
+}
+
+// inBubble runs test in a bubble of time with a reranker that has a store
+// and a model, which may be another one from the start.
+func inBubble(t *testing.T, store *fakeStore, test func(r *rig), other ...func(*fakeModel)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := &rig{model: new(fakeModel), source: &fakeSource{texts: map[string]string{}, seqNo: map[string]int64{}}}
+		for _, change := range other {
+			change(r.model)
+		}
+		maker := &Maker{
+			Name: "m", Refused: func(err error) bool { return errors.Is(err, errTexts) },
+			Documents: func(_ context.Context, texts []string) ([][]float32, error) { return r.model.vectors(texts) },
+		}
+		if store != nil {
+			maker.Store = store
+		}
+		r.Reranker = New(Options{
+			Maker: maker, Fields: []string{"body"}, Sources: r.source, Bytes: 1 << 20, Budget: 40 * time.Millisecond, TTL: time.Minute,
+			Search: func(ctx context.Context, text string) ([]float32, error) {
+				select {
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				case <-time.After(r.model.takes):
+				}
+				vectors, err := r.model.vectors([]string{text})
+				if err != nil {
+					return nil, err
+				}
+				return vectors[0], nil
+			},
+			OnState: func(s State) { r.states = append(r.states, s) },
+		})
+		defer r.Close()
+		synctest.Wait()
+		r.t = t
+		test(r)
+	})
+}
+
+// settle lets the work in the background end.
+func settle() {
+	time.Sleep(10 * probeAgain)
+	synctest.Wait()
+}
+
+// order returns the ids by cosine, with "?" behind those without one.
+func (r *rig) order(t *testing.T, text string, hits ...expand.Hit) string {
+	t.Helper()
+	scores, err := r.Scores(t.Context(), &expand.Rerank{Text: text}, hits)
+	if err != nil {
+		return err.Error()
+	}
+	var out []string
+	for _, s := range scores {
+		if s.Unknown {
+			out = append(out, s.ID+"?")
+		} else {
+			out = append(out, fmt.Sprintf("%s%.2f", s.ID, s.Soft))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestVectorsAreMadeOnceASearchHasFoundTheirDocuments(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		t := r.t
+		one, two, none := r.source.write("1", "aa"), r.source.write("2", "bb"), r.source.write("3", "")
+		check.Equal(t, expand.ErrNotRemembered.Error(), r.order(t, "a", one, two, none))
+		settle()
+		check.Equal(t, "1"+"1.00 20.00 3?", r.order(t, "a", one, two, none))
+		check.Equal(t, []string{"a", "aa", "bb"}, r.model.asked())
+		settle()
+		check.Equal(t, "11.00 20.00 3?", r.order(t, "a", one, two, none))
+		check.Equal(t, 0, len(r.model.asked()), "a vector is made twice")
+		changed := r.source.write("2", "ab")
+		check.Equal(t, "11.00 2?", r.order(t, "a", one, changed))
+		settle()
+		check.Equal(t, "11.00 20.71", r.order(t, "a", one, changed))
+		check.Equal(t, []string{"ab"}, r.model.asked())
+		r.source.uuid = "another index of the name"
+		time.Sleep(2 * time.Minute)
+		check.Equal(t, expand.ErrNotRemembered.Error(), r.order(t, "a", one, changed))
+	})
+}
+
+func TestWhatChangedWhileItWaitedGetsNoVector(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		t := r.t
+		old := r.source.write("1", "a")
+		r.source.write("1", "b")
+		r.order(t, "a", old)
+		settle()
+		check.Equal(t, []string{"a"}, r.model.asked(), "only the search")
+		check.Equal(t, expand.ErrNotRemembered.Error(), r.order(t, "a", old))
+	})
+}
+
+func TestTooManyTextsAreReadInParts(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		t := r.t
+		r.source.most, r.model.most = 1, 500
+		hits := []expand.Hit{r.source.write("1", "a"), r.source.write("2", strings.Repeat("b ", 400)), r.source.write("3", "a b")}
+		r.order(t, "a", hits...)
+		settle()
+		check.Equal(t, "11.00 2? 30.71", r.order(t, "a", hits...), "the model rejects one of them")
+	})
+}
+
+func TestALateModelCostsTheBudgetAndIsRemembered(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		t := r.t
+		one := r.source.write("1", "a")
+		r.order(t, "a", one)
+		settle()
+		r.model.takes = time.Second
+		began := time.Now()
+		check.Equal(t, ErrLate.Error(), r.order(t, "b", one))
+		check.Equal(t, 40*time.Millisecond, time.Since(began))
+		time.Sleep(time.Second)
+		check.Equal(t, "10.00", r.order(t, "b", one))
+		began = time.Now()
+		r.Begin(t.Context(), &expand.Rerank{Text: "c"})
+		check.Equal(t, 0, time.Since(began))
+		time.Sleep(time.Second)
+		check.Equal(t, "10.00", r.order(t, "c", one), "it was asked before")
+	})
+}
+
+func TestAFailingModelIsLeftAloneUntilItAnswers(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		t := r.t
+		one := r.source.write("1", "a")
+		r.order(t, "a", one)
+		settle()
+		check.That(t, r.Knows("body") && r.Knows("body.english") && !r.Knows("title"), "other fields are known")
+		r.model.set(func(m *fakeModel) { m.err = errors.New("down") })
+		for i := range maxFailures {
+			check.That(t, strings.Contains(r.order(t, fmt.Sprint("b", i), one), "down"), "it does not fail")
+		}
+		synctest.Wait()
+		check.That(t, !r.Knows("body") && r.State().Err != nil, "it is still asked: %+v", r.State())
+		check.Equal(t, ErrModel.Error(), r.order(t, "a", one))
+		r.model.set(func(m *fakeModel) { m.err = nil })
+		settle()
+		check.Equal(t, "11.00", r.order(t, "a", one))
+		check.Equal(t, 3, len(r.states), "%+v", r.states)
+	})
+}
+
+func TestAnotherModelUnderTheNameMakesAllVectorsAgain(t *testing.T) {
+	for name, change := range map[string]func(*fakeModel){
+		"other numbers":     func(m *fakeModel) { m.turned = true },
+		"another dimension": func(m *fakeModel) { m.dim = 6 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, &fakeStore{values: map[string][]byte{}}, func(r *rig) {
+				t := r.t
+				one := r.source.write("1", "ab")
+				r.order(t, "a", one)
+				settle()
+				check.Equal(t, "10.71", r.order(t, "a", one))
+				r.model.set(change)
+				time.Sleep(2 * probeEvery)
+				check.Equal(t, expand.ErrNotRemembered.Error(), r.order(t, "a", one))
+				settle()
+				check.Equal(t, "10.71", r.order(t, "a", one))
+				check.That(t, r.states[len(r.states)-1].Changed, "%+v", r.states)
+			})
+		})
+	}
+}
+
+func TestAnswersOfAnotherShapeFail(t *testing.T) {
+	for name, change := range map[string]func(*fakeModel){
+		"another dimension": func(m *fakeModel) { m.dim = 3 },
+		"half of a batch":   func(m *fakeModel) { m.half = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(r *rig) {
+				t := r.t
+				r.model.set(change)
+				hits := []expand.Hit{r.source.write("1", "a"), r.source.write("2", "b")}
+				vectors, made, err := r.options.Maker.Make(t.Context(), []string{"a", "b"})
+				check.That(t, errors.Is(err, ErrModel) && vectors == nil && made == 0, "%v %d %v", vectors, made, err)
+				r.order(t, "", hits...)
+				synctest.Wait()
+				check.Equal(t, uint64(0), r.Stats().Documents)
+			})
+		})
+	}
+}
+
+func TestTheNextProcessTakesVectorsFromTheStore(t *testing.T) {
+	store := &fakeStore{values: map[string][]byte{}}
+	use := func(want ...string) func(*rig) {
+		return func(r *rig) {
+			t := r.t
+			one := r.source.write("1", "aab")
+			r.order(t, "a", one)
+			settle()
+			check.Equal(t, "10.89", r.order(t, "a", one))
+			check.Equal(t, want, r.model.asked())
+		}
+	}
+	inBubble(t, store, use("a", "aab"))
+	inBubble(t, store, use("a"))
+	store.err = errors.New("the store is down")
+	inBubble(t, store, func(r *rig) {
+		t := r.t
+		use("a", "aab")(r)
+		check.Error(t, store.err, r.State().Store)
+		store.err = nil
+		r.order(t, "a", r.source.write("2", "b"))
+		settle()
+		check.OK(t, r.State().Store)
+	})
+	inBubble(t, store, func(r *rig) {
+		t := r.t
+		check.That(t, r.states[0].Changed, "%+v", r.states)
+		use("a", "aab")(r)
+	}, func(m *fakeModel) { m.turned = true })
+}
+
+func TestWarmUpEndsWhereMemoryIsFull(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		t := r.t
+		r.slab.limit = 3 * (headBytes + scaleBytes + 4 + placeBytes)
+		r.slab.reset(4)
+		docs := func(from, to int) (docs []documents.DocRef) {
+			for i := from; i < to; i++ {
+				docs = append(docs, documents.DocRef{Index: "i", ID: strconv.Itoa(i), SeqNo: int64(i), Source: []byte(`{"body":["a","b"]}`)})
+			}
+			return docs
+		}
+		for _, step := range []struct {
+			from, to int
+			room     bool
+		}{{0, 2, true}, {0, 2, true}, {1, 3, true}, {3, 5, false}, {0, 3, true}} {
+			got, err := r.Warm(t.Context(), docs(step.from, step.to))
+			check.OK(t, err)
+			check.Equal(t, step.room, got, "%+v", step)
+		}
+		check.Equal(t, []string{"a b", "a b"}, r.model.asked(), "once for each call that lacks it")
+	})
+}
+
+func TestTextIsThatOfTheFieldsInOrder(t *testing.T) {
+	source := []byte(`{"body":{"en":["one\n two",3]},"title":"zero","other":"x"}`)
+	check.Equal(t, "zero one two 3", Text(source, []string{"title", "body.en"}))
+	check.Equal(t, "", Text(source, []string{"none"}))
+	check.Equal(t, "", Text(nil, []string{"title"}))
+	long := Text([]byte(`{"t":"`+strings.Repeat("ü", 5000)+`"}`), []string{"t"})
+	check.That(t, len(long) == maxText && strings.Trim(long, "ü") == "", "%d bytes: %.20q", len(long), long)
+}

@@ -1,0 +1,183 @@
+package embedding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/expand"
+)
+
+const (
+	// batchDocuments is how many documents are read, and go to the model in a
+	// call: few, since the vectors of searches wait meanwhile where the model
+	// does one thing at a time.
+	batchDocuments = 16
+	// batchTimeout limits a call for so many.
+	batchTimeout = 30 * time.Second
+	// probeEvery is how often the model is compared with what it was,
+	// probeAgain how soon after a failure, and also the pause after one.
+	probeEvery = 10 * time.Minute
+	probeAgain = 5 * time.Second
+	// maxText limits in bytes the part of a document's text that goes to the
+	// model: some 256 to 500 word pieces, and models read about as many.
+	maxText = 1500
+)
+
+// work compares the model with what it was, and has the vectors of waiting
+// documents made, half of the time. It ends with ctx.
+func (r *Reranker) work(ctx context.Context) {
+	var probed time.Time
+	for {
+		var pause time.Duration
+		idle := false
+		err := r.options.Guard.Do("embedding documents", func() error {
+			began := time.Now()
+			if !r.State().Ready || began.Sub(probed) > probeEvery {
+				if err := r.identify(ctx); err != nil {
+					return err
+				}
+				probed = began
+			}
+			some := r.queue.take(batchDocuments)
+			idle = len(some) == 0
+			defer r.queue.end()
+			err := r.read(ctx, some)
+			pause = time.Since(began)
+			return err
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		woken := r.queue.woken
+		switch {
+		case err != nil && errors.Is(err, ErrModel):
+			r.become(State{Err: err})
+			fallthrough
+		case err != nil:
+			pause, woken = probeAgain, nil
+		case idle:
+			pause = probeEvery
+		default:
+			woken = nil
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-woken:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// identify asks the model for the vector of the probe. If it is not the
+// model that it was, all vectors in memory are dropped.
+func (r *Reranker) identify(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
+	defer cancel()
+	dim, news, changed, err := r.options.Maker.Identify(ctx)
+	if err != nil {
+		return err
+	}
+	if news {
+		r.slab.reset(dim)
+	}
+	r.become(State{Ready: true, Changed: changed})
+	return nil
+}
+
+// read reads hits of one index and has their vectors made. Those that have
+// changed since they were found get none.
+func (r *Reranker) read(ctx context.Context, hits []wanted) error {
+	if len(hits) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
+	defer cancel()
+	ids, seqNos := make([]string, len(hits)), make([]int64, len(hits))
+	keys := map[state]uint64{}
+	for i, w := range hits {
+		ids[i], seqNos[i] = w.hit.ID, w.hit.SeqNo
+		keys[state{w.hit.ID, w.hit.SeqNo}] = w.key
+	}
+	docs, err := r.options.Sources.States(ctx, hits[0].hit.Index, ids, seqNos, r.options.Fields)
+	switch {
+	case errors.Is(err, esclient.ErrTooLarge) && len(hits) > 1:
+		if err := r.read(ctx, hits[:len(hits)/2]); err != nil {
+			return err
+		}
+		return r.read(ctx, hits[len(hits)/2:])
+	case errors.Is(err, esclient.ErrTooLarge):
+		r.slab.put(hits[0].key, nil)
+		return nil
+	case err != nil:
+		return fmt.Errorf("documents to make vectors of: %w", err)
+	}
+	var found []uint64
+	var texts []string
+	for i := range docs {
+		if key, ok := keys[state{docs[i].ID, docs[i].SeqNo}]; ok {
+			found, texts = append(found, key), append(texts, r.text(&docs[i]))
+		}
+	}
+	return r.remember(ctx, found, texts)
+}
+
+// A state is a document's id and the number of its last write.
+type state struct {
+	id    string
+	seqNo int64
+}
+
+// text returns the text of a document of which a vector is made.
+func (r *Reranker) text(d *documents.DocRef) string { return Text(d.Source, r.options.Fields) }
+
+// Text returns the part of a document's texts at paths of its source that
+// goes to a model; "" if it has none.
+func Text(source []byte, paths []string) string {
+	texts, err := documents.SourceTexts(source, paths)
+	if err != nil { // no such object: then there is no text either
+		return ""
+	}
+	text := strings.Join(strings.Fields(strings.Join(texts, " ")), " ")
+	return strings.ToValidUTF8(text[:min(len(text), maxText)], "")
+}
+
+// remember keeps the vectors of texts by key.
+func (r *Reranker) remember(ctx context.Context, keys []uint64, texts []string) error {
+	vectors, _, err := r.options.Maker.Make(ctx, texts)
+	for i := range vectors {
+		r.slab.put(keys[i], vectors[i])
+	}
+	return err
+}
+
+// Warm makes the vectors of documents that a scan has found, with their
+// sources at [Options.Fields], unless they are remembered. It returns false
+// if there is no room for more.
+func (r *Reranker) Warm(ctx context.Context, docs []documents.DocRef) (room bool, err error) {
+	if !r.State().Ready {
+		return true, ErrModel
+	}
+	hits := make([]expand.Hit, len(docs))
+	for i, d := range docs {
+		hits[i] = expand.Hit{Index: d.Index, ID: d.ID, SeqNo: d.SeqNo}
+	}
+	keys, err := r.keys(ctx, hits)
+	if err != nil {
+		return true, err
+	}
+	var missing []uint64
+	var texts []string
+	for _, k := range r.slab.unknown(keys) {
+		missing, texts = append(missing, keys[k]), append(texts, r.text(&docs[k]))
+	}
+	if len(missing) > 0 && r.slab.full() {
+		return false, nil
+	}
+	return true, r.remember(ctx, missing, texts)
+}
