@@ -69,8 +69,8 @@ func ofEach(reranks []*expand.Rerank, result string) []string {
 // answer. It returns nil if there is no page to put in, and the outcome of each
 // search, "" for none. The searches share the budget and start at once, so that
 // those that run out of time have at least fetched what the next request needs.
-// told explains the hits that vectors ordered. ask sends as the client. odd says that the next answer would be unreadable,
-// or its page too long, as well.
+// told explains the hits that vectors ordered. ask sends as the client. odd
+// says that the next answer would be unreadable, or its page too long, as well.
 func (k *reranking) answer(
 	ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, whole []byte, ask sender,
 ) (out []byte, results []string, told []expand.HitReason, odd bool) {

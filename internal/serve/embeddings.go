@@ -349,8 +349,8 @@ func (a *App) PlanEmbeddings(ctx context.Context) (p EmbeddingPlan, err error) {
 	return p, nil
 }
 
-// TryModel asks the language model for a vector, and returns where it is and the
-// number of dimensions.
+// TryModel asks the language model for a vector, and returns where it is and
+// the number of dimensions.
 func (a *App) TryModel(ctx context.Context) (host string, dim int, err error) {
 	if a.model == nil {
 		return "", 0, errNoModel
