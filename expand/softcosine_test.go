@@ -29,7 +29,7 @@ func softRental(tb testing.TB, change func(c *fakeCluster, f *fakeWeights, o *Pr
 // ln(1 + 980.5/20.5)), and w/(1 − w) = 1/4. The boost of car is M/4·2.8097²/⟨x,
 // x⟩^½.
 func TestSoftCosineIsWrittenBesideTheClause(t *testing.T) {
-	r := expandHard(t, softRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.MaxAddedTerms = 1 }),
+	r := expandHard(t, softRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.MaxAddedTerms, o.SoftWeight = 1, .2 }),
 		Request{Body: []byte(`{"query":{"match":{"body":"car rental"}}}`)})
 	query, rescore, _ := strings.Cut(rounded(r.Body), `,"rescore":`)
 	check.That(t, !strings.Contains(query, "function_score"), "the query has the measure: %s", query)

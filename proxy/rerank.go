@@ -171,7 +171,13 @@ func (k *reranking) order(ctx context.Context, f *answer.Frame) (page []expand.H
 			err = errScores
 		}
 	}
-	if errors.Is(err, expand.ErrNotRemembered) {
+	unnamed := 0 // only their numbers are known, of which the page has none; one is the hit that is left
+	for i := range page {
+		if page[i].ID == "" {
+			unnamed++
+		}
+	}
+	if errors.Is(err, expand.ErrNotRemembered) || unnamed > 1 {
 		return nil, rerankNotRemembered
 	}
 	if err != nil {

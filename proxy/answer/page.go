@@ -331,7 +331,12 @@ func (f *Frame) SetPage(page []expand.Hit, answer []byte) bool {
 		return false
 	}
 	ordered := make([]pageHit, len(page))
+	unnamed := -1
 	for k, wanted := range page {
+		if wanted.ID == "" && unnamed < 0 {
+			unnamed = k
+			continue
+		}
 		named := func(h pageHit) bool { return h.Index == wanted.Index && h.ID == wanted.ID }
 		i := slices.IndexFunc(hits, func(h pageHit) bool { return named(h) && h.Routing == wanted.Routing })
 		if i < 0 { // the routing is not always known
@@ -341,6 +346,13 @@ func (f *Frame) SetPage(page []expand.Hit, answer []byte) bool {
 			return false
 		}
 		ordered[k], hits[i] = hits[i], pageHit{} // each once: hits with two routings may have the same id
+	}
+	if unnamed >= 0 {
+		i := slices.IndexFunc(hits, func(h pageHit) bool { return !h.score.IsZero() })
+		if i < 0 || len(hits) != len(page) {
+			return false
+		}
+		ordered[unnamed] = hits[i]
 	}
 	f.text, f.ordered = answer, ordered
 	return true

@@ -131,6 +131,18 @@ func TestHitsAreOrderedAndCut(t *testing.T) {
 	}
 }
 
+// A hit of which only the number is known has no name in the page: it is the one
+// that is left.
+func TestAnUnknownHitWithANumberKeepsItsPlace(t *testing.T) {
+	f := frameOf(t, numberedHits, &expand.Rerank{Window: 3, Size: 3, SoftWeight: 1, BySeqNo: true})
+	page, ok := f.Order([]expand.HitScore{{ID: "1", Soft: .25}, {Unknown: true}, {ID: "3\n", Soft: 1}})
+	check.Must(t, ok && len(page) == 3 && page[1].ID == "" && page[1].SeqNo == 4, "%v", page)
+	check.That(t, !f.SetPage(page, []byte(pageWith(one("0.0"), three("0.0")))), "a page without it is taken")
+	check.Must(t, f.SetPage(page, []byte(allThree)), "the hits are not found")
+	contains := strings.Contains(written(numberedHits, f), three("1.0")+","+two("1.0")+","+one("0.25"))
+	check.That(t, contains, "%s", written(numberedHits, f))
+}
+
 func TestHitsWithNumbersGetTheirIDsFromTheScores(t *testing.T) {
 	f := frameOf(t, numberedHits, &expand.Rerank{Window: 3, Size: 2, SoftWeight: 1, BySeqNo: true})
 	scores := []expand.HitScore{{ID: "1", Soft: .25}, {ID: "2"}, {ID: "3\n", Soft: 1}}
@@ -339,9 +351,9 @@ func TestVectorsOrderHitsByScoreAndCosine(t *testing.T) {
 	f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 3, SoftWeight: .5, Text: "a"}) // with 1.5, 1.25 and 1
 	page, ok := f.Order(softOf(.1, .2, .5))
 	check.Must(t, ok, "refused")
-	check.Equal(t, []string{"3", "1", "2"}, []string{page[0].ID, page[1].ID, page[2].ID})
+	check.Equal(t, []string{"3\n", "1", "2"}, []string{page[0].ID, page[1].ID, page[2].ID})
 	check.That(t, f.scores[0] == 1.5 && f.scores[1] > 1.2 && f.scores[1] < 1.3 && f.scores[2] == 1, "%v", f.scores)
-	first := expand.HitReason{Index: page[0].Index, ID: "3", Place: 3, Score: 1, Cosine: .5, Weight: .5}
+	first := expand.HitReason{Index: page[0].Index, ID: "3\n", Place: 3, Score: 1, Cosine: .5, Weight: .5}
 	check.Equal(t, first, f.Reasons()[0])
 
 	f = frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 3, SoftWeight: 1, Text: "a"})
@@ -349,7 +361,7 @@ func TestVectorsOrderHitsByScoreAndCosine(t *testing.T) {
 	scores[1].Unknown = true
 	page, ok = f.Order(scores)
 	check.Must(t, ok, "refused")
-	check.Equal(t, []string{"3", "2", "1"}, []string{page[0].ID, page[1].ID, page[2].ID})
+	check.Equal(t, []string{"3\n", "2", "1"}, []string{page[0].ID, page[1].ID, page[2].ID})
 	check.Equal(t, []float32{1.5, 1.5, 1}, f.scores)
 	check.That(t, f.Reasons()[1].Unknown, "%+v", f.Reasons())
 }
