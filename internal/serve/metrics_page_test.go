@@ -21,7 +21,8 @@ type described struct {
 }
 
 // startFully wires an akin that has all there is: matrices and weights from
-// files and from a Redis that does not answer, traces, and a trial.
+// files and from a Redis that does not answer, a language model that does not
+// either, traces, and a trial.
 func startFully(t *testing.T) *App {
 	t.Helper()
 	cluster := startNode(t, demo.NewEngine())
@@ -31,6 +32,7 @@ func startFully(t *testing.T) *App {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", cluster)
 	a, _ := startApp(t, cluster, func(cfg *configs.Config) {
 		cfg.Log.Access = true
+		cfg.Embeddings.URL, cfg.Embeddings.Model, cfg.Embeddings.Fields = "http://127.0.0.1:1/v1/embeddings", "m", []string{"body"}
 		cfg.Redis.URL = configs.NewSecret("redis://127.0.0.1:1")
 		cfg.Matrices = append(cfg.Matrices, configs.Matrix{Name: "remote", Indices: all, Fields: all})
 		cfg.Weights = []configs.Matrix{{Name: "main", Indices: all, Fields: all, File: written(t, "weights.akin", weights.String())}, {Name: "remote", Indices: all, Fields: all}}
