@@ -3,6 +3,8 @@ package esclient
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +15,10 @@ import (
 // maxLikeTerms is how many terms of a stored document are looked at, the most
 // telling ones first.
 const maxLikeTerms = 200
+
+// ErrNoDocument says that the cluster does not read a document, as of an
+// expression that stands for several indices.
+var ErrNoDocument = errors.New("the cluster does not read the document")
 
 // A StoredDocument is named by its id. Without Index it is in the searched
 // index, without Routing it is where its id says.
@@ -41,8 +47,8 @@ type DocumentTerms struct {
 
 // DocumentTerms returns the terms of stored documents in a field that tell most
 // about each by tf·idf. It has none of documents that do not exist and of
-// fields that a mapping makes of others. What is not cached takes one round
-// trip.
+// fields that a mapping makes of others. The error may wrap [ErrNoDocument].
+// What is not cached takes one round trip.
 func (c *Cached) DocumentTerms(ctx context.Context, indices Indices, field string, docs []StoredDocument, filter TermFilter) (*DocumentTerms, error) {
 	type doc struct {
 		StoredDocument
@@ -73,6 +79,9 @@ func (c *Cached) DocumentTerms(ctx context.Context, indices Indices, field strin
 func (c *Client) documentTerms(ctx context.Context, body, field string) (*DocumentTerms, error) {
 	var answer struct {
 		Docs []struct {
+			Error struct {
+				Type string `json:"type"`
+			} `json:"error"`
 			TermVectors map[string]struct {
 				Terms map[string]struct {
 					Freq int `json:"term_freq"`
@@ -83,13 +92,16 @@ func (c *Client) documentTerms(ctx context.Context, body, field string) (*Docume
 	off := new(bool)
 	err := c.Do(ctx, Call{Limit: smallAnswer, Request: esapi.MtermvectorsRequest{
 		Positions: off, Offsets: off, Payloads: off, FieldStatistics: off, TermStatistics: off,
-		FilterPath: []string{"docs.term_vectors.*.terms.*.term_freq"}, Body: strings.NewReader(body),
+		FilterPath: []string{"docs.error.type", "docs.term_vectors.*.terms.*.term_freq"}, Body: strings.NewReader(body),
 	}}, &answer)
 	if err != nil {
 		return nil, err
 	}
 	freqs := map[string]int{}
 	for _, d := range answer.Docs {
+		if d.Error.Type != "" {
+			return nil, fmt.Errorf("%w: %s", ErrNoDocument, d.Error.Type)
+		}
 		for term, t := range d.TermVectors[field].Terms {
 			freqs[term] += t.Freq
 		}

@@ -3,6 +3,7 @@ package expand
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -77,13 +78,19 @@ func (a *expansion) likeTerms(ctx context.Context, t *target) error {
 func (a *expansion) storedTerms(ctx context.Context, t *target) error {
 	like := t.clause.Parsed.Like
 	docs := make([]esclient.StoredDocument, len(like.Stored))
+	named := 0
 	for i, d := range like.Stored {
+		named += len(d.Index) + len(d.ID) + len(d.Routing)
 		docs[i] = esclient.StoredDocument(d)
 		docs[i].Index = cmp.Or(d.Index, a.s.indices.Expression)
 		if a.s.req.Allowed != nil || strings.ContainsAny(docs[i].Index, "*,") {
 			t.Reason = reason.LikeDocuments
 			return nil
 		}
+	}
+	if named > maxText {
+		t.Reason = reason.TooManyTerms
+		return nil
 	}
 	of, err := a.cluster.Analyze(ctx, a.s.indices, t.Name, "", "")
 	if t.Reason, err = reasonOf(err); t.Reason != "" || err != nil {
@@ -94,11 +101,17 @@ func (a *expansion) storedTerms(ctx context.Context, t *target) error {
 		filter.MaxDocFreq = like.MaxDocFreq
 	}
 	found, err := a.cluster.DocumentTerms(ctx, a.s.indices, t.Name, docs, filter)
-	if err != nil {
+	switch {
+	case errors.Is(err, esclient.ErrNoDocument):
+		t.Reason = reason.LikeDocuments
+		return nil
+	case err != nil:
 		return err
-	}
-	if len(found.Terms) == 0 {
+	case len(found.Terms) == 0:
 		t.Reason = reason.NoTerms
+		return nil
+	case len(found.Terms) > maxTerms:
+		t.Reason = reason.TooManyTerms
 		return nil
 	}
 	analysis := *of

@@ -54,11 +54,10 @@ func (p *Patience) budget(index string, usual time.Duration) (budget time.Durati
 	now, key := time.Now(), maphash.String(p.seed, index)
 	until, searched := p.first[key]
 	if !searched {
-		if len(p.first) == mostFirst {
-			clear(p.first)
+		if len(p.first) < mostFirst {
+			until = now.Add(patientFor)
+			p.first[key] = until
 		}
-		until = now.Add(patientFor)
-		p.first[key] = until
 	}
 	if p.taken == mostPatient || !now.Before(until) && !now.Before(p.until) {
 		return usual, func() {}

@@ -306,6 +306,8 @@ func judge(s *serve.FieldReport, err error) checkedField {
 		f.Says = "without the segments of expansion.segments, which the index does not map: docs/segments.md has the mapping"
 	case s.Reason == reason.NoScripts: // the check of scripts reports it
 	case s.Reason == reason.NoFrequencies: // as term vectors do
+	case s.Reason == reason.NotRemembered:
+		f.Says = "hits that akin has not read yet are put in order by a rescore, as in the mode bm25; nothing to do"
 	case s.Reason != "":
 		f.Says = "not in the form configured: " + string(s.Reason)
 	}

@@ -41,7 +41,7 @@ func (f *searchFlags) register(cmd *cobra.Command, depth int) {
 	flags.StringVar(&s.Template, "template", "", "file of a search body with {{query}} in a string")
 	flags.StringVar(&s.Resume, "resume", "", "keep the answers in this file, so that an interrupted run can continue")
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON, with each query")
-	f.config.Register(cmd, &a.Cluster)
+	f.config.Register(cmd, a)
 }
 
 // begin opens the file of --resume and the arms. An akin in this process logs

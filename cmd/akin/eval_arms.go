@@ -54,7 +54,20 @@ func (o *armOptions) open(url string) (*esclient.Client, error) {
 	case url == o.URL:
 		return o.Open()
 	}
-	return (&cli.Cluster{URL: url, CAFile: o.CAFile}).Open() // a running akin signs by itself
+	return o.At(url).Open()
+}
+
+// Configure takes the cluster of the configuration, unless only a running akin
+// is searched.
+func (o *armOptions) Configure(c *configs.Config, given func(flag string) bool) error {
+	inProcess := func(spec string) bool {
+		m := specPattern.FindStringSubmatch(spec)
+		return m != nil && m[2] == "matrix"
+	}
+	if o.Akin != "" && !slices.ContainsFunc(o.Arms, inProcess) {
+		return nil
+	}
+	return o.Cluster.Configure(c, given)
 }
 
 type armSet struct {

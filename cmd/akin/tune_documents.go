@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -275,6 +276,9 @@ func (b *tuneBench) Confirm(ctx context.Context, result *evaluate.TuneResult, o 
 	}
 	scores := [2][]float64{}
 	for i, a := range answered {
+		if err := checkSent(b.Bodies[i], &a.Answers[1]); err != nil {
+			return err
+		}
 		for k := range scores {
 			scores[k] = append(scores[k], b.measure(i, &a.Answers[k]))
 		}
@@ -311,6 +315,14 @@ func (b *tuneBench) Rank(ctx context.Context, s *expand.Profile) ([]evaluate.Ans
 	return rank(ctx, arm, b.Bodies)
 }
 
+// checkSent returns an error if akin failed open for a search.
+func checkSent(body []byte, answer *evaluate.Answer) error {
+	if strings.HasPrefix(answer.Unexpanded, report.FailedOpen) {
+		return fmt.Errorf("akin sent the search %s as it came: %s", body, answer.Unexpanded)
+	}
+	return nil
+}
+
 func rank(ctx context.Context, arm evaluate.Arm, bodies [][]byte) ([]evaluate.Answer, error) {
 	answers := make([]evaluate.Answer, len(bodies))
 	group, ctx := errgroup.WithContext(ctx)
@@ -318,11 +330,8 @@ func rank(ctx context.Context, arm evaluate.Arm, bodies [][]byte) ([]evaluate.An
 	for i, body := range bodies {
 		group.Go(func() error {
 			answer, err := arm.Search(ctx, body)
-			if err == nil && strings.HasPrefix(answer.Unexpanded, report.FailedOpen) {
-				err = fmt.Errorf("akin sent the search %s as it came: %s", body, answer.Unexpanded)
-			}
 			answers[i] = answer
-			return err
+			return cmp.Or(err, checkSent(body, &answer))
 		})
 	}
 	return answers, group.Wait()

@@ -202,9 +202,9 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 	}
 	search, err := cache.Wait[[]float32](waiting, asked)
 	if errors.Is(err, context.DeadlineExceeded) && waiting.Err() != nil {
-		r.heard(ErrLate)
-		return nil, ErrLate
+		err = ErrLate
 	}
+	r.heard(err)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,6 @@ func (r *Reranker) ask(ctx context.Context, text string) *cache.Flight {
 		if err != nil && ctx.Err() == nil {
 			err = fmt.Errorf("%w: %w", ErrModel, err)
 		}
-		r.heard(err)
 		return v, err
 	})
 }

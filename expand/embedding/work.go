@@ -149,7 +149,11 @@ func Text(source []byte, paths []string) string {
 
 // remember keeps the vectors of texts by key.
 func (r *Reranker) remember(ctx context.Context, keys []uint64, texts []string) error {
+	model := r.options.Maker.model().number
 	vectors, _, err := r.options.Maker.Make(ctx, texts)
+	if model != r.options.Maker.model().number { // they are of another model
+		return err
+	}
 	for i := range vectors {
 		r.slab.put(keys[i], vectors[i])
 	}

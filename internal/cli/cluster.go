@@ -33,7 +33,7 @@ import (
 
 // Credentials says in help texts where credentials come from.
 const Credentials = `Credentials for the cluster come from ` + configs.EnvClusterUsername + ` and ` + configs.EnvClusterPassword + ` or
-from ` + configs.EnvClusterAPIKey + `.`
+from ` + configs.EnvClusterAPIKey + `; without --cluster those of the configuration count, too.`
 
 // maxUpload limits the bodies that a command holds to sign them.
 const maxUpload = 128 << 20
@@ -96,6 +96,13 @@ func (f *Cluster) Config() configs.Cluster {
 			APIKey:   configs.NewSecret(os.Getenv(configs.EnvClusterAPIKey)),
 		},
 	}
+}
+
+// At returns the same at another URL, of an akin that signs by itself.
+func (f *Cluster) At(url string) *Cluster {
+	c := f.Config()
+	c.AWS = configs.AWS{}
+	return &Cluster{URL: url, CAFile: f.CAFile, configured: &c}
 }
 
 // Signing returns what signs the requests to a cluster on Amazon, or nil.
@@ -211,8 +218,8 @@ var inRedis = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9._-]+$`)
 // IsMatrix reports whether ref names a matrix, see [MatrixHelp]: a file that is
 // there or ends in .akin, or a version in Redis.
 func IsMatrix(ref string) bool {
-	_, err := os.Stat(ref)
-	return err == nil || filepath.Ext(ref) == ".akin" || inRedis.MatchString(ref)
+	info, err := os.Stat(ref)
+	return err == nil && !info.IsDir() || filepath.Ext(ref) == ".akin" || inRedis.MatchString(ref)
 }
 
 // Matrix reads the matrix ref, see [MatrixHelp], from a file or from Redis,

@@ -279,6 +279,7 @@ func TestHungNodeIsNoticedWhereClientsGiveUp(t *testing.T) {
 func TestTrustedNodeMayBeSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{nodes: map[string]behavior{"a": func(req *http.Request) (int, error) {
+			check.That(t, req.Method != http.MethodHead, "the node is asked whether it answers")
 			time.Sleep(time.Minute)
 			return http.StatusOK, req.Context().Err()
 		}}, asked: map[string]int{}}

@@ -32,6 +32,7 @@ import (
 // model, or the soft cosine.
 type rerankers struct {
 	soft    *soft.Reranker
+	budget  time.Duration       // of the soft cosine; vectors have their own
 	vectors *embedding.Reranker // nil without a model
 }
 
@@ -45,6 +46,8 @@ func (r rerankers) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 	if by.Text != "" {
 		return r.vectors.Scores(ctx, by, hits)
 	}
+	ctx, cancel := context.WithTimeout(ctx, r.budget)
+	defer cancel()
 	return r.soft.Scores(ctx, by, hits)
 }
 

@@ -101,7 +101,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 			Guard: p.guard, Client: proxy.ClientOf, Timeout: limit,
 		})
 		a.onClose(c.rerank.Close)
-		by := rerankers{soft: c.rerank}
+		by := rerankers{soft: c.rerank, budget: options.Budget}
 		options.RerankBudget = options.Budget
 		if cfg.Embeddings.URL != "" {
 			if err = a.openEmbeddings(); err != nil {
