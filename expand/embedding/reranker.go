@@ -59,7 +59,7 @@ type Options struct {
 	// Sources reads documents.
 	Sources Sources
 	// Bytes limits the vectors in memory, approximately.
-	Bytes uint64
+	Bytes int64
 	// Budget is how long a search waits for its vector. TTL is how long the
 	// UUIDs of indices are used.
 	Budget, TTL time.Duration

@@ -13,8 +13,9 @@ const (
 	pageSlots = 1024
 	// headBytes is the part of a slot before the vector: its key.
 	headBytes = 8
-	// scaleBytes is the part of a packed vector before the numbers.
-	scaleBytes = 4
+	// scaleBytes is the part of a packed vector before the numbers, and zero is the
+	// byte of the number 0.
+	scaleBytes, zero = 4, 128
 	// placeBytes is about what the place of a slot takes.
 	placeBytes = 32
 )
@@ -23,20 +24,20 @@ const (
 // one that no search has asked for since the last round over all (the clock
 // algorithm).
 type slab struct {
-	limit        uint64 // in bytes
+	limit        int64 // in bytes
 	hits, misses atomic.Uint64
 
 	mu    sync.RWMutex
 	slot  int // bytes of a slot
 	most  int // slots
-	at    map[uint64]uint32
+	at    map[uint64]int
 	pages [][]byte
 	asked []uint32 // by slot: 1 if it was asked for since the hand passed
 	used  int      // slots
 	hand  int      // the slot that is looked at next when one is needed
 }
 
-func newSlab(bytes uint64) *slab { return &slab{limit: bytes, at: map[uint64]uint32{}} }
+func newSlab(bytes int64) *slab { return &slab{limit: bytes, at: map[uint64]int{}} }
 
 // pack returns a vector of length 1 in a byte for each number, behind the
 // size of 1 in float32; nil for no vector.
@@ -51,7 +52,7 @@ func pack(v []float32) []byte {
 	packed := make([]byte, scaleBytes, scaleBytes+len(v))
 	binary.LittleEndian.PutUint32(packed, math.Float32bits(largest/math.MaxInt8))
 	for _, x := range v {
-		packed = append(packed, byte(int8(math.RoundToEven(float64(x/largest)*math.MaxInt8)))) //nolint:gosec // cosine reads it as an int8
+		packed = append(packed, byte(zero+math.RoundToEven(float64(x/largest)*math.MaxInt8)))
 	}
 	return packed
 }
@@ -60,7 +61,7 @@ func pack(v []float32) []byte {
 func cosine(packed []byte, v []float32) float64 {
 	sum := float32(0)
 	for i, b := range packed[scaleBytes:] {
-		sum += v[i] * float32(int8(b)) //nolint:gosec // pack wrote it from an int8
+		sum += v[i] * (float32(b) - zero)
 	}
 	return float64(sum * math.Float32frombits(binary.LittleEndian.Uint32(packed)))
 }
@@ -70,15 +71,15 @@ func (s *slab) reset(dim int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.slot = headBytes + scaleBytes + dim
-	s.most = int(min(s.limit/uint64(s.slot+placeBytes), math.MaxInt32)) //nolint:gosec // sizes are never negative
-	s.at = map[uint64]uint32{}
+	s.most = int(s.limit / int64(s.slot+placeBytes))
+	s.at = map[uint64]int{}
 	s.pages, s.asked = nil, nil
 	s.used, s.hand = 0, 0
 }
 
 // bytesOf returns a slot.
-func (s *slab) bytesOf(slot uint32) []byte {
-	start := int(slot%pageSlots) * s.slot
+func (s *slab) bytesOf(slot int) []byte {
+	start := slot % pageSlots * s.slot
 	return s.pages[slot/pageSlots][start : start+s.slot]
 }
 
@@ -87,15 +88,17 @@ func (s *slab) bytesOf(slot uint32) []byte {
 func (s *slab) lacking(keys []uint64) (lacking []int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	found := uint64(0)
 	for i, key := range keys {
 		if slot, ok := s.at[key]; ok {
 			atomic.StoreUint32(&s.asked[slot], 1)
+			found++
 		} else {
 			lacking = append(lacking, i)
 		}
 	}
+	s.hits.Add(found)
 	s.misses.Add(uint64(len(lacking)))
-	s.hits.Add(uint64(len(keys) - len(lacking))) //nolint:gosec // no more are lacking than there are
 	return lacking
 }
 
@@ -154,7 +157,7 @@ func (s *slab) put(key uint64, packed []byte) {
 }
 
 // free returns a slot for another key.
-func (s *slab) free() uint32 {
+func (s *slab) free() int {
 	if s.used < s.most {
 		if s.used%pageSlots == 0 {
 			n := min(pageSlots, s.most-s.used)
@@ -162,13 +165,13 @@ func (s *slab) free() uint32 {
 			s.asked = append(s.asked, make([]uint32, n)...)
 		}
 		s.used++
-		return uint32(s.used - 1) //nolint:gosec // most is at most MaxInt32
+		return s.used - 1
 	}
 	for s.asked[s.hand] == 1 {
 		s.asked[s.hand] = 0
 		s.hand = (s.hand + 1) % s.most
 	}
-	slot := uint32(s.hand) //nolint:gosec // as above
+	slot := s.hand
 	s.hand = (s.hand + 1) % s.most
 	delete(s.at, binary.LittleEndian.Uint64(s.bytesOf(slot)))
 	return slot
@@ -184,6 +187,9 @@ func (s *slab) full() bool {
 func (s *slab) stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	documents, bytes := uint64(s.used), uint64(s.used*(s.slot+placeBytes)) //nolint:gosec // never negative
-	return Stats{Hits: s.hits.Load(), Misses: s.misses.Load(), Documents: documents, Bytes: bytes}
+	all := Stats{Hits: s.hits.Load(), Misses: s.misses.Load(), Documents: uint64(len(s.at)), Bytes: uint64(placeBytes * len(s.at))}
+	for _, page := range s.pages {
+		all.Bytes += uint64(len(page))
+	}
+	return all
 }

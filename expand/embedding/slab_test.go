@@ -50,7 +50,7 @@ func FuzzPack(f *testing.F) {
 
 // room returns a slab for n vectors of 8 numbers.
 func room(n int) *slab {
-	s := newSlab(uint64(n * (headBytes + scaleBytes + 8 + placeBytes)))
+	s := newSlab(int64(n * (headBytes + scaleBytes + 8 + placeBytes)))
 	s.reset(8)
 	return s
 }

@@ -193,7 +193,7 @@ func (a *App) openEmbeddings() error {
 	a.model = model
 	a.embeddings = embedding.New(embedding.Options{
 		Maker: model.Maker, Search: model.Search, Fields: cfg.Fields, Sources: termVectors{documents.API{Client: a.client}},
-		Bytes: uint64(max(cfg.Size, 0)), Budget: time.Duration(cfg.Budget), TTL: time.Duration(a.cfg.Caches.TTL),
+		Bytes: int64(cfg.Size), Budget: time.Duration(cfg.Budget), TTL: time.Duration(a.cfg.Caches.TTL),
 		Guard: a.process.guard, Client: proxy.ClientOf,
 		OnState: func(s embedding.State) {
 			switch {

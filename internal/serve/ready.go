@@ -44,7 +44,7 @@ func (a *App) lackingModel() (all []report.Degradation) {
 		all = append(all, report.Degradation{Reason: report.Model, Detail: "hits keep the engine's order: " + s.Err.Error()})
 	}
 	if s.Store != nil {
-		all = append(all, report.Degradation{Reason: report.Model, Detail: "vectors are made anew at each start: " + s.Store.Error()})
+		all = append(all, report.Degradation{Reason: report.Model, Detail: "vectors of documents are not stored, so the next start has to make them again: " + s.Store.Error()})
 	}
 	return all
 }
