@@ -476,8 +476,8 @@ func TestPerformanceDocShowsTheAcceptedMeasures(t *testing.T) {
 var readmeRows = []struct{ title, suffix, ranking string }{
 	{"whole queries", "", "auto-soft"},
 	{"three words", threeTermsOnly, "auto-soft"},
-	{"whole queries, hits new to akin", "", "auto"},
-	{"three words, hits new to akin", threeTermsOnly, "auto"},
+	{"whole queries, hits not read before", "", "auto"},
+	{"three words, hits not read before", threeTermsOnly, "auto"},
 	{"three words, all must match", threeTermsOnly, "auto-and"},
 }
 

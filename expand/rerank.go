@@ -40,16 +40,14 @@ var sameQuery = []reason.Reason{
 	reason.Window, reason.Sort, reason.Scroll, reason.Collapse, reason.SearchAfter, reason.PointInTime, reason.NoScores,
 }
 
-// reranking returns how to rerank the hits, or why they are not reranked.
+// reranking returns how to rerank the hits by the soft cosine, or why they are
+// not reranked.
 func (a *expansion) reranking(choice *chosen) (*Rerank, reason.Reason) {
-	if why := a.s.noRerank(); why != "" {
+	r, why := a.rerankPage(choice)
+	if why != "" {
 		return nil, why
 	}
-	page, ok := a.s.Page(&a.s.parameters)
-	if !ok {
-		return nil, reason.Answer
-	}
-	r := &Rerank{From: page.From, Size: page.Size, SoftWeight: a.s.profile.SoftWeight, Key: a.key}
+	r.SoftWeight, r.Key = a.s.profile.SoftWeight, a.key
 	if documents := a.s.profile.Feedback.documents(a.s.req.Feedback); documents > 0 {
 		r.Feedback, r.MaxDocShare = a.s.profile.Feedback, a.s.profile.MaxDocShare
 		r.Feedback.Documents = documents
@@ -67,9 +65,6 @@ func (a *expansion) reranking(choice *chosen) (*Rerank, reason.Reason) {
 	r.BySeqNo = r.From+r.Size <= r.Window && !namesQueries(a.s.Body) && a.s.parameters.Get("filter_path") == ""
 	for i := range choice.targets {
 		analysis := choice.targets[i].Analysis
-		if analysis != nil && len(analysis.Pipelines) > 0 { // the pipeline would run on each of the answers
-			return nil, reason.Answer
-		}
 		r.BySeqNo = r.BySeqNo && analysis != nil && analysis.Shards == 1
 	}
 	return r, ""
@@ -78,23 +73,14 @@ func (a *expansion) reranking(choice *chosen) (*Rerank, reason.Reason) {
 // byEmbeddings returns how to rerank the hits of the clauses as they are
 // written by vectors, or why they are not reranked.
 func (a *expansion) byEmbeddings(choice *chosen, clauses []form.Clause) (*Rerank, reason.Reason) {
-	if why := a.s.noRerank(); why != "" {
+	r, why := a.rerankPage(choice)
+	if why != "" {
 		return nil, why
-	}
-	page, ok := a.s.Page(&a.s.parameters)
-	if !ok {
-		return nil, reason.Answer
 	}
 	if slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.AsTypedFirst && c.Changed() }) {
 		return nil, reason.AsTyped
 	}
-	for i := range choice.targets {
-		analysis := choice.targets[i].Analysis
-		if analysis != nil && len(analysis.Pipelines) > 0 { // the pipeline would run on each of the answers
-			return nil, reason.Answer
-		}
-	}
-	r := &Rerank{From: page.From, Size: page.Size, SoftWeight: a.s.profile.EmbeddingsWeight, Text: a.embedded(clauses)}
+	r.SoftWeight, r.Text = a.s.profile.EmbeddingsWeight, a.embedded(clauses)
 	if r.Text == "" {
 		return nil, reason.NoEmbeddings
 	}
@@ -102,6 +88,20 @@ func (a *expansion) byEmbeddings(choice *chosen, clauses []form.Clause) (*Rerank
 		return nil, reason.Window
 	}
 	return r, ""
+}
+
+// rerankPage returns a Rerank with the client's page, or why hits are not
+// reranked whatever by.
+func (a *expansion) rerankPage(choice *chosen) (*Rerank, reason.Reason) {
+	if why := a.s.noRerank(); why != "" {
+		return nil, why
+	}
+	page, ok := a.s.Page(&a.s.parameters)
+	piped := func(t target) bool { return t.Analysis != nil && len(t.Analysis.Pipelines) > 0 } // it would run on each of the answers
+	if !ok || slices.ContainsFunc(choice.targets, piped) {
+		return nil, reason.Answer
+	}
+	return &Rerank{From: page.From, Size: page.Size}, ""
 }
 
 // maxEmbedded limits in bytes the text whose vector is asked for. Models

@@ -20,7 +20,8 @@ import (
 // errScores says that a reranker did not return one score per hit.
 var errScores = errors.New("not a score for each hit")
 
-// A Reranker scores the hits of searches. Package expand/soft implements it.
+// A Reranker scores the hits of searches: by the soft cosine, as package
+// expand/soft does, or by vectors, as package expand/embedding.
 type Reranker interface {
 	// Begin asks for what Scores needs of the search itself, before its hits are
 	// known, and does not wait.
@@ -69,11 +70,11 @@ func ofEach(reranks []*expand.Rerank, result string) []string {
 // answer. It returns nil if there is no page to put in, and the outcome of each
 // search, "" for none. The searches share the budget and start at once, so that
 // those that run out of time have at least fetched what the next request needs.
-// told explains the hits that vectors ordered. ask sends as the client. odd
+// reasons explain the hits that vectors ordered. ask sends as the client. odd
 // says that the next answer would be unreadable, or its page too long, as well.
 func (k *reranking) answer(
 	ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, whole []byte, ask sender,
-) (out []byte, results []string, told []expand.HitReason, odd bool) {
+) (out []byte, results []string, reasons []expand.HitReason, odd bool) {
 	bounded, cancel := context.WithTimeout(ctx, k.budget)
 	defer cancel()
 	frames, err := answer.ReadFrames(whole, endpoint, reranks)
@@ -126,10 +127,10 @@ func (k *reranking) answer(
 	}
 	for i, f := range frames {
 		if results[i] == rerankedHits {
-			told = append(told, f.Reasons()...)
+			reasons = append(reasons, f.Reasons()...)
 		}
 	}
-	return out, results, told, tooLong.Load()
+	return out, results, reasons, tooLong.Load()
 }
 
 // hits sends a search and returns the answer, or nil, and its status. It does
@@ -169,15 +170,11 @@ func (k *reranking) order(ctx context.Context, f *answer.Frame) (page []expand.H
 		var ok bool
 		if page, ok = f.Order(scores); !ok {
 			err = errScores
+		} else if unnamed(page) > 1 {
+			err = expand.ErrNotRemembered
 		}
 	}
-	unnamed := 0 // only their numbers are known, of which the page has none; one is the hit that is left
-	for i := range page {
-		if page[i].ID == "" {
-			unnamed++
-		}
-	}
-	if errors.Is(err, expand.ErrNotRemembered) || unnamed > 1 {
+	if errors.Is(err, expand.ErrNotRemembered) {
 		return nil, rerankNotRemembered
 	}
 	if err != nil {
@@ -186,4 +183,15 @@ func (k *reranking) order(ctx context.Context, f *answer.Frame) (page []expand.H
 		return nil, result
 	}
 	return page, rerankedHits
+}
+
+// unnamed counts the hits of which akin has the numbers alone. Answers to the
+// search for a page have no numbers, so it can only have one such hit.
+func unnamed(page []expand.Hit) (n int) {
+	for i := range page {
+		if page[i].ID == "" {
+			n++
+		}
+	}
+	return n
 }

@@ -325,7 +325,7 @@ func (s *Server) rewrite(ctx context.Context, x *search, e Expander) *rewrittenS
 func (s *Server) expand(ctx context.Context, x *search, e Expander) (made *rewrittenSearch, err error) {
 	traced, span := tracing.Start(ctx, "expand")
 	defer span.End()
-	budget, end := s.opts.Patience.budget(x.index, s.opts.Budget)
+	budget, end := s.opts.ColdStart.budget(x.index, s.opts.Budget)
 	defer end()
 	bounded, cancel := context.WithTimeout(traced, budget)
 	defer cancel()

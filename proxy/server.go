@@ -72,10 +72,10 @@ type Options struct {
 	// Trials compare two arms, each [Off] or a name in Profiles. A search takes
 	// part in the first trial that covers its index. Trials exclude Shadow.
 	Trials []Trial
-	// Budget is the time limit of one call of Expander. Patience, unless nil,
+	// Budget is the time limit of one call of Expander. ColdStart, unless nil,
 	// lengthens it while caches are cold.
-	Budget   time.Duration
-	Patience *Patience
+	Budget    time.Duration
+	ColdStart *ColdStart
 	// MaxBody is the largest search body that is read, in bytes, compressed and
 	// decompressed alike.
 	MaxBody int64

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,9 +27,8 @@ import (
 type command struct {
 	config   cli.Config
 	name     string // of an entry of the configuration
-	cluster  cli.Cluster
+	field    fieldFlags
 	client   *esclient.Client
-	fields   []string
 	matrix   string // a file
 	judged   reweigh.Judged
 	searches searchCount
@@ -63,8 +61,7 @@ analyzes the queries, until it confirms a recommendation.
 		RunE: c.run,
 	}
 	set := cmd.Flags()
-	c.cluster.Register(set, "URL of the cluster")
-	set.StringSliceVar(&c.fields, "field", nil, "text fields of the searches; default those of the matrix in the configuration")
+	c.field.register(set, "URL of the cluster")
 	set.StringVar(&c.matrix, "matrix", "", "matrix file; default that of the configuration")
 	set.StringVar(&c.name, "name", "", "entry of matrices in the configuration; default the only one")
 	c.judged.Register(set, "file of judgments (required)")
@@ -75,7 +72,7 @@ analyzes the queries, until it confirms a recommendation.
 	set.IntVar(&c.tune.Settings, "settings", c.tune.Settings, "settings to try")
 	set.Float64Var(&c.tune.Confidence, "confidence", c.tune.Confidence, "confidence that a recommendation needs, and of the intervals")
 	set.BoolVar(&c.asJSON, "json", false, "print the result as JSON")
-	c.config.Register(cmd, &c.cluster)
+	c.config.Register(cmd, &c.field.Cluster)
 	return cmd
 }
 
@@ -87,7 +84,7 @@ func (c *command) run(cmd *cobra.Command, _ []string) (err error) {
 	if err := c.configure(); err != nil {
 		return cli.Usage(err)
 	}
-	if c.client, err = c.cluster.Open(); err != nil {
+	if c.client, err = c.field.Open(); err != nil {
 		return err
 	}
 	defer c.client.Close()
@@ -105,7 +102,7 @@ func (c *command) run(cmd *cobra.Command, _ []string) (err error) {
 		if err != nil {
 			return err
 		}
-		m := configs.Matrix{Name: "tuned", Indices: []string{c.cluster.Index}, Fields: c.fields, File: path}
+		m := configs.Matrix{Name: "tuned", Indices: []string{c.field.Index}, Fields: c.field.fields, File: path}
 		err = cli.Write(ctx, c.out, func(w io.Writer) error {
 			return evaluate.WriteProfile(w, s, m, "Written by akin tune.\n"+result.Summary())
 		})
@@ -119,22 +116,19 @@ func (c *command) run(cmd *cobra.Command, _ []string) (err error) {
 // configure takes from the configuration what no flag says of index, fields and
 // matrix.
 func (c *command) configure() error {
-	if c.name == "" && c.cluster.Index != "" && len(c.fields) > 0 && c.matrix != "" {
+	if c.name == "" && c.field.Index != "" && len(c.field.fields) > 0 && c.matrix != "" {
 		return nil
 	}
 	entry, err := c.config.Matrix(c.name)
 	if entry == nil {
 		return err
 	}
-	c.cluster.Index, c.matrix = cmp.Or(c.cluster.Index, strings.Join(entry.Indices, ",")), cmp.Or(c.matrix, entry.File)
-	if len(c.fields) == 0 {
-		c.fields, err = cli.Fields(entry)
-	}
-	return err
+	c.matrix = cmp.Or(c.matrix, entry.File)
+	return c.field.configure(entry)
 }
 
 func (c *command) read(ctx context.Context) (*tuneBench, error) {
-	if c.cluster.Index == "" || len(c.fields) == 0 || c.matrix == "" || c.out == "" {
+	if c.field.Index == "" || len(c.field.fields) == 0 || c.matrix == "" || c.out == "" {
 		return nil, errors.New("give --index, --field, --matrix and --out")
 	}
 	if err := cli.CheckTarget(c.out); err != nil {
@@ -153,7 +147,7 @@ func (c *command) read(ctx context.Context) (*tuneBench, error) {
 	if b.Matrix, err = cli.ReadMatrix(ctx, c.matrix); err != nil {
 		return nil, err
 	}
-	return b, errors.Join(c.tune.Validate(len(b.Bodies)), checkTunable(c.fields, b.Bodies))
+	return b, errors.Join(c.tune.Validate(len(b.Bodies)), checkTunable(c.field.fields, b.Bodies))
 }
 
 // queries reads the judged queries with a relevant document. Settings do not
@@ -203,7 +197,7 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 	if err != nil {
 		return nil, err
 	}
-	docs, err := loadDocuments(ctx, c.client, c.cluster.Index, c.fields, part, c.report.Step)
+	docs, err := loadDocuments(ctx, c.client, c.field.Index, c.field.fields, part, c.report.Step)
 	if err != nil {
 		docs.Close()
 		return nil, err
@@ -231,7 +225,7 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 		result.TunedSent, err = b.Expansion(ctx, &result.Setting)
 	}
 	if err == nil && result.Recommended != nil {
-		err = b.Confirm(ctx, result, armOptions{Cluster: c.cluster, Log: c.stderr}, c.client, func(_ string, done, total int) {
+		err = b.Confirm(ctx, result, armOptions{Cluster: c.field.Cluster, Log: c.stderr}, c.client, func(_ string, done, total int) {
 			c.report.Step("confirming on the cluster", done, total)
 		})
 	}
@@ -245,7 +239,7 @@ func (c *command) part(ctx context.Context, b *tuneBench) (*tunePart, error) {
 	if c.maxDocs == 0 {
 		return nil, nil
 	}
-	total, err := documents.API{Client: c.client}.Count(ctx, c.cluster.Index, nil)
+	total, err := documents.API{Client: c.client}.Count(ctx, c.field.Index, nil)
 	if err != nil || total <= int64(c.maxDocs) {
 		return nil, err
 	}
@@ -260,9 +254,9 @@ func (c *command) part(ctx context.Context, b *tuneBench) (*tunePart, error) {
 	wide.Matching, wide.Effort = expand.Widen, form.High
 	for k, how := range []*expand.Profile{nil, &same, &wide} {
 		c.report.Step("first hits of three ways to search", k, 3)
-		arm, end := directArm(c.client, c.cluster.Index), func() {}
+		arm, end := directArm(c.client, c.field.Index), func() {}
 		if how != nil {
-			arm, end, err = candidateArm(ctx, armOptions{Cluster: c.cluster, Log: c.stderr}, *how, b.Matrix)
+			arm, end, err = candidateArm(ctx, armOptions{Cluster: c.field.Cluster, Log: c.stderr}, *how, b.Matrix)
 		}
 		var answers []evaluate.Answer
 		if err == nil {
@@ -293,10 +287,10 @@ func (c *command) compare(ctx context.Context, b *tuneBench, docs *tuneDocuments
 	}
 	if len(missing) > 0 {
 		c.report.Tell("warning: %d relevant documents are not in %s, and count as not found: %s",
-			len(missing), c.cluster.Index, cli.Some(slices.Sorted(maps.Keys(missing))))
+			len(missing), c.field.Index, cli.Some(slices.Sorted(maps.Keys(missing))))
 	}
 	const compared, tolerated = 20, 1e-3
-	worst, err := b.Difference(ctx, c.client, c.cluster.Index, compared)
+	worst, err := b.Difference(ctx, c.client, c.field.Index, compared)
 	switch {
 	case err != nil:
 	case sampled:
@@ -312,7 +306,7 @@ func (c *command) compare(ctx context.Context, b *tuneBench, docs *tuneDocuments
 // on.
 func (c *command) plan(b *tuneBench, docs *tuneDocuments) string {
 	hash := sha256.New()
-	fmt.Fprintln(hash, c.cluster.Index, c.fields, c.maxDocs, len(docs.ids), docs.terms)
+	fmt.Fprintln(hash, c.field.Index, c.field.fields, c.maxDocs, len(docs.ids), docs.terms)
 	for i, body := range b.Bodies {
 		fmt.Fprintf(hash, "%q %v\n", body, b.Grades[i]) // maps are printed in the order of their keys
 	}

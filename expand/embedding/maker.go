@@ -64,7 +64,7 @@ func (m *Maker) model() identity {
 // dimension, whether vectors made before must be dropped, and whether
 // another model answered under the name before, now or in the store. Make
 // needs it first.
-func (m *Maker) Identify(ctx context.Context) (dim int, news, changed bool, err error) {
+func (m *Maker) Identify(ctx context.Context) (dim int, replaced, changed bool, err error) {
 	vectors, err := m.Documents(ctx, []string{probe})
 	if err == nil && len(vectors) != 1 {
 		err = fmt.Errorf("%d vectors for a text", len(vectors))
@@ -77,14 +77,14 @@ func (m *Maker) Identify(ctx context.Context) (dim int, news, changed bool, err 
 	}
 	m.mu.Lock()
 	first := m.known.probe == nil
-	news = !alike(m.known.probe, vectors[0])
-	if news {
+	replaced = !alike(m.known.probe, vectors[0])
+	if replaced {
 		m.known = identity{m.known.number + 1, vectors[0]}
 		m.kept = ""
 	}
 	m.mu.Unlock()
 	other := m.open(ctx)
-	return len(vectors[0]), news, news && !first || other, nil
+	return len(vectors[0]), replaced, replaced && !first || other, nil
 }
 
 // Problem returns the error of the last call to the store, which vectors are

@@ -204,7 +204,7 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 	if errors.Is(err, context.DeadlineExceeded) && waiting.Err() != nil {
 		err = ErrLate
 	}
-	r.heard(err)
+	r.count(err)
 	if err != nil {
 		return nil, err
 	}
@@ -237,9 +237,9 @@ func (r *Reranker) ask(ctx context.Context, text string) *cache.Flight {
 	})
 }
 
-// heard counts what becomes of the calls for searches. After some failures
+// count counts the searches in a row that got no vector. After some of them
 // the model has to answer in the background before it is asked again.
-func (r *Reranker) heard(err error) {
+func (r *Reranker) count(err error) {
 	r.mu.Lock()
 	if err == nil {
 		r.failures = 0

@@ -30,8 +30,16 @@ type fakeModel struct {
 	turned bool          // other vectors come
 	dim    int           // unless 0, of the vectors
 	half   bool          // only the first half of the vectors comes
-	takes  time.Duration // for a search
+	takes  time.Duration // a call
 	most   int           // unless 0, how long a text may be
+}
+
+// wait takes the time that a call takes.
+func (m *fakeModel) wait() {
+	m.mu.Lock()
+	takes := m.takes
+	m.mu.Unlock()
+	time.Sleep(takes)
 }
 
 func (m *fakeModel) vectors(texts []string) ([][]float32, error) {
@@ -177,7 +185,10 @@ func inBubble(t *testing.T, store *fakeStore, test func(r *rig), other ...func(*
 		}
 		maker := &Maker{
 			Name: "m", Refused: func(err error) bool { return errors.Is(err, errTexts) },
-			Documents: func(_ context.Context, texts []string) ([][]float32, error) { return r.model.vectors(texts) },
+			Documents: func(_ context.Context, texts []string) ([][]float32, error) {
+				r.model.wait()
+				return r.model.vectors(texts)
+			},
 		}
 		if store != nil {
 			maker.Store = store
@@ -185,10 +196,9 @@ func inBubble(t *testing.T, store *fakeStore, test func(r *rig), other ...func(*
 		r.Reranker = New(Options{
 			Maker: maker, Fields: []string{"body"}, Sources: r.source, Bytes: 1 << 20, Budget: 40 * time.Millisecond, TTL: time.Minute,
 			Search: func(ctx context.Context, text string) ([]float32, error) {
-				select {
-				case <-ctx.Done():
-					return nil, ctx.Err()
-				case <-time.After(r.model.takes):
+				r.model.wait()
+				if err := ctx.Err(); err != nil {
+					return nil, err
 				}
 				vectors, err := r.model.vectors([]string{text})
 				if err != nil {
@@ -280,7 +290,7 @@ func TestALateModelCostsTheBudgetAndIsRemembered(t *testing.T) {
 		one := r.source.write("1", "a")
 		r.order(t, "a", one)
 		settle()
-		r.model.takes = time.Second
+		r.model.set(func(m *fakeModel) { m.takes = time.Second })
 		began := time.Now()
 		check.Equal(t, ErrLate.Error(), r.order(t, "b", one))
 		check.Equal(t, 40*time.Millisecond, time.Since(began))
@@ -291,6 +301,29 @@ func TestALateModelCostsTheBudgetAndIsRemembered(t *testing.T) {
 		check.Equal(t, 0, time.Since(began))
 		time.Sleep(time.Second)
 		check.Equal(t, "10.00", r.order(t, "c", one), "it was asked before")
+	})
+}
+
+func TestAModelThatIsAlwaysLateIsLeftAloneUntilItIsNot(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		t := r.t
+		one := r.source.write("1", "a")
+		r.order(t, "a", one)
+		settle()
+		r.model.set(func(m *fakeModel) { m.takes = 60 * time.Millisecond })
+		for i := range maxFailures {
+			check.Equal(t, ErrLate.Error(), r.order(t, fmt.Sprint("b", i), one))
+			time.Sleep(time.Second) // the vector has come
+		}
+		settle()
+		began := time.Now()
+		check.Equal(t, ErrModel.Error(), r.order(t, "c", one))
+		check.Equal(t, 0, time.Since(began), "it is still waited for")
+		check.Error(t, ErrLate, r.State().Err)
+		r.model.set(func(m *fakeModel) { m.takes = 0 })
+		settle()
+		check.Equal(t, "11.00", r.order(t, "a", one))
+		check.Equal(t, 3, len(r.states), "%+v", r.states)
 	})
 }
 

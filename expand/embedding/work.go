@@ -55,7 +55,7 @@ func (r *Reranker) work(ctx context.Context) {
 		}
 		woken := r.queue.woken
 		switch {
-		case err != nil && errors.Is(err, ErrModel):
+		case errors.Is(err, ErrModel), errors.Is(err, ErrLate):
 			r.become(State{Err: err})
 			fallthrough
 		case err != nil:
@@ -75,16 +75,21 @@ func (r *Reranker) work(ctx context.Context) {
 }
 
 // identify asks the model for the vector of the probe. If it is not the
-// model that it was, all vectors in memory are dropped.
+// model that it was, all vectors in memory are dropped. A model that was late
+// has to answer as soon as searches need it.
 func (r *Reranker) identify(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
-	dim, news, changed, err := r.options.Maker.Identify(ctx)
+	began := time.Now()
+	dim, replaced, changed, err := r.options.Maker.Identify(ctx)
 	if err != nil {
 		return err
 	}
-	if news {
+	if replaced {
 		r.slab.reset(dim)
+	}
+	if errors.Is(r.State().Err, ErrLate) && time.Since(began) > r.options.Budget {
+		return ErrLate
 	}
 	r.become(State{Ready: true, Changed: changed})
 	return nil

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
-	bbolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/akin-search/akin/internal/vectorstore"
 )
 
 // The buckets of a cache: what its vectors are for (model, prefix and, except
@@ -64,21 +65,9 @@ func (c *cache) check(tx *bbolt.Tx) error {
 	return nil
 }
 
-// try calls f, and recovers from the database's panic if a page of the file is
-// damaged. Its error names the file.
-func (c *cache) try(f func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("it is damaged: remove it (%v)", r)
-		}
-		if errors.Is(err, bbolterrors.ErrTimeout) {
-			err = errors.New("another build uses it: wait until that ends, or choose another file")
-		}
-		if err != nil {
-			err = fmt.Errorf("the cache of vectors %s: %w", c.path, err)
-		}
-	}()
-	return f()
+// try calls f, see [vectorstore.Try].
+func (c *cache) try(f func() error) error {
+	return vectorstore.Try("the cache of vectors "+c.path, "another build uses it: wait until that ends, or choose another file", f)
 }
 
 // get returns the vector of each word: nil if unknown, empty if the model

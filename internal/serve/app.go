@@ -48,7 +48,7 @@ type App struct {
 	metrics    *prometheus.Registry // of this App only
 	closers    []func()             // stop what was started, in reverse order
 	warm       atomic.Bool          // the caches are filled for the first searches
-	patience   *proxy.Patience      // with searches that find them empty
+	coldStart  *proxy.ColdStart     // gives searches more time while they are not
 	// remembered is what the last reading of documents' terms came to; nil before
 	// its end.
 	remembered atomic.Pointer[[]report.Remembered]

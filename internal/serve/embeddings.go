@@ -222,35 +222,24 @@ const (
 // keepVectorsWarm has the vectors of all documents made, and every hour
 // those of new ones, until ctx ends.
 func (a *App) keepVectorsWarm(ctx context.Context, r *embedding.Reranker) {
-	for wait := time.Second; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
-		if !a.warm.Load() || !r.State().Ready {
-			wait = time.Second
-			continue
-		}
-		began := time.Now()
-		var read int
+	a.keepWarm(ctx, func() bool { return r.State().Ready }, func() time.Duration {
+		began, read := time.Now(), 0
 		err := a.process.guard.Do("embedding documents", func() (err error) {
 			read, err = a.warmVectors(ctx, r)
 			return err
 		})
-		wait = warmHitsEvery
 		switch {
 		case ctx.Err() != nil:
-			return
 		case errors.Is(err, errWarmEnough):
 			a.log.InfoContext(ctx, "the memory for vectors is full: those of documents that searches find stay", "documents", read, "took", time.Since(began))
 		case err != nil:
-			wait = vectorsAgain
 			a.log.WarnContext(ctx, "not all documents have vectors yet", "documents", read, "cause", cause(err))
+			return vectorsAgain
 		default:
 			a.log.InfoContext(ctx, "vectors of documents are remembered", "documents", read, "took", time.Since(began))
 		}
-	}
+		return warmHitsEvery
+	})
 }
 
 // warmVectors has the vectors of the documents of all indices with a matrix

@@ -153,6 +153,8 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 // analyzed returns the term that the analyzer of a field with the matrix makes
 // of a word, "" if the matrix has no such term or the cluster does not say.
 func (m playgroundMatrices) analyzed(ctx context.Context, matrix, word string, has func(term string) bool) string {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout) // there is more to ask
+	defer cancel()
 	fields, err := m.app.boundFields(ctx, m.app.Expression(), maxWarm)
 	if err != nil {
 		m.app.log.DebugContext(ctx, "the playground looks up a word as it is", "err", err)

@@ -243,37 +243,43 @@ const (
 // errWarmEnough ends a reading when enough memory is filled.
 var errWarmEnough = errors.New("the memory is full enough")
 
-// keepHitsWarm calls warmHits repeatedly until ctx ends.
-func (a *App) keepHitsWarm(ctx context.Context, hits *soft.Reranker) {
-	for wait := time.Second; ; {
+// keepWarm calls read, and again after the pause that it returns, until ctx
+// ends. It waits until the caches of searches are filled, since a cluster that
+// is starting has enough to do, and until ready.
+func (a *App) keepWarm(ctx context.Context, ready func() bool, read func() (pause time.Duration)) {
+	for pause := time.Second; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(wait):
+		case <-time.After(pause):
 		}
-		if !a.warm.Load() { // a cluster that is starting has enough to do
-			continue
+		pause = time.Second
+		if a.warm.Load() && ready() {
+			pause = read()
 		}
+	}
+}
+
+// keepHitsWarm calls warmHits repeatedly until ctx ends.
+func (a *App) keepHitsWarm(ctx context.Context, hits *soft.Reranker) {
+	a.keepWarm(ctx, func() bool { return true }, func() time.Duration {
 		began, read := time.Now(), 0
 		err := a.process.guard.Do("reading the terms of documents", func() (err error) {
 			read, err = a.warmHits(ctx, hits)
 			return err
 		})
-		wait = warmHitsEvery
 		switch {
 		case ctx.Err() != nil:
-			return
 		case err != nil && !errors.Is(err, errWarmEnough):
-			if read == 0 {
-				wait = warmHitsAgain
-			}
 			a.log.WarnContext(ctx, "not all terms of documents were read: searches read what they lack", "documents", read, "cause", cause(err))
-		case read == 0: // no matrix yet
-			wait = warmHitsAgain
-		default:
+		case read > 0:
 			a.log.InfoContext(ctx, "terms of documents are remembered", "documents", read, "bytes", hits.Stats().Bytes, "took", time.Since(began))
 		}
-	}
+		if read == 0 && !errors.Is(err, errWarmEnough) { // it failed, or there is no matrix yet
+			return warmHitsAgain
+		}
+		return warmHitsEvery
+	})
 }
 
 // warmHits caches the terms of documents in all fields with a matrix, keyed as

@@ -64,7 +64,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 
 // newApp wires a proxy that will replace previous; nil for none.
 func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) (a *App, err error) {
-	a = &App{cfg: o.Config, log: o.Log, process: p, metrics: prometheus.NewRegistry(), patience: proxy.NewPatience()}
+	a = &App{cfg: o.Config, log: o.Log, process: p, metrics: prometheus.NewRegistry(), coldStart: proxy.NewColdStart()}
 	defer func() {
 		if err != nil {
 			a.Close()
@@ -228,7 +228,7 @@ func (a *App) proxyOptions() proxy.Options {
 	}
 	return proxy.Options{
 		Nodes:  a.nodes,
-		Budget: time.Duration(cfg.Expansion.Budget), Patience: a.patience, Memory: a.process.memory,
+		Budget: time.Duration(cfg.Expansion.Budget), ColdStart: a.coldStart, Memory: a.process.memory,
 		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout),
 		Cause: cause, Causes: causes(), Check: a.check,
 		ResultHeader: cfg.Answers.Header, HideFrom: cfg.Expansion.HideFrom,
@@ -306,7 +306,7 @@ func (a *App) openStore(
 			if s.Problem != "" {
 				level = slog.LevelWarn
 			} else {
-				a.patience.Begin() // the rows and frequencies of a new version are not cached
+				a.coldStart.Begin() // the rows and frequencies of a new version are not cached
 			}
 			log.Log(context.WithoutCancel(ctx), level, "matrix", "name", s.Name, "source", s.Source,
 				"version", s.Version, "terms", s.Terms, "problem", s.Problem)

@@ -77,30 +77,38 @@ func (f *File) Close() error {
 	return err
 }
 
-// try calls do with the open file, and recovers from the database's panic if a
-// page of it is damaged.
-func (f *File) try(do func(*bbolt.DB) error) (err error) {
+// try calls do with the open file.
+func (f *File) try(do func(*bbolt.DB) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return Try("the vectors in "+f.path, "another process uses it: give each a file of its own, or use Redis", func() (err error) {
+		if f.db == nil {
+			if info, err := os.Stat(f.path); err == nil && !info.Mode().IsRegular() {
+				return errors.New("it is not a regular file")
+			}
+			if f.db, err = bbolt.Open(f.path, 0o600, &bbolt.Options{Timeout: fileTimeout}); err != nil {
+				f.db = nil
+				return err
+			}
+		}
+		return do(f.db)
+	})
+}
+
+// Try calls f, which uses a file of bbolt, and recovers from the database's
+// panic if a page of the file is damaged. Its error names the file, and is busy
+// if another process has it open.
+func Try(file, busy string, f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("it is damaged: remove it (%v)", r)
 		}
 		if errors.Is(err, bbolterrors.ErrTimeout) {
-			err = errors.New("another process uses it: give each a file of its own, or use Redis")
+			err = errors.New(busy)
 		}
 		if err != nil {
-			err = fmt.Errorf("the vectors in %s: %w", f.path, err)
+			err = fmt.Errorf("%s: %w", file, err)
 		}
 	}()
-	if f.db == nil {
-		if info, err := os.Stat(f.path); err == nil && !info.Mode().IsRegular() {
-			return errors.New("it is not a regular file")
-		}
-		if f.db, err = bbolt.Open(f.path, 0o600, &bbolt.Options{Timeout: fileTimeout}); err != nil {
-			f.db = nil
-			return err
-		}
-	}
-	return do(f.db)
+	return f()
 }

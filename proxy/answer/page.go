@@ -325,6 +325,7 @@ type pageHit struct {
 
 // SetPage takes the hits of page, from [Frame.Order], out of the answer to the
 // search for them, which must not change. It returns false if one is missing.
+// One hit of the page may have no ID: it is the one that is left.
 func (f *Frame) SetPage(page []expand.Hit, answer []byte) bool {
 	_, hits, ok := readPage(answer)
 	if !ok {

@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	// patientBudget is the time of a search that finds cold caches, patientFor how
+	// coldBudget is the time of a search that finds cold caches, coldFor how
 	// long they count as cold.
-	patientBudget, patientFor = time.Second, time.Minute
-	// mostPatient limits the searches that have more time at once, so that a slow
+	coldBudget, coldFor = time.Second, time.Minute
+	// mostCold limits the searches that have more time at once, so that a slow
 	// cluster does not pile them up.
-	mostPatient = 64
+	mostCold = 64
 	// mostFirst limits the indices that are remembered as searched before.
 	mostFirst = 1000
 )
 
-// A Patience gives searches more time while caches are cold: for a minute after
-// it begins, and after the first search of an index. It may be used
+// A ColdStart gives searches more time while caches are cold: for a minute
+// after it begins, and after the first search of an index. It may be used
 // concurrently.
-type Patience struct {
+type ColdStart struct {
 	seed maphash.Seed
 
 	mu    sync.Mutex
@@ -29,24 +29,24 @@ type Patience struct {
 	taken int                  // searches that have more time now
 }
 
-// NewPatience returns a Patience that begins now.
-func NewPatience() *Patience {
-	p := &Patience{seed: maphash.MakeSeed(), first: map[uint64]time.Time{}}
+// NewColdStart returns a ColdStart that begins now.
+func NewColdStart() *ColdStart {
+	p := &ColdStart{seed: maphash.MakeSeed(), first: map[uint64]time.Time{}}
 	p.Begin()
 	return p
 }
 
 // Begin has it begin again, as for a new version of a matrix.
-func (p *Patience) Begin() {
+func (p *ColdStart) Begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.until = time.Now().Add(patientFor)
+	p.until = time.Now().Add(coldFor)
 }
 
 // budget returns the time for a search of an index expression, usual or more,
-// and what to call when it has ended. A nil Patience has none.
-func (p *Patience) budget(index string, usual time.Duration) (budget time.Duration, end func()) {
-	if p == nil || usual >= patientBudget {
+// and what to call when it has ended. A nil ColdStart has none.
+func (p *ColdStart) budget(index string, usual time.Duration) (budget time.Duration, end func()) {
+	if p == nil || usual >= coldBudget {
 		return usual, func() {}
 	}
 	p.mu.Lock()
@@ -55,15 +55,15 @@ func (p *Patience) budget(index string, usual time.Duration) (budget time.Durati
 	until, searched := p.first[key]
 	if !searched {
 		if len(p.first) < mostFirst {
-			until = now.Add(patientFor)
+			until = now.Add(coldFor)
 			p.first[key] = until
 		}
 	}
-	if p.taken == mostPatient || !now.Before(until) && !now.Before(p.until) {
+	if p.taken == mostCold || !now.Before(until) && !now.Before(p.until) {
 		return usual, func() {}
 	}
 	p.taken++
-	return patientBudget, func() {
+	return coldBudget, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.taken--

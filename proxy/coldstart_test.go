@@ -11,7 +11,7 @@ import (
 
 const usualBudget = 50 * time.Millisecond
 
-func budgetOf(p *Patience, index string) time.Duration {
+func budgetOf(p *ColdStart, index string) time.Duration {
 	budget, end := p.budget(index, usualBudget)
 	end()
 	return budget
@@ -19,38 +19,38 @@ func budgetOf(p *Patience, index string) time.Duration {
 
 func TestSearchesHaveMoreTimeWhileCachesAreCold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPatience()
-		check.Equal(t, patientBudget, budgetOf(p, "docs"), "after the start")
-		time.Sleep(patientFor)
+		p := NewColdStart()
+		check.Equal(t, coldBudget, budgetOf(p, "docs"), "after the start")
+		time.Sleep(coldFor)
 		check.Equal(t, usualBudget, budgetOf(p, "docs"), "a minute later")
-		check.Equal(t, patientBudget, budgetOf(p, "other"), "the first search of an index")
+		check.Equal(t, coldBudget, budgetOf(p, "other"), "the first search of an index")
 		check.Equal(t, usualBudget, budgetOf(p, "docs"), "meanwhile elsewhere")
-		time.Sleep(patientFor)
+		time.Sleep(coldFor)
 		check.Equal(t, usualBudget, budgetOf(p, "other"), "a minute after the first search")
 		p.Begin()
-		check.Equal(t, patientBudget, budgetOf(p, "docs"), "with a new version of a matrix")
-		longer, end := p.budget("docs", 2*patientBudget)
+		check.Equal(t, coldBudget, budgetOf(p, "docs"), "with a new version of a matrix")
+		longer, end := p.budget("docs", 2*coldBudget)
 		end()
-		check.Equal(t, 2*patientBudget, longer, "with a longer budget")
-		check.Equal(t, usualBudget, budgetOf(nil, "docs"), "without patience")
+		check.Equal(t, 2*coldBudget, longer, "with a longer budget")
+		check.Equal(t, usualBudget, budgetOf(nil, "docs"), "without one")
 	})
 }
 
 func TestFewSearchesHaveMoreTimeAtOnce(t *testing.T) {
-	p := NewPatience()
+	p := NewColdStart()
 	var ends []func()
-	for range mostPatient {
+	for range mostCold {
 		budget, end := p.budget("docs", usualBudget)
-		check.Equal(t, patientBudget, budget)
+		check.Equal(t, coldBudget, budget)
 		ends = append(ends, end)
 	}
 	check.Equal(t, usualBudget, budgetOf(p, "docs"))
 	ends[0]()
-	check.Equal(t, patientBudget, budgetOf(p, "docs"))
+	check.Equal(t, coldBudget, budgetOf(p, "docs"))
 }
 
 func TestIndicesThatWereSearchedTakeBoundedMemory(t *testing.T) {
-	p := NewPatience()
+	p := NewColdStart()
 	for k := range 3 * mostFirst {
 		budgetOf(p, strconv.Itoa(k))
 		check.Must(t, len(p.first) <= mostFirst, "%d indices", len(p.first))
