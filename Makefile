@@ -12,7 +12,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-build bench-collections bench-forms bench-gensim bench-matching bench-modes bench-proxy bench-remembered bench-words fuzz
+.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-build bench-collections bench-embeddings bench-forms bench-gensim bench-matching bench-modes bench-proxy bench-remembered bench-words fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,22 +75,25 @@ bench-build: ## Print the time and memory of building a matrix from an index of 
 bench-collections: ## Print the cost of searches of judged collections, on an OpenSearch 2; AKIN_E2E_COLLECTIONS=all takes all of them
 	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkCollections$$' -benchtime 1x -timeout 60m
 
-bench-forms: ## Print the cost of searches in each form, on an OpenSearch 2; DOCS=2000000 sets the number of documents
-	AKIN_BENCH_DOCS=$(DOCS) $(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkForms$$' -benchtime 1x -timeout 90m
+bench-forms: ## Print the cost of searches in each form, without the engine's cache of queries; DOCS, ENGINE and SEGMENTS as for bench-matching
+	AKIN_BENCH_DOCS=$(DOCS) AKIN_BENCH_ENGINE=$(ENGINE) AKIN_BENCH_SEGMENTS=$(SEGMENTS) $(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkForms$$' -benchtime 1x -timeout 90m
 
 bench-gensim: build ## Compare the search for neighbors with gensim and NumPy; WORDS=N sets the number of words
 	python3 -m venv .venv-bench
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check -r tools/bench/requirements.txt
 	.venv-bench/bin/python tools/bench/bench.py --akin bin/akin --folder .venv-bench/run --words $(WORDS)
 
-bench-matching: ## Print the cost of searches by default, without the engine's cache of queries; DOCS=2000000 sets the number of documents, ENGINE=opensearch3 the engine
-	AKIN_BENCH_DOCS=$(DOCS) AKIN_BENCH_ENGINE=$(ENGINE) $(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkMatching$$' -benchtime 1x -timeout 90m
+bench-matching: ## Print the cost of searches by default, without the engine's cache of queries; DOCS=2000000 sets the number of documents, ENGINE=opensearch3 the engine, SEGMENTS=3 the number of segments
+	AKIN_BENCH_DOCS=$(DOCS) AKIN_BENCH_ENGINE=$(ENGINE) AKIN_BENCH_SEGMENTS=$(SEGMENTS) $(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkMatching$$' -benchtime 1x -timeout 90m
 
 bench-modes: ## Print the cost of searches in each mode, on 200,000 documents of an OpenSearch 2
 	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkModes$$' -benchtime 1x -timeout 30m
 
 bench-proxy: ## Print requests/s through akin and a bare httputil.ReverseProxy
 	$(GO) test -run '^$$' -bench '^BenchmarkPassthrough$$' -benchtime 5s ./proxy/
+
+bench-embeddings: ## Print the cost of searches whose first hits a language model orders, a stand-in or that at AKIN_E2E_EMBEDDINGS; DOCS=2000000 sets the number of documents
+	AKIN_BENCH_DOCS=$(DOCS) $(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkEmbeddings$$' -benchtime 1x -timeout 60m
 
 bench-remembered: ## Print the cost of searches in the mode auto while akin learns what documents hold; DOCS=2000000 sets the number of documents, SHARDS that of shards
 	AKIN_BENCH_DOCS=$(DOCS) AKIN_BENCH_SHARDS=$(SHARDS) $(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkRemembered$$' -benchtime 1x -timeout 60m

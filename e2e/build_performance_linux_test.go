@@ -18,7 +18,7 @@ func BenchmarkBuild(b *testing.B) {
 	fmt.Fprintf(os.Stdout, "\n| documents | read | terms | dimensions | wall time | processor time | memory |\n|---|---|---|---|---|---|---|\n")
 	eachSize(b, func(b *testing.B, docs int) {
 		b.Helper()
-		loadForms(b, e, formsDefinition, docs, formsQueries+newTexts)
+		loadForms(b, e, formsDefinition, docs, formsQueries)
 		for range b.N {
 			m, wall, processor, memory := buildMeasured(b, e, formsIndex)
 			fmt.Fprintf(os.Stdout, "| %d | %d | %d | %s | %.0f s | %.0f s | %.2f GiB |\n", docs, m.Meta().Docs, m.Len(), m.Meta().Params["dimensions"],

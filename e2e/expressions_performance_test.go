@@ -15,7 +15,7 @@ import (
 func BenchmarkExpressions(b *testing.B) {
 	const docs = 200_000
 	e := productionEngine(b, qualityEngine)
-	texts := loadForms(b, e, formsDefinition, docs, formsQueries+newTexts)
+	texts := loadForms(b, e, formsDefinition, docs, 2*formsQueries)
 	var synonyms strings.Builder
 	synonyms.WriteString("# akin: exact\n")
 	known := map[int][]string{}

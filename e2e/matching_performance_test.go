@@ -18,34 +18,131 @@ const (
 	// matchingTexts is how many texts are searched for, in batches whose processor
 	// time is told.
 	matchingTexts, matchingBatch = 300, 10
-	// matchingWarmups is how many other texts have the engine compile what it runs.
-	matchingWarmups = 100
+	// matchingWarmups is how many other texts have the engine compile what it runs,
+	// in so many turns.
+	matchingWarmups, matchingTurns = 100, 5
 )
+
+// A costComparison is of searches that go different ways: the first entrant sends
+// them directly, the others through an akin with profiles that start starts.
+// Where an entrant has bodies, these become what effort high writes.
+type costComparison struct {
+	start    func(tb testing.TB, e *engine, config section, env ...string) *akin
+	profiles section
+	entrants []entrant
+	kinds    []searchKind
+}
+
+// A searchKind is how an application searches for a text of so many words, which
+// has between least and most hits by itself.
+type searchKind struct {
+	name        string
+	words       int
+	body        func(text string) string
+	least, most int
+}
+
+// allWordsBody is a search for documents with all words of a text.
+func allWordsBody(text string) string {
+	return `{"query":{"match":{"body":{"query":` + quote(text) + `,"operator":"and"}}}}`
+}
 
 // BenchmarkMatching compares what searches cost by default, which finds more
 // only where the search itself finds too little, with the same searches sent
-// directly, without the engine's cache of queries, and prints ratios of the
-// engine's processor time with intervals of 95 %: of texts that akin meets for the
-// first time, and of the same texts once more. AKIN_BENCH_ENGINE names the
-// engine, AKIN_BENCH_DOCS the numbers of documents. With several numbers it also
-// prints how the processor time grows with them. Run it with -benchtime 1x.
+// directly, as [costComparison.run] does. Run it with -benchtime 1x.
 func BenchmarkMatching(b *testing.B) {
+	operators := func(text string) string {
+		words := strings.Fields(text)
+		return `{"query":{"query_string":{"default_field":"body","query":` + quote(words[0]+" AND ("+words[1]+" OR "+words[2]+")") + `}}}`
+	}
+	costComparison{
+		start: setup,
+		profiles: section{
+			"low": section{"effort": "low"}, "normal": section{"effort": "normal"}, "high": section{"effort": "high"},
+			"soft": section{"mode": "soft", "effort": "normal"},
+		},
+		entrants: []entrant{
+			{name: "directly"},
+			{name: "effort low", profile: "low"},
+			{name: "effort normal", profile: "normal"},
+			{name: "effort high", profile: "high"},
+			{name: "mode soft", profile: "soft"},
+		},
+		kinds: []searchKind{
+			{"1 word, finds enough", 1, formsBody, 100, math.MaxInt},
+			{"3 words, finds enough", 3, formsBody, 100, math.MaxInt},
+			{"3 words in two fields, finds enough", 3, twoFieldsBody, 100, math.MaxInt},
+			{"8 words, finds enough", 8, formsBody, 100, math.MaxInt},
+			{"a realistic search of 3 words, finds enough", 3, realisticBody, 100, math.MaxInt},
+			{"3 words, finds too few", 3, formsBody, 0, 99},
+			{"all of 3 words, finds enough", 3, allWordsBody, 10, math.MaxInt},
+			{"all of 3 words, finds too few", 3, allWordsBody, 0, 9},
+			{"3 words with operators, finds enough", 3, operators, 100, math.MaxInt},
+			{"3 words with operators, finds too few", 3, operators, 0, 99},
+		},
+	}.run(b)
+}
+
+// BenchmarkForms compares what searches cost in each form and phase, with
+// feedback, in the mode soft and with each effort, where related words always
+// find, with the same searches sent directly, as [costComparison.run] does. Run it
+// with -benchtime 1x.
+func BenchmarkForms(b *testing.B) {
+	costComparison{
+		start: setupWide,
+		profiles: section{
+			"low":       section{"effort": "low"},
+			"normal":    section{"effort": "normal"},
+			"high":      section{"effort": "high"},
+			"linear":    section{"effort": "high", "scoring": "linear"},
+			"grouped":   section{"effort": "high", "scoring": "grouped"},
+			"saturated": section{"effort": "high", "scoring": "saturated", "phase": "query"},
+			"same":      section{"effort": "high", "matching": "same"},
+			"feedback":  section{"effort": "high", "feedback": section{"documents": 5}},
+			"soft":      section{"effort": "high", "mode": "soft"},
+			"softer":    section{"effort": "normal", "mode": "soft"},
+		},
+		entrants: []entrant{
+			{name: "directly"},
+			{name: "through akin, switched off", parameters: "&akin=off"},
+			{name: "effort low", profile: "low", form: "linear", phase: "query"},
+			{name: "effort normal", profile: "normal", form: "saturated", phase: "rescore"},
+			{name: "effort high", profile: "high", form: "saturated", phase: "rescore"},
+			{name: "linear, 30 terms", profile: "linear", form: "linear", phase: "query"},
+			{name: "grouped, 30 terms", profile: "grouped", form: "grouped", phase: "query"},
+			{name: "saturated, phase query", profile: "saturated", form: "saturated", phase: "query"},
+			{name: "effort high, `matching: same`", profile: "same", form: "saturated", phase: "rescore"},
+			{name: "effort high, feedback", profile: "feedback", form: "saturated", phase: "rescore"},
+			{name: "mode soft, effort high", profile: "soft", form: "linear", phase: "rerank"},
+			{name: "mode soft, effort normal", profile: "softer", form: "linear", phase: "rerank"},
+			{name: "what effort high writes, sent directly", bodies: map[string]string{}},
+		},
+		kinds: []searchKind{{"3 words", 3, formsBody, 0, math.MaxInt}, {"all of 3 words", 3, allWordsBody, 0, math.MaxInt}},
+	}.run(b)
+}
+
+// run prints ratios of the engine's processor time, without its cache of
+// queries, with intervals of 95 %: of texts that akin meets for the first time,
+// and of the same texts once more. AKIN_BENCH_ENGINE names the engine,
+// AKIN_BENCH_DOCS the numbers of documents, AKIN_BENCH_SEGMENTS to how many
+// segments they are merged. With several numbers of documents it also prints how
+// the processor time grows with them.
+func (c costComparison) run(b *testing.B) {
+	b.Helper()
 	e := productionEngine(b, cmp.Or(os.Getenv("AKIN_BENCH_ENGINE"), qualityEngine))
 	growth := map[string]*matchingGrowth{}
-	var names []string
 	eachSize(b, func(b *testing.B, docs int) {
 		b.Helper()
-		compareMatching(b, e, docs, func(name string, entrants []entrant, engine []float64) {
+		c.atSize(b, e, docs, func(name string, engine []float64) {
 			if growth[name] == nil {
-				growth[name] = &matchingGrowth{entrants: entrants, engine: make([][]float64, len(entrants))}
-				names = append(names, name)
+				growth[name] = &matchingGrowth{entrants: c.entrants, engine: make([][]float64, len(c.entrants))}
 			}
 			growth[name].add(docs, engine)
 		})
 	})
-	for _, name := range names {
-		if g := growth[name]; len(g.docs) > 1 {
-			fmt.Fprintf(os.Stdout, "\n%s", g.table(name))
+	for _, kind := range c.kinds {
+		if g := growth[kind.name]; g != nil && len(g.docs) > 1 {
+			fmt.Fprintf(os.Stdout, "\n%s", g.table(kind.name))
 		}
 	}
 }
@@ -78,72 +175,71 @@ func (g *matchingGrowth) table(name string) string {
 	return t.String()
 }
 
-// compareMatching prints a table for each kind of search, and passes the means of
-// the engine's processor time of known texts to tell.
-func compareMatching(b *testing.B, e *engine, docs int, tell func(name string, entrants []entrant, engine []float64)) {
+// atSize prints a table for each kind of search, and passes the means of the
+// engine's processor time of known texts to tell.
+func (c costComparison) atSize(b *testing.B, e *engine, docs int, tell func(name string, engine []float64)) {
 	b.Helper()
-	const pool = 2000 // of which some of three words have ten hits with all of them
+	const pool = 1900 // of which some of three words have ten hits with all of them
 	uncached := strings.Replace(formsDefinition, `"number_of_shards":1`, `"number_of_shards":1,"index.queries.cache.enabled":false`, 1)
 	texts := loadForms(b, e, uncached, docs, pool)
-	a := setup(b, e, section{
-		"profiles": section{"low": section{"effort": "low"}, "normal": section{"effort": "normal"}, "soft": section{"mode": "soft", "effort": "normal"}},
+	if most := os.Getenv("AKIN_BENCH_SEGMENTS"); most != "" {
+		_, _, _ = e.call(b.Context(), http.MethodPost, "/"+formsIndex+"/_forcemerge?max_num_segments="+most, "") // it may go on for longer than a call
+		settle(b, e)
+	}
+	a := c.start(b, e, section{
+		"profiles": c.profiles,
 		"matrices": []section{{"name": "forms", "indices": []string{formsIndex}, "fields": []string{"title", "body"}, "file": formsMatrix(b, e, "--language-model", "none", "--dimensions", "100")}},
 		"caches":   section{"size": "640MiB"},
 	})
-	entrants := []entrant{
-		{name: "directly", at: e.cluster},
-		{name: "effort low", profile: "low"},
-		{name: "effort normal", profile: "normal"},
-		{name: "mode soft", profile: "soft"},
-	}
-	useProfiles(entrants, a)
-	and := func(text string) string {
-		return `{"query":{"match":{"body":{"query":` + quote(text) + `,"operator":"and"}}}}`
-	}
-	operators := func(text string) string {
-		words := strings.Fields(text)
-		return `{"query":{"query_string":{"default_field":"body","query":` + quote(words[0]+" AND ("+words[1]+" OR "+words[2]+")") + `}}}`
-	}
-	fmt.Fprintf(os.Stdout, "\n%s, %d documents in %s segments\n", e.name, docs, segments(b, e))
-	for b.Loop() {
-		for _, s := range []struct {
-			name        string
-			words       int
-			body        func(string) string
-			least, most int // hits of the search itself
-		}{
-			{"1 word, finds enough", 1, formsBody, 100, math.MaxInt},
-			{"3 words, finds enough", 3, formsBody, 100, math.MaxInt},
-			{"3 words in two fields, finds enough", 3, twoFieldsBody, 100, math.MaxInt},
-			{"8 words, finds enough", 8, formsBody, 100, math.MaxInt},
-			{"a realistic search of 3 words, finds enough", 3, realisticBody, 100, math.MaxInt},
-			{"3 words, finds too few", 3, formsBody, 0, 99},
-			{"all of 3 words, finds enough", 3, and, 10, math.MaxInt},
-			{"all of 3 words, finds too few", 3, and, 0, 9},
-			{"3 words with operators, finds enough", 3, operators, 100, math.MaxInt},
-			{"3 words with operators, finds too few", 3, operators, 0, 99},
-		} {
-			var some []string
-			for _, text := range texts[s.words] {
-				if len(some) == matchingWarmups+matchingTexts {
-					break
-				}
-				found := ask[struct {
-					Hits struct{ Total struct{ Value int } }
-				}](b, e.cluster, http.MethodPost, "/"+formsIndex+"/_search?size=0&track_total_hits=true&request_cache=false", s.body(text)).Hits.Total.Value
-				if found >= s.least && found <= s.most {
-					some = append(some, text)
-				}
-			}
-			if len(some) < 2*matchingBatch+matchingWarmups {
-				fmt.Fprintf(os.Stdout, "\n%s: only %d texts\n", s.name, len(some))
-				continue
-			}
-			table, known := compareTexts(b, e, a, entrants, some, s.name, s.body)
-			fmt.Fprintf(os.Stdout, "\n%s", table)
-			tell(s.name, entrants, known)
+	entrants := slices.Clone(c.entrants)
+	for i := range entrants {
+		entrants[i].at = e.cluster
+		if entrants[i].parameters != "" {
+			entrants[i].at = a.cluster
 		}
 	}
+	useProfiles(entrants, a)
+	fmt.Fprintf(os.Stdout, "\n%s, %d documents in %s segments\n", e.name, docs, segments(b, e))
+	for b.Loop() {
+		for _, kind := range c.kinds {
+			some := kind.some(b, e, texts[kind.words])
+			if len(some) < 2*matchingBatch+matchingWarmups {
+				fmt.Fprintf(os.Stdout, "\n%s: only %d texts\n", kind.name, len(some))
+				continue
+			}
+			for i := range entrants {
+				for _, text := range some {
+					if entrants[i].bodies != nil {
+						entrants[i].bodies[text] = string(a.explain(b, formsIndex+"?akin_profile=high", kind.body(text)).Body)
+					}
+				}
+				if entrants[i].form != "" {
+					addedTerms(b, a, entrants[i:i+1], some[:matchingBatch], kind.body)
+				}
+			}
+			table, known := compareTexts(b, e, a, entrants, some, kind.name, kind.body)
+			fmt.Fprintf(os.Stdout, "\n%s", table)
+			tell(kind.name, known)
+		}
+	}
+}
+
+// some returns texts with as many hits as the kind says, some to warm up with
+// and those to measure.
+func (k *searchKind) some(b *testing.B, e *engine, texts []string) (some []string) {
+	b.Helper()
+	for _, text := range texts {
+		if len(some) == matchingWarmups+matchingTexts {
+			break
+		}
+		found := ask[struct {
+			Hits struct{ Total struct{ Value int } }
+		}](b, e.cluster, http.MethodPost, "/"+formsIndex+"/_search?size=0&track_total_hits=true&request_cache=false", k.body(text)).Hits.Total.Value
+		if found >= k.least && found <= k.most {
+			some = append(some, text)
+		}
+	}
+	return some
 }
 
 // A matchingCost is what searches for texts cost, by entrant.
@@ -167,9 +263,11 @@ func compareTexts(
 		}
 		return t
 	}
-	for _, text := range texts[:matchingWarmups] {
-		for i := range entrants {
-			send(i, text)
+	for range matchingTurns {
+		for _, text := range texts[:matchingWarmups] {
+			for i := range entrants {
+				send(i, text)
+			}
 		}
 	}
 	n := len(entrants)

@@ -25,7 +25,7 @@ const modesIndex = `{"settings":{"number_of_shards":1,"number_of_replicas":0,
 // It does everything once: run it with -benchtime 1x.
 func BenchmarkModes(b *testing.B) {
 	e := productionEngine(b, qualityEngine)
-	texts := loadForms(b, e, modesIndex, formsDocs, formsQueries+newTexts)
+	texts := loadForms(b, e, modesIndex, formsDocs, formsQueries)
 	short := formsMatrix(b, e, "--top", "30")
 	weights := storeFormsNorms(b, e, short)
 	a := setupWide(b, e, section{

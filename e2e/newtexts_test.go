@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,19 +16,28 @@ import (
 // what it runs.
 const newTexts, newWarmups = 360, 160
 
-// newTextsTable searches for texts that akin has not met, each at once again,
-// and returns how much longer the first search takes, and which requests it
-// waits for. The fields are known, and the frequencies of terms only from other
-// texts. An akin before a recorder searches for each text first, so that the
-// engine has met it.
-func newTextsTable(b *testing.B, e *engine, learned []section, texts map[int][]string) string {
-	b.Helper()
+// BenchmarkNewTexts searches for texts that akin has not met, each at once
+// again, and prints how much longer the first search takes, and which requests
+// it waits for. The fields are known, and the frequencies of terms only from
+// other texts. An akin before a recorder searches for each text first, so that
+// the engine has met it. Run it with -benchtime 1x.
+func BenchmarkNewTexts(b *testing.B) {
+	e := productionEngine(b, qualityEngine)
+	texts := loadForms(b, e, formsDefinition, formsDocs, 1+newTexts)
+	learned := []section{{"name": "forms", "indices": []string{formsIndex}, "fields": []string{"title", "body"}, "file": formsMatrix(b, e)}}
 	r := startRecorder(b, e, 0)
+	for b.Loop() {
+		fmt.Fprintf(os.Stdout, "\n%s", newTextsTable(b, e, r, learned, texts))
+	}
+}
+
+func newTextsTable(b *testing.B, e *engine, r *recorder, learned []section, texts map[int][]string) string {
+	b.Helper()
 	var table strings.Builder
 	table.WriteString("| new texts | p50 | p90 |\n|---|---|---|\n")
 	for _, length := range []int{3, 8} {
 		var took map[string][]time.Duration
-		unknown := texts[length][formsQueries:]
+		unknown := texts[length][1:]
 		for _, part := range [][]string{unknown[:newWarmups], unknown[newWarmups:]} {
 			recorded, plain := setupWide(b, e, section{"cluster": section{"urls": []string{r.url}}, "matrices": learned}), setupWide(b, e, section{"matrices": learned})
 			timeNew(b, recorded, plain, r, texts[length][:1]) // asks about the field

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -42,24 +43,6 @@ const productionJVM = "-Xms1g -Xmx1g -XX:TieredStopAtLevel=4 -XX:-UseSerialGC -X
 const formsDefinition = `{"settings":{"number_of_shards":1,"number_of_replicas":0},
 	"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"},
 		"category":{"type":"keyword"},"price":{"type":"integer"}}}}`
-
-// A shape is how an application asks for texts of so many words.
-type shape struct {
-	name  string
-	words int
-	body  func(text string) string
-}
-
-// The shapes that efforts are compared in.
-var shapes = []shape{
-	{"1 word", 1, formsBody},
-	{"3 words", 3, formsBody},
-	{"8 words", 8, formsBody},
-	{"3 words in two fields", 3, twoFieldsBody},
-	{"8 words in two fields", 8, twoFieldsBody},
-	{"a realistic search of 3 words", 3, realisticBody},
-	{"of 8 words", 8, realisticBody},
-}
 
 // formsBody is the search as applications send it.
 func formsBody(text string) string {
@@ -108,18 +91,6 @@ type cost struct {
 	engine, akin time.Duration   // processor time of all
 }
 
-// BenchmarkForms compares what searches cost in each form and phase, with
-// feedback, in the mode soft and with each effort, with the same searches sent
-// directly, and prints tables. It does everything once: run it with -benchtime
-// 1x.
-func BenchmarkForms(b *testing.B) {
-	e := productionEngine(b, qualityEngine)
-	eachSize(b, func(b *testing.B, docs int) {
-		b.Helper()
-		compareForms(b, e, docs)
-	})
-}
-
 // eachSize runs a benchmark for each number of documents.
 func eachSize(b *testing.B, run func(b *testing.B, docs int)) {
 	b.Helper()
@@ -132,88 +103,8 @@ func eachSize(b *testing.B, run func(b *testing.B, docs int)) {
 	}
 }
 
-func compareForms(b *testing.B, e *engine, docs int) {
-	b.Helper()
-	texts := loadForms(b, e, formsDefinition, docs, formsQueries+newTexts)
-	learned := []section{{
-		"name": "forms", "indices": []string{formsIndex}, "fields": []string{"title", "body"}, "file": formsMatrix(b, e),
-	}}
-	config := section{
-		"profiles": section{
-			"low":       section{"effort": "low"},
-			"normal":    section{"effort": "normal"},
-			"high":      section{"effort": "high"},
-			"linear":    section{"scoring": "linear"},
-			"grouped":   section{"scoring": "grouped"},
-			"saturated": section{"scoring": "saturated", "phase": "query"},
-			"same":      section{"matching": "same"},
-			"lesser":    section{"matching": "same", "effort": "normal"},
-			"auto":      section{"matching": "auto", "effort": "normal"},
-			"lowAuto":   section{"matching": "auto", "effort": "low"},
-			"softAuto":  section{"matching": "auto", "mode": "soft", "effort": "normal"},
-			"feedback":  section{"feedback": section{"documents": 5}},
-			"soft":      section{"mode": "soft"},
-			"softer":    section{"mode": "soft", "effort": "normal"},
-		},
-		"matrices": learned,
-		"caches":   section{"size": "640MiB"},
-	}
-	a := setupWide(b, e, config)
-	config["caches"] = section{"size": "2560KiB"} // by the time that a text comes again, its hits are forgotten
-	cold := setupWide(b, e, config)
-	efforts := []entrant{
-		{name: "directly", at: e.cluster},
-		{name: "through akin, switched off", at: a.cluster, parameters: "&akin=off"},
-		{name: "effort low", profile: "low", form: "linear", phase: "query"},
-		{name: "effort normal", profile: "normal", form: "saturated", phase: "rescore"},
-		{name: "effort high", profile: "high", form: "saturated", phase: "rescore"},
-		{name: "mode soft", profile: "soft", form: "linear", phase: "rerank"},
-		{name: "mode soft, effort normal", profile: "softer", form: "linear", phase: "rerank"},
-	}
-	forms := append(slices.Clone(efforts[:2]), []entrant{
-		{name: "linear, 30 terms", profile: "linear", form: "linear", phase: "query"},
-		{name: "grouped, 30 terms", profile: "grouped", form: "grouped", phase: "query"},
-		{name: "saturated, phase query", profile: "saturated", form: "saturated", phase: "query"},
-		{name: "effort high, `matching: same`", profile: "same", form: "saturated", phase: "rescore"},
-		{name: "effort normal, `matching: same`", profile: "lesser", form: "saturated", phase: "rescore"},
-		{name: "effort normal, `matching: auto`", profile: "auto", form: "saturated", phase: "rescore"},
-		{name: "effort low, `matching: auto`", profile: "lowAuto", form: "saturated", phase: "rescore"},
-		{name: "mode soft, `matching: auto`", profile: "softAuto", form: "linear", phase: "rerank"},
-		{name: "mode soft, effort normal, no hit remembered", profile: "softer", form: "linear", phase: "rerank", akin: cold},
-		{name: "effort high, feedback", profile: "feedback", form: "saturated", phase: "rescore"},
-		{name: "what effort high writes, sent directly", at: e.cluster, bodies: map[string]string{}},
-	}...)
-	useProfiles(efforts, a)
-	useProfiles(forms, a)
-	for b.Loop() {
-		for _, merged := range []bool{false, true} {
-			if merged {
-				e.merge(b, formsIndex)
-				settle(b, e)
-			}
-			fmt.Fprintf(os.Stdout, "\n%d documents in %s segments, %d texts of each length, %d searches of each\n",
-				docs, segments(b, e), formsQueries, formsTurns(docs))
-			for _, s := range shapes {
-				known := texts[s.words][:formsQueries]
-				fmt.Fprintf(os.Stdout, "\n%s", formsTable(s.name, efforts, addedTerms(b, a, efforts, known, s.body), race(b, e, a, efforts, known, formsTurns(docs), s.body)))
-			}
-			for _, s := range shapes[1:3] {
-				if merged {
-					break
-				}
-				known := texts[s.words][:formsQueries]
-				for _, text := range known {
-					forms[len(forms)-1].bodies[text] = string(a.explain(b, formsIndex+"?akin_profile=high", s.body(text)).Body)
-				}
-				fmt.Fprintf(os.Stdout, "\n%s", formsTable(s.name, forms, addedTerms(b, a, forms, known, s.body), race(b, e, a, forms, known, formsTurns(docs), s.body)))
-			}
-		}
-		fmt.Fprintf(os.Stdout, "\n%s", newTextsTable(b, e, learned, texts))
-	}
-}
-
-// BenchmarkCollections prints what searches of judged collections cost, as
-// BenchmarkForms does: 30 of the queries, with all their words and with the
+// BenchmarkCollections prints what searches of judged collections cost, of
+// texts that akin has met: 30 of the queries, with all their words and with the
 // three rarest, at effort high and low. AKIN_E2E_COLLECTIONS names the
 // collections. Run it with -benchtime 1x.
 func BenchmarkCollections(b *testing.B) {
@@ -427,9 +318,10 @@ func (c *entrant) search(ctx context.Context, text string, body func(string) str
 	return took, err
 }
 
-// processorTime returns what the living threads of a process have used of the
-// processors so far. It reads it from Linux, to the nanosecond: the time of the
-// whole process is told in hundredths of a second only.
+// processorTime returns what the living threads of a process, without those with
+// which Java compiles, have used of the processors so far. It reads it from Linux,
+// to the nanosecond: the time of the whole process is told in hundredths of a
+// second only.
 func processorTime(b *testing.B, p *process) (used time.Duration) {
 	b.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
@@ -437,9 +329,13 @@ func processorTime(b *testing.B, p *process) (used time.Duration) {
 		b.Fatalf("no processor times of %s, which Linux tells: %v", p.name, err)
 	}
 	for _, file := range files {
+		name, err := os.ReadFile(filepath.Join(filepath.Dir(file), "comm"))
+		if err != nil || bytes.Contains(name, []byte("CompilerThre")) {
+			continue // the thread has ended, or compiles
+		}
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // the thread has ended
+			continue
 		}
 		onProcessor, _, _ := strings.Cut(string(text), " ")
 		ns, err := strconv.ParseInt(onProcessor, 10, 64)

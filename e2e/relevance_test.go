@@ -155,6 +155,7 @@ func rankings(e *engine) []ranking {
 		{"words-low", "low, built-in words", section{"effort": "low"}, "linear", "query", withBuiltin},
 		{"words-high", "high, built-in words", section{"effort": "high"}, saturated, rescore, withBuiltin},
 		{"auto", "`matching: auto`, built-in words", section{}, saturated, rescore, withBuiltin},
+		{"auto-low", "low, `matching: auto`, built-in words", section{"effort": "low"}, saturated, rescore, withBuiltin},
 		{"auto-and", "`matching: auto`, all words", section{}, saturated, rescore, withBuiltin},
 		{"auto-75", "`matching: auto`, 75 % of the words", section{}, saturated, rescore, withBuiltin},
 		{"auto-soft", "", section{"mode": "soft"}, "linear", "rerank", withBuiltin},

@@ -76,6 +76,7 @@ type chosen struct {
 	targets []target
 	open    []*target
 	enough  Enough // hits, if it is ordered
+	nothing bool   // the search as typed finds none
 }
 
 // ask finds out what the search is rewritten from. It returns why it is left

@@ -151,6 +151,9 @@ func (a bm25) settle(ctx context.Context, open []*target) error {
 	}
 	share := a.s.profile.MaxDocShare
 	for i, t := range open {
+		if t.Stats.DocCount >= manyDocs {
+			t.Terms.PerWord = min(t.Terms.PerWord, fewPerWord)
+		}
 		switch {
 		case t.follows():
 			continue

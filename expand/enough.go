@@ -56,10 +56,14 @@ func (s *search) ordering(clauses []form.Clause) {
 }
 
 // perWord is how many neighbors each word of a text gets of which all words,
-// or some number of them, must match, fewPerWord that with effort low, since
-// each costs the engine a look-up in each segment. Twelve for the whole text
-// leave words without any, so that the search still finds nothing.
-const perWord, fewPerWord = 8, 4
+// or some number of them, must match. It is fewPerWord with effort low, and
+// where a field has manyDocs documents: each neighbor costs the engine a
+// look-up in each segment, and more the more documents have it. Twelve for the
+// whole text leave words without any, so that the search still finds nothing.
+const (
+	perWord, fewPerWord = 8, 4
+	manyDocs            = 100_000
+)
 
 // asTyped reports whether the hits of a clause as typed keep their order,
 // and come before those that related words find: where words are counted,

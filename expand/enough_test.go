@@ -10,10 +10,44 @@ import (
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/simmatrix"
 )
 
 func auto(o *Profile) { o.Matching, o.Enough, o.EnoughAll = Auto, 50, 10 }
+
+func TestAutoGivesEachWordFewerNeighborsWhereTheyAreDear(t *testing.T) {
+	for name, tt := range map[string]struct {
+		docs   int64
+		effort form.Effort
+		want   int
+	}{
+		"a small index":            {99_999, form.Normal, 2 * perWord},
+		"a small index, low":       {99_999, form.Low, 2 * fewPerWord},
+		"an index of 100,000 docs": {100_000, form.Normal, 2 * fewPerWord},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := rental(t)
+			c.docCount = tt.docs
+			rows := map[string][]simmatrix.Neighbor{}
+			for _, word := range []string{"car", "rental"} {
+				for k := range 9 {
+					neighbor := word + strings.Repeat("x", k+1)
+					c.docFreqs[neighbor] = 30
+					rows[word] = append(rows[word], simmatrix.Neighbor{Term: neighbor, Similarity: 0.5})
+				}
+			}
+			e := New(c, matrixOf(t, c, rows), with(func(o *Profile) {
+				auto(o)
+				o.EnoughAll, o.Effort = 1000, tt.effort
+			}))
+			r := expanded(t, e, &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":{"query":"car rental","operator":"and"}}}}`)})
+			if got := strings.Count(string(r.Body), `x","boost"`); got != tt.want {
+				t.Errorf("%d neighbors in %s, want %d", got, r.Body, tt.want)
+			}
+		})
+	}
+}
 
 // The documents of rental: car 50, rental 20, cheap 90 of 1,000.
 func TestAutoSaysHowManyHitsAreEnough(t *testing.T) {
@@ -22,6 +56,7 @@ func TestAutoSaysHowManyHitsAreEnough(t *testing.T) {
 	for name, tt := range map[string]struct {
 		endpoint       Endpoint
 		rawQuery, body string
+		fixed          reason.Reason
 		change         func(c *fakeCluster, m *fakeMatrix, o *Profile)
 		want           Enough
 		wide           bool // at once
@@ -48,30 +83,56 @@ func TestAutoSaysHowManyHitsAreEnough(t *testing.T) {
 				o.EnoughAll, c.synonyms = 50, map[string]string{"rental": "cheap"}
 			}, want: Enough{50, 10},
 		},
-		"the default fields":           {body: `{"query":{"query_string":{"query":"rental"}}}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.DefaultFields = []string{"body"} }, want: Enough{50, 10}},
-		"some words must match":        {body: `{"query":` + both(`"minimum_should_match":2`) + `}`, want: Enough{10, 10}},
-		"a word without a row":         {body: `{"query":{"match":{"body":"rental zeppelin"}}}`, want: Enough{50, 10}},
-		"in a filter's company":        {body: `{"query":{"bool":{"must":[{"match":{"body":"rental"}}],"filter":{"term":{"a":1}}}}}`, wide: true},
-		"beside what finds more":       {body: `{"query":{"bool":{"should":[{"match":{"body":"rental"}},{"term":{"a":1}}]}}}`, want: Enough{50, 10}},
-		"the last word is a prefix":    {body: `{"query":{"match_bool_prefix":{"body":"rental ca"}}}`, want: Enough{50, 10}},
-		"misspelled words match":       {body: `{"query":{"match":{"body":{"query":"rental","fuzziness":1}}}}`, want: Enough{50, 10}},
-		"no neighbor":                  {body: `{"query":{"match":{"body":"zeppelin"}}}`},
-		"never":                        {body: `{` + match + `}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.Enough = 0 }},
-		"another page":                 {body: `{"from":20,` + match + `}`, want: Enough{50, 0}},
-		"after a hit":                  {body: `{"search_after":[1],"sort":["_score"],` + match + `}`, want: Enough{50, 0}},
-		"a hit of each group":          {body: `{"collapse":{"field":"a"},` + match + `}`, want: Enough{50, 0}},
-		"a pipeline may cut hits":      {rawQuery: "search_pipeline=cut", body: `{` + match + `}`, want: Enough{50, 0}},
-		"hits without some parts":      {rawQuery: "filter_path=hits.hits._source.a", body: `{` + match + `}`, want: Enough{50, 0}},
-		"no hits":                      {body: `{"size":0,` + match + `}`, want: Enough{50, 0}},
-		"a count":                      {endpoint: EndpointCount, body: `{` + match + `}`, want: Enough{50, 10}},
-		"a validation":                 {endpoint: EndpointValidate, body: `{` + match + `}`},
-		"a scroll":                     {rawQuery: "scroll=1m", body: `{` + match + `}`},
-		"a scroll that finds too few":  {rawQuery: "scroll=1m", body: `{"query":{"match":{"body":"rental"}}}`, wide: true},
-		"only the first of each shard": {body: `{"terminate_after":5,` + match + `}`, wide: true}, // it finds no more by related words anyway
-		"sorted":                       {body: `{"sort":["price"],` + match + `}`},
-		"sorted, with scores":          {body: `{"sort":["price"],"track_scores":true,"query":{"match":{"body":"rental"}}}`},
-		"vectors":                      {body: `{"query":{"bool":{"should":[{"match":{"body":"rental"}},{"knn":{"v":{"vector":[1],"k":1}}}]}}}`},
-		"one of its documents is more": {body: `{"query":{"match":{"body":"rental"}}}`, change: func(_ *fakeCluster, m *fakeMatrix, _ *Profile) { m.docs = 0 }, want: Enough{50, 10}},
+		"the default fields":        {body: `{"query":{"query_string":{"query":"rental"}}}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.DefaultFields = []string{"body"} }, want: Enough{50, 10}},
+		"some words must match":     {body: `{"query":` + both(`"minimum_should_match":2`) + `}`, want: Enough{10, 10}},
+		"a word without a row":      {body: `{"query":{"match":{"body":"rental zeppelin"}}}`, want: Enough{50, 10}},
+		"in a filter's company":     {body: `{"query":{"bool":{"must":[{"match":{"body":"rental"}}],"filter":{"term":{"a":1}}}}}`, wide: true},
+		"beside what finds more":    {body: `{"query":{"bool":{"should":[{"match":{"body":"rental"}},{"term":{"a":1}}]}}}`, want: Enough{50, 10}},
+		"the last word is a prefix": {body: `{"query":{"match_bool_prefix":{"body":"rental ca"}}}`, want: Enough{50, 10}},
+		"misspelled words match":    {body: `{"query":{"match":{"body":{"query":"rental","fuzziness":1}}}}`, want: Enough{50, 10}},
+		"no neighbor":               {body: `{"query":{"match":{"body":"zeppelin"}}}`},
+		"never":                     {body: `{` + match + `}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.Enough = 0 }},
+		"never, of all words":       {body: `{"query":` + both(`"operator":"and"`) + `}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.EnoughAll = 0 }},
+		"all that engines count":    {body: `{` + match + `}`, change: func(c *fakeCluster, m *fakeMatrix, o *Profile) { o.Enough, c.docCount = 10_000, 1000*m.docs }, want: Enough{10_000, 10}},
+		"all, of a few":             {body: `{` + match + `}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.Enough = 10_000 }, wide: true},
+		"frequencies of a larger index": {
+			body:   `{` + match + `}`,
+			change: func(c *fakeCluster, _ *fakeMatrix, o *Profile) { c.docCount, o.MaxDocShare = 100, 1 }, want: Enough{50, 10},
+		},
+		"more words than are expanded": {body: `{` + match + `}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.Enough, o.MaxQueryTerms = 60, 1 }, want: Enough{60, 10}},
+		"a word of all documents": {body: `{"query":{"match":{"body":"car"}}}`, change: func(c *fakeCluster, m *fakeMatrix, o *Profile) {
+			c.docFreqs["car"] = c.docCount
+			m.rows["car"] = matrixOf(t, c, map[string][]simmatrix.Neighbor{"car": {{Term: "automobile", Similarity: 0.8}}}).rows["car"]
+			o.Enough = 1000
+		}, want: Enough{1000, 10}},
+		"words that find nothing beside":  {body: `{"query":{"bool":{"should":[{"match":{"body":"rental"}},{"match":{"body":"zeppelin"}}]}}}`, want: Enough{50, 10}},
+		"words that find nothing, needed": {body: `{"query":{"bool":{"must":[{"match":{"body":"rental"}},{"match":{"body":"zeppelin"}}]}}}`, wide: true},
+		"behind a post_filter":            {body: `{"post_filter":{"term":{"a":1}},` + match + `}`, want: Enough{50, 10}},
+		"another page":                    {body: `{"from":20,` + match + `}`, want: Enough{50, 0}},
+		"after a hit":                     {body: `{"search_after":[1],"sort":["_score"],` + match + `}`, want: Enough{50, 0}},
+		"a hit of each group":             {body: `{"collapse":{"field":"a"},` + match + `}`, want: Enough{50, 0}},
+		"a pipeline may cut hits":         {rawQuery: "search_pipeline=cut", body: `{` + match + `}`, want: Enough{50, 0}},
+		"hits without some parts":         {rawQuery: "filter_path=hits.hits._source.a", body: `{` + match + `}`, want: Enough{50, 0}},
+		"no hits":                         {body: `{"size":0,` + match + `}`, want: Enough{50, 0}},
+		"a count":                         {endpoint: EndpointCount, body: `{` + match + `}`, want: Enough{50, 10}},
+		"a validation":                    {endpoint: EndpointValidate, body: `{` + match + `}`},
+		"a scroll":                        {rawQuery: "scroll=1m", body: `{` + match + `}`},
+		"a scroll that finds too few":     {rawQuery: "scroll=1m", body: `{"query":{"match":{"body":"rental"}}}`, wide: true},
+		"only the first of each shard":    {body: `{"terminate_after":5,` + match + `}`, wide: true}, // it finds no more by related words anyway
+		"sorted":                          {body: `{"sort":["price"],` + match + `}`},
+		"sorted, with scores":             {body: `{"sort":["price"],"track_scores":true,"query":{"match":{"body":"rental"}}}`},
+		"sorted by index order":           {body: `{"sort":["_doc"],` + match + `}`},
+		"sorted by a script":              {body: `{"sort":{"_script":{"type":"number","script":"-_score"}},` + match + `}`},
+		"asynchronous":                    {fixed: reason.Endpoint, body: `{` + match + `}`},
+		"asynchronous, too few":           {fixed: reason.Endpoint, body: `{"query":{"match":{"body":"rental"}}}`, wide: true},
+		"judged":                          {endpoint: EndpointRankEval, body: `{"requests":[{"id":"a","request":{` + match + `},"ratings":[]}]}`},
+		"judged, too few":                 {endpoint: EndpointRankEval, body: `{"requests":[{"id":"a","request":{"query":{"match":{"body":"rental"}}},"ratings":[]}]}`, wide: true},
+		"sorted by the score second":      {body: `{"sort":[{"price":"asc"},"_score"],` + match + `}`},
+		"sorted by the score first":       {body: `{"sort":[{"_score":{}},"price"],` + match + `}`, want: Enough{50, 10}},
+		"a parameter sorts second":        {rawQuery: "sort=price:asc,_score", body: `{` + match + `}`},
+		"a parameter sorts first":         {rawQuery: "sort=_score:desc,price", body: `{` + match + `}`, want: Enough{50, 10}},
+		"vectors":                         {body: `{"query":{"bool":{"should":[{"match":{"body":"rental"}},{"knn":{"v":{"vector":[1],"k":1}}}]}}}`},
+		"one of its documents is more":    {body: `{"query":{"match":{"body":"rental"}}}`, change: func(_ *fakeCluster, m *fakeMatrix, _ *Profile) { m.docs = 0 }, want: Enough{50, 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, m := rental(t)
@@ -79,7 +140,7 @@ func TestAutoSaysHowManyHitsAreEnough(t *testing.T) {
 			if tt.change != nil {
 				tt.change(c, m, &o)
 			}
-			req := &Request{Endpoint: tt.endpoint, Index: "docs", RawQuery: tt.rawQuery, Body: []byte(tt.body)}
+			req := &Request{Endpoint: tt.endpoint, Index: "docs", RawQuery: tt.rawQuery, Body: []byte(tt.body), Fixed: tt.fixed}
 			r := expanded(t, New(c, m, o), req)
 			check.Equal(t, tt.want, r.Parts[0].Enough)
 			req.Again = new(Result)

@@ -314,7 +314,7 @@ func (a *expansion) rewrite(ctx context.Context, m measure) (*Result, *form.Plan
 	_, span = tracing.Start(ctx, "write")
 	plan, res := a.write(c)
 	span.End()
-	res.Parts[0].Enough = c.enough
+	res.Parts[0].Enough, res.Parts[0].Nothing = c.enough, c.nothing
 	if res.Rewritten {
 		res.Parts[0].How = how(plan)
 	}
@@ -337,6 +337,7 @@ func (a *expansion) choose(ctx context.Context, m measure) (*chosen, error) {
 	if !tooFew {
 		return c, nil
 	}
+	nothing := a.mostHits(c.clauses) == 0
 	wide := *a.s
 	wide.order = false
 	a.s = &wide
@@ -344,7 +345,10 @@ func (a *expansion) choose(ctx context.Context, m measure) (*chosen, error) {
 	for i := range a.clauses {
 		a.clauses[i].Matches = matchesOf(&a.clauses[i])
 	}
-	return m.choose(ctx)
+	if c, err = m.choose(ctx); err == nil {
+		c.nothing = nothing
+	}
+	return c, err
 }
 
 // finish leaves the search alone if its answer would show terms from documents

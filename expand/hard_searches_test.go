@@ -49,7 +49,7 @@ func TestSearchesThatAreNotRankedHard(t *testing.T) {
 		"a runtime field":     {nil, Request{Body: []byte(`{"runtime_mappings":{"body.linear":{"type":"keyword"}},` + carRental[1:])}, reason.RuntimeField},
 		"a runtime norm":      {nil, Request{Body: []byte(`{"runtime_mappings":{"akin_norm.body":{"type":"double"}},` + carRental[1:])}, reason.RuntimeField},
 		"too deep": {
-			nil, Request{Body: []byte(`{"query":` + strings.Repeat(`{"bool":{"must":`, 18) + `{"match":{"body":"car"}}` + strings.Repeat(`}}`, 18) + `}`)}, reason.TooDeep,
+			nil, Request{Body: []byte(`{"query":` + nestedIn(18, `{"match":{"body":"car"}}`) + `}`)}, reason.TooDeep,
 		},
 		"routing":          {several, Request{RawQuery: "routing=a", Body: []byte(carRental)}, reason.Routing},
 		"a routed alias":   {func(c *fakeCluster, _ *fakeWeights, _ *Profile) { c.shards, c.routed = 3, true }, Request{Body: []byte(carRental)}, reason.Routing},

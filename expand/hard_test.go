@@ -328,7 +328,7 @@ func TestHardFormIsNotWrittenTooDeep(t *testing.T) {
 			e := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.Matching = sameIf(matching) })
 			deepest := 0
 			for depth := range maxLevels {
-				query := strings.Repeat(`{"bool":{"must":`, depth) + clause + strings.Repeat(`}}`, depth)
+				query := nestedIn(depth, clause)
 				r := expandHard(t, e, Request{Body: []byte(`{"query":` + query + `}`)})
 				if r.Clauses[0].Form != "hard" {
 					continue

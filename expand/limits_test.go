@@ -246,7 +246,7 @@ func TestDeepClausesTakeFlatterForms(t *testing.T) {
 							o.Scoring, o.Matching, o.NoRescore, o.NameAdded = scoring, sameIf(matching), true, true
 						}))
 						for depth := range 20 {
-							query := strings.Repeat(`{"bool":{"must":`, depth) + clause + strings.Repeat(`}}`, depth)
+							query := nestedIn(depth, clause)
 							req.Body = []byte(`{"query":` + query + `}`)
 							r := expanded(t, e, &req)
 							if second {
@@ -279,4 +279,9 @@ func indexOfEach(res *Result) (indices []string) {
 		indices = append(indices, p.Index)
 	}
 	return indices
+}
+
+// nestedIn returns a clause in so many bool queries.
+func nestedIn(depth int, clause string) string {
+	return strings.Repeat(`{"bool":{"must":`, depth) + clause + strings.Repeat(`}}`, depth)
 }

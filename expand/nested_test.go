@@ -107,7 +107,7 @@ func TestWhereThereAreNoNestedClauses(t *testing.T) {
 		"no scores":          {`{"size":0,"query":{"match":{"body":"car"}}}`, bodySegments(nil), ""},
 		"sorted":             {`{"sort":"n","query":{"match":{"body":"car"}}}`, bodySegments(nil), ""},
 		"with min_score":     {`{"min_score":1,"query":{"match":{"body":"car"}}}`, bodySegments(nil), reason.MinScore},
-		"too deep":           {`{"query":` + strings.Repeat(`{"bool":{"must":`, 17) + `{"match":{"body":"car"}}` + strings.Repeat(`}}`, 17) + `}`, bodySegments(nil), reason.TooDeep},
+		"too deep":           {`{"query":` + nestedIn(17, `{"match":{"body":"car"}}`) + `}`, bodySegments(nil), reason.TooDeep},
 		"a text left alone":  {`{"query":{"query_string":{"default_field":"body","query":"\"car rental\""}}}`, bodySegments(nil), ""},
 		"a text of one MiB":  {`{"query":{"match":{"body":"` + strings.Repeat("car ", 1<<18) + `"}}}`, bodySegments(nil), reason.TooManyTerms},
 		"a runtime field":    {`{"runtime_mappings":{"segments.text":{"type":"keyword"}},"query":{"match":{"body":"car"}}}`, bodySegments(nil), reason.RuntimeField},

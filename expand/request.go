@@ -163,6 +163,9 @@ type Part struct {
 	FollowUp *Request
 	// Enough says when the search is to be expanded again, with [Request.Again].
 	Enough Enough
+	// Nothing says that the search as typed finds nothing, by the frequencies of its
+	// words: so related words find documents at once.
+	Nothing bool
 	// FirstPass is the search to send first for feedback, nil for none:
 	// [Expander.WithFirstHits] adds the terms of its hits. If it fails, the Body of
 	// the [Result] is sent.

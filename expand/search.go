@@ -79,7 +79,7 @@ func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.
 	}
 	s.unscored = (req.Endpoint == EndpointCount || s.Hits.None && !s.Scores.Aggregated) && !s.Scores.Min
 	s.order = profile.Matching == Same || profile.Matching == Auto && profile.When == Always && req.Again == nil
-	if profile.Matching == Same && (s.unscored || s.Scores.Sorted && !s.Scores.Tracked) {
+	if profile.Matching == Same && (s.unscored || !s.Scores.Computed()) {
 		return s, reason.NoScores
 	}
 	s.named = s.namesAdded()

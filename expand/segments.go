@@ -99,7 +99,7 @@ func (s *search) asBefore(body []byte, highlights []dsl.Highlight, paths []strin
 
 // nestables returns the clauses on fields with segments.
 func (s *search) nestables() (out []nestable) {
-	why, unscored := reason.Reason(""), s.unscored || s.Scores.Sorted && !s.Scores.Tracked
+	why, unscored := reason.Reason(""), s.unscored || !s.Scores.Computed()
 	switch {
 	case s.PIT.Has: // all pages need the same scores, and the mapping may change between them
 		why = reason.PointInTime

@@ -189,7 +189,7 @@ func TestSoftCosineIsNotWrittenTooDeep(t *testing.T) {
 	} {
 		deepest, with, without := 0, 0, 0
 		for depth := range maxLevels {
-			query := strings.Repeat(`{"bool":{"must":`, depth) + clause + strings.Repeat(`}}`, depth)
+			query := nestedIn(depth, clause)
 			r := expandHard(t, softRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.NoRescore = true }), Request{Body: []byte(`{"query":` + query + `}`)})
 			if !r.Rewritten {
 				continue

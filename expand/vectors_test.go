@@ -3,7 +3,9 @@ package expand
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -223,6 +225,61 @@ func TestVectorsThatDoNotFitAreLeftOut(t *testing.T) {
 	body := `{"query":{"bool":{"must":[{"match":{"body":"` + words + `"}},{"match":{"title":"` + words + `"}}]}}}`
 	r := expandVectors(t, e, Request{Body: []byte(body)})
 	check.That(t, r.ClauseCount <= 104 && reasonsOf(r) == strings.Repeat(" term_limit", 2)[1:] && !r.Rewritten, "%d clauses, reasons %s", r.ClauseCount, reasonsOf(r))
+}
+
+// TestVectorsAreNotWrittenTooDeep goes down level by level.
+func TestVectorsAreNotWrittenTooDeep(t *testing.T) {
+	for _, store := range []vectors.Store{vectors.SparseVector, vectors.DenseVector} {
+		for _, clause := range []string{
+			`{"match":{"body":"car rental"}}`,
+			`{"match":{"body":{"query":"car rental","operator":"and"}}}`,
+			`{"multi_match":{"query":"car rental","fields":["body","title"]}}`,
+		} {
+			for _, mixed := range []bool{false, true} {
+				e := vectorRental(t, store, nil)
+				if mixed {
+					e = e.WithVectors(fakeVectors{model: vectorModel(t, store), mixed: true})
+				}
+				deepest := 0
+				for depth := range maxLevels {
+					query := nestedIn(depth, clause)
+					r := expandVectors(t, e, Request{Body: []byte(`{"query":` + query + `}`)})
+					if r.Clauses[0].Form != "vectors" {
+						continue
+					}
+					levels := levelsOf(t, r.Body)
+					check.That(t, levels <= maxLevels, "%s, depth %d: %d levels", store, depth, levels)
+					deepest = max(deepest, levels)
+				}
+				check.That(t, deepest >= maxLevels-2, "%s, %s: the deepest has %d levels", store, clause, deepest)
+			}
+		}
+	}
+}
+
+// levelsOf returns how many queries are nested in each other in a search.
+func levelsOf(t *testing.T, body []byte) int {
+	t.Helper()
+	var levels func(name string, v any) int
+	levels = func(name string, v any) (deepest int) {
+		switch v := v.(type) {
+		case []any:
+			for _, one := range v {
+				deepest = max(deepest, levels(name, one))
+			}
+		case map[string]any:
+			for inner, value := range v {
+				deepest = max(deepest, levels(inner, value))
+			}
+			if slices.Contains([]string{"query", "must", "should", "filter", "queries"}, name) {
+				deepest++
+			}
+		}
+		return deepest
+	}
+	var search any
+	check.OK(t, json.Unmarshal(body, &search))
+	return levels("", search)
 }
 
 func TestSearchFailsWhereModelsAreNotKnown(t *testing.T) {

@@ -108,7 +108,7 @@ func TestAllFormsFindTheSame(t *testing.T) {
 					if v.member == "rescore" && !strings.Contains(string(bodies[i]), `"rescore"`) {
 						continue
 					}
-					if got := e.search(bodies[i], v.member); got.found != want.found {
+					if got := e.search(bodies[i], v.member); got.found != want.found && (want.found || v.member == "query") { // a rescore sees only hits
 						t.Fatalf("%s: found %t in %v, but %t by\n%s\nand the linear form is\n%s",
 							v.name, want.found, e.doc, got.found, bodies[i], bodies[0])
 					}

@@ -57,6 +57,7 @@ func TestFewHitsAreAnsweredByTheExpandedSearch(t *testing.T) {
 		"breaks off":          {path, 10, 200, `{"took":`, fewAnswer, nil, "", 1, fewUnread, report.Unchanged, reasonEnoughHits, ""},
 		"nothing to add":      {path, 10, 200, totalOf(1), fewAnswer, leaveAlone, "", 1, fewExpanded, report.Unchanged, "left alone", ""},
 		"the expander fails":  {path, 10, 200, totalOf(1), fewAnswer, panics, "", 1, fewExpanded, report.FailedOpen, causePanic, ""},
+		"expanded is late":    {path, 10, 200, totalOf(1), strings.Replace(fewAnswer, "false", "true", 1), nil, "", 2, fewExpanded, report.Rewritten, "", ""},
 		"expanded is refused": {path, 10, 200, totalOf(1), "", nil, "", 2, fewExpanded, report.Rewritten, "", originalAccepted},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,6 +186,7 @@ func TestOrderedSearchThatFindsTooFewIsAnsweredByAWideOne(t *testing.T) {
 		"too few":              {expand.Enough{Hits: 10, Page: 10}, totalOf(9), fewAnswer, nil, []string{"ordered ", "wide "}, fewExpanded, expand.Widened, "widened: finds 9 itself", report.Rewritten, ""},
 		"no hits":              {expand.Enough{Hits: 10, Page: 10}, totalOf(0), fewAnswer, nil, []string{"ordered ", "wide "}, fewExpanded, expand.Widened, "widened: finds 0 itself", report.Rewritten, ""},
 		"counted less far":     {expand.Enough{Hits: 10, Page: 3}, page(`"total":{"value":2,"relation":"gte"},`, 3), fewAnswer, nil, []string{"ordered "}, fewUnread, expand.Ordered, "ordered: finds 2 itself", report.Rewritten, ""},
+		"all that are counted": {expand.Enough{Hits: 10_000, Page: 3}, page(`"total":{"value":10000,"relation":"gte"},`, 3), fewAnswer, nil, []string{"ordered "}, fewEnough, expand.Ordered, "ordered: finds 10000 itself", report.Rewritten, ""},
 		"not counted":          {expand.Enough{Hits: 10, Page: 3}, page("", 3), fewAnswer, nil, []string{"ordered "}, fewUnread, expand.Ordered, "ordered", report.Rewritten, ""},
 		"told by its page":     {expand.Enough{Hits: 10, Page: 3}, page("", 2), fewAnswer, nil, []string{"ordered ", "wide "}, fewExpanded, expand.Widened, "widened: finds 2 itself", report.Rewritten, ""},
 		"told by no page":      {expand.Enough{Hits: 10}, page("", 2), fewAnswer, nil, []string{"ordered "}, fewUnread, expand.Ordered, "ordered", report.Rewritten, ""},
@@ -193,6 +195,8 @@ func TestOrderedSearchThatFindsTooFewIsAnsweredByAWideOne(t *testing.T) {
 		"out of time":          {expand.Enough{Hits: 10, Page: 3}, strings.Replace(totalOf(1), "false", "true", 1), fewAnswer, nil, []string{"ordered "}, fewFailed, expand.Ordered, "ordered", report.Rewritten, ""},
 		"ordered is refused":   {expand.Enough{Hits: 10, Page: 3}, "", fewAnswer, nil, []string{"ordered ", original}, "", "", "ordered", report.Rewritten, ""},
 		"the wide one, too":    {expand.Enough{Hits: 10, Page: 3}, totalOf(1), "", nil, []string{"ordered ", "wide "}, fewExpanded, expand.Ordered, "ordered: finds 1 itself", report.Rewritten, ""},
+		"the wide one's shard": {expand.Enough{Hits: 10, Page: 3}, totalOf(1), strings.Replace(fewAnswer, `"failed":0`, `"failed":1`, 1), nil, []string{"ordered ", "wide "}, fewExpanded, expand.Ordered, "ordered: finds 1 itself", report.Rewritten, ""},
+		"the wide one is late": {expand.Enough{Hits: 10, Page: 3}, totalOf(1), strings.Replace(fewAnswer, "false", "true", 1), nil, []string{"ordered ", "wide "}, fewExpanded, expand.Ordered, "ordered: finds 1 itself", report.Rewritten, ""},
 		"nothing to find by":   {expand.Enough{Hits: 10, Page: 3}, totalOf(1), "", leaveAlone, []string{"ordered "}, fewExpanded, expand.Ordered, "ordered: finds 1 itself", report.Rewritten, ""},
 		"the expander fails":   {expand.Enough{Hits: 10, Page: 3}, totalOf(1), "", panics, []string{"ordered "}, fewExpanded, expand.Ordered, "ordered: finds 1 itself", report.Rewritten, ""},
 		"decided at once":      {expand.Enough{}, totalOf(1), fewAnswer, nil, []string{"ordered "}, "", expand.Ordered, "ordered", report.Rewritten, ""},
@@ -213,7 +217,7 @@ func TestOrderedSearchThatFindsTooFewIsAnsweredByAWideOne(t *testing.T) {
 			switch last := tt.sent[len(tt.sent)-1]; {
 			case last == original:
 				want = totalOf(3)
-			case last == "wide " && tt.wide != "":
+			case last == "wide " && tt.how == expand.Widened:
 				want = tt.wide
 			}
 			got := p.post(t, path, jsonType+"X-Akin: explain\n", original)
@@ -253,12 +257,30 @@ func TestOfSeveralOrderedSearchesThoseThatFindTooFewAreWide(t *testing.T) {
 	p.counted(t, 2, "akin_few_hits_total")
 }
 
+// A search that timed out may find enough.
+func TestOrderedSearchThatTimedOutStays(t *testing.T) {
+	few, late := expand.Enough{Hits: 10, Page: 10}, strings.Replace(totalOf(2), "false", "true", 1)
+	p := start(t, Options{Expander: orderer{nil, []expand.Enough{few, few}, nil}}, func(_ int, r rawRequest) string {
+		if strings.HasPrefix(r.body, "wide ") {
+			return answerOf(responses(fewAnswer))
+		}
+		return answerOf(responses(late, totalOf(1)))
+	})
+	got := p.post(t, "/_msearch", ndjsonType, "{}\n{\"q\":1}\n{}\n{\"q\":2}\n")
+	check.Equal(t, responses(late, fewAnswer), bodyOf(got))
+	p.counted(t, 1, "akin_few_hits_total", "result", fewFailed)
+	p.counted(t, 1, "akin_few_hits_total", "result", fewExpanded)
+}
+
 // Where the client gets the answer to the first search, this is told and counted.
 func TestOrderedSearchStaysWhereTheWideOneGivesNoAnswer(t *testing.T) {
 	const body = "{}\n{\"q\":1}\n{}\n{\"q\":2}\n"
 	few := expand.Enough{Hits: 10, Page: 10}
 	for name, wide := range map[string]string{
 		"refused": answerWith(400, jsonType, `{"error":{"type":"too_many_clauses"},"status":400}`), "odd": answerOf(responses(fewAnswer, fewAnswer)),
+		"no answer":       hangUp,
+		"late":            answerOf(responses(strings.Replace(fewAnswer, "false", "true", 1))),
+		"one shard fails": answerOf(responses(strings.Replace(fewAnswer, `"failed":0`, `"failed":1`, 1))),
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, Options{Expander: orderer{nil, []expand.Enough{few, few}, nil}}, func(_ int, r rawRequest) string {

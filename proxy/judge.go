@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
@@ -83,22 +84,7 @@ func (j *judge) verdict(to *sentSearch, res *http.Response) (v judgment) {
 // each has, -1 if the answer does not tell. It reads the answer, or its
 // beginning, and puts it back.
 func (j *judge) few(x *search, res *http.Response) (few []int, found []int64, results []string) {
-	var totals []answer.Total
-	read := func(r io.Reader) (err error) {
-		totals, err = answer.ReadTotals(r, x.endpoint)
-		return err
-	}
-	err := errUnchecked
-	switch {
-	case !answer.IsJSON(res.Header["Content-Type"]):
-	case x.endpoint != expand.EndpointMultiSearch:
-		err = j.peek(&x.client, res, read)
-	case len(res.Header["Content-Encoding"]) == 0: // encoding was not asked for
-		var whole []byte
-		if whole, err = x.client.Whole(j.memory, res); err == nil {
-			err = read(bytes.NewReader(whole))
-		}
-	}
+	totals, err := j.totals(x, res)
 	for k, enough := range x.enough {
 		hits, result := int64(-1), fewUnread
 		if enough.Hits == 0 && x.report.Result != nil { // its total decides nothing
@@ -123,6 +109,33 @@ func (j *judge) few(x *search, res *http.Response) (few []int, found []int64, re
 		found, results = append(found, hits), append(results, result)
 	}
 	return few, found, results
+}
+
+// totals reads the totals in an answer, or its beginning, and puts it back.
+func (j *judge) totals(x *search, res *http.Response) (totals []answer.Total, err error) {
+	read := func(r io.Reader) (err error) {
+		totals, err = answer.ReadTotals(r, x.endpoint)
+		return err
+	}
+	err = errUnchecked
+	switch {
+	case !answer.IsJSON(res.Header["Content-Type"]):
+	case x.endpoint != expand.EndpointMultiSearch:
+		err = j.peek(&x.client, res, read)
+	case len(res.Header["Content-Encoding"]) == 0: // encoding was not asked for
+		var whole []byte
+		if whole, err = x.client.Whole(j.memory, res); err == nil {
+			err = read(bytes.NewReader(whole))
+		}
+	}
+	return totals, err
+}
+
+// partial reports whether an answer says that a search, which did not fail,
+// timed out or lacks a shard. It reads the answer as totals does.
+func (j *judge) partial(x *search, res *http.Response) bool {
+	totals, _ := j.totals(x, res) // what cannot be read says nothing
+	return slices.ContainsFunc(totals, func(t answer.Total) bool { return t.Failed })
 }
 
 // foundBy returns how many hits a search has, at least, and whether that is

@@ -707,9 +707,10 @@ func (x *search) joinReranked(first []string) {
 // ask sends the rewritten search. If the cluster answers 4xx or 5xx, reports a
 // failure inside a 200, or returns no page of reranked hits, ask sends the
 // original once and returns its answer; if original is not nil, it is that
-// answer already. If no node answers, ask returns original, or the error. It
-// returns a refusal as it is if the client may not search, or if the cluster is
-// overloaded and the retry budget is spent.
+// answer already, and no partial one replaces it. If no node answers, ask
+// returns original, or the error. It returns a refusal as it is if the client
+// may not search, or if the cluster is overloaded and the retry budget is
+// spent.
 func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*http.Response, error) {
 	ctx := out.Context()
 	rewritten := x.asRewritten(ctx, out)
@@ -734,7 +735,7 @@ func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*ht
 	case ctx.Err() != nil: // the client has gone
 	case refused == nil:
 		s.accepted(ctx, x)
-		fits = s.rerank(ctx, x, res)
+		fits = (original == nil || !s.judge.partial(x, res)) && s.rerank(ctx, x, res)
 	case original == nil && !s.mayRepeat(x, refused): // the client gets this answer
 		s.refused(ctx, x, refused, originalNotSent)
 		// A refusal goes out as it is. A 200 with failures (status 0) has hits to

@@ -122,7 +122,9 @@ func (p *Parameters) apply(s *Search) {
 	}
 	if sort := p.Get("sort"); sort != "" {
 		s.NoRescore = reason.Sort
-		s.Scores.Sorted = !strings.Contains(sort, "_score")
+		first, _, _ := strings.Cut(sort, ",")
+		name, _, _ := strings.Cut(first, ":")
+		s.Scores.Sorted, s.Scores.Key = name != "_score", strings.Contains(sort, "_score")
 	}
 	if p.Get("scroll") != "" {
 		s.NoRescore = reason.Scroll

@@ -125,7 +125,9 @@ func (s *Search) option(name string, at jsonspan.Span) (err error) {
 	case "sort":
 		if string(raw) != "[]" && string(raw) != "null" {
 			s.NoRescore = reason.Sort
-			s.Scores.Sorted = !bytes.Contains(raw, []byte(`"_score"`))
+			_, first, _ := bytes.Cut(raw, []byte(`"`)) // the name of the first key, alone or in an object
+			s.Scores.Sorted = !bytes.HasPrefix(first, []byte(`_score"`))
+			s.Scores.Key = bytes.Contains(raw, []byte(`"_score"`))
 		}
 	case "indices_boost":
 		s.NoRescore = reason.IndicesBoost

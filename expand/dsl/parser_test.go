@@ -31,6 +31,24 @@ func found(s *Search) []string {
 	return out
 }
 
+func TestAClauseIsRequiredInMustsAlone(t *testing.T) {
+	for body, want := range map[string]bool{
+		`{"query":{"match":{"body":"car"}}}`:                                            true,
+		`{"query":{"bool":{"must":{"match":{"body":"car"}}}}}`:                          true,
+		`{"query":{"bool":{"must":[{"bool":{"must":[{"match":{"body":"car"}}]}}]}}}`:    true,
+		`{"query":{"bool":{"should":[{"match":{"body":"car"}}]}}}`:                      false,
+		`{"query":{"bool":{"should":[{"bool":{"must":[{"match":{"body":"car"}}]}}]}}}`:  false,
+		`{"query":{"nested":{"path":"p","query":{"match":{"p.body":"car"}}}}}`:          false,
+		`{"query":{"dis_max":{"queries":[{"match":{"body":"car"}}]}}}`:                  false,
+		`{"query":{"query_string":{"query":"car AND (bus OR van)","fields":["body"]}}}`: true, // as a whole
+		`{"retriever":{"standard":{"query":{"match":{"body":"car"}}}}}`:                 false,
+	} {
+		if got := parse(t, body).Clauses[0].Required(); got != want {
+			t.Errorf("%s is required: %t", body, got)
+		}
+	}
+}
+
 func TestEveryPlaceOfQueriesIsSearched(t *testing.T) {
 	const leaf = `{"match":{"body":"car"}}`
 	for name, tt := range map[string]struct {

@@ -5,6 +5,7 @@ package dsl
 import (
 	"bytes"
 	"cmp"
+	"regexp"
 	"slices"
 
 	"github.com/akin-search/akin/expand/reason"
@@ -81,14 +82,18 @@ type Hits struct {
 // Scores says what depends on scores.
 type Scores struct {
 	Min        bool // min_score cuts hits
-	Sorted     bool // hits are sorted by something else
-	Tracked    bool // scores are computed even so
+	Sorted     bool // hits are sorted by something else first
+	Key        bool // the score is a further key of theirs
+	Tracked    bool // scores are computed in any case
 	Aggregated bool // aggregations may depend on scores
 	Others     bool // queries other than for text score
 	// FirstOnly says that only the first matches are read, in index order: more
 	// matches could take their places.
 	FirstOnly bool
 }
+
+// Computed reports whether the engine computes scores of hits.
+func (s Scores) Computed() bool { return !s.Sorted || s.Key || s.Tracked }
 
 // Expandable reports whether there is a clause other than notes.
 func (s *Search) Expandable() bool {
@@ -202,6 +207,13 @@ func (c *Clause) Unrelated() reason.Reason {
 	}
 	return ""
 }
+
+// requiredPath is the path of a query that stands in nothing but musts.
+var requiredPath = regexp.MustCompile(`^query\.(bool\.must(\[\d+\])?\.)*\w+$`)
+
+// Required reports whether every hit of the search matches the clause as it was
+// typed, or what is added to it.
+func (c *Clause) Required() bool { return !c.Part && requiredPath.MatchString(c.Path) }
 
 // TermCentric reports whether the clause searches each term in all fields
 // together.

@@ -120,16 +120,15 @@ func (w *builder) matching() *query.Query {
 
 // found returns a bool that finds what the original finds, without its scores.
 func (w *builder) found() *query.Query {
+	// In a rescore the hits are found, and those of the original contain one of its
+	// terms.
+	ordered := w.role == ordering && !w.c.Counted()
 	switch {
-	case w.role == ordering && w.c.Parsed.Part && w.c.Matches == dsl.Same && !w.c.Counted():
-		return w.Bool() // a hit may be found by other parts
+	case ordered && w.c.Parsed.Required(), ordered && w.c.Parsed.Part && w.c.Matches == dsl.Same: // a hit may be found by other parts
+		return w.Bool()
 	case w.c.SameMatches():
 		return w.Bool().Filter(w.original())
-	case w.behind:
-		return w.Bool()
-	case w.role == ordering && !w.c.Counted():
-		// The hits are already found, and whatever the original matches contains one
-		// of its terms.
+	case w.behind, ordered:
 		return w.Bool()
 	}
 	return w.Bool().Should(w.Bool().Filter(w.original()))

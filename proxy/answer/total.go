@@ -18,7 +18,7 @@ const manyHits = 10_000
 // A Total says how much a search finds.
 type Total struct {
 	Hits    int64 // -1 if the answer does not say
-	AtLeast bool  // it finds so many hits or more
+	AtLeast bool  // it finds so many hits or more, as the total says or the hits that were read
 	Page    int   // how many hits the answer has, -1 if that was not read
 	Failed  bool  // the search failed, at least on one shard, or timed out
 }
@@ -98,12 +98,15 @@ func readTotal(d *jsontext.Decoder, seen error) (t Total, err error) {
 				case name == "hits" && kind == '[': // the total comes before them
 					n := 0
 					err = jsonspan.EachElement(d, func() error {
-						n++
+						if d.PeekKind() == '{' {
+							n++
+						}
 						return d.SkipValue()
 					})
 					if err == nil {
 						t.Page = n
 					} else if seen != nil { // only the beginning is here
+						t.Hits, t.AtLeast = max(t.Hits, int64(n)), true
 						return seen
 					}
 				default:

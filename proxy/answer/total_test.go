@@ -36,7 +36,7 @@ func TestReadTotalsReadsThePageWhereTheTotalIsNoExactNumber(t *testing.T) {
 		`{"hits":{"total":{"value":7,"relation":"eq"},"hits":[{},{}]}}`:  {Hits: 7, Page: -1},
 		`{"hits":{"total":{"value":5,"relation":"gte"},"hits":[{},{}]}}`: {Hits: 5, AtLeast: true, Page: 2},
 		`{"hits":{"max_score":1,"hits":[{"a":[1]}]}}`:                    {Hits: -1, Page: 1},
-		`{"hits":{"max_score":1,"hits":[{"a":[1]},{"b":`:                 {Hits: -1, Page: -1},
+		`{"hits":{"max_score":1,"hits":[{"a":[1]},{"b":`:                 {Hits: 2, AtLeast: true, Page: -1},
 		`{"hits":{"total":null,"hits":{}}}`:                              {Hits: -1, Page: -1},
 	} {
 		got, err := ReadTotals(strings.NewReader(text), expand.EndpointSearch)
