@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -26,17 +28,30 @@ type textModel struct {
 	late    atomic.Int64 // how long it takes for a search
 	turned  atomic.Bool  // other vectors come under its name
 	smaller atomic.Bool  // and these, of another dimension
+	hangs   atomic.Bool  // it never answers
+	noise   atomic.Bool  // it answers NaN
+	halves  atomic.Bool  // it leaves out half of what it is asked for
 }
 
 // startTextModel starts a model on an address of its own.
-func startTextModel(t *testing.T) *textModel {
-	t.Helper()
+func startTextModel(tb testing.TB) *textModel {
+	tb.Helper()
 	m := new(textModel)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var asked struct{ Input []string }
 		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || m.down.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
+		}
+		switch {
+		case m.hangs.Load():
+			<-r.Context().Done()
+			return
+		case m.noise.Load():
+			_, _ = io.WriteString(w, `{"data":[{"index":0,"embedding":[NaN,NaN]}]}`)
+			return
+		case m.halves.Load():
+			asked.Input = asked.Input[:len(asked.Input)/2]
 		}
 		m.asked.Add(int64(len(asked.Input)))
 		if len(asked.Input) == 1 {
@@ -48,7 +63,7 @@ func startTextModel(t *testing.T) *textModel {
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
 	}))
-	t.Cleanup(server.Close)
+	tb.Cleanup(server.Close)
 	m.url = server.URL
 	return m
 }
@@ -153,6 +168,75 @@ func TestEmbeddingsOrderTheFirstHits(t *testing.T) {
 				check.That(t, a.metric(t, rerankedMetric, `result="model"`) > 0, "nothing counts the failure")
 			})
 		}
+	})
+}
+
+// TestSearchesKeepTheirHitsWhateverTheModelDoes breaks the model in turn. Each
+// search then finds what it finds without, does not wait for the model beyond
+// its budget, and is counted. So it is over an alias of two indices with the
+// same ids, one of which comes later, and after a restart of akin while the
+// model fails.
+func TestSearchesKeepTheirHitsWhateverTheModelDoes(t *testing.T) {
+	t.Parallel()
+	texts := vectorTexts(rand.New(rand.NewPCG(56, 5)))
+	eachEngine(t, func(t *testing.T, e *engine) {
+		const first, second, alias = "akin-e2e-model-000001", "akin-e2e-model-000002", "akin-e2e-model"
+		definition := strings.Replace(oneShard(`"body":{"type":"text"}`), `{`, `{"aliases":{"`+alias+`":{}},`, 1)
+		e.makeIndex(t, first, definition)
+		e.index(t, first, texts.docs)
+		model := startTextModel(t)
+		config := embeddingsConfig(model, "akin-e2e-model-*", build(t, "--cluster", e.url, "--index", first, "--field", "body"), filepath.Join(t.TempDir(), "vectors.db"))
+		const budget = 300 * time.Millisecond
+		config["embeddings"].(section)["budget"] = budget.String()
+		a := setup(t, e, config)
+		a.awaitModel(t)
+		whole := matchBody(texts.queries[5].text, softWindow)
+		keeps := func(a *akin, what, text string) {
+			t.Helper()
+			body := matchBody(text, softWindow) // of which vectors change the order alone
+			want, got := a.find(t, alias+"?akin=no-embeddings", body).ids(), a.find(t, alias, body).ids()
+			slices.Sort(want)
+			slices.Sort(got)
+			check.Equal(t, want, got, what)
+		}
+		counts := func(a *akin) float64 {
+			sum := a.metric(t, "akin_clauses_total", `reason="no_embeddings"`) // once akin knows that the model fails
+			for _, result := range []string{"model", "model_late", "not_remembered"} {
+				sum += a.metric(t, rerankedMetric, `result="`+result+`"`)
+			}
+			return sum
+		}
+		n := 5
+		for what, broken := range map[string]*atomic.Bool{
+			"it is down": &model.down, "it hangs": &model.hangs, "it answers other dimensions": &model.smaller, "it answers NaN": &model.noise, "it answers half a batch": &model.halves,
+		} {
+			waitFor(t, time.Minute, "the order by vectors", a.inVectorOrder(t, alias, whole))
+			broken.Store(true)
+			before := counts(a)
+			for range 3 { // after five failures in a row the model is not asked
+				n++
+				began := time.Now()
+				keeps(a, what, texts.queries[n].text) // a text without a vector
+				check.That(t, time.Since(began) < 10*budget, "%s: two searches took %v", what, time.Since(began))
+			}
+			check.That(t, counts(a)-before >= 3, "%s: %v of 3 searches are counted", what, counts(a)-before)
+			broken.Store(false)
+		}
+
+		waitFor(t, time.Minute, "the order by vectors", a.inVectorOrder(t, alias, whole))
+		e.makeIndex(t, second, definition)
+		e.index(t, second, texts.docs[len(texts.docs)/2:]) // with the same ids
+		e.refresh(t, second)
+		keeps(a, "a rollover", texts.queries[5].text)
+		waitFor(t, time.Minute, "the order by vectors of both indices", a.inVectorOrder(t, alias, whole))
+		keeps(a, "both indices", texts.queries[5].text)
+
+		model.down.Store(true)
+		config["embeddings"].(section)["file"] = copyOf(t, config["embeddings"].(section)["file"].(string))
+		again := setup(t, e, config)
+		keeps(again, "a restart without the model", texts.queries[5].text)
+		model.down.Store(false)
+		waitFor(t, time.Minute, "the order by vectors after the restart", again.inVectorOrder(t, alias, whole))
 	})
 }
 

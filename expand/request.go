@@ -256,10 +256,9 @@ type Hit struct {
 	SeqNo, PrimaryTerm, Version int64
 }
 
-// A HitScore is what a hit with the given ID is ranked by: its saturated sum
-// and its soft cosine, or the cosine of its vector.
+// A HitScore is what a hit is ranked by: its saturated sum and its soft
+// cosine, or the cosine of its vector.
 type HitScore struct {
-	ID        string
 	Sum, Soft float64
 	// Unknown says that the hit was not remembered, or has no vector, and keeps its
 	// place.

@@ -57,15 +57,8 @@ func (a *expansion) reranking(choice *chosen) (*Rerank, reason.Reason) {
 	}
 	// The order matters: a page can be after the window only if the search is
 	// reranked.
-	if !a.inWindow(r) {
+	if !a.inWindow(choice, r) {
 		return nil, reason.Window
-	}
-	// Hits after the window need ids, and so do hits with inner hits, which are
-	// read by them. Without _shards the answer does not show the number of shards.
-	r.BySeqNo = r.From+r.Size <= r.Window && !namesQueries(a.s.Body) && a.s.parameters.Get("filter_path") == ""
-	for i := range choice.targets {
-		analysis := choice.targets[i].Analysis
-		r.BySeqNo = r.BySeqNo && analysis != nil && analysis.Shards == 1
 	}
 	return r, ""
 }
@@ -84,7 +77,7 @@ func (a *expansion) byEmbeddings(choice *chosen, clauses []form.Clause) (*Rerank
 	if r.Text == "" {
 		return nil, reason.NoEmbeddings
 	}
-	if !a.inWindow(r) {
+	if !a.inWindow(choice, r) {
 		return nil, reason.Window
 	}
 	return r, ""
@@ -132,12 +125,19 @@ func (a *expansion) embedded(clauses []form.Clause) string {
 	return strings.ToValidUTF8(strings.TrimSpace(text[:min(len(text), maxEmbedded)]), "")
 }
 
-// inWindow sets the window, and reports whether the client's page is in it
-// or ends not far behind it.
-func (a *expansion) inWindow(r *Rerank) bool {
+// inWindow sets the window and whether numbers name its hits, and reports
+// whether the client's page is in it or ends not far behind it.
+func (a *expansion) inWindow(choice *chosen, r *Rerank) bool {
 	r.Window = a.s.profile.RerankWindow
 	if limit := a.limits.of(LimitResults, a.s.req.Index); limit > 0 {
 		r.Window = int(min(limit, int64(r.Window)))
+	}
+	// Hits after the window need ids, and so do hits with inner hits, which are
+	// read by them. Without _shards the answer does not show the number of shards.
+	r.BySeqNo = r.From+r.Size <= r.Window && !namesQueries(a.s.Body) && a.s.parameters.Get("filter_path") == ""
+	for i := range choice.targets {
+		analysis := choice.targets[i].Analysis
+		r.BySeqNo = r.BySeqNo && analysis != nil && analysis.Shards == 1
 	}
 	return r.From < r.Window && r.Size <= r.Window+maxBehind-r.From
 }
@@ -320,8 +320,14 @@ func (r *Rerank) divide(s *search, body []byte, needsDFS bool) (frame []byte) {
 
 // PageOf returns the search that fetches the given hits as the client wants
 // them, in any order, without those that have changed since they were found.
+// With [Rerank.BySeqNo] they are sorted by their numbers, so that each has its
+// own as its sort value.
 func (r *Rerank) PageOf(hits []Hit) SideSearch {
-	body := fmt.Appendf(nil, `{"size":%d,"track_total_hits":false,"query":{"bool":{"filter":[{"terms":{"_seq_no":[`, len(hits))
+	body := fmt.Appendf(nil, `{"size":%d,"track_total_hits":false,`, len(hits))
+	if r.BySeqNo {
+		body = append(body, `"sort":["_seq_no"],`...)
+	}
+	body = append(body, `"query":{"bool":{"filter":[{"terms":{"_seq_no":[`...)
 	for i, h := range hits {
 		body = fmt.Appendf(body, "%s%d", comma(i), h.SeqNo)
 	}
@@ -357,9 +363,8 @@ func (r *Rerank) PageOf(hits []Hit) SideSearch {
 	if r.query != nil {
 		body = fmt.Appendf(body, `,"should":[%s]`, r.query)
 	}
-	page := r.Page
-	page.Body = append(append(body, `}}`...), r.Page.Body...)
-	return page
+	body = append(append(body, `}}`...), r.Page.Body...)
+	return SideSearch{Index: r.Page.Index, RawQuery: r.Page.RawQuery, Body: body}
 }
 
 func comma(i int) string {

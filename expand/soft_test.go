@@ -141,7 +141,8 @@ func TestSoftModeNamesHitsByNumberWhereThatIsEnough(t *testing.T) {
 func TestPagesAskForTheHitsOnThem(t *testing.T) {
 	const car = `{"match":{"title":"car"}}`
 	hits := []Hit{{Index: "a", ID: "1", SeqNo: 7}, {Index: "b", ID: "2\"", SeqNo: 5}, {Index: "a", ID: "3", SeqNo: 6}}
-	numbers := `{"size":3,"track_total_hits":false,"query":{"bool":{"filter":[{"terms":{"_seq_no":[7,5,6]}}`
+	const page, numbers = `{"size":3,"track_total_hits":false,`, `"query":{"bool":{"filter":[{"terms":{"_seq_no":[7,5,6]}}`
+	const sorted = page + `"sort":["_seq_no"],` + numbers
 	ids := `,{"bool":{"should":[{"bool":{"filter":[{"term":{"_index":"a"}},{"ids":{"values":["1"]}},{"term":{"_seq_no":7}}]}},` +
 		`{"bool":{"filter":[{"term":{"_index":"b"}},{"ids":{"values":["2\""]}},{"term":{"_seq_no":5}}]}},` +
 		`{"bool":{"filter":[{"term":{"_index":"a"}},{"ids":{"values":["3"]}},{"term":{"_seq_no":6}}]}}]}}`
@@ -150,11 +151,11 @@ func TestPagesAskForTheHitsOnThem(t *testing.T) {
 		bySeqNo    bool
 		want       string
 	}{
-		{"by number", `{"query":` + car + `,"_source":"x"}`, true, numbers + `]}},"_source":"x"}`},
-		{"by id", `{"query":` + car + `}`, false, numbers + ids + `]}}}`},
+		{"by number", `{"query":` + car + `,"_source":"x"}`, true, sorted + `]}},"_source":"x"}`},
+		{"by id", `{"query":` + car + `}`, false, page + numbers + ids + `]}}}`},
 		{
 			"highlights of the client's query", `{"query":` + car + `,"highlight":{"fields":{"title":{}}}}`, true,
-			numbers + `],"should":[` + car + `]}},"highlight":{"highlight_query":` + car + `,"fields":{"title":{}}}}`,
+			sorted + `],"should":[` + car + `]}},"highlight":{"highlight_query":` + car + `,"fields":{"title":{}}}}`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

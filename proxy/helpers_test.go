@@ -555,7 +555,7 @@ func cutPages(t *testing.T, text string, reranks []*expand.Rerank, scores ...[]f
 func softOf(soft ...float64) []expand.HitScore {
 	scores := make([]expand.HitScore, len(soft))
 	for i, s := range soft {
-		scores[i] = expand.HitScore{ID: documents[i%len(documents)].id, Soft: s}
+		scores[i] = expand.HitScore{Soft: s}
 	}
 	return scores
 }

@@ -168,10 +168,9 @@ func (k *reranking) order(ctx context.Context, f *answer.Frame) (page []expand.H
 	}
 	if err == nil {
 		var ok bool
-		if page, ok = f.Order(scores); !ok {
+		page, ok = f.Order(scores)
+		if !ok {
 			err = errScores
-		} else if unnamed(page) > 1 {
-			err = expand.ErrNotRemembered
 		}
 	}
 	if errors.Is(err, expand.ErrNotRemembered) {
@@ -183,15 +182,4 @@ func (k *reranking) order(ctx context.Context, f *answer.Frame) (page []expand.H
 		return nil, result
 	}
 	return page, rerankedHits
-}
-
-// unnamed counts the hits of which akin has the numbers alone. Answers to the
-// search for a page have no numbers, so it can only have one such hit.
-func unnamed(page []expand.Hit) (n int) {
-	for i := range page {
-		if page[i].ID == "" {
-			n++
-		}
-	}
-	return n
 }

@@ -257,20 +257,25 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 }
 
 // States returns the documents of a concrete index that are still in the
-// states with these ids and sequence numbers, unordered, as a search sees
-// them, with their sources at paths. A document in another shard may have
-// the id of one and the number of another. If the error wraps
-// [esclient.ErrTooLarge], call it with fewer: the answer may have 8 MiB.
+// states with these sequence numbers and, unless ids is nil, these ids,
+// unordered, as a search sees them, with their sources at paths. A document
+// in another shard may have the id of one and the number of another. If the
+// error wraps [esclient.ErrTooLarge], call it with fewer: the answer may have
+// 8 MiB.
 func (a API) States(ctx context.Context, index string, ids []string, seqNos []int64, paths []string) ([]DocRef, error) {
 	type object = esclient.Object
+	filter := []any{object{"terms": object{"_seq_no": seqNos}}}
+	if ids != nil {
+		filter = append(filter, object{"ids": object{"values": ids}})
+	}
 	var answer page
 	err := a.Client.Do(ctx, esclient.Call{
 		Limit: searchedTexts,
 		Request: esapi.SearchRequest{
 			Index: []string{esclient.Name(index)}, FilterPath: inPages,
 			Body: esclient.JSON(object{
-				"size": 2 * len(ids), "_source": paths, "seq_no_primary_term": true, "version": true, "track_total_hits": false,
-				"query": object{"bool": object{"filter": []any{object{"ids": object{"values": ids}}, object{"terms": object{"_seq_no": seqNos}}}}},
+				"size": 2 * len(seqNos), "_source": paths, "seq_no_primary_term": true, "version": true, "track_total_hits": false,
+				"query": object{"bool": object{"filter": filter}},
 			}),
 		},
 	}, &answer)

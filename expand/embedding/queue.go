@@ -4,32 +4,29 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/akin-search/akin/expand"
 )
 
 // maxWaiting limits the documents that wait for their vectors; searches ask
 // again for those beyond it.
 const maxWaiting = 10_000
 
-// A wanted is a hit whose vector is to be made, and how often searches found
-// it.
+// A wanted is a state whose vector is to be made, and how often searches
+// found it.
 type wanted struct {
-	key  uint64
-	hit  expand.Hit
+	state
 	asks int
 }
 
-// A queue has the hits whose vectors are to be made, each once.
+// A queue has the states whose vectors are to be made, each once.
 type queue struct {
 	woken chan struct{} // has a value if there is something to do
 
-	mu    sync.Mutex
-	hits  map[uint64]*wanted
-	taken int // whose vectors are being made
+	mu     sync.Mutex
+	states map[uint64]*wanted
+	taken  int // whose vectors are being made
 }
 
-func newQueue() queue { return queue{woken: make(chan struct{}, 1), hits: map[uint64]*wanted{}} }
+func newQueue() queue { return queue{woken: make(chan struct{}, 1), states: map[uint64]*wanted{}} }
 
 // wake has the worker look.
 func (q *queue) wake() {
@@ -39,36 +36,42 @@ func (q *queue) wake() {
 	}
 }
 
-// add adds a hit.
-func (q *queue) add(key uint64, hit *expand.Hit) {
-	q.mu.Lock()
-	w := q.hits[key]
-	if w == nil && len(q.hits) < maxWaiting {
-		w = &wanted{key: key, hit: expand.Hit{Index: strings.Clone(hit.Index), ID: strings.Clone(hit.ID), SeqNo: hit.SeqNo}}
-		q.hits[key] = w
+// add adds states that a search found.
+func (q *queue) add(found []state) {
+	if len(found) == 0 {
+		return
 	}
-	if w != nil {
-		w.asks++
+	q.mu.Lock()
+	for _, s := range found {
+		w := q.states[s.key]
+		if w == nil && len(q.states) < maxWaiting {
+			s.index, s.id = strings.Clone(s.index), strings.Clone(s.id)
+			w = &wanted{state: s}
+			q.states[s.key] = w
+		}
+		if w != nil {
+			w.asks++
+		}
 	}
 	q.mu.Unlock()
 	q.wake()
 }
 
-// take removes the hits of an index that searches found most often, at most
+// take removes the states in an index that searches found most often, at most
 // n.
-func (q *queue) take(n int) []wanted {
+func (q *queue) take(n int) []state {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	all := make([]*wanted, 0, len(q.hits))
-	for _, w := range q.hits {
+	all := make([]*wanted, 0, len(q.states))
+	for _, w := range q.states {
 		all = append(all, w)
 	}
 	slices.SortFunc(all, func(a, b *wanted) int { return b.asks - a.asks })
-	var some []wanted
+	var some []state
 	for _, w := range all {
-		if len(some) < n && (len(some) == 0 || w.hit.Index == some[0].hit.Index) {
-			some = append(some, *w)
-			delete(q.hits, w.key)
+		if len(some) < n && (len(some) == 0 || w.index == some[0].index) {
+			some = append(some, w.state)
+			delete(q.states, w.key)
 		}
 	}
 	q.taken = len(some)
@@ -85,5 +88,5 @@ func (q *queue) end() {
 func (q *queue) length() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.hits) + q.taken
+	return len(q.states) + q.taken
 }

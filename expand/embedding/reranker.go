@@ -6,8 +6,9 @@
 // time. Hits whose vectors it does not remember are Unknown; it reads their
 // documents in the background and has the model make their vectors. It keeps
 // a vector in a byte for each dimension, by the state of its document: the
-// index, its UUID, the id and the sequence number. A [Store] keeps vectors
-// by model and text, for the next process and for others.
+// index, its UUID, the sequence number and, where the index has several
+// shards, the id. A [Store] keeps vectors by model and text, for the next
+// process and for others.
 package embedding
 
 import (
@@ -40,12 +41,12 @@ var (
 // Sources reads documents of a cluster.
 type Sources interface {
 	// States returns documents of a concrete index that still are in the states
-	// with these ids and sequence numbers, with their sources at paths. If its
-	// error wraps [esclient.ErrTooLarge], fewer documents may work.
+	// with these sequence numbers and, unless ids is nil, these ids, with their
+	// sources at paths. If its error wraps [esclient.ErrTooLarge], fewer documents
+	// may work.
 	States(ctx context.Context, index string, ids []string, seqNos []int64, paths []string) ([]documents.DocRef, error)
-	// UUIDs sets ids[k] to what distinguishes a concrete index from earlier and
-	// later ones of its name; "" if unknown.
-	UUIDs(ctx context.Context, indices, ids []string) error
+	// Concrete returns what is known of concrete indices by their names.
+	Concrete(ctx context.Context, indices []string) (map[string]documents.ConcreteIndex, error)
 }
 
 // Options configure a [Reranker].
@@ -60,8 +61,8 @@ type Options struct {
 	Sources Sources
 	// Bytes limits the vectors in memory, approximately.
 	Bytes int64
-	// Budget is how long a search waits for its vector. TTL is how long the
-	// UUIDs of indices are used.
+	// Budget is how long a search waits for its vector. TTL is how long what is
+	// known of indices is used.
 	Budget, TTL time.Duration
 	// OnState, unless nil, is called when the model begins or ceases to answer,
 	// and when it has changed.
@@ -95,8 +96,8 @@ const (
 	// maxFailures is how many searches in a row may get no vector, or not in
 	// time, before the model is not asked for a while.
 	maxFailures = 5
-	// uuidBytes limits what is remembered of indices.
-	uuidBytes = 1 << 20
+	// indexBytes limits what is remembered of indices.
+	indexBytes = 1 << 20
 )
 
 // A Reranker scores hits. Its methods may be called concurrently.
@@ -106,7 +107,7 @@ type Reranker struct {
 	seed     maphash.Seed
 	loader   *cache.Loader
 	searches *cache.Cache[searchKey] // []float32 of length 1
-	uuids    *cache.Cache[string]
+	indices  *cache.Cache[string]    // documents.ConcreteIndex
 	slab     *slab
 	queue    queue
 	stop     context.CancelFunc
@@ -141,7 +142,7 @@ func New(o Options) *Reranker {
 		searches: cache.New(cache.Options[searchKey]{
 			Bytes: searchBytes, Loader: loader, Cost: func(k searchKey, v any) int { return len(k.text) + 4*len(v.([]float32)) },
 		}),
-		uuids: cache.New(cache.Options[string]{Bytes: uuidBytes, Cost: func(index string, _ any) int { return 2 * len(index) }}),
+		indices: cache.New(cache.Options[string]{Bytes: indexBytes, Cost: func(index string, _ any) int { return 4 * len(index) }}),
 	}
 	r.working.Go(func() { r.work(working) })
 	return r
@@ -153,7 +154,7 @@ func (r *Reranker) Close() {
 	r.working.Wait()
 	r.loader.Close()
 	r.searches.Close()
-	r.uuids.Close()
+	r.indices.Close()
 }
 
 // State returns the last state; before the first answer of the model it is
@@ -192,14 +193,12 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 	waiting, cancel := context.WithTimeout(ctx, r.options.Budget)
 	defer cancel()
 	asked := r.ask(ctx, by.Text)
-	keys, err := r.keys(waiting, hits)
+	states, err := r.states(waiting, hits)
 	if err != nil {
 		return nil, err
 	}
-	lacking := r.slab.lacking(keys)
-	for _, k := range lacking {
-		r.queue.add(keys[k], &hits[k])
-	}
+	lacking := r.slab.lacking(states)
+	r.queue.add(lacking)
 	search, err := cache.Wait[[]float32](waiting, asked)
 	if errors.Is(err, context.DeadlineExceeded) && waiting.Err() != nil {
 		err = ErrLate
@@ -212,9 +211,9 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 		return nil, expand.ErrNotRemembered
 	}
 	scores := make([]expand.HitScore, len(hits))
-	cosines, known := r.slab.cosines(keys, search)
+	cosines, known := r.slab.cosines(states, search)
 	for k := range hits {
-		scores[k] = expand.HitScore{ID: hits[k].ID, Soft: cosines[k], Unknown: !known[k]}
+		scores[k] = expand.HitScore{Soft: cosines[k], Unknown: !known[k]}
 	}
 	return scores, nil
 }
@@ -269,46 +268,59 @@ func (r *Reranker) become(s State) {
 	}
 }
 
-// keys returns the keys of hits. It asks for UUIDs that are not remembered.
-func (r *Reranker) keys(ctx context.Context, hits []expand.Hit) ([]uint64, error) {
-	uuids := map[string]string{}
+// A state is one write of a document. Its id is "" in an index of one shard,
+// where the number is enough. key is that in memory: two states have the same
+// one with a probability of 3 in 100 million, among a million documents.
+type state struct {
+	key       uint64
+	index, id string
+	seqNo     int64
+}
+
+// states returns the states that hits name. It asks for what is not
+// remembered of their indices.
+func (r *Reranker) states(ctx context.Context, hits []expand.Hit) ([]state, error) {
+	indices := map[string]documents.ConcreteIndex{}
 	var missing []string
 	for i := range hits {
 		index := hits[i].Index
-		if _, known := uuids[index]; known {
+		if _, met := indices[index]; met {
 			continue
 		}
-		uuid, known, _ := cache.Peek[string](r.uuids, index)
-		uuids[index] = uuid
+		about, known, _ := cache.Peek[documents.ConcreteIndex](r.indices, index)
+		indices[index] = about
 		if !known {
 			missing = append(missing, strings.Clone(index))
 		}
 	}
 	if len(missing) > 0 {
-		ids := make([]string, len(missing))
-		err := r.loader.Run(ctx, "", func(ctx context.Context) error { return r.options.Sources.UUIDs(ctx, missing, ids) })
+		var found map[string]documents.ConcreteIndex
+		err := r.loader.Run(ctx, "", func(ctx context.Context) (err error) {
+			found, err = r.options.Sources.Concrete(ctx, missing)
+			return err
+		})
 		if err != nil {
 			return nil, fmt.Errorf("indices of hits: %w", err)
 		}
-		for i, index := range missing {
-			uuids[index] = ids[i]
-			r.uuids.Put(index, ids[i], nil, r.options.TTL)
+		for _, index := range missing {
+			indices[index] = found[index]
+			r.indices.Put(index, found[index], nil, r.options.TTL)
 		}
 	}
-	keys := make([]uint64, len(hits))
+	states := make([]state, len(hits))
 	for i := range hits {
-		keys[i] = r.keyOf(&hits[i], uuids[hits[i].Index])
+		about := indices[hits[i].Index]
+		s := state{index: hits[i].Index, id: hits[i].ID, seqNo: hits[i].SeqNo}
+		if about.Shards == 1 {
+			s.id = ""
+		}
+		s.key = maphash.Comparable(r.seed, struct {
+			state
+			uuid string
+		}{s, about.UUID})
+		states[i] = s
 	}
-	return keys, nil
-}
-
-// keyOf returns the key of the state of a document. Two have the same one
-// with a probability of 3 in 100 million, among a million documents.
-func (r *Reranker) keyOf(hit *expand.Hit, uuid string) uint64 {
-	return maphash.Comparable(r.seed, struct {
-		index, uuid, id string
-		seqNo           int64
-	}{hit.Index, uuid, hit.ID, hit.SeqNo})
+	return states, nil
 }
 
 // Stats are counts of a [Reranker] since it was made.
@@ -323,6 +335,15 @@ func (r *Reranker) Stats() Stats {
 	s := r.slab.stats()
 	s.Waiting = r.queue.length()
 	return s
+}
+
+// DocumentBytes returns what a document takes in memory, 0 before the model has
+// answered.
+func (r *Reranker) DocumentBytes() int {
+	if dim := len(r.options.Maker.model().probe); dim > 0 {
+		return DocumentBytes(dim)
+	}
+	return 0
 }
 
 // normalize scales a vector to length 1, and returns an error for zeros.

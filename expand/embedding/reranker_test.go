@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,16 +97,26 @@ type fakeSource struct {
 	mu    sync.Mutex
 	texts map[string]string
 	seqNo map[string]int64
-	uuid  string
-	most  int // unless 0, how many documents are not too large
-	err   error
+	// numbers are the ids by number in an index of one shard, else nil.
+	numbers map[int64]string
+	writes  int64
+	uuid    string
+	most    int // unless 0, how many documents are not too large
+	err     error
 }
 
 func (s *fakeSource) write(id, text string) expand.Hit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.texts[id] = text
-	s.seqNo[id]++
+	if s.numbers == nil {
+		s.seqNo[id]++
+	} else {
+		delete(s.numbers, s.seqNo[id])
+		s.writes++
+		s.seqNo[id] = s.writes
+		s.numbers[s.writes] = id
+	}
 	return expand.Hit{Index: "i", ID: id, SeqNo: s.seqNo[id]}
 }
 
@@ -114,6 +125,11 @@ func (s *fakeSource) States(_ context.Context, index string, ids []string, seqNo
 	defer s.mu.Unlock()
 	if s.most > 0 && len(ids) > s.most {
 		return nil, fmt.Errorf("%d documents: %w", len(ids), esclient.ErrTooLarge)
+	}
+	if ids == nil {
+		for _, n := range seqNos {
+			ids = append(ids, s.numbers[n])
+		}
 	}
 	for i, id := range ids {
 		if text, ok := s.texts[id]; ok && s.seqNo[id] == seqNos[i] && index == "i" {
@@ -127,13 +143,14 @@ func (s *fakeSource) States(_ context.Context, index string, ids []string, seqNo
 	return docs, s.err
 }
 
-func (s *fakeSource) UUIDs(_ context.Context, indices, ids []string) error {
+func (s *fakeSource) Concrete(_ context.Context, indices []string) (map[string]documents.ConcreteIndex, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range indices {
-		ids[i] = s.uuid
+	all := map[string]documents.ConcreteIndex{}
+	for _, index := range indices {
+		all[index] = documents.ConcreteIndex{Name: index, UUID: s.uuid, Shards: 2 - min(len(s.numbers), 1)}
 	}
-	return nil
+	return all, nil
 }
 
 // A fakeStore is a store in memory.
@@ -229,11 +246,11 @@ func (r *rig) order(t *testing.T, text string, hits ...expand.Hit) string {
 		return err.Error()
 	}
 	var out []string
-	for _, s := range scores {
+	for k, s := range scores {
 		if s.Unknown {
-			out = append(out, s.ID+"?")
+			out = append(out, hits[k].ID+"?")
 		} else {
-			out = append(out, fmt.Sprintf("%s%.2f", s.ID, s.Soft))
+			out = append(out, fmt.Sprintf("%s%.2f", hits[k].ID, s.Soft))
 		}
 	}
 	return strings.Join(out, " ")
@@ -261,6 +278,32 @@ func TestVectorsAreMadeOnceASearchHasFoundTheirDocuments(t *testing.T) {
 	})
 }
 
+// In an index of one shard, hits of most searches have numbers without ids.
+func TestNumbersNameTheDocumentsOfOneShard(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		t := r.t
+		r.source.numbers = map[int64]string{}
+		named := []expand.Hit{r.source.write("1", "aa"), r.source.write("2", "ab")}
+		numbered := slices.Clone(named)
+		for k := range numbered {
+			numbered[k].ID = ""
+		}
+		r.order(t, "a", numbered...)
+		settle()
+		check.Equal(t, []string{"a", "aa", "ab"}, r.model.asked())
+		check.Equal(t, "1.00 0.71", r.order(t, "a", numbered...))
+		check.Equal(t, "11.00 20.71", r.order(t, "a", named...), "a page behind the window has ids")
+		changed := r.source.write("1", "bb")
+		changed.ID = ""
+		check.Equal(t, "? 0.71", r.order(t, "a", changed, numbered[1]))
+		settle()
+		check.Equal(t, []string{"bb"}, r.model.asked())
+		room, err := r.Warm(t.Context(), []documents.DocRef{{Index: "i", ID: "2", SeqNo: named[1].SeqNo, Source: []byte(`{"body":"ab"}`)}})
+		check.OK(t, err)
+		check.That(t, room && len(r.model.asked()) == 0, "a vector is made twice")
+	})
+}
+
 func TestWhatChangedWhileItWaitedGetsNoVector(t *testing.T) {
 	inBubble(t, nil, func(r *rig) {
 		t := r.t
@@ -281,6 +324,58 @@ func TestTooManyTextsAreReadInParts(t *testing.T) {
 		r.order(t, "a", hits...)
 		settle()
 		check.Equal(t, "11.00 2? 30.71", r.order(t, "a", hits...), "the model rejects one of them")
+	})
+}
+
+func TestManyClientsAskTheModelOnceForATextAndNotForAllAtOnce(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		t := r.t
+		one := r.source.write("1", "a")
+		r.order(t, "a", one)
+		settle()
+		r.model.asked()
+		r.model.set(func(m *fakeModel) { m.takes = 20 * time.Millisecond })
+		const clients = 200
+		var same, late atomic.Int64
+		all := func(text func(client int) string) {
+			var searching sync.WaitGroup
+			for k := range clients {
+				searching.Go(func() {
+					began := time.Now()
+					_, err := r.Scores(t.Context(), &expand.Rerank{Text: text(k)}, []expand.Hit{one})
+					if err == nil {
+						same.Add(1)
+					}
+					if time.Since(began) > 40*time.Millisecond {
+						late.Add(1)
+					}
+				})
+			}
+			searching.Wait()
+		}
+		all(func(int) string { return "ab" })
+		check.Equal(t, []string{"ab"}, r.model.asked())
+		check.Equal(t, clients, same.Load())
+		all(func(client int) string { return fmt.Sprint("b", client) })
+		check.Equal(t, 0, late.Load(), "searches wait longer than the budget")
+		asked := len(r.model.asked())
+		check.That(t, asked > 0 && asked <= 3*maxCalls, "the model got %d of %d texts in 40 ms", asked, clients)
+	})
+}
+
+func TestLongTextsAndEqualIdsAreToldApart(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		t := r.t
+		one, large := r.source.write("1", "a"), r.source.write("2", strings.Repeat("b ", 500_000))
+		words := strings.TrimSpace(strings.Repeat("a ", 5_000))
+		r.order(t, words, one, large)
+		settle()
+		check.Equal(t, "11.00 20.00", r.order(t, words, one, large))
+		for _, text := range r.model.asked() {
+			check.That(t, text == words || len(text) <= maxText, "the model got %d bytes of a document", len(text))
+		}
+		keys := check.Got(r.Reranker.states(t.Context(), []expand.Hit{one, {Index: "another", ID: one.ID, SeqNo: one.SeqNo}}))(t)
+		check.That(t, keys[0] != keys[1], "documents of two indices with one id have one key")
 	})
 }
 

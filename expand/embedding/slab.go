@@ -39,6 +39,10 @@ type slab struct {
 
 func newSlab(bytes int64) *slab { return &slab{limit: bytes, at: map[uint64]int{}} }
 
+// DocumentBytes returns what a document takes in memory whose vector has so
+// many numbers.
+func DocumentBytes(dim int) int { return headBytes + scaleBytes + dim + placeBytes }
+
 // pack returns a vector of length 1 in a byte for each number, behind the
 // size of 1 in float32; nil for no vector.
 func pack(v []float32) []byte {
@@ -71,7 +75,7 @@ func (s *slab) reset(dim int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.slot = headBytes + scaleBytes + dim
-	s.most = int(s.limit / int64(s.slot+placeBytes))
+	s.most = int(s.limit / int64(DocumentBytes(dim)))
 	s.at = map[uint64]int{}
 	s.pages, s.asked = nil, nil
 	s.used, s.hand = 0, 0
@@ -83,18 +87,18 @@ func (s *slab) bytesOf(slot int) []byte {
 	return s.pages[slot/pageSlots][start : start+s.slot]
 }
 
-// lacking returns the places of the keys that have no slot, and has the
-// others stay longer.
-func (s *slab) lacking(keys []uint64) (lacking []int) {
+// lacking returns the states that have no slot, and has the others stay
+// longer.
+func (s *slab) lacking(states []state) (lacking []state) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	found := uint64(0)
-	for i, key := range keys {
-		if slot, ok := s.at[key]; ok {
+	for i := range states {
+		if slot, ok := s.at[states[i].key]; ok {
 			atomic.StoreUint32(&s.asked[slot], 1)
 			found++
 		} else {
-			lacking = append(lacking, i)
+			lacking = append(lacking, states[i])
 		}
 	}
 	s.hits.Add(found)
@@ -102,29 +106,29 @@ func (s *slab) lacking(keys []uint64) (lacking []int) {
 	return lacking
 }
 
-// unknown is lacking for what is no search.
-func (s *slab) unknown(keys []uint64) (unknown []int) {
+// unknown returns the places of the states that have no slot.
+func (s *slab) unknown(states []state) (unknown []int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for i, key := range keys {
-		if _, ok := s.at[key]; !ok {
+	for i := range states {
+		if _, ok := s.at[states[i].key]; !ok {
 			unknown = append(unknown, i)
 		}
 	}
 	return unknown
 }
 
-// cosines returns the cosines of a vector and those of keys, and which are
+// cosines returns the cosines of a vector and those of states, and which are
 // known.
-func (s *slab) cosines(keys []uint64, v []float32) (cosines []float64, known []bool) {
-	cosines, known = make([]float64, len(keys)), make([]bool, len(keys))
+func (s *slab) cosines(states []state, v []float32) (cosines []float64, known []bool) {
+	cosines, known = make([]float64, len(states)), make([]bool, len(states))
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.slot != headBytes+scaleBytes+len(v) { // another model answers
 		return cosines, known
 	}
-	for i, key := range keys {
-		slot, ok := s.at[key]
+	for i := range states {
+		slot, ok := s.at[states[i].key]
 		if !ok {
 			continue
 		}

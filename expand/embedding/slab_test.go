@@ -3,6 +3,7 @@ package embedding
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
@@ -62,9 +63,9 @@ func TestFullMemoryKeepsWhatSearchesAskFor(t *testing.T) {
 		s.put(key, pack(randomVector(r, 8)))
 	}
 	check.That(t, s.full(), "%+v", s.stats())
-	asked := make([]uint64, 500)
+	asked := make([]state, 500)
 	for i := range asked {
-		asked[i] = uint64(3 * i)
+		asked[i].key = uint64(3 * i)
 	}
 	check.Equal(t, 0, len(s.lacking(asked)))
 	for key := uint64(5000); key < 6000; key++ {
@@ -74,7 +75,7 @@ func TestFullMemoryKeepsWhatSearchesAskFor(t *testing.T) {
 	check.Equal(t, 2000, len(s.at))
 	check.Equal(t, uint64(2000), s.stats().Documents)
 	again := randomVector(r, 8)
-	s.put(asked[0], pack(again))
+	s.put(asked[0].key, pack(again))
 	cosines, known := s.cosines(asked[:1], again)
 	check.That(t, known[0] && cosines[0] > .98, "%v", cosines)
 }
@@ -85,19 +86,20 @@ func TestADocumentWithoutAVectorIsRememberedAsSuch(t *testing.T) {
 	s.put(1, nil)
 	s.put(2, pack(v))
 	s.put(3, pack(v[:4])) // of another model
-	check.Equal(t, []int{2}, s.lacking([]uint64{1, 2, 3}))
-	_, known := s.cosines([]uint64{1, 2, 3}, v)
+	one, two, three := state{key: 1}, state{key: 2}, state{key: 3}
+	check.That(t, slices.Equal(s.lacking([]state{one, two, three}), []state{three}), "others are lacking")
+	_, known := s.cosines([]state{one, two, three}, v)
 	check.Equal(t, []bool{false, true, false}, known)
-	_, known = s.cosines([]uint64{2}, v[:4])
+	_, known = s.cosines([]state{two}, v[:4])
 	check.Equal(t, []bool{false}, known, "the search has a vector of another model")
 	s.reset(4)
-	check.Equal(t, []int{0, 1}, s.lacking([]uint64{1, 2}))
+	check.Equal(t, 2, len(s.lacking([]state{one, two})))
 }
 
 func TestASmallMemoryRemembersNothing(t *testing.T) {
 	s := newSlab(10)
 	s.reset(384)
 	s.put(1, pack(randomVector(rand.New(rand.NewPCG(7, 8)), 384)))
-	check.Equal(t, []int{0}, s.lacking([]uint64{1}))
+	check.Equal(t, 1, len(s.lacking([]state{{key: 1}})))
 	check.That(t, s.full(), "there is room")
 }

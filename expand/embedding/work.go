@@ -95,47 +95,53 @@ func (r *Reranker) identify(ctx context.Context) error {
 	return nil
 }
 
-// read reads hits of one index and has their vectors made. Those that have
-// changed since they were found get none.
-func (r *Reranker) read(ctx context.Context, hits []wanted) error {
-	if len(hits) == 0 {
+// read reads documents of one index and has their vectors made. Those that
+// have changed since they were found get none.
+func (r *Reranker) read(ctx context.Context, found []state) error {
+	if len(found) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
-	ids, seqNos := make([]string, len(hits)), make([]int64, len(hits))
-	keys := map[state]uint64{}
-	for i, w := range hits {
-		ids[i], seqNos[i] = w.hit.ID, w.hit.SeqNo
-		keys[state{w.hit.ID, w.hit.SeqNo}] = w.key
+	var ids []string
+	seqNos := make([]int64, len(found))
+	type write struct {
+		id    string
+		seqNo int64
 	}
-	docs, err := r.options.Sources.States(ctx, hits[0].hit.Index, ids, seqNos, r.options.Fields)
+	keys := map[write]uint64{}
+	for i, s := range found {
+		seqNos[i] = s.seqNo
+		if s.id != "" {
+			ids = append(ids, s.id)
+		}
+		keys[write{s.id, s.seqNo}] = s.key
+	}
+	docs, err := r.options.Sources.States(ctx, found[0].index, ids, seqNos, r.options.Fields)
 	switch {
-	case errors.Is(err, esclient.ErrTooLarge) && len(hits) > 1:
-		if err := r.read(ctx, hits[:len(hits)/2]); err != nil {
+	case errors.Is(err, esclient.ErrTooLarge) && len(found) > 1:
+		if err := r.read(ctx, found[:len(found)/2]); err != nil {
 			return err
 		}
-		return r.read(ctx, hits[len(hits)/2:])
+		return r.read(ctx, found[len(found)/2:])
 	case errors.Is(err, esclient.ErrTooLarge):
-		r.slab.put(hits[0].key, nil)
+		r.slab.put(found[0].key, nil)
 		return nil
 	case err != nil:
 		return fmt.Errorf("documents to make vectors of: %w", err)
 	}
-	var found []uint64
+	var places []uint64
 	var texts []string
 	for i := range docs {
-		if key, ok := keys[state{docs[i].ID, docs[i].SeqNo}]; ok {
-			found, texts = append(found, key), append(texts, r.text(&docs[i]))
+		id := docs[i].ID
+		if ids == nil {
+			id = ""
+		}
+		if key, ok := keys[write{id, docs[i].SeqNo}]; ok {
+			places, texts = append(places, key), append(texts, r.text(&docs[i]))
 		}
 	}
-	return r.remember(ctx, found, texts)
-}
-
-// A state is a document's id and the number of its last write.
-type state struct {
-	id    string
-	seqNo int64
+	return r.remember(ctx, places, texts)
 }
 
 // text returns the text of a document of which a vector is made.
@@ -176,14 +182,14 @@ func (r *Reranker) Warm(ctx context.Context, docs []documents.DocRef) (room bool
 	for i, d := range docs {
 		hits[i] = expand.Hit{Index: d.Index, ID: d.ID, SeqNo: d.SeqNo}
 	}
-	keys, err := r.keys(ctx, hits)
+	states, err := r.states(ctx, hits)
 	if err != nil {
 		return true, err
 	}
 	var missing []uint64
 	var texts []string
-	for _, k := range r.slab.unknown(keys) {
-		missing, texts = append(missing, keys[k]), append(texts, r.text(&docs[k]))
+	for _, k := range r.slab.unknown(states) {
+		missing, texts = append(missing, states[k].key), append(texts, r.text(&docs[k]))
 	}
 	if len(missing) > 0 && r.slab.full() {
 		return false, nil

@@ -143,7 +143,7 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 			n++
 			continue
 		}
-		scores = append(scores, expand.HitScore{ID: hits[k].ID, Unknown: true})
+		scores = append(scores, expand.HitScore{Unknown: true})
 	}
 	return scores, nil
 }

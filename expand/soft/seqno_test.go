@@ -31,13 +31,6 @@ func numbered(tb testing.TB) (*fakeVectors, *expand.Rerank, []expand.Hit) {
 	return v, &expand.Rerank{BySeqNo: true, Fields: fields}, hits
 }
 
-func ids(scores []expand.HitScore) (all []string) {
-	for _, s := range scores {
-		all = append(all, s.ID)
-	}
-	return all
-}
-
 // asked returns the ids of the documents whose terms were asked for, by call.
 func (f *fakeVectors) asked() (calls [][]string) {
 	for _, call := range f.calls {
@@ -60,8 +53,7 @@ func TestHitsAreNamedByTheirNumbersOnce(t *testing.T) {
 	}
 	r := newReranker(t, v)
 	for range 3 {
-		got := wantBy(t, r, by, hits, .5, 1, 0)
-		check.Equal(t, []string{"1", "2", "3"}, ids(got))
+		wantBy(t, r, by, hits, .5, 1, 0)
 	}
 	both := []string{"body", "title"}
 	want := [][]documents.VectorRequest{{
@@ -134,8 +126,7 @@ func TestNumbersAreOfOneIndex(t *testing.T) {
 		v.seqNos[docName{"i", "1"}], v.seqNos[docName{"i", "3"}] = 2, 0
 		check.Elapse(time.Minute)
 		for range 2 {
-			got := wantBy(t, r, by, hits, 0, 1, .5)
-			check.Equal(t, []string{"3", "2", "1"}, ids(got))
+			wantBy(t, r, by, hits, 0, 1, .5)
 		}
 		check.Equal(t, [][]int64{{0, 1, 2}, {0, 1, 2}}, v.named)
 	})
@@ -168,20 +159,17 @@ func TestTooLargeAnswersAreHalvedWithSomeDocumentsMissing(t *testing.T) {
 				there = append(there, hit)
 			}
 		}
-		got, err := r.Scores(t.Context(), by, there)
+		_, err := r.Scores(t.Context(), by, there)
 		check.OK(t, err)
-		diff := cmp.Diff([]string{"d1", "d2", "d5", "d6", "d7"}, ids(got))
-		check.That(t, diff == "" && len(v.calls) == 0, "asked again for %v (-want +got)\n%s", v.asked(), diff)
+		check.That(t, len(v.calls) == 0, "asked again for %v", v.asked())
 		for k := range gone {
 			v.seqNos[docName{"i", fmt.Sprint("d", k)}] = 100 + k
 		}
-		if got, err = r.Scores(t.Context(), by, hits); err != nil {
-			t.Fatal(err)
-		}
+		_, err = r.Scores(t.Context(), by, hits)
+		check.OK(t, err)
 		for k := range hits {
 			v := r.memory.vectors.one(r.memory.docKey(vectorKey{hits[k], "", "body"}))
-			id := fmt.Sprint("d", k)
-			check.That(t, got[k].ID == id && v != nil && v.freqs[0] == float64(1+k), "hit %d is %+v with %+v", k, got[k], v)
+			check.That(t, v != nil && v.id == fmt.Sprint("d", k) && v.freqs[0] == float64(1+k), "hit %d has %+v", k, v)
 		}
 		v.err = esclient.ErrTooLarge
 		check.Error(t, ErrTooLarge, check.ErrOf(newReranker(t, v).Scores(t.Context(), by, hits)))

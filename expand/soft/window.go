@@ -473,7 +473,6 @@ func (w *window) scores(ctx context.Context, s *scratch, by *expand.Rerank) ([]e
 	}
 	scores := make([]expand.HitScore, len(w.hits))
 	for k, product := range products {
-		scores[k].ID = w.fields[0].vectors[k].id
 		if query > 0 && squares[k] > 0 {
 			scores[k].Soft = product / math.Sqrt(query) / math.Sqrt(squares[k])
 		}

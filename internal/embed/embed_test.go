@@ -95,6 +95,15 @@ func (f *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
+// answersAll ends refusals and returns how many texts were answered so far.
+// Interrupted calls may still be in work.
+func (f *fakeModel) answersAll() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refuse = nil
+	return len(f.texts)
+}
+
 // always refuses with a status.
 func always(status int) func(http.ResponseWriter, []string) int {
 	return func(http.ResponseWriter, []string) int { return status }
@@ -347,15 +356,12 @@ func TestAnInterruptedBuildGoesOnFromItsCache(t *testing.T) {
 		}); err == nil {
 			t.Fatal("it was not interrupted")
 		}
-		fake.mu.Lock() // an interrupted call may still be answered
-		kept := len(fake.texts)
-		fake.mu.Unlock()
+		kept := fake.answersAll()
 		left, err := missing(m, words)
 		lost := left - (len(words) - kept)
 		wants.That(t, err == nil && lost >= 0 && lost <= callsAtOnce*batchWords, "%d of %d are missing after %d: %v", left, len(words), kept, err)
-		fake.refuse = nil
 		vectors(t, m, words)
-		again := len(fake.texts) - len(words)
+		again := fake.answersAll() - len(words)
 		wants.That(t, again >= 0 && again <= callsAtOnce*batchWords, "%d words were sent twice", again)
 	}
 }

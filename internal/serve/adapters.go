@@ -114,7 +114,16 @@ const maxNames = 1000
 
 // UUIDs implements [soft.TermVectors].
 func (v termVectors) UUIDs(ctx context.Context, indices, ids []string) error {
-	byName := make(map[string]string, len(indices))
+	found, err := v.Concrete(ctx, indices)
+	for k, name := range indices {
+		ids[k] = found[name].UUID
+	}
+	return err
+}
+
+// Concrete implements [embedding.Sources].
+func (v termVectors) Concrete(ctx context.Context, indices []string) (map[string]documents.ConcreteIndex, error) {
+	byName := make(map[string]documents.ConcreteIndex, len(indices))
 	for rest := indices; len(rest) > 0; {
 		n, length := 1, len(rest[0])
 		for n < len(rest) && length+len(rest[n]) < maxNames {
@@ -123,17 +132,14 @@ func (v termVectors) UUIDs(ctx context.Context, indices, ids []string) error {
 		}
 		found, err := v.Indices(ctx, strings.Join(rest[:n], ","))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, i := range found {
-			byName[i.Name] = i.UUID
+			byName[i.Name] = i
 		}
 		rest = rest[n:]
 	}
-	for k, name := range indices {
-		ids[k] = byName[name]
-	}
-	return nil
+	return byName, nil
 }
 
 // Limits of a model file: bytes and the time to read it.

@@ -219,7 +219,6 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 		if number := scores[i].Sum + s.Soft; math.IsNaN(number) || math.IsInf(number, 0) {
 			return nil, false
 		}
-		f.Hits[i].ID = cmp.Or(f.Hits[i].ID, s.ID)
 		bestSum, bestSoft = max(bestSum, scores[i].Sum), max(bestSoft, s.Soft)
 		highest = max(highest, f.engine[i])
 		if i == 0 || f.engine[i] < lowest {
@@ -321,39 +320,36 @@ type pageHit struct {
 	Index, ID, Routing string
 
 	at, score jsonspan.Span
+	sorted    string        // its sort values
+	sort      jsonspan.Span // the member with these, and what is before it
+	end       int           // of the last member that was read
 }
 
 // SetPage takes the hits of page, from [Frame.Order], out of the answer to the
 // search for them, which must not change. It returns false if one is missing.
-// One hit of the page may have no ID: it is the one that is left.
 func (f *Frame) SetPage(page []expand.Hit, answer []byte) bool {
 	_, hits, ok := readPage(answer)
 	if !ok {
 		return false
 	}
 	ordered := make([]pageHit, len(page))
-	unnamed := -1
 	for k, wanted := range page {
-		if wanted.ID == "" && unnamed < 0 {
-			unnamed = k
-			continue
-		}
 		named := func(h pageHit) bool { return h.Index == wanted.Index && h.ID == wanted.ID }
+		if f.Rerank.BySeqNo {
+			number := "[" + strconv.FormatInt(wanted.SeqNo, 10) + "]"
+			named = func(h pageHit) bool { return h.Index == wanted.Index && h.sorted == number }
+		}
 		i := slices.IndexFunc(hits, func(h pageHit) bool { return named(h) && h.Routing == wanted.Routing })
 		if i < 0 { // the routing is not always known
 			i = slices.IndexFunc(hits, named)
 		}
-		if i < 0 || hits[i].score.IsZero() {
+		if i < 0 || hits[i].score.IsZero() || (string(hits[i].score.Of(answer)) == "null") != f.Rerank.BySeqNo {
 			return false
 		}
 		ordered[k], hits[i] = hits[i], pageHit{} // each once: hits with two routings may have the same id
-	}
-	if unnamed >= 0 {
-		i := slices.IndexFunc(hits, func(h pageHit) bool { return !h.score.IsZero() })
-		if i < 0 || len(hits) != len(page) {
-			return false
+		if k < len(f.reasons) {
+			f.reasons[k].ID = ordered[k].ID
 		}
-		ordered[unnamed] = hits[i]
 	}
 	f.text, f.ordered = answer, ordered
 	return true
@@ -437,9 +433,13 @@ func (h *pageHit) member(r *jsonspan.Reader, name string, answer []byte) error {
 		h.ID = string(text)
 	case name == "_routing":
 		h.Routing = string(text)
-	case name == "_score" && kind == '0':
+	case name == "_score" && (kind == '0' || kind == 'n'): // null where hits are sorted
 		h.score = at
+	case name == "sort" && h.end > 0:
+		h.sort = jsonspan.Span{Start: h.end, End: at.End}
+		h.sorted = string(slices.DeleteFunc(slices.Clone(at.Of(answer)), func(b byte) bool { return b <= ' ' }))
 	}
+	h.end = at.End
 	return err
 }
 
@@ -482,6 +482,10 @@ func (f *Frame) appendPage(out []byte) []byte {
 			out = append(out, ',')
 		}
 		edits := []jsonspan.Edit{{At: h.score, Text: scoreText(f.scores[k])}}
+		if f.Rerank.BySeqNo { // the client's search has no sort
+			edits = append(edits, jsonspan.Edit{At: h.sort})
+			slices.SortFunc(edits, func(a, b jsonspan.Edit) int { return cmp.Compare(a.At.Start, b.At.Start) })
+		}
 		out = jsonspan.AppendEdited(out, f.text, h.at.Start, h.at.End, edits)
 	}
 	return append(out, ']')

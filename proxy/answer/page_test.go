@@ -131,30 +131,25 @@ func TestHitsAreOrderedAndCut(t *testing.T) {
 	}
 }
 
-// A hit of which only the number is known has no name in the page: it is the one
-// that is left.
-func TestAnUnknownHitWithANumberKeepsItsPlace(t *testing.T) {
-	f := frameOf(t, numberedHits, &expand.Rerank{Window: 3, Size: 3, SoftWeight: 1, BySeqNo: true})
-	page, ok := f.Order([]expand.HitScore{{ID: "1", Soft: .25}, {Unknown: true}, {ID: "3\n", Soft: 1}})
-	check.Must(t, ok && len(page) == 3 && page[1].ID == "" && page[1].SeqNo == 4, "%v", page)
-	check.That(t, !f.SetPage(page, []byte(pageWith(one("0.0"), three("0.0")))), "a page without it is taken")
-	check.Must(t, f.SetPage(page, []byte(allThree)), "the hits are not found")
-	contains := strings.Contains(written(numberedHits, f), three("1.0")+","+two("1.0")+","+one("0.25"))
-	check.That(t, contains, "%s", written(numberedHits, f))
+// numbered returns a hit of a search that is sorted by numbers.
+func numbered(hit string, number int) string {
+	return strings.Replace(hit, `"_source"`, fmt.Sprintf(`"sort": [%d ] ,"_source"`, number), 1)
 }
 
-func TestHitsWithNumbersGetTheirIDsFromTheScores(t *testing.T) {
-	f := frameOf(t, numberedHits, &expand.Rerank{Window: 3, Size: 2, SoftWeight: 1, BySeqNo: true})
-	scores := []expand.HitScore{{ID: "1", Soft: .25}, {ID: "2"}, {ID: "3\n", Soft: 1}}
-	page, ok := f.Order(scores)
-	want := []expand.Hit{{Index: "t", ID: "3\n", SeqNo: 3}, {Index: "t", ID: "1", SeqNo: 0}}
-	diff := cmp.Diff(want, page)
-	check.That(t, diff == "" && ok, "%v (-want +got)\n%s", ok, diff)
-	check.Must(t, f.SetPage(page, []byte(pageWith(one("0.0"), three("0.0")))), "the hits are not found")
-	head, _, _ := strings.Cut(numberedHits, "1.5")
-	if got, want := written(numberedHits, f), head+`1.0,"hits":[`+three("1.0")+","+one("0.25")+`]},"profile":{}}`; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+// The search for a page is sorted by the numbers, which the client's is not.
+func TestHitsWithNumbersAreNamedByThemInThePage(t *testing.T) {
+	f := frameOf(t, numberedHits, &expand.Rerank{Window: 3, Size: 3, SoftWeight: 1, BySeqNo: true})
+	page, ok := f.Order([]expand.HitScore{{Soft: .25}, {Unknown: true}, {Soft: 1}})
+	diff := cmp.Diff([]expand.Hit{{Index: "t", SeqNo: 3}, {Index: "t", SeqNo: 4}, {Index: "t", SeqNo: 0}}, page)
+	check.Must(t, ok && diff == "", "%v (-want +got)\n%s", ok, diff)
+	first, second, third := numbered(one("null"), 0), numbered(two("null"), 4), numbered(three("null"), 3)
+	for _, other := range []string{pageWith(first, third), pageWith(first, numbered(two("null"), 5), third), pageWith(first, first, third), allThree} {
+		check.That(t, !f.SetPage(page, []byte(other)), "taken: %s", other)
 	}
+	check.Must(t, f.SetPage(page, []byte(pageWith(first, third, second))), "the hits are not found")
+	head, _, _ := strings.Cut(numberedHits, "1.5")
+	want := head + `1.0,"hits":[` + three("1.0") + "," + two("1.0") + "," + one("0.25") + `]},"profile":{}}`
+	check.Equal(t, want, strings.ReplaceAll(written(numberedHits, f), " ,", ","))
 }
 
 func TestHitsBehindTheWindowKeepTheirPlaces(t *testing.T) {
@@ -516,14 +511,17 @@ func checkOrdered(t *testing.T, f *Frame) {
 	if f.Named && len(f.Hits) <= 50 {
 		scores := make([]expand.HitScore, len(f.Hits))
 		for i := range scores {
-			scores[i] = expand.HitScore{ID: fmt.Sprint("n", i), Soft: float64(i * 7 % 5), Unknown: i%4 == 3}
+			scores[i] = expand.HitScore{Soft: float64(i * 7 % 5), Unknown: i%4 == 3}
 		}
 		if page, ok := f.Order(scores); ok {
-			hits := make([]string, len(page))
+			hits, score := make([]string, len(page)), "0"
+			if f.Rerank.BySeqNo {
+				score = "null"
+			}
 			for k, h := range page {
 				index, _ := jsontext.AppendQuote(nil, h.Index)
 				id, _ := jsontext.AppendQuote(nil, h.ID)
-				hits[len(hits)-1-k] = fmt.Sprintf(`{"_index":%s,"_score":0,"_id":%s,"_seq_no":%d,"_primary_term":1,"_version":1,"fields":{"_seq_no":[1]}}`, index, id, h.SeqNo)
+				hits[len(hits)-1-k] = fmt.Sprintf(`{"_index":%s,"_score":%s,"_id":%s,"_seq_no":%[4]d,"sort":[%[4]d],"_primary_term":1,"_version":1,"fields":{"_seq_no":[1]}}`, index, score, id, h.SeqNo)
 			}
 			check.That(t, f.SetPage(page, []byte(pageWith(hits...))), "%v are not found in %s", page, hits)
 			return
