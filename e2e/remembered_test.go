@@ -121,10 +121,11 @@ func TestHitsOfDataStreamsAreRemembered(t *testing.T) {
 			}
 			return nil
 		}
-		waitFor(t, time.Minute, "the soft order", inOrder)
+		const patience = 3 * time.Minute // akin looks for new indices of a stream once a minute
+		waitFor(t, patience, "the soft order", inOrder)
 		e.must(t, http.MethodPost, "/"+stream+"/_rollover", "")
 		write(texts.docs[75:150])
-		waitFor(t, time.Minute, "the soft order of both indices", inOrder)
+		waitFor(t, patience, "the soft order of both indices", inOrder)
 		check.Equal(t, scored(a.find(t, stream+"?akin_profile=soft", body)), scored(a.find(t, stream, body)))
 	})
 }

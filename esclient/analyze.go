@@ -57,8 +57,14 @@ type Token struct {
 // Spans reports whether the token comes from the whole text.
 func (t Token) Spans(text string) bool { return t.End-t.Start == utf16Len(text) }
 
-// SplitTokens assigns the tokens of an _analyze call to its words. It returns
-// false if the answer is ambiguous.
+// Before returns what is before the token in its text.
+func (t Token) Before(text string) string {
+	units := utf16.Encode([]rune(text))
+	return string(utf16.Decode(units[:max(0, min(t.Start, len(units)))]))
+}
+
+// SplitTokens assigns the tokens of an _analyze call to its words, with offsets
+// in these. It returns false if the answer is ambiguous.
 //
 // Offsets count from the start of the first text, with one unit between texts,
 // but are too small if a filter stops early (limit). Positions grow by
@@ -88,6 +94,7 @@ func SplitTokens(words []string, tokens []Token) ([][]Token, bool) {
 			return nil, false
 		}
 		last = t.Position
+		t.Start, t.End = t.Start-start, t.End-start
 		of[word] = append(of[word], t)
 	}
 	return of, true

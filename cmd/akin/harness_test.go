@@ -80,15 +80,6 @@ func read(tb testing.TB, name string) string {
 // isThere says whether there is a file.
 func isThere(path string) bool { _, err := os.Stat(path); return err == nil }
 
-// missing skips a test that lacks something, which has to be there in CI.
-func missing(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("AKIN_TEST") == "all" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-}
-
 // poll calls ready until it returns true, which has to be within a minute.
 func poll(t *testing.T, what string, ready func() bool) {
 	t.Helper()
@@ -211,13 +202,7 @@ func answering(t *testing.T, handle http.HandlerFunc) string {
 // URL.
 func redisServer(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: needs redis-server")
-	}
-	binary, err := exec.LookPath("redis-server")
-	if err != nil {
-		missing(t, "needs redis-server in PATH")
-	}
+	binary := check.RedisServer(t)
 	dir, err := os.MkdirTemp("", "akin") //nolint:usetesting // a socket's name has at most 107 bytes, which t.TempDir can exceed
 	check.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })

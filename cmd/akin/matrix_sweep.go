@@ -19,6 +19,8 @@ import (
 )
 
 type sweepFlags struct {
+	config   cli.Config
+	name     string // of an entry of the configuration
 	field    fieldFlags
 	index    indexFlags
 	judged   reweigh.Judged
@@ -32,7 +34,7 @@ type sweepFlags struct {
 func newMatrixSweep() *cobra.Command {
 	f := &sweepFlags{searches: searchCount{Depth: evaluated}}
 	cmd := &cobra.Command{
-		Use: "sweep --judgments FILE --index INDEX --field FIELD", Short: "Find out with judged queries how large a matrix has to be",
+		Use: "sweep --judgments FILE [--index INDEX] [--field FIELD]", Short: "Find out with judged queries how large a matrix has to be",
 		Long: `sweep reads the documents of an index once, makes matrices of them as "matrix build" does,
 and searches with each of them and directly, in turn. It prints nDCG@10, the size of the
 file, and the time of a search by the engine's own account, and says which matrix to take:
@@ -45,7 +47,8 @@ power of the cosine, and with --embeddings the share of the word vectors. Settin
 help alone may not help together: compare such matrices by "akin eval".
 
 ` + cli.Credentials,
-		Example: `  akin matrix sweep --cluster http://127.0.0.1:9200 --index docs --field title,body \
+		Example: `  akin matrix sweep --template search.json --queries queries.jsonl --judgments qrels.tsv
+  akin matrix sweep --cluster http://127.0.0.1:9200 --index docs --field title,body \
     --template search.json --queries queries.jsonl --judgments qrels.tsv --report sweep.html
   akin matrix sweep --cluster http://127.0.0.1:9200 --index docs --field body --embeddings file:vectors.txt \
     --neighbors 10,30,100,200,400 --embedding-share 0,0.35,0.7 --template search.json --judgments judged.csv`,
@@ -54,7 +57,8 @@ help alone may not help together: compare such matrices by "akin eval".
 	}
 	flags := cmd.Flags()
 	f.field.Register(flags, "URL of the cluster")
-	flags.StringSliceVar(&f.field.fields, "field", nil, "text fields to learn from; several must be analyzed alike (required)")
+	flags.StringSliceVar(&f.field.fields, "field", nil, "text fields to learn from; several must be analyzed alike")
+	flags.StringVar(&f.name, "name", "", "entry of matrices in the configuration: its indices and fields are taken; default the only one")
 	f.judged.Register(flags, "file of judgments (required)")
 	flags.StringVar(&f.searches.Template, "template", "", "file of a search body with {{query}} in a string")
 	flags.IntSliceVar(&f.grid.Neighbors, evaluate.FactorNeighbors, []int{10, 30, 100, 200}, "largest numbers of neighbors of a term to try; the default is 200")
@@ -66,12 +70,28 @@ help alone may not help together: compare such matrices by "akin eval".
 	f.index.embeddings.registerModel(flags)
 	flags.StringVar(&f.report, "report", "", "write the result as an HTML page with pictures into this file")
 	flags.BoolVar(&f.asJSON, "json", false, "print the result as JSON")
+	f.config.Register(cmd, &f.field.Cluster)
 	return cmd
+}
+
+// configure takes from the configuration what no flag says of index and fields.
+func (f *sweepFlags) configure() error {
+	if f.name == "" && f.field.Index != "" && len(f.field.fields) > 0 {
+		return nil
+	}
+	entry, err := f.config.Matrix(f.name)
+	if err != nil {
+		return err
+	}
+	return f.field.configure(entry)
 }
 
 // check returns everything wrong with the flags.
 func (f *sweepFlags) check(flags *pflag.FlagSet) error {
 	errs := checkEmpty(flags)
+	if err := f.configure(); err != nil {
+		return err
+	}
 	if !f.field.known() {
 		return errors.Join(append(errs, errors.New("give --cluster, --index and --field"))...)
 	}

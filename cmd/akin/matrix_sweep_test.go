@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
@@ -66,6 +68,16 @@ func TestSweepMeasuresTheMatricesThatBuildMakes(t *testing.T) {
 		check.Equal(t, *byEval.Arms[1].AddedTerms, m.AddedTerms)
 	}
 	check.Equal(t, []string{"the default", "neighbors 30", "min-similarity 0.1", "power 1", "embedding-share 0", "embedding-share 0.7"}, names)
+}
+
+func TestSweepTakesClusterIndexAndFieldsFromTheConfiguration(t *testing.T) {
+	s := newSweepSet(t)
+	t.Chdir(t.TempDir())
+	config := fmt.Sprintf("cluster: {urls: [%q]}\nmatrices: [{name: docs, indices: [%s], fields: [body], file: docs.akin}]\n", s.engine, sweptIndex)
+	check.OK(t, os.WriteFile(cli.UsualConfig, []byte(config), 0o600))
+	args := []string{"matrix", "sweep", "--queries", s.queries, "--judgments", s.judgments, "--template", s.template, "--language-model", "none"}
+	ends(t, 0, append(args, "--neighbors", "30", "--min-similarity", "0", "--power", "3"), "neighbors 30")
+	ends(t, exitUsage, append(args, "--name", "other"), `no matrix "other"`)
 }
 
 // wordVectors writes vectors of the words of the demo, by their letters.

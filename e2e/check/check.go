@@ -4,6 +4,8 @@ package check
 import (
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -89,4 +91,23 @@ func Message(tb testing.TB, want string, err error, of ...any) {
 func Elapse(d time.Duration) {
 	time.Sleep(d) // In a bubble this is what moves its clock.
 	synctest.Wait()
+}
+
+// RedisServer returns the path of redis-server. Tests that need it are skipped
+// with -short, which make test-fast uses, and where there is none; with
+// AKIN_TEST=all, as in CI, they fail instead.
+func RedisServer(tb testing.TB) string {
+	tb.Helper()
+	why := "no redis-server in PATH: install it (apt-get install redis-server, brew install redis)"
+	path, err := exec.LookPath("redis-server")
+	switch {
+	case testing.Short():
+		why = "-short: needs redis-server"
+	case err == nil:
+		return path
+	case os.Getenv("AKIN_TEST") == "all":
+		tb.Fatal(why)
+	}
+	tb.Skip(why)
+	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/akin-search/akin/esclient"
@@ -22,16 +23,22 @@ const (
 	setupTimeout = 3 * time.Second
 	// shownNeighbors and shownVersions limit what the playground gets.
 	shownNeighbors, shownVersions = 200, 50
+	// fieldsLife is how long the page's look-ups use the fields that were found.
+	fieldsLife = time.Minute
 )
 
 // playgroundMatrices gives the playground the matrices of an App.
 type playgroundMatrices struct {
 	app   *App
 	redis *store.Admin // nil if no matrix comes from Redis
+
+	mu     sync.Mutex
+	fields []boundField // that have a matrix, as of read
+	read   time.Time
 }
 
 func (a *App) openPlayground() (playground.Matrices, error) {
-	m := playgroundMatrices{app: a}
+	m := &playgroundMatrices{app: a}
 	if a.store == nil || a.cfg.Redis.URL.Reveal() == "" {
 		return m, nil
 	}
@@ -46,8 +53,26 @@ func (a *App) openPlayground() (playground.Matrices, error) {
 	return m, nil
 }
 
+// boundFields returns the text fields with a matrix, and reads the mappings of
+// all indices only if it did so longer ago.
+func (m *playgroundMatrices) boundFields(ctx context.Context) (fields []boundField, err error) {
+	m.mu.Lock()
+	fields = m.fields
+	fresh := time.Since(m.read) < fieldsLife
+	m.mu.Unlock()
+	if fresh {
+		return fields, nil
+	}
+	if fields, err = m.app.boundFields(ctx, m.app.Expression(), maxWarm); err == nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.fields, m.read = fields, time.Now()
+	}
+	return fields, err
+}
+
 // Setup implements [playground.Matrices]. It omits what is not available.
-func (m playgroundMatrices) Setup(ctx context.Context) (playground.Setup, error) {
+func (m *playgroundMatrices) Setup(ctx context.Context) (playground.Setup, error) {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	out := playground.Setup{
@@ -57,7 +82,7 @@ func (m playgroundMatrices) Setup(ctx context.Context) (playground.Setup, error)
 	if m.app.store == nil {
 		return out, nil
 	}
-	fields, err := m.app.boundFields(ctx, m.app.Expression(), maxWarm)
+	fields, err := m.boundFields(ctx)
 	if err != nil {
 		m.app.log.DebugContext(ctx, "the playground lists no indices", "err", err)
 	}
@@ -75,7 +100,7 @@ func (m playgroundMatrices) Setup(ctx context.Context) (playground.Setup, error)
 }
 
 // versions returns the versions of a matrix; of a file only the served one.
-func (m playgroundMatrices) versions(ctx context.Context, s store.State) []playground.Version {
+func (m *playgroundMatrices) versions(ctx context.Context, s store.State) []playground.Version {
 	all := []playground.Version{}
 	if s.Source == store.SourceRedis && m.redis != nil {
 		versions, err := m.redis.Versions(ctx, s.Name)
@@ -92,7 +117,7 @@ func (m playgroundMatrices) versions(ctx context.Context, s store.State) []playg
 }
 
 // Neighbors implements [playground.Matrices].
-func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word string) (playground.Row, error) {
+func (m *playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word string) (playground.Row, error) {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	if m.app.store == nil {
@@ -152,10 +177,10 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 
 // analyzed returns the term that the analyzer of a field with the matrix makes
 // of a word, "" if the matrix has no such term or the cluster does not say.
-func (m playgroundMatrices) analyzed(ctx context.Context, matrix, word string, has func(term string) bool) string {
+func (m *playgroundMatrices) analyzed(ctx context.Context, matrix, word string, has func(term string) bool) string {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout) // there is more to ask
 	defer cancel()
-	fields, err := m.app.boundFields(ctx, m.app.Expression(), maxWarm)
+	fields, err := m.boundFields(ctx)
 	if err != nil {
 		m.app.log.DebugContext(ctx, "the playground looks up a word as it is", "err", err)
 	}
@@ -182,7 +207,7 @@ func (m playgroundMatrices) analyzed(ctx context.Context, matrix, word string, h
 // lookUp is [simmatrix.LookUp] in a version in Redis. It reads all forms only
 // if the word is not a term that is written as it is. If that fails, the word
 // stands for itself.
-func (m playgroundMatrices) lookUp(ctx context.Context, matrix, version, word string) (term, nearest string) {
+func (m *playgroundMatrices) lookUp(ctx context.Context, matrix, version, word string) (term, nearest string) {
 	lower := strings.ToLower(word)
 	words := []string{word, lower}
 	_, rows, err := m.redis.Rows(ctx, matrix, version, words)

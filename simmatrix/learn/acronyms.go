@@ -80,8 +80,13 @@ func (t *Texts) Acronyms() []Acronym {
 // and Hearst, "A simple algorithm for identifying abbreviation definitions in
 // biomedical text" (Pacific Symposium on Biocomputing, 2003): a short form in
 // parentheses behind its long form, or the other way around. Words with a
-// period such as "i.e." are no short forms here.
+// period such as "i.e." are no short forms here, nor are words in lower case,
+// such as (read), in a text with capitals.
 func findAcronyms(text string, yield func(definition)) {
+	capitals := strings.IndexFunc(text, unicode.IsUpper) >= 0
+	isAcronym := func(word string) bool {
+		return mayBeAcronym(word) && (!capitals || strings.IndexFunc(word, unicode.IsUpper) >= 0)
+	}
 	sentence := 0
 	for at := 0; at < len(text); {
 		open := strings.IndexByte(text[at:], '(')
@@ -133,7 +138,7 @@ func cutAt(text string, at int) int {
 	return at
 }
 
-func isAcronym(word string) bool {
+func mayBeAcronym(word string) bool {
 	first, _ := utf8.DecodeRuneInString(word)
 	length := utf8.RuneCountInString(word)
 	return length >= shortestAcronym && length <= longestAcronym && isAlphanumeric(first) &&

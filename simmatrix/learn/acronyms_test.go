@@ -15,6 +15,7 @@ func TestAcronymsAreFoundWithTheirLongForms(t *testing.T) {
 		"levels of free fatty acids (ffa) rose":                    "ffa = free fatty acids",
 		"NIH (National Institutes of Health)":                      "NIH = National Institutes of Health",
 		"a body-mass index (BMI; in kg) of":                        "BMI = body-mass index",
+		"Adds among other things (as) nothing":                     "", // a word, where the text has capitals
 		"Heat shock protein 90 (Hsp90)":                            "Hsp90 = Heat shock protein 90",
 		"reverse transcriptase-polymerase chain reaction (RT-PCR)": "RT-PCR = reverse transcriptase-polymerase chain reaction",
 		"größte anzunehmende Unfälle (GAU)":                        "GAU = größte anzunehmende Unfälle",

@@ -25,6 +25,9 @@ const (
 	// warmFor limits how long a version waits for the rows of frequent terms.
 	// warmTerms is the number read per round trip, to keep within its timeout.
 	warmFor, warmTerms = time.Second, 32
+	// mostLookUp limits a look-up of rows for a search that has more time than
+	// usual, as with cold caches.
+	mostLookUp = time.Second
 )
 
 // A remote reads rows from Redis and follows the active versions.
@@ -61,7 +64,7 @@ type followed struct {
 }
 
 func newRemote(at Redis, timeout time.Duration, names []string, c *rowCache) (*remote, error) {
-	client, err := NewClient(at, timeout)
+	client, err := NewClient(at, max(timeout, mostLookUp)) // each call has its own limit
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +83,23 @@ func newRemote(at Redis, timeout time.Duration, names []string, c *rowCache) (*r
 	return r, nil
 }
 
+// within returns how long a look-up for a caller may take: three fifths of the
+// time that the caller has, so that there is time left for the rest, but not
+// less than the timeout, which is that part of the usual time.
+func (r *remote) within(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return r.timeout
+	}
+	return max(r.timeout, min(time.Until(deadline)*3/5, mostLookUp))
+}
+
 // call sends what queue puts into a pipeline, through the breaker, in one round
-// trip within the timeout. Errors wrap [ErrUnavailable], except those that are
+// trip within some time. Errors wrap [ErrUnavailable], except those that are
 // an answer, see refusal.
-func (r *remote) call(ctx context.Context, queue func(redis.Pipeliner)) error {
+func (r *remote) call(ctx context.Context, within time.Duration, queue func(redis.Pipeliner)) error {
 	_, err := r.breaker.Execute(func() (struct{}, error) {
-		ctx, cancel := context.WithTimeout(ctx, r.timeout)
+		ctx, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
 		pipe := r.client.Pipeline()
 		queue(pipe)
@@ -109,24 +123,24 @@ func (r *remote) call(ctx context.Context, queue func(redis.Pipeliner)) error {
 // field reads a field of a hash.
 func (r *remote) field(ctx context.Context, key, field string) (string, error) {
 	var value *redis.StringCmd
-	if err := r.call(ctx, func(pipe redis.Pipeliner) { value = pipe.HGet(ctx, key, field) }); err != nil {
+	if err := r.call(ctx, r.timeout, func(pipe redis.Pipeliner) { value = pipe.HGet(ctx, key, field) }); err != nil {
 		return "", err
 	}
 	return value.Val(), nil
 }
 
-// read asks Redis for rows of v. must reports whether there has to be a row of
-// a term. After the first answer that shows damage, v returns no more rows, see
-// [version.damage].
+// read asks Redis for rows of v, within some time. must reports whether there
+// has to be a row of a term. After the first answer that shows damage, v
+// returns no more rows, see [version.damage].
 func (r *remote) read(
-	ctx context.Context, v *version, questions []question, must func(term string) bool,
+	ctx context.Context, within time.Duration, v *version, questions []question, must func(term string) bool,
 ) (map[question]simmatrix.Row, error) {
 	terms := make([]string, len(questions))
 	for k, q := range questions {
 		terms[k] = q.term
 	}
 	var a answer
-	err := r.call(ctx, func(pipe redis.Pipeliner) { a = ask(ctx, pipe, rowsKey(v.name, v.ID), terms) })
+	err := r.call(ctx, within, func(pipe redis.Pipeliner) { a = ask(ctx, pipe, rowsKey(v.name, v.ID), terms) })
 	if errors.Is(err, ErrUnavailable) {
 		return nil, err
 	}
@@ -162,7 +176,7 @@ func about(label string, err error) error {
 // poll asks for all active versions in one pipeline and reports what it finds.
 func (r *remote) poll(ctx context.Context, report reporter) {
 	actives, states := make([]*redis.StringCmd, len(r.names)), make([]answer, len(r.names))
-	err := r.call(ctx, func(pipe redis.Pipeliner) {
+	err := r.call(ctx, r.timeout, func(pipe redis.Pipeliner) {
 		for i, f := range r.names {
 			actives[i] = pipe.Get(ctx, activeKey(f.name))
 			if f.version != nil {
@@ -255,7 +269,7 @@ func (f *followed) suspect(v *version) {
 // nil.
 func (r *remote) lastGood(ctx context.Context, f *followed) (*version, error) {
 	var ids *redis.StringSliceCmd
-	err := r.call(ctx, func(pipe redis.Pipeliner) { ids = pipe.LRange(ctx, historyKey(f.name), 0, maxFallbacks-1) })
+	err := r.call(ctx, r.timeout, func(pipe redis.Pipeliner) { ids = pipe.LRange(ctx, historyKey(f.name), 0, maxFallbacks-1) })
 	if errors.Is(err, ErrUnavailable) {
 		return nil, err
 	}
@@ -278,7 +292,7 @@ func (r *remote) load(ctx context.Context, f *followed, id string) (*version, er
 	var meta *redis.StringCmd
 	var state answer
 	suspects := f.suspects[id]
-	err := r.call(ctx, func(pipe redis.Pipeliner) { meta, state = askHeader(ctx, pipe, f.name, id, suspects) })
+	err := r.call(ctx, r.timeout, func(pipe redis.Pipeliner) { meta, state = askHeader(ctx, pipe, f.name, id, suspects) })
 	if errors.Is(err, ErrUnavailable) {
 		return nil, err
 	}
@@ -324,7 +338,7 @@ func (r *remote) warm(ctx context.Context, v *version) error {
 		for k, term := range terms {
 			questions[k] = question{v.number, term}
 		}
-		rows, err := r.read(ctx, v, questions, always)
+		rows, err := r.read(ctx, r.timeout, v, questions, always)
 		if errors.Is(err, ErrUnavailable) {
 			return nil
 		}

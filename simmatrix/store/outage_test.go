@@ -1,12 +1,14 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/akin-search/akin/e2e/check"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // shortTimeout is the Redis timeout where Redis is not to answer.
@@ -144,4 +146,34 @@ func TestOpenBreakerFailsAtOnceAndClosesByItself(t *testing.T) {
 	r.resume()
 	// No search asks: the poll of the active version finds Redis well.
 	waitFor(t, "the breaker to close", func() bool { return s.Stats().Breaker == "closed" })
+}
+
+// TestALookUpHasAShareOfTheTimeOfItsSearch has Redis hang for longer than usual
+// look-ups wait.
+func TestALookUpHasAShareOfTheTimeOfItsSearch(t *testing.T) {
+	t.Parallel()
+	r := &remote{timeout: 30 * time.Millisecond}
+	within := func(budget time.Duration) time.Duration {
+		ctx, cancel := context.WithTimeout(t.Context(), budget)
+		defer cancel()
+		return r.within(ctx)
+	}
+	check.Equal(t, r.timeout, r.within(t.Context()))
+	check.Equal(t, r.timeout, within(50*time.Millisecond))
+	cold := within(time.Second)
+	check.That(t, cold <= 600*time.Millisecond && cold > r.timeout, "%v of a second", cold)
+	check.Equal(t, mostLookUp, within(time.Hour))
+
+	server, a, _ := setup(t)
+	id := publish(t, a, "one", 10)
+	s := open(t, Options{Redis: server.at(), RedisTimeout: 100 * time.Millisecond})
+	awaitServed(t, s, id)
+	server.hang()
+	resume := time.AfterFunc(200*time.Millisecond, server.resume)
+	defer resume.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	rows := make([]simmatrix.Row, 1)
+	check.OK(t, s.Pin().For("i", "f").Rows(ctx, []string{term(2)}, rows))
+	check.Equal(t, "one", markOf(rows[0]))
 }

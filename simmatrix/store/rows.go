@@ -136,11 +136,11 @@ func (r *Rows) Expressions() func(expression string) bool {
 }
 
 // Rows sets rows[k] to the row of terms[k], or the zero Row if the matrix has
-// none. Uncached rows take one round trip, limited by the Redis timeout and
-// ctx; rows that another caller is reading are shared. After an error, which
-// wraps [ErrUnavailable], [ErrBadRow], [ErrMissingRows] or [ErrGone], some rows
-// may be set. Once a version is found damaged, it returns that error to
-// everyone.
+// none. Uncached rows take one round trip, limited by the Redis timeout or
+// three fifths of the time that ctx has, up to a second, if that is more; rows
+// that another caller is reading are shared. After an error, which wraps
+// [ErrUnavailable], [ErrBadRow], [ErrMissingRows] or [ErrGone], some rows may
+// be set. Once a version is found damaged, it returns that error to everyone.
 func (r *Rows) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error {
 	if len(terms) != len(rows) {
 		return fmt.Errorf("%d terms and %d rows", len(terms), len(rows))
@@ -170,9 +170,10 @@ func (r *Rows) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) e
 		return nil
 	}
 	var found map[question]simmatrix.Row
+	within := v.remote.within(ctx)
 	err := r.cache.loader.Run(ctx, "", func(ctx context.Context) (err error) { // goes on without the caller, so that the cache fills
 		found, err = cache.GetAll(ctx, r.cache.kept, questions, func(ctx context.Context, unshared []question) (map[question]simmatrix.Row, error) {
-			return v.remote.read(ctx, v, unshared, v.has)
+			return v.remote.read(ctx, within, v, unshared, v.has)
 		})
 		return err
 	})

@@ -14,6 +14,10 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
+// searchers search side by side, each for some clauses in a request: so many
+// look-ups may still be of a version that another has replaced.
+const searchers, clauses = 2, 2
+
 // A searcher looks terms up as clients do, until the test ends, and checks that
 // each answer is the rows of the version that was pinned, or an error that may be.
 type searcher struct {
@@ -34,7 +38,7 @@ func search(t *testing.T, s *Store, terms int, marks map[string]string, mayBe ..
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	c := &searcher{store: s, mayBe: mayBe, marks: marks, served: make(map[string]int), stop: func() { cancel(); done.Wait() }}
-	for reader := range 2 {
+	for reader := range searchers {
 		rng := rand.New(rand.NewPCG(7, uint64(reader)))
 		done.Go(func() {
 			for ctx.Err() == nil {
@@ -45,6 +49,13 @@ func search(t *testing.T, s *Store, terms int, marks map[string]string, mayBe ..
 	}
 	t.Cleanup(c.stop)
 	return c
+}
+
+// failures returns how many look-ups failed so far.
+func (c *searcher) failures() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failed
 }
 
 // knows says which mark the rows of a version have.
@@ -58,7 +69,7 @@ func (c *searcher) knows(version, mark string) {
 func (c *searcher) request(ctx context.Context, t *testing.T, rng *rand.Rand, terms int) {
 	t.Helper()
 	pinned, versions := c.store.Pin(), []string(nil)
-	for range 2 {
+	for range clauses {
 		rows := pinned.For("i", "f")
 		if rows == nil {
 			return
@@ -73,7 +84,8 @@ func (c *searcher) request(ctx context.Context, t *testing.T, rng *rand.Rand, te
 		c.longest = max(c.longest, time.Since(start))
 		mark, known := c.marks[version]
 		switch {
-		case err != nil && ctx.Err() == nil && !slices.ContainsFunc(c.mayBe, func(e error) bool { return errors.Is(err, e) }):
+		case err != nil && ctx.Err() != nil: // the test has ended
+		case err != nil && !slices.ContainsFunc(c.mayBe, func(e error) bool { return errors.Is(err, e) }):
 			t.Error(err)
 		case err != nil:
 			c.failed++

@@ -74,15 +74,7 @@ func startOnPort(tb testing.TB, args ...string) *server {
 // newServer returns a redis-server that has a folder and is not started.
 func newServer(tb testing.TB, args ...string) *server {
 	tb.Helper()
-	if testing.Short() {
-		tb.Skip("-short: needs redis-server")
-	}
-	binary, err := exec.LookPath("redis-server")
-	if err != nil {
-		const hint = "no redis-server in PATH: install it (apt-get install redis-server, brew install redis)"
-		check.Must(tb, os.Getenv("AKIN_TEST") != "all", "%v", hint)
-		tb.Skip(hint)
-	}
+	binary := check.RedisServer(tb)
 	dir, err := os.MkdirTemp("", "akin") //nolint:usetesting // a socket's name has at most 107 bytes, which tb.TempDir can exceed
 	check.OK(tb, err)
 	tb.Cleanup(func() { os.RemoveAll(dir) })
