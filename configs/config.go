@@ -51,6 +51,7 @@ type Config struct {
 	Vectors    []string   `yaml:"vectors" is:"file"`
 	Embeddings Embeddings `yaml:"embeddings"`
 	Answers    Answers    `yaml:"answers"`
+	Searches   Searches   `yaml:"searches"`
 	Redis      Redis      `yaml:"redis"`
 	Caches     Caches     `yaml:"caches"`
 	Memory     Memory     `yaml:"memory"`
@@ -255,6 +256,15 @@ type Answers struct {
 	Header bool `yaml:"header"` // X-Akin-Result
 }
 
+// Searches says whether texts of searches that find nothing or little are kept.
+type Searches struct {
+	Collect        bool     `yaml:"collect"`
+	Below          int      `yaml:"below" allowed:"1 10000"`
+	ExcludeIndices []string `yaml:"exclude_indices" is:"index"` // without a leading "-"
+	Keep           Duration `yaml:"keep" allowed:"24h 744h"`    // whole days
+	File           string   `yaml:"file"`                       // "" for Redis, or for memory alone without
+}
+
 // Log configures the logs.
 type Log struct {
 	Level   string `yaml:"level" allowed:"debug info warn error"`
@@ -278,6 +288,7 @@ func Default() *Config {
 		},
 		Profiles:   map[string]Profile{},
 		Embeddings: Embeddings{Budget: Duration(40 * time.Millisecond), Size: 100 * mebibyte},
+		Searches:   Searches{Below: 5, Keep: Duration(720 * time.Hour)},
 		Caches:     Caches{Size: 160 * mebibyte, TTL: Duration(time.Minute)},
 		Memory:     Memory{InFlight: 128 * mebibyte},
 		Log:        Log{Level: "info"},

@@ -200,6 +200,7 @@ func TestReferenceExamplesLoad(t *testing.T) {
 	want.Vectors = []string{"model.akin"}
 	want.Embeddings.URL, want.Embeddings.Model = "http://127.0.0.1:8080/v1/embeddings", "sentence-transformers/all-MiniLM-L6-v2"
 	want.Embeddings.Fields, want.Embeddings.File = []string{"title", "body"}, "vectors.db"
+	want.Searches.Collect, want.Searches.ExcludeIndices = true, []string{"patients-*"}
 	careful, plain := defaultProfile(want), defaultProfile(want)
 	careful.Matching, careful.Strength, careful.Matrices = expand.Same, 0.5, []string{"main"}
 	plain.Enabled = false
@@ -291,7 +292,7 @@ func TestLimitsAreReadable(t *testing.T) {
 		}
 	}
 	look(reflect.ValueOf(*Default()))
-	check.Equal(t, 40, limits)
+	check.Equal(t, 42, limits)
 }
 
 // wordsNameTheirValues checks that words stand in the order of the constants that

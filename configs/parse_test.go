@@ -104,7 +104,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 			URL: "http://model:8080/v1/embeddings", Model: "small", SearchPrefix: "query: ", DocumentPrefix: "passage: ", KeyFile: "model.key", CAFile: "model.pem",
 			Fields: []string{"title", "text.body"}, Budget: Duration(10 * time.Second), Size: gibibyte, File: "vectors.db",
 		},
-		Answers: Answers{Header: true},
+		Answers:  Answers{Header: true},
+		Searches: Searches{Collect: true, Below: 10_000, ExcludeIndices: []string{"patients-*"}, Keep: Duration(24 * time.Hour), File: "searches.json"},
 		Weights: []Matrix{
 			{Name: "Shop_2.v1-a", Indices: []string{"shop-*"}, Fields: []string{"title"}, File: "weights.akin"},
 			{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},

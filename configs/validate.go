@@ -29,6 +29,9 @@ func (d *decoder) check(c *Config) {
 	checkModes(d, c)
 	checkEmbeddings(d, c)
 	d.trials(c)
+	d.each("searches.exclude_indices", c.Searches.ExcludeIndices, func(s string) error {
+		return unless(!strings.HasPrefix(s, "-"), "must have no leading -: the list has only what is left out")
+	})
 	d.together("listen.tls.cert_file", c.Listen.TLS.CertFile, "listen.tls.key_file", c.Listen.TLS.KeyFile)
 	if c.Listen.Address == c.Admin.Address && !strings.HasSuffix(c.Admin.Address, ":0") {
 		d.add("admin.address", "is the same as listen.address; the two need an address each")

@@ -29,8 +29,10 @@
 //	AKIN_BENCH_DOCS       how many documents the benchmarks of forms, of matching and
 //	                      of builds index, comma separated; the default is
 //	                      20000,200000. 2000000 take 1.2 GB and ten minutes to index
-//	AKIN_BENCH_ENGINE     the engine of the benchmark of matching; the default is
-//	                      opensearch2
+//	AKIN_BENCH_ENGINE     the engine of the benchmarks of forms and of matching; the
+//	                      default is opensearch2
+//	AKIN_BENCH_SEGMENTS   to how many segments these merge the index; without it
+//	                      to none
 //	AKIN_E2E_RACE         1 builds akin with the race detector
 //
 // Each engine is started once for all tests. Tests run one after the other,

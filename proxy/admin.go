@@ -16,7 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/limits"
+	"github.com/akin-search/akin/internal/searches"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/proxy/report"
@@ -28,8 +30,12 @@ const (
 	expandPath        = "/_akin/expand"
 	endpointParameter = "akin_endpoint"
 	explanationsPath  = "/_akin/explanations"
-	// shownExplanations is how many are listed by default.
+	searchesPath      = "/_akin/searches"
+	// shownExplanations and shownSearches are how many are listed by default,
+	// maxShownSearches how many at most.
 	shownExplanations = 20
+	shownSearches     = 100
+	maxShownSearches  = 10_000
 	// showBudget limits an expansion that is only shown, with cold caches, too.
 	showBudget = 2 * time.Second
 	// readyTimeout limits the readiness check; Kubernetes gives up after 1 s.
@@ -44,13 +50,17 @@ func (s *Server) adminEngine() *gin.Engine {
 	e.GET("/metrics", gin.WrapH(promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})))
 	shows := e.Group("", s.letIn)
 	shows.GET("/", func(c *gin.Context) { c.Redirect(http.StatusSeeOther, strings.TrimPrefix(playground.Page, "/")) })
-	page := playground.Options{Search: s.proxy, Explained: s.explanation, Matrices: s.opts.Matrices}
+	page := playground.Options{
+		Search: s.proxy, Explained: s.explanation, Matrices: s.opts.Matrices,
+		Searches: s.collected, Suggestions: s.opts.Suggestions, Writable: s.opts.Gate.Token != "",
+	}
 	for route, h := range playground.Routes(page) {
 		method, path, _ := strings.Cut(route, " ")
 		shows.Handle(method, path, gin.WrapF(h))
 	}
 	shows.POST(expandPath, s.show)
 	shows.POST(expandPath+"/*index", s.show)
+	shows.GET(searchesPath, s.listSearches)
 	shows.GET(explanationsPath, s.listExplanations)
 	shows.GET(explanationsPath+"/:id", s.showExplanation)
 	return e
@@ -73,8 +83,9 @@ func (s *Server) letIn(c *gin.Context) {
 type status struct {
 	Status  string   `json:"status"`
 	Reasons []string `json:"reasons,omitempty"`
-	// Remembered is [report.Condition.Remembered].
+	// Remembered and Embedded are those of [report.Condition].
 	Remembered []report.Remembered `json:"remembered,omitempty"`
+	Embedded   []report.Remembered `json:"embeddings,omitempty"`
 }
 
 // ready answers 200 if requests are forwarded, else 503.
@@ -82,7 +93,7 @@ func (s *Server) ready(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), readyTimeout)
 	defer cancel()
 	state := s.condition(ctx)
-	said, code := status{Status: "ok", Reasons: state.NotReady, Remembered: state.Remembered}, http.StatusOK
+	said, code := status{Status: "ok", Reasons: state.NotReady, Remembered: state.Remembered, Embedded: state.Embedded}, http.StatusOK
 	for _, d := range state.Degraded {
 		said.Status = "degraded"
 		said.Reasons = append(said.Reasons, d.Reason+": "+d.Detail)
@@ -113,14 +124,16 @@ func (s *Server) condition(ctx context.Context) (c report.Condition) {
 // An Expansion is what a search becomes: the answer of POST
 // /_akin/expand/{index}.
 type Expansion struct {
-	Rewritten bool                 `json:"rewritten"`
-	Reason    string               `json:"reason,omitempty"`
-	Cause     string               `json:"cause,omitempty"` // of a failure, as in the metrics
-	Error     string               `json:"error,omitempty"`
-	RawQuery  string               `json:"raw_query"`
-	Body      json.RawMessage      `json:"body,omitempty"`
-	Failures  []string             `json:"failures,omitempty"`
-	Clauses   []expand.Explanation `json:"clauses"`
+	Rewritten bool   `json:"rewritten"`
+	Reason    string `json:"reason,omitempty"`
+	// Hint says in a sentence which indices are expanded if no matrix is bound.
+	Hint     string               `json:"hint,omitempty"`
+	Cause    string               `json:"cause,omitempty"` // of a failure, as in the metrics
+	Error    string               `json:"error,omitempty"`
+	RawQuery string               `json:"raw_query"`
+	Body     json.RawMessage      `json:"body,omitempty"`
+	Failures []string             `json:"failures,omitempty"`
+	Clauses  []expand.Explanation `json:"clauses"`
 }
 
 // show answers with what would be sent for a search, and why.
@@ -158,6 +171,9 @@ func (s *Server) expansion(ctx context.Context, e Expander, in *expand.Request) 
 		return shown
 	case !res.Rewritten:
 		shown.Reason = reasonOf(res)
+		if shown.Reason == string(reason.NoMatrix) && s.opts.Unbound != nil {
+			shown.Hint = s.opts.Unbound(ctx, in.Index)
+		}
 	default:
 		shown.Rewritten = true
 		shown.RawQuery = res.RawQuery
@@ -234,18 +250,61 @@ func (s *Server) decompressShown(body []byte) ([]byte, error) {
 }
 
 // refuse answers a bad request.
-func refuse(w http.ResponseWriter, status int, reason string) {
-	writeError(w, status, "akin_request_exception", reason)
+func refuse(w http.ResponseWriter, status int, why string) {
+	writeError(w, status, "akin_request_exception", why)
 }
 
 // listExplanations answers with the last explanations, shortened.
 func (s *Server) listExplanations(c *gin.Context) {
-	limit, err := strconv.Atoi(c.DefaultQuery("limit", strconv.Itoa(shownExplanations)))
-	if err != nil || limit < 1 || limit > report.MaxKept {
-		refuse(c.Writer, http.StatusBadRequest, fmt.Sprintf("limit is no number from 1 to %d", report.MaxKept))
+	if limit, ok := limitOf(c, shownExplanations, report.MaxKept); ok {
+		writeJSON(c.Writer, map[string]any{"explanations": s.explanations.Last(limit)})
+	}
+}
+
+// limitOf returns how many are to be listed, or refuses the request.
+func limitOf(c *gin.Context, usual, most int) (limit int, ok bool) {
+	limit, err := strconv.Atoi(c.DefaultQuery("limit", strconv.Itoa(usual)))
+	if ok = err == nil && limit >= 1 && limit <= most; !ok {
+		refuse(c.Writer, http.StatusBadRequest, fmt.Sprintf("limit is no number from 1 to %d", most))
+	}
+	return limit, ok
+}
+
+// listSearches answers with the searches that found nothing or little, in the
+// form of their file.
+func (s *Server) listSearches(c *gin.Context) {
+	limit, ok := limitOf(c, shownSearches, maxShownSearches)
+	if !ok {
 		return
 	}
-	writeJSON(c.Writer, map[string]any{"explanations": s.explanations.Last(limit)})
+	list, err := s.collected(c.Request.Context(), c.Query("index"), limit)
+	switch {
+	case errors.Is(err, errNotCollected):
+		refuse(c.Writer, http.StatusNotFound, err.Error())
+	case errors.Is(err, errHidden):
+		refuse(c.Writer, http.StatusForbidden, err.Error())
+	case err != nil:
+		refuse(c.Writer, http.StatusServiceUnavailable, err.Error())
+	default:
+		writeJSON(c.Writer, map[string]any{"version": searches.FileVersion, "searches": list})
+	}
+}
+
+// Errors of the list of searches.
+var (
+	errNotCollected = errors.New("no searches are collected: searches.collect is off")
+	errHidden       = errors.New("the texts of searches are not kept where expansion.hide_from applies, as on a cluster with security")
+)
+
+// collected returns the searches that found nothing or little.
+func (s *Server) collected(ctx context.Context, index string, limit int) ([]searches.Search, error) {
+	switch {
+	case s.collecting == nil:
+		return nil, errNotCollected
+	case s.hides():
+		return nil, errHidden
+	}
+	return s.collecting.Searches.List(ctx, index, limit)
 }
 
 // showExplanation answers with one explanation.

@@ -181,7 +181,7 @@ func TestTokenOfTheAdminPort(t *testing.T) {
 	for route, open := range map[string]bool{
 		"GET /healthz": true, "GET /readyz": true, "GET /metrics": true,
 		"GET /": false, "GET /playground": false, "GET /playground.js": false, "GET /playground.css": false,
-		"POST /_akin/expand/a": false, "GET /_akin/explanations": false, "GET /_akin/explanations/1": false,
+		"POST /_akin/expand/a": false, "GET /_akin/explanations": false, "GET /_akin/explanations/1": false, "GET /_akin/searches": false,
 		"GET /_akin/playground/setup": false, "POST /_akin/playground/search": false,
 		"POST /_akin/playground/analysis": false, "POST /_akin/playground/neighbors": false,
 	} {
@@ -197,10 +197,10 @@ func TestTokenOfTheAdminPort(t *testing.T) {
 	}
 }
 
-// They have texts of searches, which are to be in memory only.
-func TestBrowsersKeepNoExplanations(t *testing.T) {
+// They have texts of searches, which browsers are not to keep.
+func TestBrowsersKeepNoTexts(t *testing.T) {
 	s := newServer(t, Options{})
-	for _, path := range []string{"/_akin/explanations", "/_akin/explanations/1"} {
+	for _, path := range []string{"/_akin/explanations", "/_akin/explanations/1", searchesPath} {
 		h := answerAdmin(s, adminRequest(http.MethodGet, path, "")).Header()
 		check.That(t, h.Get("Cache-Control") == "no-store" && h.Get("X-Content-Type-Options") == "nosniff", "%s: %v", path, h)
 	}

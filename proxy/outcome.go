@@ -134,6 +134,7 @@ func knownValues(causes map[string]string) report.Values {
 		Feedback:    []string{feedbackUsed, feedbackNoHits, feedbackRefused, feedbackAnswer, feedbackPartial, feedbackNoTerms, feedbackBusy, feedbackTooMany},
 		FollowUps:   []string{rememberedHits, rememberFailed},
 		FewHits:     []string{fewEnough, fewExpanded, fewFailed, fewUnread},
+		Found:       append(foundNames(), foundUnread),
 		Originals:   []string{originalAccepted, originalRejected, originalNotSent},
 		Authorizing: []string{accessAllowed, accessDenied, accessNoIndex, accessFailed},
 	}

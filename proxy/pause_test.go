@@ -74,12 +74,12 @@ func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
 				Logger: book.logger(), OnRefused: neverTold(t), Profiles: map[string]Expander{"other": rewriteTo(`{"rewritten":2}`)},
 			}, busyAnswer(status))
 			// With nothing saved up, the retry budget covers the first one.
-			if failed := c.searchN(t, target, searches); failed > maxRefusals {
-				t.Errorf("%d of %d searches failed", failed, searches)
+			if failed := c.searchN(t, target, manySearches); failed > maxRefusals {
+				t.Errorf("%d of %d searches failed", failed, manySearches)
 			}
 			paused := c.value(t, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonPaused)
 			gauge := c.value(t, "akin_rewriting_paused")
-			check.That(t, gauge == 1 && paused >= searches/2, "paused: %v, searches sent as they came: %v", gauge, paused)
+			check.That(t, gauge == 1 && paused >= manySearches/2, "paused: %v, searches sent as they came: %v", gauge, paused)
 			all := c.server.condition(t.Context()).Degraded
 			check.That(t, len(all) != 0 && all[0].Reason == report.Paused, "degraded: %v", all)
 			if c.searchN(t, "/elsewhere/_search?akin_profile=other", 1); c.value(t, "akin_requests_total", "reason", reasonPaused) <= paused {
@@ -114,13 +114,13 @@ func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
 func TestRewritingGoesOnWhereTheClusterRefusesOriginalsToo(t *testing.T) {
 	c := startClusterInNeed(t, Options{}, busyAnswer(429))
 	c.refusesOriginals.Store(true)
-	failed := c.searchN(t, "/a/_search", searches)
-	check.That(t, failed == searches && c.rewritten.Load() == searches, "%d of %d searches failed, %d were rewritten", failed, searches, c.rewritten.Load())
+	failed := c.searchN(t, "/a/_search", manySearches)
+	check.That(t, failed == manySearches && c.rewritten.Load() == manySearches, "%d of %d searches failed, %d were rewritten", failed, manySearches, c.rewritten.Load())
 	c.counted(t, 0, "akin_rewriting_paused")
 	c.refusesRewritten.Store(false)
 	c.refusesOriginals.Store(false)
 	failed = c.searchN(t, "/a/_search", 1)
-	check.That(t, failed <= 0 && c.rewritten.Load() == searches+1, "it does not go on at once")
+	check.That(t, failed <= 0 && c.rewritten.Load() == manySearches+1, "it does not go on at once")
 }
 
 // A share of the rewritten searches is refused, such as those of one profile,
@@ -130,14 +130,14 @@ func TestRewritingPausesWhereOnlySomeRewrittenSearchesAreRefused(t *testing.T) {
 	for _, every := range []int{2, 3, 5} {
 		c := startClusterInNeed(t, Options{Profiles: map[string]Expander{"small": rewriteTo(`{"small":1}`)}}, busyAnswer(429))
 		failed := 0
-		for i := range 4 * searches {
+		for i := range 4 * manySearches {
 			target := "/a/_search?akin_profile=small"
 			if i%every == 0 {
 				target = "/a/_search"
 			}
 			failed += c.searchN(t, target, 1)
 		}
-		check.That(t, failed <= 3*maxRefusals, "one in %d is refused: %d of %d searches failed", every, failed, 4*searches)
+		check.That(t, failed <= 3*maxRefusals, "one in %d is refused: %d of %d searches failed", every, failed, 4*manySearches)
 	}
 }
 

@@ -59,6 +59,7 @@ func New(o Options) *Server {
 	s.reranking = reranking{reranker: o.Reranker, budget: o.RerankBudget, guard: s.guard, cause: s.cause, log: s.log}
 	s.transport = s.upstream
 	s.buffers.New = func() any { return new([copyBufferSize]byte) }
+	s.collecting = s.newCollecting(o.Collect)
 	s.router = newRouter(s.takeSearch, s.passThrough)
 	s.proxy = tracing.Handler(relayed(s.serve, s.guard, s.metrics, o.Tracer != nil, o.AccessLog), o.Tracer)
 	s.admin = s.adminEngine()
@@ -119,6 +120,7 @@ func (s *Server) Close() {
 	s.shadows.close()
 	s.clearing.close()
 	s.following.background.close()
+	s.collecting.close()
 	s.access.close()
 	s.tokens.flush()
 	s.upstream.Close()

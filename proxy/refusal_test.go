@@ -16,11 +16,11 @@ import (
 	"github.com/akin-search/akin/proxy/report"
 )
 
-const searches = 60
+const manySearches = 60
 
 // mostRepeated is how many of the searches may be sent once more: the one that
 // the retry budget begins with, and its share.
-const mostRepeated = 1 + searches/10
+const mostRepeated = 1 + manySearches/10
 
 // neverTold fails the test when a refusal is reported.
 func neverTold(t *testing.T) func(*expand.Refusal) bool {
@@ -137,13 +137,13 @@ func TestOverloadIsNotAmplified(t *testing.T) {
 	} {
 		t.Run(strconv.Itoa(tt.status), func(t *testing.T) {
 			p := start(t, Options{Expander: rewriteTo(rewritten), OnRefused: neverTold(t)}, inTurn(answerWith(tt.status, tt.header, tt.body)))
-			for range searches {
+			for range manySearches {
 				got := p.post(t, "/a/_search", jsonType, original)
 				check.Must(t, strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", tt.status)) && bodyOf(got) == tt.body, "the client got %.300q", got)
 			}
-			again := len(p.searches()) - searches
+			again := len(p.searches()) - manySearches
 			refused, unsent := p.value(t, "akin_rejected_searches_total", "original", "rejected"), p.value(t, "akin_rejected_searches_total", "original", "not_sent")
-			check.That(t, again <= tt.most && again == int(refused) && refused+unsent == searches, "%d of %d searches were sent again; %v counted as that, %v as not sent", again, searches, refused, unsent)
+			check.That(t, again <= tt.most && again == int(refused) && refused+unsent == manySearches, "%d of %d searches were sent again; %v counted as that, %v as not sent", again, manySearches, refused, unsent)
 			// The originals are refused, too: nothing is learned.
 			p.counted(t, 0, "akin_requests_total", "reason", reasonPaused)
 		})
@@ -164,11 +164,11 @@ func TestOriginalIsSentWithoutLimitWhereTheRewrittenSearchIsTheReason(t *testing
 			}
 			return emptyAnswer
 		})
-		for range searches {
+		for range manySearches {
 			got := p.post(t, target, jsonType, original)
 			check.Must(t, strings.HasPrefix(got, "HTTP/1.1 200 "), "the client got %q", got)
 		}
-		check.Equal(t, 2*searches, len(p.all()), target)
+		check.Equal(t, 2*manySearches, len(p.all()), target)
 	}
 }
 
@@ -186,17 +186,17 @@ func TestOverloadInsideAnAnswerIsNotAmplified(t *testing.T) {
 		"an item":         {"/_msearch", responses(busyItem, goodItem, goodItem), mostRepeated},
 		"a shard":         {"/_search", searchAnswer(failedShards(busyShard)), mostRepeated},
 		"a denied item":   {"/_msearch", responses(deniedItem, goodItem, goodItem), 0},
-		"a badly written": {"/_msearch", responses(busyItem, goodItem, badItem), searches},
-		"a shard beside":  {"/_search", searchAnswer(failedShards(busyShard, shardFailure)), searches},
+		"a badly written": {"/_msearch", responses(busyItem, goodItem, badItem), manySearches},
+		"a shard beside":  {"/_search", searchAnswer(failedShards(busyShard, shardFailure)), manySearches},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, Options{Expander: expander(rewriteFirstAndLast), OnRefused: neverTold(t)}, inTurn(answerOf(tt.answer)))
-			for range searches {
+			for range manySearches {
 				got := bodyOf(p.post(t, tt.target, jsonType, lines))
 				check.Must(t, got == tt.answer, "the client got %q", got)
 			}
-			n := len(p.all()) - searches
-			check.That(t, n <= tt.most && (tt.most != searches || n == searches), "%d searches were sent again", n)
+			n := len(p.all()) - manySearches
+			check.That(t, n <= tt.most && (tt.most != manySearches || n == manySearches), "%d searches were sent again", n)
 		})
 	}
 }
@@ -268,15 +268,15 @@ func TestSearchesThatAreRefusedInBothFormsTeachNothing(t *testing.T) {
 		}
 		return emptyAnswer
 	})
-	for range searches {
+	for range manySearches {
 		p.post(t, "/a/_search", jsonType, wrong)
 	}
-	for range searches {
+	for range manySearches {
 		for _, body := range []string{unlucky, unlucky, right} {
 			p.post(t, "/a/_search", jsonType, body)
 		}
 	}
-	check.Equal(t, (2+5)*searches, len(p.all()), "requests")
+	check.Equal(t, (2+5)*manySearches, len(p.all()), "requests")
 	p.counted(t, 0, "akin_requests_total", "outcome", report.Unchanged)
 }
 

@@ -69,6 +69,8 @@ type search struct {
 	// plain says that the answer was asked for without a coding.
 	plain bool
 	asked *sync.Map // the client's accessKeys
+	// rendered is what templates are rendered to.
+	rendered []byte
 	// tried says that the search comes from a playground, with changed settings.
 	tried   bool
 	changes expand.Changes
@@ -157,7 +159,9 @@ func (s *Server) search(w *relay, r *http.Request, m match) {
 	if err == nil {
 		s.tell(r.Context(), x, res)
 	}
+	kept := s.collecting.watch(x, res, err)
 	s.answer(w, r, t, res, err)
+	s.collecting.take(x, res, kept)
 	if err == nil {
 		s.follow(x, expander) //nolint:contextcheck // It goes on when the client has gone.
 	}
@@ -401,7 +405,7 @@ func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made 
 		} else if int64(len(t.rendered)) > s.opts.MaxBody {
 			return &rewrittenSearch{Result: &expand.Result{Reason: reasonTooLarge}}, nil
 		}
-		in.Body = t.rendered
+		in.Body, x.rendered = t.rendered, t.rendered
 		for _, template := range t.templates {
 			if options, _ := templateOptions(template); bytes.Contains(options, []byte("true")) { // set beside the search
 				in.Discloses = expand.DiscloseProfile | expand.DiscloseExplain
@@ -1061,11 +1065,16 @@ func (s *Server) tell(ctx context.Context, x *search, res *http.Response) {
 	if x.report.ID != "" && x.control.asks() {
 		res.Header.Set(explanationHeader, x.report.ID)
 	}
-	hide := s.opts.HideFrom
-	hidden := hide&^expand.DiscloseSecured != 0 || hide != 0 && s.calls.secured.Load()
-	if became := x.report.Became(); became != "" && (s.opts.ResultHeader || x.control.explain) && !hidden {
+	if became := x.report.Became(); became != "" && (s.opts.ResultHeader || x.control.explain) && !s.hides() {
 		res.Header.Set(resultHeader, became)
 	}
+}
+
+// hides reports whether HideFrom applies: then nobody learns related words, nor
+// what others search for.
+func (s *Server) hides() bool {
+	hide := s.opts.HideFrom
+	return hide&^expand.DiscloseSecured != 0 || hide != 0 && s.calls.secured.Load()
 }
 
 // leave ends a search: it reports the outcome and frees memory.

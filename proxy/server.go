@@ -52,6 +52,8 @@ type Options struct {
 	Gate Gate
 	// Matrices gives the playground matrices to show; nil shows none.
 	Matrices playground.Matrices
+	// Suggestions say what would help searches that find nothing; nil makes none.
+	Suggestions playground.Suggestions
 
 	// Expander rewrites searches. If it is nil, their bodies pass unread.
 	Expander Expander
@@ -82,6 +84,9 @@ type Options struct {
 	// BodyTimeout is how long a search body may take to arrive, unless it comes at
 	// 8 KiB a second or more. A slower search gets 408.
 	BodyTimeout time.Duration
+	// Unbound returns a sentence for people on an index expression to which no
+	// matrix is bound; it may be nil.
+	Unbound func(ctx context.Context, index string) string
 	// Memory limits the memory that requests use.
 	Memory *limits.Budget
 	// Cause names the cause of an error of Expander or Reranker for metrics.
@@ -104,6 +109,9 @@ type Options struct {
 	// request it gets the first one rejected, with the index "" (all indices) if
 	// that is unknown. It must not block or keep its argument.
 	OnRefused func(*expand.Refusal) (news bool)
+
+	// Collect counts searches by what they find.
+	Collect Collecting
 
 	// MaxConnections limits client connections; 0 means no limit.
 	MaxConnections int
@@ -182,6 +190,7 @@ type Server struct {
 	// Work that no client waits for: shadows, clearing scrolls, and follow-ups.
 	shadows, clearing *background
 	following         *follower
+	collecting        *collecting // nil for none
 }
 
 // causeOf returns a function that names the cause of an error for metrics. It

@@ -72,6 +72,9 @@ func runCheck(ctx context.Context, file, index string) *checkReport {
 			r.fail("language model", err)
 		} else {
 			r.add(verdictOK, "language model", fmt.Sprintf("%s answers with vectors of %d numbers", host, dim))
+			if reached {
+				r.vectors(ctx, cfg, app, dim)
+			}
 		}
 	}
 	if reached {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/embedding"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/cli"
@@ -235,6 +237,43 @@ func (r *checkReport) remembered(ctx context.Context, cfg *configs.Config, clien
 			text += ": those that are searched for most are remembered; a larger caches.size remembers more"
 		}
 		r.add(verdictOK, "documents of "+index, text)
+	}
+}
+
+// vectors tells how many documents have a vector of the language model, if the
+// configuration's akin runs, and what those of all take.
+func (r *checkReport) vectors(ctx context.Context, cfg *configs.Config, app *serve.App, dim int) {
+	indices, err := app.EmbeddedIndices(ctx)
+	if err != nil {
+		r.fail("documents to make vectors of", err)
+		return
+	}
+	var running readiness
+	text, _, err := askReady(ctx, reached("http://"+cfg.Admin.Address))
+	if err == nil {
+		err = json.Unmarshal(text, &running)
+	}
+	for _, index := range indices {
+		docs, failed := documents.API{Client: app.Client()}.Count(ctx, index, nil)
+		if failed != nil {
+			r.fail("vectors of "+index, failed)
+			continue
+		}
+		need, room := float64(docs)*float64(embedding.DocumentBytes(dim))/1e6, float64(cfg.Embeddings.Size)/1e6
+		says := fmt.Sprintf("those of %d documents take %.1f of %.1f MB", docs, need, room)
+		if need > room {
+			says += ": those that searches find most stay; a larger embeddings.size holds more"
+		}
+		made := "; the akin at admin.address has not begun to make them"
+		if err != nil {
+			made = "; no akin answers at admin.address to tell how many there are"
+		}
+		for _, e := range running.Embeddings {
+			if e.Index == index {
+				made = fmt.Sprintf("; the warm-up of the akin at admin.address has made %d", e.Documents)
+			}
+		}
+		r.add(verdictOK, "vectors of "+index, says+made)
 	}
 }
 

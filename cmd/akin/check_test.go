@@ -227,3 +227,20 @@ func TestCheckTellsWhatAMatrixKeptAndOfWhichNoWordsAreKnown(t *testing.T) {
 		t.Errorf("%+v", r.Checks)
 	}
 }
+
+// TestCheckSaysWhatVectorsTakeAndHowManyThereAre asks without an akin that runs,
+// and then with one.
+func TestCheckSaysWhatVectorsTakeAndHowManyThereAre(t *testing.T) {
+	model, _ := modelOf(t, randomVector)
+	config := checkConfig(demoEngine(t), demoMatrix(t)) + fmt.Sprintf("embeddings: {url: %q, model: tiny, fields: [body], key_file: %q, size: 1MiB}\n", model, write(t, "key", "k"))
+	alone, _ := checked(t, config+"admin: {address: '127.0.0.1:1'}\n")
+	const of = "those of 179 documents take 0.0 of 1.0 MB; "
+	contains(t, "help", verdictOf(&alone, "vectors of help"), "ok", of+"no akin answers at admin.address to tell how many there are")
+	s := startServe(t, freePorts+config+"expansion: {rerank: embeddings}\n")
+	poll(t, "the vectors of all documents", func() bool {
+		_, ready := get(t, s.admin+"/readyz")
+		return strings.Contains(ready, `{"index":"help","documents":179,"of":179,"bytes":16468}`)
+	})
+	beside, _ := checked(t, config+"admin: {address: '"+strings.TrimPrefix(s.admin, "http://")+"'}\n")
+	contains(t, "help", verdictOf(&beside, "vectors of help"), "ok", of+"the warm-up of the akin at admin.address has made 179")
+}

@@ -8,11 +8,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/freeport"
 	"github.com/akin-search/akin/internal/demo"
+	"github.com/akin-search/akin/internal/embed"
 )
 
 func TestDemoFitsTheScreenAndSpeaksInWords(t *testing.T) {
@@ -79,6 +81,62 @@ func TestDemoPrintsWhatItsCommandsFind(t *testing.T) {
 	var answer map[string]any
 	post(t, explained[1], "", &answer)
 	contains(t, explained[1], fmt.Sprint(answer), "diaper")
+}
+
+// TestDemoShowsWhatHelpsSearchesWithoutHits searches for what is proposed and
+// accepted.
+func TestDemoShowsWhatHelpsSearchesWithoutHits(t *testing.T) {
+	t.Parallel()
+	out := startDemo(t).String()
+	_, shown, found := strings.Cut(out, "\nSearches without hits in a recorded hour")
+	invited := regexp.MustCompile(`curl -s '(http://[^/]+)/catalogue/_search\?q=nappies&pretty'`).FindAllStringSubmatch(out, -1)
+	check.Must(t, found && len(invited) == 2, "searches without hits %v, commands %q in\n%s", found, invited, out)
+	finds := func(at int, text string) string {
+		return strconv.Itoa(total(t, invited[at][1]+"/catalogue/_search", allWordsOf(text)))
+	}
+	for _, s := range demo.Searches() {
+		_, proposed, listed := strings.Cut(shown, fmt.Sprintf("%3d times  %s\n", s.None, s.Text))
+		check.That(t, listed && strings.HasPrefix(proposed, "           "), "%s is not listed, or nothing helps it", s.Text)
+		check.Equal(t, "0", finds(0, s.Text), s.Text)
+		for _, p := range regexp.MustCompile(`(?m)^ +`+s.Text+` -> (.+) \(.*\), would find (\d+)$`).FindAllStringSubmatch(shown, -1) {
+			check.Equal(t, finds(0, p[1]), p[2], p[1])
+		}
+	}
+	contains(t, "what helps", shown, "cellphone -> phone (built-in words), would find", "flash light -> flashlight (one word), would find", "matriss -> mattress (spelling), would find")
+	accepted := regexp.MustCompile(`akin suggest accept: cellphone -> phone\. "cellphone" found (\d+) before,\nand finds (\d+) now:\n +\S`).FindStringSubmatch(shown)
+	check.Must(t, accepted != nil, "no pair is accepted in\n%s", shown)
+	now := finds(1, helped)
+	for tries := 0; now == "0" && tries < 100; tries++ { // on a slow machine a search may go out as it came
+		time.Sleep(100 * time.Millisecond)
+		now = finds(1, helped)
+	}
+	check.Equal(t, []string{"0", now}, accepted[1:])
+	check.That(t, now != "0", "the accepted pair finds nothing")
+}
+
+// TestDemoShowsTheOrderOfALanguageModel has a model for which one text says just
+// what is searched for.
+func TestDemoShowsTheOrderOfALanguageModel(t *testing.T) {
+	t.Setenv(embed.EnvKey, "k\n")
+	model, sent := modelOf(t, func(text string) []float64 {
+		v := randomVector(text)
+		if text == nappies || strings.HasPrefix(text, "Washable cloth nappies") {
+			return randomVector("the same")
+		}
+		return v
+	})
+	out := mustAkin(t, "demo", "--once", "--embeddings", model, "--embedding-model", "tiny")
+	check.Equal(t, 6, strings.Count(out, "  with akin and the language model\n"), out)
+	contains(t, "the demo", out, "With the first hits ordered by the language model as well: 0.")
+	first := regexp.MustCompile(`(?s)"nappies" in .*?language model\n 1  (.{37})  . (.*?)\n`).FindStringSubmatch(out)
+	check.That(t, first != nil && !strings.Contains(first[1], "Washable") && first[2] == "Washable cloth nappies", "the first hits are %q in\n%s", first, out)
+	for line := range strings.Lines(out) {
+		check.That(t, utf8.RuneCountInString(line) <= 81, "%d columns: %s", utf8.RuneCountInString(line), line)
+	}
+	check.That(t, sent.Load() > 645 && sent.Load() < 1000, "the model got %d texts", sent.Load())
+	ends(t, exitUsage, []string{"demo", "--once", "--embedding-model", "tiny"}, "--embedding-model needs --embeddings")
+	broken := answering(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "{}", http.StatusInternalServerError) })
+	ends(t, exitFailure, []string{"demo", "--once", "--embeddings", broken, "--embedding-model", "tiny"}, "--embeddings: model: ")
 }
 
 // TestDemoSaysTrulyWhyItDoesNotHelp looks for what is said of the last search.

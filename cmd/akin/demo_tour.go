@@ -23,11 +23,16 @@ import (
 // of the hits.
 const sameProfile = "same"
 
+// modelProfile is the profile of the demo in which a language model orders the
+// first hits.
+const modelProfile = "embeddings"
+
 // A demoTour sends searches to the servers of the demo over HTTP, like an
 // application.
 type demoTour struct {
 	Engine, Akin, Admin string // base URLs
 	Out                 io.Writer
+	ByModel             bool // akin has a language model
 }
 
 const (
@@ -62,7 +67,7 @@ func (t *demoTour) Run(ctx context.Context) (first compared, err error) {
 		}
 		all = append(all, c)
 	}
-	t.print(summary(all) + legend)
+	t.print(summary(all, t.ByModel) + legend)
 	of := func(id string) compared {
 		return all[slices.IndexFunc(all, func(c compared) bool { return c.query.ID == id })]
 	}
@@ -88,7 +93,10 @@ func (t *demoTour) Run(ctx context.Context) (first compared, err error) {
 
 func (t *demoTour) compare(ctx context.Context, q demo.Query, operator string) (compared, error) {
 	c := compared{query: q, operator: operator}
-	for way, to := range [ways]struct{ server, profile string }{{t.Engine, ""}, {t.Akin, ""}, {t.Akin, sameProfile}} {
+	for way, to := range [ways]struct{ server, profile string }{{t.Engine, ""}, {t.Akin, ""}, {t.Akin, sameProfile}, {t.Akin, modelProfile}} {
+		if way == byModel && !t.ByModel {
+			continue
+		}
 		var answer struct {
 			Hits struct {
 				Total struct {
@@ -139,6 +147,9 @@ func (t *demoTour) show(ctx context.Context, heading string, c compared) error {
 		return err
 	}
 	t.print("\n" + heading + "\n" + table(c))
+	if t.ByModel {
+		t.print("\n" + modelTable(c))
+	}
 	t.print(wrap("    added: ", addedTerms(answer.Clauses)))
 	if c.query.ID == worse {
 		t.print(wrap("    why it does not help: ", whyWorse))
@@ -152,7 +163,15 @@ func (t *demoTour) print(text string) { fmt.Fprint(t.Out, text) }
 // port.
 func (t *demoTour) Invite(c compared, akin, admin string) {
 	fmt.Fprintf(t.Out, invitation, t.Engine, akin, admin,
-		c.found[withoutAkin].total, c.found[with].total, c.found[same].total, c.query.Index, c.query.Text, sameProfile, playground.Page)
+		c.found[withoutAkin].total, c.found[with].total, c.found[same].total, c.query.Index, c.query.Text, sameProfile, playground.Page, playground.SuggestionsPage, t.invitedByModel(c, akin))
+}
+
+// invitedByModel is the part of the invitation for the language model.
+func (t *demoTour) invitedByModel(c compared, akin string) string {
+	if !t.ByModel {
+		return ""
+	}
+	return fmt.Sprintf("with the first hits ordered by the language model\n\n  curl -s '%s/%s/_search?q=%s&akin_profile=%s'\n\n", akin, c.query.Index, c.query.Text, modelProfile)
 }
 
 const (
@@ -186,9 +205,11 @@ with matching: same, by a profile of this demo, %[6]d hits
 
   curl -s '%[2]s/%[7]s/_search?q=%[8]s&akin_profile=%[9]s'
 
-and to see how akin rewrites the search, and why:
+%[12]sand to see how akin rewrites the search, and why:
 
   curl -s -X POST '%[3]s/_akin/expand/%[7]s?q=%[8]s'
+
+Searches without hits: %[3]s%[11]s
 
 Ctrl-C ends the demo. Search without and with akin, side by side:
 
@@ -199,7 +220,8 @@ Playground: %[3]s%[10]s#index=%[7]s&q=%[8]s
 const (
 	withoutAkin = iota
 	with
-	same // like with, with matching: same
+	same    // like with, with matching: same
+	byModel // like with, with the first hits ordered by a language model
 	ways
 )
 
@@ -227,13 +249,7 @@ func (c compared) gain() float64 { return c.found[with].ndcg - c.found[withoutAk
 
 func table(c compared) string {
 	var b strings.Builder
-	row := func(first, left, right string) {
-		b.WriteString(strings.TrimRight(fmt.Sprintf("%-4s%-*s  %s", first, titleWidth+2, left, right), " ") + "\n")
-	}
-	row("", "  without akin", "  with akin")
-	for i := range shownHits {
-		row(fmt.Sprintf(" %d", i+1), cell(c, withoutAkin, i), cell(c, with, i))
-	}
+	row := hitsBeside(&b, c, withoutAkin, "without akin", with, "with akin")
 	figures := func(way int) string {
 		return fmt.Sprintf("%d hits, nDCG@%d %.3f", c.found[way].total, rankedHits, c.found[way].ndcg)
 	}
@@ -244,7 +260,29 @@ func table(c compared) string {
 	return b.String()
 }
 
-func summary(all []compared) string {
+// hitsBeside writes the first hits of two ways to search beside each other, and
+// returns what writes a row below.
+func hitsBeside(b *strings.Builder, c compared, left int, leftName string, right int, rightName string) (row func(first, left, right string)) {
+	row = func(first, left, right string) {
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%-4s%-*s  %s", first, titleWidth+2, left, right), " ") + "\n")
+	}
+	row("", "  "+leftName, "  "+rightName)
+	for i := range shownHits {
+		row(fmt.Sprintf(" %d", i+1), cell(c, left, i), cell(c, right, i))
+	}
+	return row
+}
+
+// modelTable shows the order of akin beside that of the language model.
+func modelTable(c compared) string {
+	var b strings.Builder
+	row := hitsBeside(&b, c, with, "with akin", byModel, "with akin and the language model")
+	figure := func(way int) string { return fmt.Sprintf("  nDCG@%d %.3f", rankedHits, c.found[way].ndcg) }
+	row("", figure(with), figure(byModel))
+	return b.String()
+}
+
+func summary(all []compared, model bool) string {
 	var sum [ways]float64
 	var better, worse int
 	for _, c := range all {
@@ -259,13 +297,17 @@ func summary(all []compared) string {
 		}
 	}
 	n := float64(len(all))
+	said := ""
+	if model {
+		said = fmt.Sprintf("With the first hits ordered by the language model as well: %.3f.\n", sum[byModel]/n)
+	}
 	return fmt.Sprintf(`
 nDCG@%d over %d judged queries: %.3f without akin, %.3f with it, %+.1f %%.
 With akin %d queries rank better, %d worse and %d as before.
 A search that finds enough is only put in order. One that finds too little, less
 than 100 hits, or 10 if all its words must match, also finds by related words.
 With "matching: same" every search is only put in order: %.3f.
-`, rankedHits, len(all), sum[withoutAkin]/n, sum[with]/n, 100*(sum[with]/sum[withoutAkin]-1), better, worse, len(all)-better-worse, sum[same]/n)
+`, rankedHits, len(all), sum[withoutAkin]/n, sum[with]/n, 100*(sum[with]/sum[withoutAkin]-1), better, worse, len(all)-better-worse, sum[same]/n) + said
 }
 
 // cell returns hit i in the width of its column, with a + if it is relevant.

@@ -199,7 +199,7 @@ func TestEvaluationPageRuns(t *testing.T) {
 	for name, content := range map[string]string{
 		"queries.jsonl": read(t, set.queries), "qrels.tsv": read(t, set.judgments), "docs.akin": read(t, set.matrix), "search.json": blocks(page, "json")[0],
 		"queries.txt": "comfortable couch\nquiet keyboard\n", "judged.csv": "query,document,grade\ncomfortable couch,catalogue-001,1\n",
-		"shown.jsonl": blocks(page, "json")[1],
+		"shown.jsonl": blocks(page, "json")[2],
 	} {
 		check.OK(t, os.WriteFile(name, []byte(content), 0o600))
 	}

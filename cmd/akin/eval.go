@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -133,6 +134,7 @@ type evalFlags struct {
 	judged          reweigh.Judged
 	measures, under []string
 	runs, report    string // a folder and a file to write
+	export          string // a folder to write
 }
 
 // evaluated is how many hits judged searches ask for.
@@ -170,6 +172,7 @@ The exit status is 3 if a condition of --fail-under is not met.
 	flags.StringSliceVar(&f.measures, "measures", evaluate.DefaultMeasures(), "what to measure: MAP, MRR, and nDCG, MRR, P, recall with @k")
 	flags.StringVar(&f.runs, "runs", "", "write each arm's rankings as a TREC run file into this folder, and the judgments as qrels.txt")
 	flags.StringVar(&f.report, "report", "", "write the result as an HTML page into this file")
+	flags.StringVar(&f.export, "export", "", "write the searches of each arm, the queries and the judgments for OpenSearch's Search Relevance Workbench, and the judgments for Quepid, into this folder")
 	flags.StringArrayVar(&f.under, "fail-under", nil, "what each arm but the first must reach: nDCG@10=0.35, or relative to the first arm nDCG@10=+2%")
 	return cmd
 }
@@ -189,15 +192,24 @@ func (f *evalFlags) check() (measures []evaluate.Measure, conditions evaluate.Co
 			return nil, nil, fmt.Errorf("--report: %w", err)
 		}
 	}
-	if f.runs != "" {
-		if err = os.MkdirAll(f.runs, 0o777); err == nil { //nolint:gosec // the umask applies, as for files
-			err = cli.CheckTarget(filepath.Join(f.runs, "qrels.txt"))
-		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("--runs: %w", err)
-		}
+	if err := makeFolder(f.runs, "qrels.txt"); err != nil {
+		return nil, nil, fmt.Errorf("--runs: %w", err)
+	}
+	if err := makeFolder(f.export, "query_set.json"); err != nil {
+		return nil, nil, fmt.Errorf("--export: %w", err)
 	}
 	return measures, conditions, nil
+}
+
+// makeFolder makes a folder to write such a file into; "" is none.
+func makeFolder(folder, file string) error {
+	if folder == "" {
+		return nil
+	}
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return err
+	}
+	return cli.CheckTarget(filepath.Join(folder, file))
 }
 
 func (f *evalFlags) run(cmd *cobra.Command, _ []string) error {
@@ -221,6 +233,7 @@ func (f *evalFlags) run(cmd *cobra.Command, _ []string) error {
 		}
 	}
 	defer f.searches.Close()
+	f.arms.KeepsSent = f.export != ""
 	opened, err := f.begin(ctx, stderr)
 	if err != nil {
 		return err
@@ -238,6 +251,11 @@ func (f *evalFlags) run(cmd *cobra.Command, _ []string) error {
 	result.LeftOut.Documents = missing
 	if err := f.write(ctx, result, set, answered); err != nil {
 		return err
+	}
+	if f.export != "" {
+		if err := f.exported(ctx, stderr, set, opened.List, answered); err != nil {
+			return fmt.Errorf("--export: %w", err)
+		}
 	}
 	if err := cli.Print(cmd.OutOrStdout(), f.json, result, result.WriteTable); err != nil {
 		return err
@@ -259,6 +277,40 @@ func (f *evalFlags) write(ctx context.Context, r *evaluate.Result, set *evaluate
 		write("", f.report, func(w io.Writer) error { return evaluate.WritePage(w, r) })
 	}
 	return err
+}
+
+// workbenchQueries is how many queries a query set of the workbench has at most
+// by its default, plugins.search_relevance.query_set.maximum.
+const workbenchQueries = 1000
+
+// exported writes the folder of --export, and says on stderr what is not in it.
+func (f *evalFlags) exported(ctx context.Context, stderr io.Writer, set *evaluate.Set, arms []evaluate.Arm, answered []evaluate.Answered) error {
+	e, err := evaluate.NewExport("akin", f.arms.Index, set, arms, answered)
+	if err != nil {
+		return err
+	}
+	write := func(name string, content any) {
+		err = cmp.Or(err, cli.Write(ctx, filepath.Join(f.export, name), func(w io.Writer) error { return json.NewEncoder(w).Encode(content) }))
+	}
+	write("query_set.json", e.QuerySet)
+	write("judgments.json", e.Judgments)
+	for k, search := range e.Searches {
+		write("search_"+arms[k].Name+".json", search)
+		if n := e.Reordered[arms[k].Name]; n > 0 {
+			fmt.Fprintf(stderr, "%s: akin put the hits of %d searches in order after the engine, which no search configuration does: export mode=bm25\n", arms[k].Name, n)
+		}
+	}
+	if strings.Contains(f.arms.Index, ",") {
+		fmt.Fprintf(stderr, "A search configuration has one index or alias, not %s: give one that stands for all\n", f.arms.Index)
+	}
+	if len(e.Refused) > 0 {
+		fmt.Fprintf(stderr, "%d queries are left out, which the workbench refuses for their characters or length: %.200q\n", len(e.Refused), e.Refused)
+	}
+	if n := len(e.QuerySet.Queries); n > workbenchQueries {
+		fmt.Fprintf(stderr, "The query set has %d queries: raise plugins.search_relevance.query_set.maximum, which is %d by default\n", n, workbenchQueries)
+	}
+	quepid := func(w io.Writer) error { return evaluate.WriteQuepid(w, set) }
+	return cmp.Or(err, cli.Write(ctx, filepath.Join(f.export, "quepid.csv"), quepid))
 }
 
 type compareFlags struct {

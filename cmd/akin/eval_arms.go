@@ -44,6 +44,7 @@ type armOptions struct {
 	Akin, Admin string    // URLs of a running akin
 	Title       string    // the field with the titles of documents; "" for none
 	InProcess   bool      // the cluster is an engine in this process
+	KeepsSent   bool      // answers have what the cluster got
 	Log         io.Writer // for an akin in this process
 }
 
@@ -125,6 +126,9 @@ func (s *armSet) add(ctx context.Context, o *armOptions, spec string) (err error
 		return cli.Usage(errors.New("want [NAME=]direct, akin, profile:NAME or matrix[:FILE][,KEY=VALUE…]"))
 	}
 	arm := evaluate.Arm{Name: m[1], Plan: o.Index + " " + m[2] + ":" + of}
+	if o.KeepsSent {
+		arm.Plan += " sent" // kept answers without are of no use
+	}
 	if arm.Name == "" {
 		arm.Name = noName.ReplaceAllString(spec, "-")
 		arm.Name = arm.Name[:min(len(arm.Name), 64)]
@@ -132,7 +136,7 @@ func (s *armSet) add(ctx context.Context, o *armOptions, spec string) (err error
 	if slices.ContainsFunc(s.List, func(a evaluate.Arm) bool { return a.Name == arm.Name }) {
 		return cli.Usage(fmt.Errorf("two are named %s: give them names of their own, NAME=WHAT", arm.Name))
 	}
-	t := target{index: o.Index, title: o.Title}
+	t := target{index: o.Index, title: o.Title, keepsSent: o.KeepsSent}
 	switch m[2] {
 	case "direct":
 		t.off = o.URL == ""
@@ -270,8 +274,9 @@ type target struct {
 	index  string
 	title  string // the field with titles, "" for none
 
-	profile string
-	patient bool // waits as long as it takes
+	profile   string
+	patient   bool // waits as long as it takes
+	keepsSent bool // puts the body that the cluster got in the answer
 }
 
 // patience is the limit of a call that waits as long as it takes.
@@ -309,17 +314,17 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 	if err != nil {
 		return a, err
 	}
+	if t.keepsSent {
+		a.Sent = body
+	}
 	if a.Hits, a.Engine, err = t.hits(text); err != nil || t.admin == nil {
 		return a, err
 	}
-	var explanation struct {
-		report.Summary
-
-		Clauses []expand.Explanation `json:"clauses"`
-	}
+	var explanation report.Explanation
 	err = t.admin.Do(ctx, esclient.Call{Request: esclient.HTTPRequest{Path: "/_akin/explanations/" + id}}, &explanation)
 	if refused, ok := errors.AsType[*esclient.Error](err); ok && refused.Status == http.StatusNotFound && id != "" {
 		a.Unexplained = true // newer searches have replaced it
+		a.Sent = nil
 		return a, nil
 	}
 	if err == nil && explanation.Reason == "unknown_profile" {
@@ -329,6 +334,10 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 		err = fmt.Errorf("akin has the search in the trial %q, which chooses its settings: name them, profile:NAME", explanation.Trial)
 	}
 	a.Unexpanded = unexpanded(&explanation.Summary)
+	a.Reordered = explanation.Reranked == "reranked" // of the metric akin_reranked_total
+	if t.keepsSent && explanation.Sent == report.Rewritten && explanation.Rewritten != nil {
+		a.Sent = explanation.Rewritten.Body
+	}
 	a.Added = []evaluate.AddedTerm{}
 	for _, c := range explanation.Clauses {
 		for _, t := range c.Added {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -101,6 +102,32 @@ func TestEvalPrintsATableAndWritesFiles(t *testing.T) {
 	contains(t, "qrels", read(t, filepath.Join(out, "qrels.txt")), "q01 0 nowhere 1\n")
 }
 
+func TestEvalExportsWhatTheClusterGot(t *testing.T) {
+	s := newDemoSet(t)
+	s.queries = write(t, "queries.tsv", "q01\tcouch\nq02\t22\" couch\n")
+	s.judgments = write(t, "qrels.tsv", "q01 0 catalogue-001 1\nq02 0 catalogue-001 2\n")
+	out := t.TempDir()
+	args := s.args("--arm", "direct", "--arm", "new=matrix:"+s.matrix+",mode=bm25", "--arm", "soft=matrix:"+s.matrix+",mode=soft", "--export", out)
+	ends(t, 0, s.args("--arm", "direct", "--export", t.TempDir()), "A search configuration has one index or alias, not "+demoIndices)
+	ends(t, 0, append(args, "--index", "catalogue"), `1 queries are left out, which the workbench refuses for their characters or length: ["q02"]`,
+		"soft: akin put the hits of 1 searches in order after the engine")
+	var set evaluate.WorkbenchQuerySet
+	check.OK(t, json.Unmarshal([]byte(read(t, filepath.Join(out, "query_set.json"))), &set))
+	check.Equal(t, 1, len(set.Queries))
+	direct := check.Got(base64.StdEncoding.DecodeString(set.Queries[0]["query0_0_0"]))(t)
+	var expanded []byte
+	for name, value := range set.Queries[0] { // of the arm new
+		if strings.HasPrefix(name, "query1_") && strings.HasSuffix(name, "_0") {
+			query := check.Got(base64.StdEncoding.DecodeString(value[:len(value)/4*4]))(t)
+			expanded = append(expanded, query...)
+		}
+	}
+	check.That(t, !strings.Contains(string(direct), "sofa") && bytes.Contains(expanded, []byte("sofa")), "%s\n%s", direct, expanded)
+	contains(t, "judgments", read(t, filepath.Join(out, "judgments.json")), "IMPORT_JUDGMENT", `{"docId":"catalogue-001","rating":"1"}`)
+	contains(t, "the search", read(t, filepath.Join(out, "search_new.json")), `"name":"akin new"`, "{{#form1_0}}")
+	contains(t, "ratings", read(t, filepath.Join(out, "quepid.csv")), "query,docid,rating\n", "\"22\"\" couch\",catalogue-001,2\n")
+}
+
 // A search that is sent before a path is found wrong may be the first of many.
 func TestEvalAndCompareCheckWhereTheyWriteBeforeTheySearch(t *testing.T) {
 	engine := answering(t, func(w http.ResponseWriter, r *http.Request) {
@@ -120,6 +147,7 @@ func TestEvalAndCompareCheckWhereTheyWriteBeforeTheySearch(t *testing.T) {
 	}{
 		{s.args("--runs", filepath.Join(file, "runs")), "--runs: "},
 		{s.args("--report", filepath.Join(file, "page.html")), "--report: "},
+		{s.args("--export", filepath.Join(file, "workbench")), "--export: "},
 		{s.args("--resume", foreign), "--resume " + foreign + ": line 1: "},
 		{s.args("--resume", filepath.Join("nowhere", "state")), "--resume nowhere/state: "},
 		{append(compare, "--judge", filepath.Join(file, "pairs.csv")), "--judge: "},

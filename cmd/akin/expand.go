@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/serve"
+	"github.com/akin-search/akin/proxy"
 )
 
 // expandTime limits what "akin expand" asks cluster and Redis, whose caches are
@@ -97,7 +99,7 @@ func (f *expandFlags) run(ctx context.Context, out io.Writer, text string) error
 	if err != nil {
 		return err
 	}
-	return cli.Print(out, f.json, found, func(w io.Writer) error { return f.print(w, in.Index, found.Clauses, found.Reason) })
+	return cli.Print(out, f.json, found, func(w io.Writer) error { return f.print(w, in.Index, text, &found) })
 }
 
 // search returns the search of --body, or one of the words in all fields.
@@ -127,9 +129,11 @@ func (f *expandFlags) search(ctx context.Context, app *serve.App, text string) (
 	return in, err
 }
 
-// print prints the added words, the strongest of each word first.
-func (f *expandFlags) print(w io.Writer, index string, clauses []expand.Explanation, why string) error {
+// print prints the added words, the strongest of each word first, and the words
+// that get none. text is what was typed, "" for a body.
+func (f *expandFlags) print(w io.Writer, index, text string, found *proxy.Expansion) error {
 	var b strings.Builder
+	clauses := found.Clauses
 	for _, word := range addedByWord(clauses) {
 		texts := make([]string, len(word.added))
 		for k, a := range word.added {
@@ -141,26 +145,74 @@ func (f *expandFlags) print(w io.Writer, index string, clauses []expand.Explanat
 		b.WriteString(wrap(cli.Visible(word.from)+": ", strings.Join(texts, ", ")))
 	}
 	if b.Len() == 0 {
-		b.WriteString("Nothing is added. docs/queries.md#reasons explains: " + cmp.Or(why, string(reason.NoNeighbors)) + "\n")
+		b.WriteString("Nothing is added. docs/queries.md#reasons explains: " + cmp.Or(found.Reason, string(reason.NoNeighbors)) + "\n")
 	}
-	var unknown []string
+	if found.Hint != "" {
+		b.WriteString(strings.TrimSpace(wrap("", cli.Visible(found.Hint))) + "\n")
+	}
 	for k := range clauses {
 		c := &clauses[k]
 		if c.Reason != "" && len(c.Added)+len(c.Alternatives) == 0 {
 			b.WriteString(wrap("unchanged in "+cmp.Or(c.Field, c.Path)+": ", string(c.Reason)))
 		}
-		for _, term := range c.NoRow {
-			if word := cmp.Or(c.Words[term], term); !slices.Contains(unknown, word) {
-				unknown = append(unknown, word)
-			}
-		}
 	}
-	if unknown != nil {
-		b.WriteString(wrap("not in the matrix: ", cli.Visible(strings.Join(unknown, ", "))))
+	for _, word := range without(clauses, text) {
+		b.WriteString(wrap(cli.Visible(word.from)+" gets nothing: ", word.why))
 	}
 	fmt.Fprintf(&b, "(in %s; --boosts and --json say more)\n", cli.Visible(index))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// A bareWord is a word of a search to which nothing is added.
+type bareWord struct{ from, why string }
+
+// without returns the words to which nothing is added in any clause, in the
+// order of the search, and why; last those of the text that are no terms.
+func without(clauses []expand.Explanation, text string) (words []bareWord) {
+	terms := map[string]bool{} // and the words that give them
+	for i := range clauses {
+		c := &clauses[i]
+		for _, term := range c.Terms {
+			word := cmp.Or(c.Words[term], term)
+			terms[term], terms[strings.ToLower(word)] = true, true
+			known := slices.ContainsFunc(words, func(w bareWord) bool { return w.from == word })
+			gets := slices.ContainsFunc(clauses, func(other expand.Explanation) bool {
+				return slices.ContainsFunc(other.Added, func(a expand.Added) bool { return a.From == term }) ||
+					slices.ContainsFunc(other.Alternatives, func(a expand.Alternative) bool { return slices.Contains(strings.Fields(a.For), term) })
+			})
+			if !known && !gets {
+				words = append(words, bareWord{word, whyBare(c, term)})
+			}
+		}
+	}
+	for word := range strings.FieldsSeq(strings.ToLower(text)) {
+		plain := !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsLetter(r) })
+		if len(terms) > 0 && plain && !terms[word] { // the analyzer may cut others in parts
+			words = append(words, bareWord{word, "the analyzer drops it, as it does stop words"})
+		}
+	}
+	return words
+}
+
+// whyBare says why nothing is added for a term of a clause.
+func whyBare(c *expand.Explanation, term string) string {
+	if slices.Contains(c.NoRow, term) {
+		return "it is not in the matrix"
+	}
+	var left []string
+	for _, l := range c.LeftOut {
+		if l.From == term {
+			left = append(left, cli.Visible(cmp.Or(l.Word, l.Term))+" ("+l.Reason+")")
+		}
+	}
+	switch {
+	case left != nil:
+		return "its neighbors are left out, such as " + strings.Join(left, ", ")
+	case len(c.Added) > 0:
+		return "others are nearer to the search as a whole (max_added_terms), or it has no neighbors"
+	}
+	return "it has no neighbors that fit"
 }
 
 type addedWords struct {

@@ -19,7 +19,9 @@ func TestExpandPrintsTheWordsThatASearchGets(t *testing.T) {
 	t.Chdir(t.TempDir())
 	check.OK(t, os.WriteFile(cli.UsualConfig, []byte(checkConfig(demoEngine(t), demoMatrix(t))), 0o600))
 	out := mustAkin(t, "expand", "--index", "catalogue", "comfortable couches xyzzyq")
-	contains(t, "the words", out, "couches: ", "sofa", "not in the matrix: xyzzyq", "(in catalogue;")
+	contains(t, "the words", out, "couches: ", "sofa", "xyzzyq gets nothing: it is not in the matrix", "(in catalogue;")
+	check.That(t, !strings.Contains(out, "couches gets nothing") && !strings.Contains(out, "stop words"), "%s", out)
+	contains(t, "a stop word", mustAkin(t, "expand", "--index", "catalogue", "the couches"), "the gets nothing: the analyzer drops it, as it does stop words")
 	check.That(t, !strings.Contains(out, "0."), "boosts in\n%s", out)
 	contains(t, "with boosts", mustAkin(t, "expand", "--index", "catalogue", "--boosts", "couches"), "sofa 0.")
 	contains(t, "without an index", mustAkin(t, "expand", "car", "rental"), "car: ", "rental: ", "(in catalogue;")
@@ -36,8 +38,10 @@ func TestExpandPrintsTheSearchThatTheClusterGets(t *testing.T) {
 func TestExpandSaysWhyNothingIsAdded(t *testing.T) {
 	config := write(t, "akin.yml", checkConfig(demoEngine(t), demoMatrix(t)))
 	command := func(args ...string) []string { return append([]string{"expand", "--config", config}, args...) }
-	ends(t, 0, command("--index", "catalogue", "--field", "id", "couch"), "Nothing is added.", "unchanged in id: no_matrix")
-	ends(t, 0, command("--index", "catalogue", "xyzzyq"), "no_neighbors", "not in the matrix: xyzzyq")
+	ends(t, 0, command("--index", "catalogue", "--field", "id", "couch"), "Nothing is added.", "unchanged in id: no_matrix",
+		"no matrix is bound to this field of catalogue, but to: body, title")
+	ends(t, 0, command("--index", "nosuch", "--field", "body", "couch"), "no matrix is bound to nosuch, but to: catalogue, help, knowledge")
+	ends(t, 0, command("--index", "catalogue", "xyzzyq"), "no_neighbors", "xyzzyq gets nothing: it is not in the matrix")
 	ends(t, exitUsage, command(), "give the words of a search, or --body FILE")
 	ends(t, exitUsage, command("--body", config, "couch"), "give the words of a search, or --body FILE")
 	ends(t, exitFailure, command("--profile", "nosuch", "couch"), "unknown_profile")

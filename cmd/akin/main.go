@@ -79,7 +79,7 @@ with fractional boosts. Applications keep their clients and change one address.`
 		SilenceUsage: true, SilenceErrors: true,
 		Version: thisBuild().String(),
 	}, newServe(), newInit(), newCheck(), newExpand(), newMatrix(), newIndexCommands(), newEmbeddings(), newTune(), newDemo(), newReady(), newMan(),
-		newEval(), newCompare(), newVersion(), moved("norms"), moved("segments"), moved("vectors"))
+		newEval(), newCompare(), newSuggest(), newVersion(), moved("norms"), moved("segments"), moved("vectors"))
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })
 	return root
@@ -118,7 +118,7 @@ all keys have their defaults. ` + cli.Credentials,
 			if err != nil {
 				return cli.Usage(err)
 			}
-			return serve.Run(cmd.Context(), file, cfg, thisBuild(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return serve.Run(cmd.Context(), file, serve.Options{Config: cfg, Build: thisBuild(), Stdout: cmd.OutOrStdout(), Suggestions: suggestionsOf}, cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", cli.UsualConfig, "configuration file")
@@ -182,21 +182,12 @@ health checks of containers.`,
 		Example: `  akin ready --admin http://127.0.0.1:9281`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			request, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, strings.TrimSuffix(admin, "/")+"/readyz", nil)
-			if err != nil {
-				return cli.Usage(fmt.Errorf("--admin: %w", err))
-			}
-			response, err := (&http.Client{Timeout: 2 * time.Second}).Do(request)
-			if err != nil {
-				return fmt.Errorf("%w; is this the admin port of a running akin?", err)
-			}
-			defer response.Body.Close()
-			answer, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+			answer, code, err := askReady(cmd.Context(), admin)
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s\n", strings.TrimSpace(string(answer)))
-			if response.StatusCode != http.StatusOK {
+			if code != http.StatusOK {
 				return errors.New("not ready")
 			}
 			return nil
@@ -204,6 +195,31 @@ health checks of containers.`,
 	}
 	cmd.Flags().StringVar(&admin, "admin", "http://127.0.0.1:9281", "the admin port")
 	return cmd
+}
+
+// A readiness is what an answer to /readyz says of why searches may not be
+// expanded as configured, and of vectors of a language model.
+type readiness struct {
+	Reasons    []string
+	Embeddings []struct {
+		Index     string
+		Documents int
+	}
+}
+
+// askReady returns the answer of an admin port to /readyz.
+func askReady(ctx context.Context, admin string) (answer []byte, code int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(admin, "/")+"/readyz", nil)
+	if err != nil {
+		return nil, 0, cli.Usage(fmt.Errorf("--admin: %w", err))
+	}
+	response, err := (&http.Client{Timeout: 2 * time.Second}).Do(request)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%w; is this the admin port of a running akin?", err)
+	}
+	defer response.Body.Close()
+	answer, err = io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	return answer, response.StatusCode, err
 }
 
 func newMan() *cobra.Command {

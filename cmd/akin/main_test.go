@@ -65,6 +65,7 @@ var withoutTable = map[string]string{
 	"akin demo": "a tour to read", "akin demo load": "progress",
 	"akin matrix build": "a file", "akin matrix learn": "a file", "akin matrix push": "the version",
 	"akin matrix activate": "nothing", "akin matrix rollback": "the version", "akin matrix prune": "the versions, one a line",
+	"akin suggest accept": "a line", "akin suggest dismiss": "a line", "akin suggest undo": "a line",
 	"akin index norms snapshot": "a file", "akin index norms backfill": "progress",
 	"akin index segments backfill": "progress", "akin embeddings warm": "progress",
 	"akin index vectors model": "a file", "akin index vectors backfill": "progress",

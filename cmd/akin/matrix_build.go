@@ -15,6 +15,7 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
+	"github.com/akin-search/akin/tools/suggest"
 )
 
 type buildFlags struct {
@@ -30,6 +31,7 @@ type buildFlags struct {
 	name      string     // of an entry of the configuration
 	source    sourceFlag // the given one
 	out       string
+	served    fileStorage // the file of the configuration, or out
 }
 
 // A matrixSource builds a matrix for one of the --from flags.
@@ -178,11 +180,13 @@ func (f *buildFlags) check(cmd *cobra.Command, _ []string) (err error) {
 
 // configure takes from the configuration what no flag says of field and file.
 func (f *buildFlags) configure() error {
+	f.served.path = f.out
 	if f.name == "" && f.out != "" && f.field.known() {
 		return nil
 	}
 	entry, err := f.config.Matrix(f.name)
 	if entry != nil {
+		f.served.path = entry.File
 		f.out = cmp.Or(f.out, entry.File)
 		err = f.field.configure(entry)
 	}
@@ -203,7 +207,7 @@ func (f *buildFlags) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	if err := cli.WriteMatrix(ctx, f.out, m); err != nil {
+	if m, err = f.served.publish(ctx, f.out, m); err != nil {
 		return err
 	}
 	if err := f.index.spooled.Remove(); err != nil {
@@ -215,6 +219,9 @@ func (f *buildFlags) run(cmd *cobra.Command, _ []string) error {
 	}
 	if vectors := meta.Vectors(); vectors != "" {
 		report.Tell("vectors of words: %s", vectors)
+	}
+	if accepted := meta.Params[suggest.Param]; accepted != "" {
+		report.Tell("accepted by people: %s", accepted)
 	}
 	if warning := meta.CrowdingWarning(); warning != "" {
 		report.Tell("warning: %s", warning)

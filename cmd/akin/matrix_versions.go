@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
@@ -24,7 +26,8 @@ func newMatrixPush() *cobra.Command {
 		Short: "Write a matrix file to Redis as a new version",
 		Long: `push checks the file, writes all of it to Redis under a new version, and prints that
 version. Without FILE it is the one that "matrix build" writes for the matrix. Searches use it once it is active. push applies corrections by hand
-(--overrides) first, to what the analyzer of the field makes of their words.
+(--overrides) first, to what the analyzer of the field makes of their words, and keeps the
+pairs that people accepted by "akin suggest".
 
 While Redis is down, such as for the seconds of a failover, push waits and retries. A push
 that is interrupted or fails keeps the active version and leaves no new version behind.`,
@@ -68,6 +71,13 @@ that is interrupted or fails keeps the active version and leaves no new version 
 				return err
 			}
 		}
+		accepted, err := admin.Overrides(cmd.Context(), redis.Name)
+		if err == nil {
+			m, err = withAccepted(accepted, m)
+		}
+		if err != nil {
+			return err
+		}
 		v, err := admin.Push(cmd.Context(), redis.Name, m, userAtHost(), report.Step)
 		if err != nil {
 			return err
@@ -80,12 +90,29 @@ that is interrupted or fails keeps the active version and leaves no new version 
 		if !activate {
 			return nil
 		}
-		return admin.Activate(cmd.Context(), redis.Name, v.ID)
+		if err := admin.Activate(cmd.Context(), redis.Name, v.ID); err != nil {
+			return err
+		}
+		return keepAccepted(cmd.Context(), admin, redis.Name, accepted)
 	}, &field.Cluster)
 	field.register(cmd.Flags(), "URL of the cluster that analyzes the words of --overrides; needs --index and --field")
 	cmd.Flags().StringVar(&overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
 	cmd.Flags().BoolVar(&activate, "activate", false, "make the version active when it is complete")
 	return cmd
+}
+
+// keepAccepted makes a version of the active one with the pairs that people
+// accepted, if they are not those that it was pushed with.
+func keepAccepted(ctx context.Context, admin *store.Admin, name, pushed string) error {
+	now, err := admin.Overrides(ctx, name)
+	if err != nil || now == pushed {
+		return err
+	}
+	_, err = admin.Change(ctx, name, userAtHost(), func(text string, m *simmatrix.Matrix) (string, *simmatrix.Matrix, error) {
+		m, err := withAccepted(text, m)
+		return text, m, err
+	}, nil)
+	return err
 }
 
 // userAtHost returns the user and the host, as far as the system knows them.
@@ -138,10 +165,14 @@ func newMatrixActivate() *cobra.Command {
 	return redisCommand(&cobra.Command{
 		Use:     "activate VERSION",
 		Short:   "Make searches use a version",
+		Long:    `activate makes searches use a version, with the pairs that people accepted by "akin suggest".`,
 		Example: `  akin matrix activate --name docs VERSION`,
 		Args:    cli.ExactArgs(1),
 	}, &flags, &cli.Config{}, func(cmd *cobra.Command, admin *store.Admin, args []string) error {
-		return admin.Activate(cmd.Context(), flags.Name, args[0])
+		if err := admin.Activate(cmd.Context(), flags.Name, args[0]); err != nil {
+			return err
+		}
+		return keepAccepted(cmd.Context(), admin, flags.Name, "")
 	})
 }
 

@@ -146,7 +146,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 		return [document.activeElement.id, id('query').value, id('summary').textContent, ...texts('#recent bdi')].join('|')`)
 	builtin := check.Got(words.Builtin())(t)
 	if linked != fmt.Sprintf("query|nappies|4 hits without akin, 53 with it. 7 terms added, by the documents and %v. "+
-		"Left out because they are in too many documents (expansion.max_doc_share): day.|“nappies”", builtin) {
+		"The search is widened. Left out because they are in too many documents (expansion.max_doc_share): day.|“nappies”", builtin) {
 		t.Fatalf("focus, words, hits and recent searches are %q", linked)
 	}
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"golang.org/x/sync/errgroup"
 
@@ -345,7 +346,8 @@ func (x *indexReading) LookUp(ctx context.Context, words []string) (*combine.Pro
 
 // Readings returns the terms of a matrix that stand for each word or expression
 // of words, by the analyzer of the fields. Several words of which the analyzer
-// drops all but one, as it does with stop words, are none.
+// drops all but one, as it does with stop words, are none: of the terms of
+// AT&T, without "at", there would be one, t.
 func (x *indexReading) Readings(ctx context.Context, words []string) ([][]string, error) {
 	texts := make([]string, len(words))
 	for k, word := range words {
@@ -364,8 +366,11 @@ func (x *indexReading) Readings(ctx context.Context, words []string) ([][]string
 			readings[k] = words[k : k+1]
 			continue
 		}
-		if len(tokens) > 0 && strings.Contains(strings.TrimSpace(texts[k]), " ") && tokens[0].Position == tokens[len(tokens)-1].Position && !tokens[0].Spans(texts[k]) {
-			continue
+		if len(tokens) > 0 && tokens[0].Position == tokens[len(tokens)-1].Position && !tokens[0].Spans(texts[k]) {
+			inWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+			if strings.Contains(strings.TrimSpace(texts[k]), " ") || strings.ContainsFunc(tokens[0].Before(texts[k]), inWord) {
+				continue
+			}
 		}
 		readings[k] = tokensOf(tokens).Readings()
 	}

@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -26,6 +27,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/limits"
+	"github.com/akin-search/akin/internal/searches"
 	"github.com/akin-search/akin/internal/sign"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/store"
@@ -322,6 +324,15 @@ func ClusterTLS(paths configs.ClientTLS) (clients, own *tls.Config, err error) {
 	own = clients.Clone()
 	own.Certificates = []tls.Certificate{*shown}
 	return clients, own, nil
+}
+
+// Searches returns where the texts of searches are kept.
+func Searches(cfg *configs.Config) (searches.Options, error) {
+	certificates, err := RedisTLS(cfg.Redis.TLS)
+	return searches.Options{
+		Keep: int(time.Duration(cfg.Searches.Keep) / (24 * time.Hour)), File: cfg.Searches.File,
+		Redis: store.Redis{URL: cfg.Redis.URL.Reveal(), TLS: certificates},
+	}, err
 }
 
 // RedisTLS reads the certificates for Redis, nil if none is configured.

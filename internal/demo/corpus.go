@@ -45,6 +45,17 @@ func Docs(index string) []Doc { return mustReadLines[Doc](index) }
 // Queries returns the judged queries, sorted by id. The caller owns them.
 func Queries() []Query { return mustReadLines[Query]("queries") }
 
+// A Search is a search of a recorded hour that found nothing.
+type Search struct {
+	Index string `json:"index"`
+	Text  string `json:"text"`
+	None  int64  `json:"none"` // how often
+}
+
+// Searches returns those of the hour, the most frequent first. The caller owns
+// them.
+func Searches() []Search { return mustReadLines[Search]("searches") }
+
 // mustReadLines returns the values of an embedded file. It panics if the file
 // is malformed, which tests rule out.
 func mustReadLines[T any](name string) (values []T) {

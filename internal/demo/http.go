@@ -28,6 +28,7 @@ func NewEngine() *Engine {
 		"POST /{index}/_search":      e.search,
 		"GET /_search":               e.search,
 		"POST /_search":              e.search,
+		"POST /{index}/_msearch":     e.manySearches,
 		"GET /{index}/_count":        e.count,
 		"POST /{index}/_count":       e.count,
 		"POST /_search/scroll":       e.nextPage,

@@ -124,6 +124,8 @@ func (p parser) exact(field, value string) query {
 	switch {
 	case field == "_index":
 		return constant("_index", func(int) bool { return p.ix.name == value })
+	case field == "_seq_no":
+		return constant("PointInSetQuery", func(doc int) bool { return strconv.Itoa(doc) == value })
 	case p.ix.mapping.fields[field] != nil:
 		return term(p.ix, field, value, p.words)
 	case p.ix.mapping.loaded:

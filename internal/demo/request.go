@@ -30,7 +30,7 @@ const knownParameters = "q size scroll track_total_hits terminate_after explain 
 	"expand_wildcards rest_total_hits_as_int typed_keys batched_reduce_size ccs_minimize_roundtrips " +
 	"max_concurrent_shard_requests pre_filter_shard_size allow_partial_search_results refresh wait_for_active_shards " +
 	"master_timeout cluster_manager_timeout local human error_trace filter_path realtime ignore_throttled " +
-	"positions offsets payloads term_statistics field_statistics"
+	"positions offsets payloads term_statistics field_statistics index"
 
 // read checks the parameters and reads the body. Like a real engine it refuses
 // a body not said to be JSON: a client that works here works there.

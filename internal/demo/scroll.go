@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 )
 
@@ -108,4 +110,24 @@ func scrollLife(text string) time.Duration {
 		panic(illegal("failed to parse setting [scroll] with value [%s] as a time value", text))
 	}
 	return life
+}
+
+// manySearches answers the searches of an _msearch, whose index is in the path.
+func (e *Engine) manySearches(c *call) any {
+	lines := bytes.Split(bytes.TrimSpace(c.body), []byte("\n"))
+	responses := []any{}
+	for pair := range slices.Chunk(lines, 2) {
+		if len(pair) < 2 || string(bytes.TrimSpace(pair[0])) != "{}" {
+			panic(illegal("each search of an _msearch has a line {}, and one with its body"))
+		}
+		one := &call{Request: c.Request, params: url.Values{}, body: pair[1], started: c.started, status: http.StatusOK}
+		var answer map[string]any
+		if refused := caught(func() { answer, _ = e.search(one).(map[string]any) }); refused != nil {
+			answer = map[string]any{"error": refused.object()}
+			one.status = refused.status
+		}
+		answer["status"] = one.status
+		responses = append(responses, answer)
+	}
+	return map[string]any{"took": c.took(), "responses": responses}
 }

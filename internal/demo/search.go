@@ -29,7 +29,7 @@ type searchRequest struct {
 	states     bool // return each hit's version and sequence number
 	numbers    bool // return the sequence number as a field
 	nameless   bool // return no id
-	byDocument bool // sorted by _doc instead of by score
+	byDocument bool // sorted by _doc or _seq_no instead of by score
 	minScore   float32
 	perIndex   int // limit of matches read in each index, in index order; 0 means all
 	slice      int // of slices, by the hash of the id
@@ -80,7 +80,7 @@ func parseSearch(body map[string]any) *searchRequest {
 		r.totalUpTo = int(n)
 	}
 	for _, v := range a.list("sort") {
-		if v != "_doc" {
+		if v != "_doc" && v != "_seq_no" { // which are the same here
 			panic(unsupported("sort by [%v]", v))
 		}
 		r.byDocument = true

@@ -24,6 +24,8 @@ const (
 	Answer Kind = "response"
 	// Shadow is a search that is also sent expanded, and its answers.
 	Shadow Kind = "shadow"
+	// Collected is a search and the beginning of its answer, until it is counted.
+	Collected Kind = "collected_search"
 	// OwnCall is an answer to akin's own call.
 	OwnCall Kind = "cluster_call"
 	// Signed is a body that is signed before it is sent.
@@ -31,7 +33,7 @@ const (
 )
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{SearchBody, Answer, Shadow, OwnCall, Signed} }
+func Kinds() []Kind { return []Kind{SearchBody, Answer, Shadow, Collected, OwnCall, Signed} }
 
 // trimPause is the pause between two trims; one takes 100 ms for 1 GiB of heap.
 const trimPause = time.Minute

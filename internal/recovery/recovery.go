@@ -29,7 +29,7 @@ type Guard struct {
 func operations() []string {
 	return []string{
 		"asking a language model", "asking for access", "asking for credentials", "asking for hits", "asking for the first hits", "asking for the state", "asking the cluster", "checking nodes",
-		"clearing scrolls", "embedding documents", "expanding", "following versions", "reading a body",
+		"clearing scrolls", "counting searches", "embedding documents", "expanding", "following versions", "keeping searches", "reading a body",
 		"reading rows", "reading the terms of documents", "reloading", "remembering hits", "rendering", "reranking", "sending an answer", "shadowing", "warming up",
 		"watching the state", "writing the access log",
 	}

@@ -22,7 +22,9 @@ import (
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/internal/searches"
 	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/simmatrix/store"
 )
@@ -50,8 +52,8 @@ type App struct {
 	warm       atomic.Bool          // the caches are filled for the first searches
 	coldStart  *proxy.ColdStart     // gives searches more time while they are not
 	// remembered is what the last reading of documents' terms came to; nil before
-	// its end.
-	remembered atomic.Pointer[[]report.Remembered]
+	// its end. embedded is that of their vectors, from its first documents on.
+	remembered, embedded atomic.Pointer[[]report.Remembered]
 }
 
 // A process is what outlives a reload.
@@ -63,6 +65,11 @@ type process struct {
 	guard        *recovery.Guard
 	memory       *limits.Budget // for what requests keep
 	reloadFailed atomic.Bool    // the configuration on disk could not be loaded
+	suggestions  func(cfg *configs.Config) playground.Suggestions
+	// searches counts what searches find, nil if nothing does; the last of the apps
+	// closes it.
+	searches *searches.Collector
+	apps     atomic.Int32
 }
 
 // Options configure [New].
@@ -77,6 +84,9 @@ type Options struct {
 	InProcess bool
 	// Stdout gets the access log, if it is on; nil discards it.
 	Stdout io.Writer
+	// Suggestions returns what would help searches that find nothing, from a
+	// configuration; nil makes none. A reload calls it again.
+	Suggestions func(cfg *configs.Config) playground.Suggestions
 }
 
 func (a *App) onClose(f func()) { a.closers = append(a.closers, f) }

@@ -25,6 +25,7 @@ import (
 	"github.com/akin-search/akin/internal/embed"
 	"github.com/akin-search/akin/internal/vectorstore"
 	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
@@ -245,14 +246,30 @@ func (a *App) keepVectorsWarm(ctx context.Context, r *embedding.Reranker) {
 // warmVectors has the vectors of the documents of all indices with a matrix
 // made. It rests between its calls, and returns how many documents it has read.
 func (a *App) warmVectors(ctx context.Context, r *embedding.Reranker) (read int, err error) {
-	indices, err := a.embeddedIndices(ctx)
+	indices, err := a.EmbeddedIndices(ctx)
 	if err != nil {
 		return 0, err
 	}
+	first := a.embedded.Load() == nil
+	said := make([]report.Remembered, 0, len(indices))
+	tell := func() {
+		now := slices.Clone(said)
+		a.embedded.Store(&now)
+	}
+	defer tell()
 	var failed []error
 	for _, index := range indices {
-		n, err := a.warmIndex(ctx, r, index)
-		read += n
+		all, err := documents.API{Client: a.client}.Count(ctx, index, nil)
+		if err == nil {
+			said = append(said, report.Remembered{Index: index, Of: all, Bytes: all * int64(r.DocumentBytes())})
+			err = a.warmIndex(ctx, r, index, func(n int) {
+				read += n
+				said[len(said)-1].Documents += n
+				if first { // later ones begin with what the first came to
+					tell()
+				}
+			})
+		}
 		if ctx.Err() != nil || errors.Is(err, errWarmEnough) {
 			return read, err
 		}
@@ -263,9 +280,11 @@ func (a *App) warmVectors(ctx context.Context, r *embedding.Reranker) (read int,
 	return read, errors.Join(failed...)
 }
 
-func (a *App) warmIndex(ctx context.Context, r *embedding.Reranker, index string) (read int, err error) {
+// warmIndex has the vectors of the documents of an index made, and tells of how
+// many at a time.
+func (a *App) warmIndex(ctx context.Context, r *embedding.Reranker, index string, told func(n int)) error {
 	o := documents.RefOptions{Index: index, Source: a.cfg.Embeddings.Fields}
-	err = documents.API{Client: a.client}.ScanRefs(ctx, o, func(docs []documents.DocRef) error {
+	return documents.API{Client: a.client}.ScanRefs(ctx, o, func(docs []documents.DocRef) error {
 		began := time.Now()
 		room, err := r.Warm(ctx, docs)
 		if err != nil {
@@ -274,7 +293,7 @@ func (a *App) warmIndex(ctx context.Context, r *embedding.Reranker, index string
 		if !room {
 			return errWarmEnough
 		}
-		read += len(docs)
+		told(len(docs))
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -282,12 +301,11 @@ func (a *App) warmIndex(ctx context.Context, r *embedding.Reranker, index string
 			return nil
 		}
 	})
-	return read, err
 }
 
-// embeddedIndices returns the concrete indices that have a matrix for a field
+// EmbeddedIndices returns the concrete indices that have a matrix for a field
 // that the model reads.
-func (a *App) embeddedIndices(ctx context.Context) (concrete []string, err error) {
+func (a *App) EmbeddedIndices(ctx context.Context) (concrete []string, err error) {
 	bound, err := a.boundFields(ctx, a.Expression(), warmFields)
 	if err != nil {
 		return nil, err
@@ -328,7 +346,7 @@ func (a *App) PlanEmbeddings(ctx context.Context) (p EmbeddingPlan, err error) {
 		return p, errors.New("embeddings.file or redis.url is needed to keep the vectors")
 	}
 	p.Host = a.model.Host
-	if p.Indices, err = a.embeddedIndices(ctx); err != nil {
+	if p.Indices, err = a.EmbeddedIndices(ctx); err != nil {
 		return p, err
 	}
 	for _, index := range p.Indices {

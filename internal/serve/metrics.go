@@ -11,6 +11,7 @@ import (
 	"github.com/akin-search/akin/expand/embedding"
 	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/internal/limits"
+	"github.com/akin-search/akin/internal/searches"
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
@@ -48,6 +49,7 @@ type collector struct {
 	rerank  *soft.Reranker
 	// embeddings is nil without a language model.
 	embeddings *embedding.Reranker
+	searches   *searches.Collector // nil if none are collected
 	limits     func() []expand.Limit
 	memory     *limits.Budget
 }
@@ -93,6 +95,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	to.cache("statistics", s.Statistics.Hits, s.Statistics.Misses, s.Statistics.Bytes)
 	if c.limits != nil {
 		to.limits(c.limits())
+	}
+	if c.searches != nil {
+		to.counter("akin_searches_store_failures_total", "Times that texts of searches could not be read from the file or Redis that keeps them, or written there.", float64(c.searches.Failures()))
 	}
 	if c.rerank != nil {
 		s := c.rerank.Stats()

@@ -32,6 +32,7 @@ func startFully(t *testing.T) *App {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", cluster)
 	a, _ := startApp(t, cluster, func(cfg *configs.Config) {
 		cfg.Log.Access = true
+		cfg.Searches.Collect = true
 		cfg.Embeddings.URL, cfg.Embeddings.Model, cfg.Embeddings.Fields = "http://127.0.0.1:1/v1/embeddings", "m", []string{"body"}
 		cfg.Redis.URL = configs.NewSecret("redis://127.0.0.1:1")
 		cfg.Matrices = append(cfg.Matrices, configs.Matrix{Name: "remote", Indices: all, Fields: all})

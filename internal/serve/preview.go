@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/akin-search/akin/esclient"
@@ -12,6 +14,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/store"
@@ -121,6 +124,28 @@ func (a *App) Bound(ctx context.Context, expression string) (index string, field
 		}
 	}
 	return index, fields, err
+}
+
+// unbound says in a sentence which indices, or fields of this index, have a
+// matrix if a search has found none.
+func (a *App) unbound(ctx context.Context, index string) string {
+	fields, err := a.boundFields(ctx, a.Expression(), warmFields)
+	if err != nil || len(fields) == 0 {
+		return "no matrix is bound to a text field of any index that is there: see matrices in the configuration"
+	}
+	var here, names []string
+	for _, f := range fields {
+		if f.index == index {
+			here = append(here, f.field)
+		}
+		if !slices.Contains(names, f.index) {
+			names = append(names, f.index)
+		}
+	}
+	if here != nil {
+		return fmt.Sprintf("no matrix is bound to this field of %s, but to: %s", index, cli.Some(here))
+	}
+	return fmt.Sprintf("no matrix is bound to %s, but to: %s", cmp.Or(index, "all indices together"), cli.Some(names))
 }
 
 // preview returns how a search for a text is expanded, and why the field's

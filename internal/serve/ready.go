@@ -90,6 +90,9 @@ func (a *App) check(ctx context.Context) (c report.Condition) {
 	if read := a.remembered.Load(); read != nil {
 		c.Remembered = *read
 	}
+	if read := a.embedded.Load(); read != nil {
+		c.Embedded = *read
+	}
 	return c
 }
 

@@ -171,17 +171,23 @@ func keepFixed(next, old *configs.Config) (kept []string) {
 	keep("listen.max_connections", n.MaxConnections != o.MaxConnections, func() { n.MaxConnections = o.MaxConnections })
 	keep("listen.idle_timeout", n.IdleTimeout != o.IdleTimeout, func() { n.IdleTimeout = o.IdleTimeout })
 	keep("admin.address", next.Admin.Address != old.Admin.Address, func() { next.Admin.Address = old.Admin.Address })
+	s, t := &next.Searches, &old.Searches
+	keep("searches.collect", s.Collect != t.Collect, func() { s.Collect = t.Collect })
+	keep("searches.keep", s.Keep != t.Keep, func() { s.Keep = t.Keep })
+	keep("searches.file", s.File != t.File, func() { s.File = t.File })
 	return kept
 }
 
 // Run serves until ctx ends, configured by cfg, read from file. It reloads file
 // at each SIGHUP. The log goes to stderr, the access log to stdout.
-func Run(ctx context.Context, file string, cfg *configs.Config, build Build, stdout, stderr io.Writer) error {
+func Run(ctx context.Context, file string, o Options, stderr io.Writer) error {
+	cfg := o.Config
 	hangup := make(chan os.Signal, 1) // merges hangups that nobody has received yet
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	log := newLogger(cfg.Log, stderr)
-	a, err := New(ctx, Options{Config: cfg, Log: log, Build: build, Stdout: stdout})
+	o.Log = log
+	a, err := New(ctx, o)
 	if err != nil {
 		return err
 	}

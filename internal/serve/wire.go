@@ -24,6 +24,7 @@ import (
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/internal/searches"
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/proxy/report"
@@ -47,8 +48,11 @@ func New(ctx context.Context, o Options) (*App, error) {
 	if o.Stdout == nil {
 		o.Stdout = io.Discard
 	}
-	p := &process{build: o.Build, stdout: o.Stdout, registry: prometheus.NewRegistry(), memory: limits.New(int64(o.Config.Memory.InFlight))}
+	p := &process{build: o.Build, stdout: o.Stdout, registry: prometheus.NewRegistry(), memory: limits.New(int64(o.Config.Memory.InFlight)), suggestions: o.Suggestions}
 	p.guard = recovery.New(o.Log, p.registry)
+	if err := p.openSearches(ctx, &o); err != nil {
+		return nil, cli.Usage(err)
+	}
 	a, err := newApp(ctx, o, p, nil)
 	if err != nil {
 		return nil, err
@@ -62,6 +66,20 @@ func New(ctx context.Context, o Options) (*App, error) {
 	return a, nil
 }
 
+// openSearches opens what counts searches, if they are collected.
+func (p *process) openSearches(ctx context.Context, o *Options) error {
+	if !o.Config.Searches.Collect {
+		return nil
+	}
+	kept, err := cli.Searches(o.Config)
+	if err != nil {
+		return err
+	}
+	kept.Guard, kept.Log = p.guard, o.Log
+	p.searches, err = searches.Open(ctx, kept)
+	return err
+}
+
 // newApp wires a proxy that will replace previous; nil for none.
 func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) (a *App, err error) {
 	a = &App{cfg: o.Config, log: o.Log, process: p, metrics: prometheus.NewRegistry(), coldStart: proxy.NewColdStart()}
@@ -71,6 +89,12 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 			a, err = nil, cli.Usage(err)
 		}
 	}()
+	p.apps.Add(1)
+	a.onClose(func() {
+		if p.apps.Add(-1) == 0 && p.searches != nil {
+			p.searches.Close()
+		}
+	})
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { p.memory.Trim(background) }) // returns memory to the system after bursts
@@ -94,7 +118,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	if a.weights, err = a.openStore(ctx, a.cfg.Weights, nil, false, a.log.With("of", "weights")); err != nil {
 		return a, err
 	}
-	c := &collector{cluster: a.cluster, store: a.store, weights: a.weights, memory: a.process.memory}
+	c := &collector{cluster: a.cluster, searches: p.searches, store: a.store, weights: a.weights, memory: a.process.memory}
 	if cfg := a.cfg; len(cfg.Matrices) > 0 { // any search may ask for feedback
 		c.rerank = soft.New(soft.Options{
 			Vectors: termVectors{documents.API{Client: a.client}}, Bytes: cfg.Caches.Large(), TTL: time.Duration(cfg.Caches.TTL),
@@ -131,6 +155,9 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	}
 	if options.Matrices, err = a.openPlayground(); err != nil {
 		return a, err
+	}
+	if p.suggestions != nil {
+		options.Suggestions = p.suggestions(a.cfg)
 	}
 	a.server = proxy.New(options)
 	a.onClose(a.server.Close)
@@ -226,11 +253,16 @@ func (a *App) proxyOptions() proxy.Options {
 			Name: t.Name, Covers: store.Covers(t.Indices), Arms: [2]string(t.Arms), Share: t.Share, Header: t.Header,
 		})
 	}
+	keeps := append(make([]string, 0, 1+len(cfg.Searches.ExcludeIndices)), "*")
+	for _, out := range cfg.Searches.ExcludeIndices {
+		keeps = append(keeps, "-"+out)
+	}
 	return proxy.Options{
-		Nodes:  a.nodes,
-		Budget: time.Duration(cfg.Expansion.Budget), ColdStart: a.coldStart, Memory: a.process.memory,
+		Nodes:   a.nodes,
+		Collect: proxy.Collecting{Searches: a.process.searches, Below: cfg.Searches.Below, Covers: store.Covers(keeps)},
+		Budget:  time.Duration(cfg.Expansion.Budget), ColdStart: a.coldStart, Memory: a.process.memory,
 		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout),
-		Cause: cause, Causes: causes(), Check: a.check,
+		Cause: cause, Causes: causes(), Check: a.check, Unbound: a.unbound,
 		ResultHeader: cfg.Answers.Header, HideFrom: cfg.Expansion.HideFrom,
 		Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow, Trials: trials,
 		Secured: cfg.Cluster.Secured(), Signs: cfg.Cluster.AWS.Signs(),

@@ -1,7 +1,8 @@
 // Package playground is a page on the admin port that shows what akin does to a
 // search: the hits without and with it, and the terms that it adds, with their
 // weight and origin. This file serves the page (playground.html, .css and .js)
-// and its requests; search.go runs its searches.
+// and its requests; search.go runs its searches. A second page, "Searches
+// without hits", is in suggestions.go, .html and .js.
 //
 // Its searches go the way of clients' searches, with the credentials typed into
 // the page, never with akin's own.
@@ -15,14 +16,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 
 	"github.com/akin-search/akin/internal/limits"
+	"github.com/akin-search/akin/internal/searches"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/report"
 )
 
-//go:embed playground.html playground.css playground.js
+//go:embed playground.html playground.css playground.js suggestions.html suggestions.js
 var files embed.FS
 
 // contentPolicy allows the page's own script, styles and server, nothing else.
@@ -97,6 +100,13 @@ type Options struct {
 	Explained func(ctx context.Context, id string) (report.Explanation, bool)
 	// Matrices may be nil.
 	Matrices Matrices
+	// Searches returns the searches of an index expression that found nothing or
+	// little, at most limit.
+	Searches func(ctx context.Context, index string, limit int) ([]searches.Search, error)
+	// Suggestions may be nil. Writable says that all callers have shown a token, so
+	// that they may decide about them.
+	Suggestions Suggestions
+	Writable    bool
 }
 
 // Paths of the page, and the prefix of those of its requests.
@@ -108,7 +118,8 @@ const (
 // Routes returns the handlers by method and path. The caller guards them.
 func Routes(o Options) map[string]http.HandlerFunc {
 	s := &searcher{o.Search, o.Explained, limits.NewPlaces(maxSearches)}
-	return map[string]http.HandlerFunc{
+	routes := suggestionRoutes(&o)
+	maps.Copy(routes, map[string]http.HandlerFunc{
 		"GET " + Page:          asset("playground.html", "text/html; charset=utf-8"),
 		"GET " + Page + ".js":  asset("playground.js", "text/javascript; charset=utf-8"),
 		"GET " + Page + ".css": asset("playground.css", "text/css; charset=utf-8"),
@@ -122,7 +133,8 @@ func Routes(o Options) map[string]http.HandlerFunc {
 		"POST " + endpoint + "search":    post(s.search),
 		"POST " + endpoint + "analysis":  post(s.analyze),
 		"POST " + endpoint + "neighbors": post(neighbors(o.Matrices)),
-	}
+	})
+	return routes
 }
 
 // asset serves a file of the page.

@@ -54,8 +54,9 @@ type Condition struct {
 	NotReady []string
 	// Degraded says what else is wrong.
 	Degraded []Degradation
-	// Remembered says how much of each index the warm-up has read; nil before.
-	Remembered []Remembered
+	// Remembered says how much of each index the warm-up has read, and Embedded
+	// how many documents it has given a vector of a language model; nil before.
+	Remembered, Embedded []Remembered
 }
 
 // Remembered is how many documents of an index the warm-up has read, of all.
@@ -63,6 +64,8 @@ type Remembered struct {
 	Index     string `json:"index"`
 	Documents int    `json:"documents"`
 	Of        int64  `json:"of"`
+	// Bytes is what all of them take in memory, 0 if that is unknown.
+	Bytes int64 `json:"bytes,omitempty"`
 }
 
 // Health tracks which searches failed open recently, and the last reported

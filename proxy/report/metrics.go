@@ -40,6 +40,7 @@ type Metrics struct {
 	Reranked, Feedback, FewHits, FollowUps *prometheus.CounterVec
 	Reranks                                *prometheus.CounterVec // by what orders the hits
 	searches                               *prometheus.CounterVec // by what added words do
+	Found                                  *prometheus.CounterVec // searches by how much they find
 	RerankTook                             prometheus.Observer
 
 	// Of clients' connections and their problems.
@@ -60,6 +61,8 @@ type Values struct {
 	Causes, Reasons []string
 	// Reranked, Feedback, FewHits and FollowUps are the results that are not causes.
 	Reranked, Feedback, FewHits, FollowUps []string
+	// Found are what searches find.
+	Found []string
 	// Originals are the results for originals of rejected searches, Authorizing
 	// those of access checks.
 	Originals, Authorizing []string
@@ -91,6 +94,8 @@ func NewMetrics(registry prometheus.Registerer, known Values) *Metrics {
 			"Searches sent in the background, in the mode auto, to remember what their hits hold, by result."),
 		searches: r.by("how", []string{expand.Ordered, expand.Widened, expand.Exact}, "akin_searches_total",
 			"Rewritten searches whose answer the client got, by what the added words do: put hits in order, find more, or count as much as the text's."),
+		Found: r.by("hits", known.Found, "akin_searches_found_total",
+			"Searches, if they are collected, by the hits that the client got: none, few, related (only related words found any), enough, or unread."),
 		RerankTook: r.times("akin_rerank_duration_seconds",
 			"Time from the cluster's whole answer until the pages were in it: hits are put in order, and asked for.", 0.5e-3, 2).WithLabelValues(),
 		Trials:  r.counter("akin_trial_searches_total", "Searches in a trial, by the arm that they got.", "trial", "arm"),

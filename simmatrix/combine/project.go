@@ -37,9 +37,10 @@ type ProjectCounts struct {
 //
 //	s_tu = max s_ij over words i with the term t and j with the term u, but not t
 //
-// A row has at most as many neighbors as the longest row of m, or as many
-// more as a word has terms. The form of a term is its word in most
-// documents.
+// The terms of expressions that documents have get rows, too, so that words
+// can be near them. A row has at most as many neighbors as the longest row of
+// m, or as many more as a word has terms. The form of a term is its word in
+// most documents.
 func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, ProjectCounts, error) {
 	m := matrix.Table()
 	p, counts := newProjection(m, opts)
@@ -114,14 +115,22 @@ func newProjection(m *simmatrix.Table, opts ProjectOptions) (*projection, Projec
 			indices[term] = 0
 		}
 	}
+	for _, term := range slices.Collect(maps.Keys(indices)) {
+		if !simmatrix.IsExpression(term) {
+			counts.Terms++
+			continue
+		}
+		counts.Expressions++
+		for part := range simmatrix.WordsOf(term) {
+			if opts.DocFreqs[part] > 0 {
+				indices[part] = 0
+			}
+		}
+	}
 	p := &projection{from: m, terms: slices.Sorted(maps.Keys(indices)), termsOf: make([][]uint32, len(m.Terms)), most: 1, least: simmatrix.ToUnits(opts.MinExpression)}
 	for t, term := range p.terms {
 		indices[term] = uint32(t)
-		if simmatrix.IsExpression(term) {
-			counts.Expressions++
-		}
 	}
-	counts.Terms = len(p.terms) - counts.Expressions
 	p.words = make([][]uint32, len(p.terms))
 	for i, w := range m.Terms {
 		for _, term := range opts.IndexTerms[w] {

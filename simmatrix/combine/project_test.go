@@ -95,6 +95,16 @@ func TestProjectTakesAllTermsOfAWordButNotThoseThatTheOtherWordHasToo(t *testing
 	check.Equal(t, []string{"cab", "car"}, neighborsOf(got, "cars"))
 }
 
+// Words may be spelled like those of expressions.
+func TestProjectHasTheTermsOfExpressionsThatDocumentsHave(t *testing.T) {
+	m := matrixtest.New(t, simmatrix.Meta{}, surfaceWords())
+	got, counts, err := Project(m, ProjectOptions{IndexTerms: analysis(), DocFreqs: map[string]uint32{"car": 7, "shirt": 3}})
+	check.OK(t, err)
+	shirt := got.Row("shirt")
+	check.That(t, shirt.DocFreq() == 3 && shirt.Len() == 0 && !got.Has("t"), "shirt in %d documents, %d neighbors", shirt.DocFreq(), shirt.Len())
+	check.That(t, counts.Terms == 3 && counts.Expressions == 1, "%+v", counts)
+}
+
 func neighborsOf(m *simmatrix.Matrix, term string) (neighbors []string) {
 	for n := range m.Row(term).All() {
 		neighbors = append(neighbors, n.Term)

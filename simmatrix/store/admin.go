@@ -92,14 +92,17 @@ func (a *Admin) do(ctx context.Context, op func(ctx context.Context) error) erro
 //
 //	KEYS rows, meta, versions, history, active, forms, words
 func (a *Admin) run(ctx context.Context, script *redis.Script, name, id string, args ...any) (result int, err error) {
-	keys := []string{
-		rowsKey(name, id), metaKey(name, id), versionsKey(name), historyKey(name), activeKey(name), formsKey(name, id), wordsKey(name, id),
-	}
 	err = a.do(ctx, func(ctx context.Context) (err error) {
-		result, err = script.Run(ctx, a.client, keys, append([]any{id}, args...)...).Int()
+		result, err = script.Run(ctx, a.client, keysOf(name, id), append([]any{id}, args...)...).Int()
 		return err
 	})
 	return result, err
+}
+
+func keysOf(name, id string) []string {
+	return []string{
+		rowsKey(name, id), metaKey(name, id), versionsKey(name), historyKey(name), activeKey(name), formsKey(name, id), wordsKey(name, id),
+	}
 }
 
 // activate makes a version active and puts the previous one at the front of the

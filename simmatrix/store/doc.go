@@ -16,6 +16,7 @@
 //	akin:{NAME}:active      string      the ID that proxies serve; the only key that a switch changes
 //	akin:{NAME}:versions    sorted set  complete versions; member ID, score milliseconds since 1970
 //	akin:{NAME}:history     list        IDs that were active before, newest first, at most 32
+//	akin:{NAME}:overrides   string      file of overrides with the pairs that people accepted, see [Admin.Change]
 //	akin:{NAME}:meta:ID     string      JSON: format, source, parameters, documents, terms, checksum, time, who,
 //	                                    frequent terms, and a CRC-32C of all before it
 //	akin:{NAME}:forms:ID    hash        term → the form in which people write it, if different; only for display

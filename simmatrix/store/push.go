@@ -84,7 +84,12 @@ return 1
 // expires within ten minutes if Redis cannot be reached. It never touches other
 // versions.
 func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, by string, progress simmatrix.Progress) (Version, error) {
-	if err := errors.Join(checkName("matrix", name), checkBy(by)); err != nil {
+	return a.push(ctx, name, m, Version{By: by}, progress)
+}
+
+// push is Push, and takes By and Changed of the version.
+func (a *Admin) push(ctx context.Context, name string, m *simmatrix.Matrix, as Version, progress simmatrix.Progress) (Version, error) {
+	if err := errors.Join(checkName("matrix", name), checkBy(as.By)); err != nil {
 		return Version{}, err
 	}
 	frequent, err := checkMatrix(ctx, m, a.frequent, progress)
@@ -94,7 +99,7 @@ func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, by s
 	now := time.Now().UTC()
 	meta := m.Meta()
 	p := &push{admin: a, matrix: m, progress: progress, name: name, version: Version{
-		ID: newID(now), Meta: meta, Checksum: m.Checksum(), Pushed: now, By: by, Format: formatOf(&meta), Frequent: frequent, Words: wordsOf(m),
+		ID: newID(now), Meta: meta, Checksum: m.Checksum(), Pushed: now, By: as.By, Changed: as.Changed, Format: formatOf(&meta), Frequent: frequent, Words: wordsOf(m),
 	}}
 	if err := p.run(ctx); err != nil {
 		if redis.HasErrorPrefix(err, "OOM") {

@@ -47,6 +47,8 @@ type Version struct {
 	// By is who pushed it, such as user@host, or "": at most 256 bytes without
 	// control characters.
 	By string `json:"by,omitempty"`
+	// Changed says that [Admin.Change] made it from the version before it.
+	Changed bool `json:"changed,omitempty"`
 	// Frequent are the terms with the highest document frequencies, at most 256. A
 	// proxy reads their rows before it serves the version. It is empty if the
 	// matrix has no document frequencies.

@@ -1,8 +1,9 @@
 // Package evaluate sends judged queries through several arms and says which is
 // better: for each query, on average, and beyond chance. judged*.go read
-// judgments and query logs. measure.go and chance.go have measures of rankings.
-// report.go writes a result as a page. tune*.go say which settings keep their
-// gain on queries that did not choose them. The package does no I/O of its own.
+// judgments and query logs. measure.go and chance.go have measures of
+// rankings. report.go writes a result as a page, export.go an experiment for
+// the Search Relevance Workbench. tune*.go say which settings keep their gain
+// on queries that did not choose them. The package does no I/O of its own.
 package evaluate
 
 import (

@@ -169,6 +169,10 @@ type Answer struct {
 	Took        time.Duration `json:"took_ns"` // until the answer was read
 	// Engine is how long the engine says that it took, in whole milliseconds.
 	Engine time.Duration `json:"engine_ns,omitempty"`
+	// Sent is the body that the cluster got, if the arm was to keep it.
+	// Reordered says that akin put the hits in another order.
+	Sent      []byte `json:"sent,omitempty"`
+	Reordered bool   `json:"reordered,omitempty"`
 }
 
 // A Hit is a document that was found.

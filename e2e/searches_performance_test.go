@@ -1,0 +1,45 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// BenchmarkCollectingSearches compares the median time of searches through two
+// akins of one engine, one of which collects what they find, turn by turn.
+func BenchmarkCollectingSearches(b *testing.B) {
+	const index = "akin-e2e-collecting"
+	e := oneEngine(b)
+	e.makeIndex(b, index, oneShard(`"body":{"type":"text","analyzer":"english"}`))
+	var docs []document
+	for n := range 2000 {
+		docs = append(docs, document{strconv.Itoa(n), map[string]any{"body": fmt.Sprintf("torrent client %d of %d", n%50, n%7)}})
+	}
+	e.index(b, index, docs)
+	config := section{"matrices": matrices("s", build(b, "--from-tsv", writeFile(b, "pairs.tsv", "torrent\tclient\t0.8\n")))}
+	off := setup(b, e, config)
+	config["searches"] = section{"collect": true}
+	akins := []*akin{off, setup(b, e, config)}
+	took := make([][]time.Duration, len(akins))
+	for i := 0; b.Loop(); i++ {
+		body := fmt.Sprintf(`{"query":{"match":{"body":{"query":"torrent %d","operator":"and"}}}}`, i%200) // of which a quarter finds something
+		for turn := range akins {
+			at := (i + turn) % len(akins)
+			began := time.Now()
+			akins[at].must(b, http.MethodPost, "/"+index+"/_search", body)
+			took[at] = append(took[at], time.Since(began))
+		}
+	}
+	median := func(at int) float64 {
+		slices.Sort(took[at])
+		return float64(took[at][len(took[at])/2].Microseconds())
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(0), "off-µs")
+	b.ReportMetric(median(1), "on-µs")
+	b.ReportMetric(median(1)/median(0), "on/off")
+}
