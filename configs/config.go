@@ -263,6 +263,7 @@ type Searches struct {
 	ExcludeIndices []string `yaml:"exclude_indices" is:"index"` // without a leading "-"
 	Keep           Duration `yaml:"keep" allowed:"24h 744h"`    // whole days
 	File           string   `yaml:"file"`                       // "" for Redis, or for memory alone without
+	Clicks         string   `yaml:"clicks"`                     // log of clicks, "" for none
 }
 
 // Log configures the logs.

@@ -105,7 +105,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			Fields: []string{"title", "text.body"}, Budget: Duration(10 * time.Second), Size: gibibyte, File: "vectors.db",
 		},
 		Answers:  Answers{Header: true},
-		Searches: Searches{Collect: true, Below: 10_000, ExcludeIndices: []string{"patients-*"}, Keep: Duration(24 * time.Hour), File: "searches.json"},
+		Searches: Searches{Collect: true, Below: 10_000, ExcludeIndices: []string{"patients-*"}, Keep: Duration(24 * time.Hour), File: "searches.json", Clicks: "clicks.jsonl"},
 		Weights: []Matrix{
 			{Name: "Shop_2.v1-a", Indices: []string{"shop-*"}, Fields: []string{"title"}, File: "weights.akin"},
 			{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},

@@ -198,26 +198,42 @@ func (p *proposer) propose(ctx context.Context, of searches.Search) suggested {
 // acceptedFor returns the accepted pairs for words of a search, of which the
 // cluster says whether documents still have the other word.
 func (p *proposer) acceptedFor(ctx context.Context, record *suggest.Record, of *searches.Search) (all []acceptedPair, err error) {
-	var others [][]string
 	for _, d := range record.Decisions() {
-		if d.Similarity > 0 && hasWord(of.Text, d.Word) && len(all) < suggest.MostQueries {
-			all, others = append(all, acceptedPair{Decision: d}), append(others, []string{d.To})
+		if d.Similarity > 0 && hasWord(of.Text, d.Word) {
+			all = append(all, acceptedPair{Decision: d})
 		}
 	}
-	if all == nil {
-		return nil, nil
-	}
-	found, err := p.cluster.Find(ctx, of.Index, fieldsOf(of.Fields), others)
-	if err == nil && len(found) != len(all) {
-		err = fmt.Errorf("%d answers to %d searches", len(found), len(all))
-	}
-	if err != nil {
-		return all, err
-	}
+	return all, p.markGone(ctx, all)
+}
+
+// markGone marks accepted pairs whose word no document has any more, where they
+// were accepted. It asks for the first [suggest.MostQueries] of an index.
+func (s *suggestions) markGone(ctx context.Context, all []acceptedPair) error {
+	type place struct{ index, fields string }
+	in := map[place][]int{}
 	for k := range all {
-		all[k].Gone = found[k].Total == 0
+		at := place{all[k].Index, all[k].Fields}
+		if all[k].Similarity > 0 && len(in[at]) < suggest.MostQueries {
+			in[at] = append(in[at], k)
+		}
 	}
-	return all, nil
+	for at, pairs := range in {
+		words := make([][]string, len(pairs))
+		for i, k := range pairs {
+			words[i] = []string{all[k].To}
+		}
+		found, err := s.cluster.Find(ctx, at.index, fieldsOf(at.fields), words)
+		if err == nil && len(found) != len(pairs) {
+			err = fmt.Errorf("%d answers to %d searches", len(found), len(pairs))
+		}
+		if err != nil {
+			return err
+		}
+		for i, k := range pairs {
+			all[k].Gone = found[i].Total == 0
+		}
+	}
+	return nil
 }
 
 // A chosenPair is one that a person decides about.

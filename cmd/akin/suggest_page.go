@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +16,7 @@ import (
 	"github.com/akin-search/akin/internal/searches"
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/simmatrix/combine"
+	"github.com/akin-search/akin/tools/reweigh"
 	"github.com/akin-search/akin/tools/suggest"
 )
 
@@ -38,7 +43,7 @@ type shownSearch struct {
 
 // A brought decision has what searches with its word found before and since.
 type brought struct {
-	suggest.Decision
+	acceptedPair
 
 	Before searchCounts `json:"before"`
 	After  searchCounts `json:"after"`
@@ -50,11 +55,19 @@ type searchCounts struct {
 	Days  int   `json:"days"` // on which there were any
 	None  int64 `json:"none"`
 	Found int64 `json:"found"`
+	// Shown are the answers that the log of clicks has, and Clicked those of them
+	// with a click.
+	Shown   int64 `json:"shown"`
+	Clicked int64 `json:"clicked"`
 }
 
 // List implements [playground.Suggestions].
 func (p suggestPage) List(ctx context.Context, all []searches.Search) (any, error) {
-	s := suggestions{cfg: p.cfg}
+	s, err := openSuggestions(p.cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
 	decisions, err := s.decisions(ctx)
 	if err != nil {
 		return nil, err
@@ -62,7 +75,8 @@ func (p suggestPage) List(ctx context.Context, all []searches.Search) (any, erro
 	answer := struct {
 		Searches  []shownSearch `json:"searches"`
 		Decisions []brought     `json:"decisions"`
-	}{[]shownSearch{}, []brought{}}
+		Problem   string        `json:"problem,omitempty"` // why some of it is not known
+	}{[]shownSearch{}, make([]brought, len(decisions)), ""}
 	for k := range all {
 		of := &all[k]
 		helped := func(d suggest.Decision) bool { return d.Similarity > 0 && hasWord(of.Text, d.Word) }
@@ -71,15 +85,23 @@ func (p suggestPage) List(ctx context.Context, all []searches.Search) (any, erro
 			answer.Searches = append(answer.Searches, shownSearch{of.Index, of.Fields, of.Text, t.None, t.Few, t.Related})
 		}
 	}
-	for _, d := range decisions {
-		answer.Decisions = append(answer.Decisions, bring(d, all))
+	pairs := make([]acceptedPair, len(decisions))
+	for k, d := range decisions {
+		pairs[k].Decision = d
+	}
+	gone := s.markGone(ctx, pairs)
+	for k := range pairs {
+		answer.Decisions[k] = bring(&pairs[k], all)
+	}
+	if err := errors.Join(gone, p.countClicks(answer.Decisions)); err != nil {
+		answer.Problem = err.Error()
 	}
 	return answer, nil
 }
 
 // bring counts the searches with the word of a decision.
-func bring(d suggest.Decision, all []searches.Search) brought {
-	out := brought{Decision: d}
+func bring(d *acceptedPair, all []searches.Search) brought {
+	out := brought{acceptedPair: *d}
 	date := d.At.UTC().Format(time.DateOnly)
 	days := map[string]bool{}
 	for k := range all {
@@ -100,6 +122,52 @@ func bring(d suggest.Decision, all []searches.Search) brought {
 		}
 	}
 	return out
+}
+
+// maxClicks is how much is read of a log of clicks, from its end.
+const maxClicks = 64 << 20
+
+// countClicks counts in the log of clicks the answers to searches with the words
+// of decisions, if it says when they were shown.
+func (p suggestPage) countClicks(all []brought) (err error) {
+	if p.cfg.Searches.Clicks == "" || len(all) == 0 {
+		return nil
+	}
+	log, err := os.Open(p.cfg.Searches.Clicks)
+	if errors.Is(err, fs.ErrNotExist) { // nobody has clicked yet
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer log.Close() // nothing was written
+	lines := bufio.NewReader(log)
+	if _, err := log.Seek(-maxClicks, io.SeekEnd); err == nil { // else it is shorter
+		if _, err := lines.ReadString('\n'); err != nil {
+			return fmt.Errorf("%s: %w", p.cfg.Searches.Clicks, err)
+		}
+	}
+	err = reweigh.EachImpression(lines, func(i reweigh.Impression) {
+		text := searches.Text(i.Query)
+		for k := range all {
+			d := &all[k]
+			if i.At.IsZero() || d.Similarity == 0 || !hasWord(text, d.Word) {
+				continue
+			}
+			to := &d.After
+			if i.At.Before(d.At) {
+				to = &d.Before
+			}
+			to.Shown++
+			if len(i.Clicked) > 0 {
+				to.Clicked++
+			}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("%s, without the lines before its last %d MB: %w", p.cfg.Searches.Clicks, maxClicks>>20, err)
+	}
+	return nil
 }
 
 // hasWord reports whether a word, or several in a row, stand in a text.

@@ -14,9 +14,11 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/e2e/browser"
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/tools/suggest"
 )
 
 // searchesFile returns a file of collected searches in the catalogue, all of
@@ -200,7 +202,42 @@ func TestAnAcceptedWordThatNoDocumentHasAnyMoreIsSaid(t *testing.T) {
 	mustAkin(t, "suggest", "accept", numberOf(t, list(config), "sopha -> sofa"), "--by", "Ann", "--config", config)
 	said := list(config)
 	check.That(t, strings.Contains(said, "sopha -> sofa accepted by Ann on ") && !strings.Contains(said, "any more"), "%s", said)
-	contains(t, "the list", list(with("a bench of linen")), ": no document has sofa any more\n")
+	without := with("a bench of linen")
+	contains(t, "the list", list(without), ": no document has sofa any more\n")
+	onPage := string(check.Got(json.Marshal(check.Got(suggestPage{check.Got(configs.Load(t.Context(), without))(t)}.List(t.Context(), nil))(t)))(t))
+	contains(t, "the page's list", onPage, `"to":"sofa"`, `"gone":true`)
+}
+
+// A log of clicks says whether searches that an accepted pair helps are
+// answered better.
+func TestClicksAreCountedBeforeAndAfterAPairIsAccepted(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
+	count := func(log string) (before, after searchCounts, err error) {
+		var p suggestPage
+		p.cfg = &configs.Config{Searches: configs.Searches{Clicks: write(t, "clicks.jsonl", log)}}
+		pair := suggest.Decision{Word: "sopha", To: "sofa", Similarity: 1, At: at}
+		all := []brought{{acceptedPair: acceptedPair{Decision: pair}}, {acceptedPair: acceptedPair{Decision: suggest.Decision{Word: "linen", To: "flax"}}}}
+		err = p.countClicks(all)
+		check.Equal(t, searchCounts{}, all[1].After, "a dismissed pair brings nothing")
+		return all[0].Before, all[0].After, err
+	}
+	before, after, err := count(`{"query": "Sopha  LINEN", "shown": ["1"], "clicked": [], "at": "2026-12-01T11:59:59Z"}
+{"query": "sopha linen", "shown": ["1", "2"], "clicked": ["2"], "at": "2026-12-01T13:30:00+01:00"}
+{"query": "sopha", "shown": ["1"], "at": "2026-12-02T00:00:00Z"}
+{"query": "sopha", "shown": ["1"], "clicked": ["1"]}
+{"query": "sophas", "shown": ["1"], "clicked": ["1"], "at": "2026-12-02T00:00:00Z"}
+`)
+	check.OK(t, err)
+	check.Equal(t, [2]searchCounts{{Shown: 1}, {Shown: 2, Clicked: 1}}, [2]searchCounts{before, after})
+
+	old := `{"query": "sopha", "shown": ["1"], "at": "2026-11-01T00:00:00Z"}` + "\n"
+	before, _, err = count(old + strings.Repeat(" ", maxClicks-len(old)) + "\n" + old)
+	check.OK(t, err)
+	check.Equal(t, int64(1), before.Shown, "more than the end of a long log is read")
+	_, _, err = count("{\"query\": 7}\n")
+	check.That(t, err != nil && strings.Contains(err.Error(), "line 1: "), "%v", err)
+	check.OK(t, suggestPage{&configs.Config{Searches: configs.Searches{Clicks: "not-there.jsonl"}}}.countClicks(make([]brought, 1)))
 }
 
 func TestSuggestionsInABrowser(t *testing.T) {
@@ -208,7 +245,8 @@ func TestSuggestionsInABrowser(t *testing.T) {
 	const token = "token-of-the-page-0"
 	s := startServe(t, "listen: {address: '127.0.0.1:0'}\nadmin: {address: '127.0.0.1:0', token_file: '"+write(t, "token", token)+"'}\nshutdown: {delay: 0s}\n"+
 		"cluster: {urls: ['"+demoEngine(t)+"']}\nmatrices: [{name: demo, file: '"+demoMatrix(t)+"'}]\n"+
-		"searches: {collect: true, file: '"+searchesFile(t, "sopha linen", "<img src=x onerror=alert(1)> zq")+"'}\n"+asTyped)
+		"searches: {collect: true, file: '"+searchesFile(t, "sopha linen", "<img src=x onerror=alert(1)> zq")+"', clicks: '"+
+		write(t, "clicks.jsonl", `{"query": "sopha linen", "shown": ["1"], "clicked": ["1"], "at": "2020-01-01T00:00:00Z"}`)+"'}\n"+asTyped)
 	page := strings.Replace(s.admin, "//", "//ann:"+token+"@", 1) + "/suggestions"
 	do(ctx, t, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(page))
 	finds := func() int { return total(t, s.proxy+"/catalogue/_search", allWordsOf("sopha linen")) }
@@ -223,9 +261,12 @@ func TestSuggestionsInABrowser(t *testing.T) {
 	check.Equal(t, "Type your name first.", why)
 	accepted := inPage[string](ctx, t, `id('by').value = 'Ann <b>'; `+pair+`all('button', li).find(b => b.textContent == 'Accept').click(); await settled()
 		return [id('done').textContent, id('error').textContent, ...texts('#decided li .hit'), ...texts('#decided .by')].join('|')`)
-	contains(t, "after accepting", accepted, "Accepted: sopha → sofa||sopha → sofa|exact, by Ann <b> on ", "after, 1 day: 2 a day found nothing")
+	contains(t, "after accepting", accepted, "Accepted: sopha → sofa||sopha → sofa|exact, by Ann <b> on ", "after, 1 day: 2 a day found nothing", "before, 1 of 1 answer clicked")
 	poll(t, "the search finds the sofa", func() bool { return finds() > 0 })
 	check.Equal(t, []string{"<img src=x onerror=alert(1)> zq"}, inPage[[]string](ctx, t, `return texts('#searches > li > .term > .hit')`))
+
+	judge := inPage[string](ctx, t, `return document.querySelector('#searches a').href`)
+	contains(t, "the link to the playground", judge, "/playground#index=catalogue&q=%3Cimg+src", "&fields=title%2Cbody")
 
 	undone := inPage[string](ctx, t, `id('decided').querySelector('button').click(); await settled(); return id('done').textContent + texts('#decided li').length`)
 	check.Equal(t, "Taken back: sopha → sofa0", undone)

@@ -77,7 +77,8 @@ function row(s) {
     if (got.problem) found.append(el('li', { className: 'small', textContent: got.problem }))
     else if (!got.proposals.length) found.append(el('li', { className: 'small' }, 'Nothing that akin knows.'))
   })
-  return el('li', {}, el('span', { className: 'term' }, el('bdi', { className: 'hit', textContent: s.text }), look),
+  const compare = el('a', { href: 'playground#' + new URLSearchParams({ index: s.index, q: s.text, fields: s.fields }), textContent: 'Compare and judge' })
+  return el('li', {}, el('span', { className: 'term' }, el('bdi', { className: 'hit', textContent: s.text }), compare, look),
     el('span', { className: 'by' }, el('bdi', { textContent: (s.index || 'all indices') + ', ' + s.fields }),
       ': ' + s.none + ' times nothing, ' + s.few + ' few, ' + s.related + ' only related words'), found)
 }
@@ -87,12 +88,15 @@ function decided(d) {
   undo.onclick = () => decide('undo', d, d, 'Taken back')
   const what = d.similarity ? (d.similarity === 1 ? 'exact' : 'counts ' + d.similarity) : 'dismissed'
   const li = el('li', {}, el('span', { className: 'term' }, el('span', { className: 'hit' }, ...pairOf(d)), undo),
-    el('span', { className: 'by' }, what + ', by ', el('bdi', { textContent: d.by }), ' on ' + d.at.slice(0, 10)))
+    el('span', { className: 'by' }, what + ', by ', el('bdi', { textContent: d.by }), ' on ' + d.at.slice(0, 10), d.gone ? ': no document has the word any more' : ''))
   if (!d.similarity) return li
   const rate = x => Number(x.toPrecision(2)).toString()
   const days = n => n + (n === 1 ? ' day' : ' days')
-  li.append(el('span', { className: 'by brought' }, [['before', d.before], ['after', d.after]].filter(([, n]) => n.days)
-    .map(([when, n]) => when + ', ' + days(n.days) + ': ' + rate(n.none / n.days) + ' a day found nothing, ' + rate(n.found / n.days) + ' something').join('; ')))
+  const brought = (when, n) => [
+    n.days ? when + ', ' + days(n.days) + ': ' + rate(n.none / n.days) + ' a day found nothing, ' + rate(n.found / n.days) + ' something' : '',
+    n.shown ? when + ', ' + n.clicked + ' of ' + n.shown + (n.shown === 1 ? ' answer' : ' answers') + ' clicked' : '',
+  ]
+  li.append(el('span', { className: 'by brought' }, [...brought('before', d.before), ...brought('after', d.after)].filter(Boolean).join('; ')))
   return li
 }
 
@@ -104,6 +108,7 @@ async function list() {
   if (!got.list.searches.length) $('searches').append(el('li', { className: 'small' }, 'None: see whether searches.collect is on.'))
   $('decided').replaceChildren(...got.list.decisions.map(decided))
   $('none').hidden = got.list.decisions.length > 0
+  $('error').textContent = got.list.problem || ''
 }
 
 try { $('by').value = localStorage.getItem('akin-by') || '' } catch { /* private windows keep nothing */ }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/go-json-experiment/json"
 )
@@ -17,6 +18,8 @@ type Impression struct {
 	Query   string   `json:"query"`
 	Shown   []string `json:"shown"` // document ids, best first
 	Clicked []string `json:"clicked"`
+	// At is when it was shown, the zero time if the log does not say.
+	At time.Time `json:"at,omitzero"`
 }
 
 // A ClickLog has impressions with clicks on shown documents, each once.
@@ -34,6 +37,18 @@ var ErrEmpty = errors.New("it has no impressions")
 // members are ignored. The error contains the line, or wraps [ErrEmpty].
 func ReadClicks(r io.Reader) (*ClickLog, error) {
 	log := &ClickLog{}
+	if err := EachImpression(r, log.add); err != nil {
+		return nil, err
+	}
+	if len(log.Impressions) == 0 {
+		return nil, ErrEmpty
+	}
+	return log, nil
+}
+
+// EachImpression calls f with each impression of a log as [ReadClicks] reads
+// it, clicks that do not count among them. The error contains the line.
+func EachImpression(r io.Reader, f func(i Impression)) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
 	n := 0
@@ -51,17 +66,14 @@ func ReadClicks(r io.Reader) (*ClickLog, error) {
 			err = errors.New(`an impression needs "query" and "shown"`)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+			return fmt.Errorf("line %d: %w", n, err)
 		}
-		log.add(i)
+		f(i)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("line %d: %w", n+1, err)
+		return fmt.Errorf("line %d: %w", n+1, err)
 	}
-	if len(log.Impressions) == 0 {
-		return nil, ErrEmpty
-	}
-	return log, nil
+	return nil
 }
 
 // add adds an impression. It drops clicks that do not count, and repeated
