@@ -209,6 +209,52 @@ func TestProposalsFindTheWordThatWasMeant(t *testing.T) {
 	}
 }
 
+// TestAcceptedPairsHelpOnEveryEngine has a search that finds nothing listed from
+// Redis, and accepts a word of the index for its word.
+func TestAcceptedPairsHelpOnEveryEngine(t *testing.T) {
+	const index = "akin-e2e-accepted"
+	eachEngine(t, func(t *testing.T, e *engine) {
+		redis := ownRedis(t)
+		e.remakeIndex(t, index, oneShard(`"title":{"type":"text","analyzer":"english"}`))
+		var docs []document
+		for n := range 20 {
+			docs = append(docs, document{strconv.Itoa(n), map[string]any{"title": []string{"Sofas of grey linen", "Flash light with battery"}[n%2]}})
+		}
+		e.index(t, index, docs)
+		a := setup(t, e, section{
+			"expansion": section{"nearest_words": false},
+			"matrices":  matrices("s", build(t, e.of(index, "title")...)),
+			"searches":  section{"collect": true},
+			"redis":     redis.section(),
+		})
+		body := func(text string) string {
+			return `{"query":{"match":{"title":{"query":"` + text + `","operator":"and"}}}}`
+		}
+		finds := func(text string) error {
+			if found := len(a.find(t, index, body(text)).ids()); found != 10 {
+				return fmt.Errorf("%q finds %d", text, found)
+			}
+			return nil
+		}
+		for text, pair := range map[string]string{"sopha": "sopha -> sofas  (spelling) finds 10: ", "flashlight": "flashlight -> flash light  (two words) finds 10: "} {
+			if finds(text) == nil {
+				t.Fatalf("%q finds something by itself", text)
+			}
+			waitFor(t, 30*time.Second, "the proposal", func() error {
+				list := mustAkin(t, "suggest", "--config", a.config)
+				for line := range strings.Lines(list) {
+					if number, rest, _ := strings.Cut(strings.TrimSpace(line), "  "); strings.HasPrefix(rest, pair) {
+						mustAkin(t, "suggest", "accept", number, "--config", a.config)
+						return nil
+					}
+				}
+				return fmt.Errorf("no %s in\n%s", pair, list)
+			})
+			waitFor(t, 30*time.Second, "the accepted word", func() error { return finds(text) })
+		}
+	})
+}
+
 // suggestFor measures the proposals for replaced queries of an index.
 func (e *engine) suggestFor(t *testing.T, index, matrix string, replaced []replacedQuery) (s suggestStat) {
 	t.Helper()
