@@ -62,6 +62,68 @@ var faults = []fault{
 
 	{name: "akin is told to read its configuration again, over and over", start: reloadOften},
 	{name: "two akins behind a balancer are restarted in turn", start: restartInTurn},
+
+	{name: "a language model that orders hits is killed and started again", with: orderByModel, start: killModel, after: checkModelFailed},
+	{name: "a language model that orders hits hangs", with: orderByModel, start: hangModel, after: checkModelFailed},
+	{name: "the index is replaced behind its alias, while a language model orders hits", with: orderByModel, start: replaceIndex, after: checkModelOrder},
+	{name: "two akins that a language model helps to order hits are restarted in turn", with: orderByModel, start: restartInTurn},
+}
+
+// orderByModel has a language model order the hits of an index of its own,
+// behind an alias.
+func orderByModel(t *testing.T, s *stage, config section) {
+	t.Helper()
+	s.model = startTextModel(t)
+	_, port, _ := strings.Cut(strings.TrimPrefix(s.model.url, "http://"), ":")
+	s.index = chaosIndex + "-" + port
+	s.engine.makeIndex(t, s.index+"-0", strings.Replace(relatedDefinition, "{", `{"aliases":{"`+s.index+`":{}},`, 1))
+	s.engine.index(t, s.index+"-0", relatedDocuments())
+	config["expansion"] = section{"budget": "500ms", "rerank": "embeddings"}
+	config["embeddings"] = section{"url": s.model.url, "model": "spelling", "fields": []string{"body"}, "budget": "200ms"}
+}
+
+func killModel(t *testing.T, s *stage) func() {
+	t.Helper()
+	s.model.server.CloseClientConnections()
+	s.model.server.Close()
+	return func() { s.model.restart(t) }
+}
+
+func hangModel(_ *testing.T, s *stage) func() {
+	s.model.hangs.Store(true)
+	return func() { s.model.hangs.Store(false) }
+}
+
+// checkModelFailed is checkModelOrder, after searches kept the engine's order.
+func checkModelFailed(t *testing.T, s *stage) {
+	t.Helper()
+	if s.akin.metric(t, rerankedMetric, `result="model"`)+s.akin.metric(t, rerankedMetric, `result="model_late"`) == 0 {
+		t.Error("the fault was not felt: no search kept the engine's order")
+	}
+	checkModelOrder(t, s)
+}
+
+// checkModelOrder checks that the model orders hits.
+func checkModelOrder(t *testing.T, s *stage) {
+	t.Helper()
+	waitFor(t, recoverWithin, "hits in the model's order", func() error {
+		if s.akin.counted(t, func() { s.akin.find(t, s.index, relatedSearch("car")) }, rerankedMetric, rerankedResult) == 0 {
+			return fmt.Errorf("not yet")
+		}
+		return nil
+	})
+}
+
+// replaceIndex has the alias name another index with the same documents, and
+// deletes the first.
+func replaceIndex(t *testing.T, s *stage) func() {
+	t.Helper()
+	old, replacement := s.index+"-0", s.index+"-1"
+	s.engine.makeIndex(t, replacement, relatedDefinition)
+	s.engine.index(t, replacement, relatedDocuments())
+	s.engine.must(t, http.MethodPost, "/_aliases", `{"actions":[{"add":{"index":"`+replacement+`","alias":"`+s.index+`"}},{"remove":{"index":"`+old+`","alias":"`+s.index+`"}}]}`)
+	s.engine.must(t, http.MethodDelete, "/"+old, "")
+	return nil
 }
 
 // isExpanded reports whether a request is a client's search for cars that akin

@@ -44,6 +44,9 @@ const (
 // A fault is one row of the table in testdata/faults.md.
 type fault struct {
 	name string
+	// with adds to the stage, and to the configuration of its akin, before that
+	// starts; nil for nothing.
+	with func(t *testing.T, s *stage, config section)
 	// start breaks something; what it returns mends it.
 	start func(t *testing.T, s *stage) (mend func())
 	// lost is how many searches may fail: those that were on their way to what
@@ -63,6 +66,10 @@ type stage struct {
 	nodes  []*frontNode
 	redis  *redisServer
 	akin   *akin
+	// index is what clients search, and model a language model that orders their
+	// hits, nil for none.
+	index string
+	model *textModel
 	// target is where clients go, akin where a fault says nothing else.
 	target atomic.Pointer[cluster]
 }
@@ -94,9 +101,9 @@ func TestChaos(t *testing.T) {
 // runFault returns the row of the table.
 func runFault(t *testing.T, e *engine, f fault) string {
 	t.Helper()
-	s := setStage(t, e)
+	s := setStage(t, e, f.with)
 	phase, pause := chaosTimes()
-	clients := startLoad(t, chaosClients, pause, chaosPatience, func() cluster { return *s.target.Load() }, chaosIndex,
+	clients := startLoad(t, chaosClients, pause, chaosPatience, func() cluster { return *s.target.Load() }, s.index,
 		func(client, n int) string { return fmt.Sprintf("car unseen%dx%d", client, n) }) // a text that akin has not seen
 	time.Sleep(phase / 3) // The clients search in peace.
 	mend := f.start(t, s)
@@ -150,9 +157,9 @@ func (l *load) last(n int) []observation {
 	return slices.Clone(l.seen[max(0, len(l.seen)-n):])
 }
 
-func setStage(t *testing.T, e *engine) *stage {
+func setStage(t *testing.T, e *engine, with func(*testing.T, *stage, section)) *stage {
 	t.Helper()
-	s := &stage{engine: e, redis: ownRedis(t)}
+	s := &stage{engine: e, redis: ownRedis(t), index: chaosIndex}
 	var urls []string
 	for range 2 {
 		n := startFrontNode(t, e)
@@ -160,12 +167,16 @@ func setStage(t *testing.T, e *engine) *stage {
 		urls = append(urls, "http://"+n.address)
 	}
 	pushMatrix(t, s.redis, "main", relatedFile(t, vectorsA))
-	s.akin = setupWide(t, e, section{
+	config := section{
 		"cluster":   section{"urls": urls},
 		"expansion": section{"budget": "500ms"}, // the machine runs other faults at the same time
 		"matrices":  []section{{"name": "main"}},
 		"redis":     section{"url": s.redis.url},
-	})
+	}
+	if with != nil {
+		with(t, s, config)
+	}
+	s.akin = setupWide(t, e, config)
 	s.target.Store(&s.akin.cluster)
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,6 +23,7 @@ import (
 
 // A textModel is a language model whose vectors tell how texts are spelled.
 type textModel struct {
+	server  *httptest.Server
 	url     string
 	asked   atomic.Int64 // texts
 	down    atomic.Bool
@@ -37,7 +39,7 @@ type textModel struct {
 func startTextModel(tb testing.TB) *textModel {
 	tb.Helper()
 	m := new(textModel)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	m.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var asked struct{ Input []string }
 		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || m.down.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -63,9 +65,22 @@ func startTextModel(tb testing.TB) *textModel {
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
 	}))
-	tb.Cleanup(server.Close)
-	m.url = server.URL
+	tb.Cleanup(func() { m.server.Close() })
+	m.url = m.server.URL
 	return m
+}
+
+// restart starts the model again, on its address, after its server was closed.
+func (m *textModel) restart(t *testing.T) {
+	t.Helper()
+	again := httptest.NewUnstartedServer(m.server.Config.Handler)
+	check.OK(t, again.Listener.Close())
+	waitFor(t, 5*time.Second, "the port of the model", func() (err error) {
+		again.Listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", strings.TrimPrefix(m.url, "http://"))
+		return err
+	})
+	again.Start()
+	m.server = again
 }
 
 func (m *textModel) vector(text string) []float64 {

@@ -23,7 +23,7 @@ func (c *Cached) Analyze(ctx context.Context, indices Indices, field, analyzer, 
 		own := k.clone()
 		a, err = cache.Get(ctx, c.analysis, own, 0, func(ctx context.Context) (*Analysis, error) { return c.analyze(ctx, own) })
 	}
-	c.tally(c.analysis, warm, err)
+	c.tally(c.analysis, indices, warm, err)
 	return a, err
 }
 

@@ -23,6 +23,9 @@ func Lenient() json.Options {
 // Decode decodes JSON of an answer.
 func Decode(b []byte, out any) error { return json.Unmarshal(b, out, Lenient()) }
 
+// indexNotFound is the type of the error about an index that is not there.
+const indexNotFound = "index_not_found_exception"
+
 // An Error is the cluster's refusal of a call.
 type Error struct {
 	// Status is the HTTP status.
@@ -165,7 +168,7 @@ func IsUnavailable(err error) bool {
 	case http.StatusBadRequest: // "no handler found for uri" has no type
 		return e.Type == ""
 	case http.StatusNotFound:
-		return e.Type != "index_not_found_exception" && e.Type != "search_context_missing_exception"
+		return e.Type != indexNotFound && e.Type != "search_context_missing_exception"
 	case http.StatusForbidden:
 		return !isBlocked(e)
 	default: // 410 is Elastic's for what its serverless projects lack

@@ -373,6 +373,19 @@ func TestForgottenIndexIsAskedForAgain(t *testing.T) {
 	}
 }
 
+// An alias may name another index at any time.
+func TestWhatIsKnownOfAnIndexThatIsGoneIsForgotten(t *testing.T) {
+	f := library(t)
+	c := cached(t, f)
+	analyze(t, c, "library", "title", "The Running Cars")
+	f.Reply("POST /library/_analyze", http.StatusNotFound, `{"error":{"root_cause":[{"type":"index_not_found_exception","reason":"no such index [library]"}]},"status":404}`)
+	for asked := range 2 {
+		_, err := c.Analyze(t.Context(), at("library"), "title", "", "another text")
+		check.That(t, err != nil, "an analysis without the index")
+		check.Equal(t, 1+asked, f.Asked("GET /library"))
+	}
+}
+
 // probed is library with answers of its own to the two probes.
 func probed(t *testing.T, scale, scripts http.HandlerFunc) *clustertest.Fake {
 	t.Helper()

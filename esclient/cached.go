@@ -141,7 +141,7 @@ func (c *Cached) Close() {
 }
 
 // Forget drops all about an index expression, with all options, after the
-// cluster refused what was built from it. It does so at most once a second,
+// cluster refused what was built from it, or when an index of it is gone. It does so at most once a second,
 // because learning it again takes calls, and reports whether it did.
 func (c *Cached) Forget(index string) bool {
 	forgot := c.generations.of(index)
@@ -155,11 +155,15 @@ func (c *Cached) key(indices Indices, field string) key {
 
 func (c *Cached) about(k key) question { return question{c.client, k.Indices, k.field} }
 
-// tally counts a hit or miss, and refusals for lack of a place.
-func (c *Cached) tally(of *cache.Cache[key], warm bool, err error) {
+// tally counts a hit or miss, and refusals for lack of a place. It drops what
+// is known of indices of which one is gone, as when an alias names another.
+func (c *Cached) tally(of *cache.Cache[key], indices Indices, warm bool, err error) {
 	of.Tally(warm)
 	if errors.Is(err, cache.ErrBusy) {
 		c.busy.Add(1)
+	}
+	if refused, ok := errors.AsType[*Error](err); ok && refused.Type == indexNotFound {
+		c.Forget(indices.Expression)
 	}
 }
 
@@ -185,7 +189,7 @@ func recall[V any](
 		own := q.clone()
 		v, err = cache.Get(ctx, of, k.clone(), c.ttl, func(ctx context.Context) (V, error) { return load(c, ctx, own) })
 	}
-	c.tally(of, warm, err)
+	c.tally(of, k.Indices, warm, err)
 	return v, err
 }
 

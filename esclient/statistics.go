@@ -39,7 +39,7 @@ func (c *Cached) Statistics(ctx context.Context, indices Indices, field string, 
 	if !warm {
 		st, err = c.learn(ctx, k.clone(), terms, docFreqs)
 	}
-	c.tally(c.statistics, warm, err)
+	c.tally(c.statistics, indices, warm, err)
 	return st, err
 }
 

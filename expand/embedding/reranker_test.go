@@ -35,12 +35,16 @@ type fakeModel struct {
 	most   int           // unless 0, how long a text may be
 }
 
-// wait takes the time that a call takes.
-func (m *fakeModel) wait() {
+// wait takes the time that a call takes, or until it ends.
+func (m *fakeModel) wait(ctx context.Context) error {
 	m.mu.Lock()
 	takes := m.takes
 	m.mu.Unlock()
-	time.Sleep(takes)
+	select {
+	case <-time.After(takes):
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
 func (m *fakeModel) vectors(texts []string) ([][]float32, error) {
@@ -202,8 +206,10 @@ func inBubble(t *testing.T, store *fakeStore, test func(r *rig), other ...func(*
 		}
 		maker := &Maker{
 			Name: "m", Refused: func(err error) bool { return errors.Is(err, errTexts) },
-			Documents: func(_ context.Context, texts []string) ([][]float32, error) {
-				r.model.wait()
+			Documents: func(ctx context.Context, texts []string) ([][]float32, error) {
+				if err := r.model.wait(ctx); err != nil {
+					return nil, err
+				}
 				return r.model.vectors(texts)
 			},
 		}
@@ -213,8 +219,7 @@ func inBubble(t *testing.T, store *fakeStore, test func(r *rig), other ...func(*
 		r.Reranker = New(Options{
 			Maker: maker, Fields: []string{"body"}, Sources: r.source, Bytes: 1 << 20, Budget: 40 * time.Millisecond, TTL: time.Minute,
 			Search: func(ctx context.Context, text string) ([]float32, error) {
-				r.model.wait()
-				if err := ctx.Err(); err != nil {
+				if err := r.model.wait(ctx); err != nil {
 					return nil, err
 				}
 				vectors, err := r.model.vectors([]string{text})
@@ -419,6 +424,25 @@ func TestAModelThatIsAlwaysLateIsLeftAloneUntilItIsNot(t *testing.T) {
 		settle()
 		check.Equal(t, "11.00", r.order(t, "a", one))
 		check.Equal(t, 3, len(r.states), "%+v", r.states)
+	})
+}
+
+// A call that hangs ends long before a batch of documents would.
+func TestAModelThatHangsIsAskedAgainSoonAfterItAnswers(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		t := r.t
+		one := r.source.write("1", "a")
+		r.order(t, "a", one)
+		settle()
+		r.model.set(func(m *fakeModel) { m.takes = time.Hour })
+		for i := range maxFailures {
+			check.Equal(t, ErrLate.Error(), r.order(t, fmt.Sprint("b", i), one))
+		}
+		time.Sleep(time.Second)
+		check.Error(t, ErrLate, r.State().Err)
+		r.model.set(func(m *fakeModel) { m.takes = 0 })
+		time.Sleep(searchTimeout + 2*probeAgain)
+		check.Equal(t, "11.00", r.order(t, "a", one))
 	})
 }
 

@@ -78,17 +78,23 @@ func (r *Reranker) work(ctx context.Context) {
 // model that it was, all vectors in memory are dropped. A model that was late
 // has to answer as soon as searches need it.
 func (r *Reranker) identify(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
+	late, timeout := errors.Is(r.State().Err, ErrLate), batchTimeout
+	if late {
+		timeout = searchTimeout
+	}
+	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
-	dim, replaced, changed, err := r.options.Maker.Identify(ctx)
-	if err != nil {
+	dim, replaced, changed, err := r.options.Maker.Identify(within)
+	switch {
+	case err != nil && late && within.Err() != nil && ctx.Err() == nil:
+		return ErrLate
+	case err != nil:
 		return err
-	}
-	if replaced {
+	case replaced:
 		r.slab.reset(dim)
 	}
-	if errors.Is(r.State().Err, ErrLate) && time.Since(began) > r.options.Budget {
+	if late && time.Since(began) > r.options.Budget {
 		return ErrLate
 	}
 	r.become(State{Ready: true, Changed: changed})

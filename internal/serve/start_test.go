@@ -296,7 +296,7 @@ func TestCredentialsOfClientsDoNotDegradeAkin(t *testing.T) {
 func TestNewConfigurationHasToReachTheCluster(t *testing.T) {
 	a, log := startApp(t, refusingCluster(t, http.StatusOK), nil)
 	r := reloaderOf(t, a, log, "cluster: {urls: ['http://127.0.0.1:1']}")
-	ctx, cancel := context.WithTimeout(t.Context(), askAgain/2) // else it takes readyWithin
+	ctx, cancel := context.WithTimeout(t.Context(), askTimeout) // else it takes readyWithin
 	defer cancel()
 	_, err := r.replace(ctx)
 	check.That(t, err != nil && strings.Contains(err.Error(), "127.0.0.1:1") && r.app == a, "%v, and the new configuration is in use: %t", err, r.app != a)

@@ -31,8 +31,9 @@ const (
 )
 
 // awaitNode waits until some node answers, whatever the answer. If ctx ends
-// first, it returns the last error.
+// first, it returns the last error, of a call that ctx did not end if there is one.
 func (a *App) awaitNode(ctx context.Context) error {
+	var last error
 	for {
 		asked, cancel := context.WithTimeout(ctx, askTimeout)
 		err := a.nodes.Reach(asked)
@@ -40,9 +41,12 @@ func (a *App) awaitNode(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
+		if ctx.Err() == nil || last == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return err
+			return last
 		case <-time.After(askAgain):
 		}
 	}
