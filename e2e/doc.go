@@ -33,6 +33,8 @@
 //	                      default is opensearch2
 //	AKIN_BENCH_SEGMENTS   to how many segments these merge the index; without it
 //	                      to none
+//	AKIN_BENCH_KEEP       a folder in which the benchmarks on generated documents
+//	                      keep these, indexed, for the next run; without it not
 //	AKIN_E2E_RACE         1 builds akin with the race detector
 //
 // Each engine is started once for all tests. Tests run one after the other,

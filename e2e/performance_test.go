@@ -6,14 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 const (
@@ -146,26 +150,46 @@ func BenchmarkCollections(b *testing.B) {
 	}
 }
 
+// keepFolder is a folder in which engines keep generated documents for the next
+// run, "" for none.
+func keepFolder() string { return os.Getenv("AKIN_BENCH_KEEP") }
+
 // productionEngine returns an engine of its own that runs as in production.
 func productionEngine(b *testing.B, name string) *engine {
 	b.Helper()
 	b.Setenv("_JAVA_OPTIONS", productionJVM)
 	e := newEngine(engineKinds[slices.IndexFunc(engineKinds, func(k engineKind) bool { return k.name == name })])
+	if keepFolder() != "" {
+		home := filepath.Join(keepFolder(), name)
+		check.OK(b, errors.Join(os.MkdirAll(home, 0o700), os.RemoveAll(filepath.Join(home, "logs")))) // with the last address
+		e.start = sync.OnceValue(func() error { return e.launchIn(home, nil) })
+	}
 	e.require(b)
 	return e
 }
 
 // loadForms indexes docs generated documents, in an index of one shard that is
 // defined so, and returns so many texts to search for, by the number of their
-// words.
+// words. If there is a [keepFolder], it takes the index of an earlier run, or
+// keeps this one.
 func loadForms(b *testing.B, e *engine, definition string, docs, searches int) map[int][]string {
 	b.Helper()
-	e.makeIndex(b, formsIndex, strings.Replace(definition, `{"number_of_shards"`, `{"refresh_interval":"-1","number_of_shards"`, 1))
+	b.Cleanup(func() { e.dropIndex(formsIndex) })
+	kept := fmt.Sprintf("kept-%08x-%d", crc32.ChecksumIEEE([]byte(definition)), docs)
+	known := keepFolder() != "" && e.hasIndex(b, kept)
+	if known {
+		e.cloneIndex(b, kept, formsIndex)
+	} else {
+		e.remakeIndex(b, formsIndex, strings.Replace(definition, `{"number_of_shards"`, `{"refresh_interval":"-1","number_of_shards"`, 1))
+	}
 	g := newTextGenerator(docs)
 	const most = 5000
 	var batch []document
 	for n := range docs {
 		body := g.text()
+		if known {
+			continue
+		}
 		title := body[:strings.LastIndexByte(body[:40], ' ')] // texts are longer
 		batch = append(batch, document{strconv.Itoa(n), map[string]any{
 			"title": title, "body": body, "category": "c" + strconv.Itoa(n%10), "price": n * 7919 % 1000,
@@ -176,11 +200,33 @@ func loadForms(b *testing.B, e *engine, definition string, docs, searches int) m
 		}
 	}
 	settle(b, e)
+	if keepFolder() != "" && !known {
+		e.cloneIndex(b, formsIndex, kept)
+	}
 	texts := map[int][]string{}
 	for _, words := range []int{1, 3, 8} {
 		texts[words] = g.queries(b, searches, words)
 	}
 	return texts
+}
+
+// hasIndex reports whether there is an index.
+func (e *engine) hasIndex(b *testing.B, name string) bool {
+	b.Helper()
+	return slices.Contains(strings.Fields(string(e.must(b, http.MethodGet, "/_cat/indices?h=index", ""))), name)
+}
+
+// cloneIndex has another index, which is made anew, share the files of one.
+func (e *engine) cloneIndex(b *testing.B, from, to string) {
+	b.Helper()
+	write := func(index, may string) {
+		e.must(b, http.MethodPut, "/"+index+"/_settings", `{"index.blocks.write":`+may+`}`)
+	}
+	write(from, "true")
+	e.dropIndex(to)
+	e.must(b, http.MethodPost, "/"+from+"/_clone/"+to+"?wait_for_active_shards=1", "")
+	write(from, "null")
+	write(to, "null")
 }
 
 // settle waits until the index is as it stays, and makes that visible.

@@ -27,6 +27,8 @@ func TestBuiltInWordsAreMixedIntoAMatrixOfAnIndex(t *testing.T) {
 	file := encodedFile(t, "words.akin", m)
 	contains(t, "show", mustAkin(t, "matrix", "show", file, "sofa"), "couch", name)
 	contains(t, "check", mustAkin(t, "matrix", "check", file), name)
+	config := write(t, "akin.yml", "cluster: {urls: ['"+demoEngine(t)+"']}\nmatrices: [{name: demo, file: '"+file+"'}]\n")
+	contains(t, "the explanation", mustAkin(t, "expand", "--config", config, "--index", "catalogue", "--json", "sofa"), `"model": "`+name+`"`)
 
 	without, said := built(t, fromDemo(t, "--language-model", "none")...)
 	meta = without.Meta()
