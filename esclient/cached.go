@@ -141,8 +141,9 @@ func (c *Cached) Close() {
 }
 
 // Forget drops all about an index expression, with all options, after the
-// cluster refused what was built from it, or when an index of it is gone. It does so at most once a second,
-// because learning it again takes calls, and reports whether it did.
+// cluster refused what was built from it, or when an index of it is gone. It
+// does so at most once a second, because learning it again takes calls, and
+// reports whether it did.
 func (c *Cached) Forget(index string) bool {
 	forgot := c.generations.of(index)
 	now, last := int64(time.Since(c.generations.start))+1, forgot.Load()

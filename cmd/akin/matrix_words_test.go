@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +28,7 @@ func TestBuiltInWordsAreMixedIntoAMatrixOfAnIndex(t *testing.T) {
 	file := encodedFile(t, "words.akin", m)
 	contains(t, "show", mustAkin(t, "matrix", "show", file, "sofa"), "couch", name)
 	contains(t, "check", mustAkin(t, "matrix", "check", file), name)
-	config := write(t, "akin.yml", "cluster: {urls: ['"+demoEngine(t)+"']}\nmatrices: [{name: demo, file: '"+file+"'}]\n")
+	config := write(t, "akin.yml", "cluster: {urls: ['"+demoEngine(t)+"']}\nmatrices: [{name: demo, file: '"+check.Got(filepath.Abs(file))(t)+"'}]\n")
 	contains(t, "the explanation", mustAkin(t, "expand", "--config", config, "--index", "catalogue", "--json", "sofa"), `"model": "`+name+`"`)
 
 	without, said := built(t, fromDemo(t, "--language-model", "none")...)

@@ -218,11 +218,11 @@ func (s *suggestions) markGone(ctx context.Context, all []acceptedPair) error {
 		}
 	}
 	for at, pairs := range in {
-		words := make([][]string, len(pairs))
+		others := make([][]string, len(pairs))
 		for i, k := range pairs {
-			words[i] = []string{all[k].To}
+			others[i] = []string{all[k].To}
 		}
-		found, err := s.cluster.Find(ctx, at.index, fieldsOf(at.fields), words)
+		found, err := s.cluster.Find(ctx, at.index, fieldsOf(at.fields), others)
 		if err == nil && len(found) != len(pairs) {
 			err = fmt.Errorf("%d answers to %d searches", len(found), len(pairs))
 		}

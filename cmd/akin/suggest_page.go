@@ -127,8 +127,8 @@ func bring(d *acceptedPair, all []searches.Search) brought {
 // maxClicks is how much is read of a log of clicks, from its end.
 const maxClicks = 64 << 20
 
-// countClicks counts in the log of clicks the answers to searches with the words
-// of decisions, if it says when they were shown.
+// countClicks counts in the log of clicks the answers to searches with the
+// words of decisions, if it says when they were shown.
 func (p suggestPage) countClicks(all []brought) (err error) {
 	if p.cfg.Searches.Clicks == "" || len(all) == 0 {
 		return nil
@@ -140,7 +140,7 @@ func (p suggestPage) countClicks(all []brought) (err error) {
 	if err != nil {
 		return err
 	}
-	defer log.Close() // nothing was written
+	defer func() { _ = log.Close() }() // nothing was written
 	lines := bufio.NewReader(log)
 	if _, err := log.Seek(-maxClicks, io.SeekEnd); err == nil { // else it is shorter
 		if _, err := lines.ReadString('\n'); err != nil {

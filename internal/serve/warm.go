@@ -31,7 +31,8 @@ const (
 )
 
 // awaitNode waits until some node answers, whatever the answer. If ctx ends
-// first, it returns the last error, of a call that ctx did not end if there is one.
+// first, it returns the last error, of a call that ctx did not end if there is
+// one.
 func (a *App) awaitNode(ctx context.Context) error {
 	var last error
 	for {
