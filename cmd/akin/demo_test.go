@@ -17,9 +17,26 @@ import (
 	"github.com/akin-search/akin/internal/embed"
 )
 
-func TestDemoFitsTheScreenAndSpeaksInWords(t *testing.T) {
+// TestDemo looks at what one demo prints, and searches through it.
+func TestDemo(t *testing.T) {
 	t.Parallel()
 	out := startDemo(t).String()
+	for name, holds := range map[string]func(t *testing.T, out string){
+		"fits the screen and speaks in words":    fitsTheScreen,
+		"prints what its commands find":          printsWhatItsCommandsFind,
+		"shows what helps searches without hits": showsWhatHelps,
+		"says truly why it does not help":        saysTrulyWhyItDoesNotHelp,
+		"has the search that the README shows":   readmeShowsASearch,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			holds(t, out)
+		})
+	}
+}
+
+func fitsTheScreen(t *testing.T, out string) {
+	t.Helper()
 	if !regexp.MustCompile(`\nPlayground: http://127\.0\.0\.1:\d+/playground#index=catalogue&q=nappies\n$`).MatchString(out) {
 		t.Error("the last line is not the address of the playground")
 	}
@@ -57,9 +74,8 @@ func checkAddedWords(t *testing.T, out string) {
 	}
 }
 
-func TestDemoPrintsWhatItsCommandsFind(t *testing.T) {
-	t.Parallel()
-	out := startDemo(t).String()
+func printsWhatItsCommandsFind(t *testing.T, out string) {
+	t.Helper()
 	shown := regexp.MustCompile(`"nappies" in [^≠]*?(\d+) hits, nDCG@10 [\d.]+ +\d+ and (\d+) related, nDCG@10 [\d.]+\n +with matching: same, (\d+) hits`).FindStringSubmatch(out)
 	invited := regexp.MustCompile(`(\d+) hits.*\n\n  curl -s '(\S+)'`).FindAllStringSubmatch(out, -1)
 	check.Must(t, shown != nil && len(invited) == 3, "hits of nappies %q, commands %q in\n%s", shown, invited, out)
@@ -83,11 +99,10 @@ func TestDemoPrintsWhatItsCommandsFind(t *testing.T) {
 	contains(t, explained[1], fmt.Sprint(answer), "diaper")
 }
 
-// TestDemoShowsWhatHelpsSearchesWithoutHits searches for what is proposed and
+// showsWhatHelps searches for what is proposed and
 // accepted.
-func TestDemoShowsWhatHelpsSearchesWithoutHits(t *testing.T) {
-	t.Parallel()
-	out := startDemo(t).String()
+func showsWhatHelps(t *testing.T, out string) {
+	t.Helper()
 	_, shown, found := strings.Cut(out, "\nSearches without hits in a recorded hour")
 	invited := regexp.MustCompile(`curl -s '(http://[^/]+)/catalogue/_search\?q=nappies&pretty'`).FindAllStringSubmatch(out, -1)
 	check.Must(t, found && len(invited) == 2, "searches without hits %v, commands %q in\n%s", found, invited, out)
@@ -139,10 +154,9 @@ func TestDemoShowsTheOrderOfALanguageModel(t *testing.T) {
 	ends(t, exitFailure, []string{"demo", "--once", "--embeddings", broken, "--embedding-model", "tiny"}, "--embeddings: model: ")
 }
 
-// TestDemoSaysTrulyWhyItDoesNotHelp looks for what is said of the last search.
-func TestDemoSaysTrulyWhyItDoesNotHelp(t *testing.T) {
-	t.Parallel()
-	out := mustAkin(t, "demo", "--once")
+// saysTrulyWhyItDoesNotHelp looks for what is said of the last search.
+func saysTrulyWhyItDoesNotHelp(t *testing.T, out string) {
+	t.Helper()
 	if !regexp.MustCompile(`(?s)"package never arrived" in help\n[^\n]*\n 1  \+ Tracking a consignment with severa… +My shipment arrived incomplete\n.*nDCG@10 0\.4\d\d +\d+ and \d+ related, nDCG@10 0\.3\d\d\n.*why it does not help: `).MatchString(out) {
 		t.Errorf("another search, other hits, or no reason given:\n%s", out)
 	}

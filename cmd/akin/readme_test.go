@@ -33,9 +33,10 @@ func TestFirstScreenOfREADME(t *testing.T) {
 		"make demo\n", "The first run downloads", "compiles", "`make test`", "Maven", "**held out**", "engine's time", "operator: and", "**Not for you if**")
 }
 
-func TestREADMEShowsASearchOfTheDemo(t *testing.T) {
-	t.Parallel()
-	out, readme := startDemo(t).String(), userTexts(t)["README.md"]
+// readmeShowsASearch looks for a search of the demo in README.
+func readmeShowsASearch(t *testing.T, out string) {
+	t.Helper()
+	readme := userTexts(t)["README.md"]
 	servers := regexp.MustCompile(`curl -s '(http://[\d.:]+)/catalogue/_search`).FindAllStringSubmatch(out, -1)
 	check.Must(t, len(servers) == 3, "the demo prints %q", servers)
 	const query = `{"query":{"multi_match":{"query":"nappies for a newborn","fields":["title","body"]}}}`
