@@ -216,7 +216,7 @@ func (e *engine) hasIndex(b *testing.B, name string) bool {
 	return slices.Contains(strings.Fields(string(e.must(b, http.MethodGet, "/_cat/indices?h=index", ""))), name)
 }
 
-// cloneIndex has another index, which is made anew, share the files of one.
+// cloneIndex clones an index by hard links to its segments, in place of another.
 func (e *engine) cloneIndex(b *testing.B, from, to string) {
 	b.Helper()
 	write := func(index, may string) {

@@ -3,10 +3,11 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // BenchmarkCollectingSearches compares the median time of searches through two
@@ -34,12 +35,5 @@ func BenchmarkCollectingSearches(b *testing.B) {
 			took[at] = append(took[at], time.Since(began))
 		}
 	}
-	median := func(at int) float64 {
-		slices.Sort(took[at])
-		return float64(took[at][len(took[at])/2].Microseconds())
-	}
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(median(0), "off-µs")
-	b.ReportMetric(median(1), "on-µs")
-	b.ReportMetric(median(1)/median(0), "on/off")
+	check.ReportMedians(b, took[0], took[1])
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,12 +45,5 @@ func BenchmarkCollecting(b *testing.B) {
 			took[at] = append(took[at], time.Since(began))
 		}
 	}
-	median := func(at int) float64 {
-		slices.Sort(took[at])
-		return float64(took[at][len(took[at])/2].Microseconds())
-	}
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(median(0), "off-µs")
-	b.ReportMetric(median(1), "on-µs")
-	b.ReportMetric(median(1)/median(0), "on/off")
+	check.ReportMedians(b, took[0], took[1])
 }

@@ -93,21 +93,37 @@ func Elapse(d time.Duration) {
 	synctest.Wait()
 }
 
-// RedisServer returns the path of redis-server. Tests that need it are skipped
-// with -short, which make test-fast uses, and where there is none; with
-// AKIN_TEST=all, as in CI, they fail instead.
+// RedisServer returns the path of redis-server. With AKIN_TEST=all, which CI
+// sets, a test that needs it fails where there is none. Elsewhere the test is
+// skipped, so that people without Redis can run the others, and so it is with
+// -short, which make test-fast uses to need no servers.
 func RedisServer(tb testing.TB) string {
 	tb.Helper()
-	why := "no redis-server in PATH: install it (apt-get install redis-server, brew install redis)"
 	path, err := exec.LookPath("redis-server")
-	switch {
-	case testing.Short():
-		why = "-short: needs redis-server"
-	case err == nil:
+	const missing = "no redis-server in PATH: install it (apt-get install redis-server, brew install redis)"
+	if os.Getenv("AKIN_TEST") == "all" {
+		Must(tb, err == nil, missing)
 		return path
-	case os.Getenv("AKIN_TEST") == "all":
-		tb.Fatal(why)
 	}
-	tb.Skip(why)
-	return ""
+	if testing.Short() {
+		tb.Skip("-short starts no servers, and this needs redis-server")
+	}
+	if err != nil {
+		tb.Skip(missing)
+	}
+	return path
+}
+
+// ReportMedians reports the medians of what searches took with something off
+// and on, in µs, and their ratio, in place of the time of an iteration.
+func ReportMedians(b *testing.B, off, on []time.Duration) {
+	b.Helper()
+	median := func(took []time.Duration) float64 {
+		slices.Sort(took)
+		return float64(took[len(took)/2].Microseconds())
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(off), "off-µs")
+	b.ReportMetric(median(on), "on-µs")
+	b.ReportMetric(median(on)/median(off), "on/off")
 }
