@@ -36,7 +36,7 @@ func do(ctx context.Context, t *testing.T, actions ...chromedp.Action[chromedp.V
 
 // The page is ready when it is not busy.
 const helpers = `
-	const until = async (f) => { for (let n = 0; n < 800; n++) { if (f()) return; await new Promise(r => setTimeout(r, 25)) } throw new Error('never: ' + f) }
+	const until = async (f) => { for (let n = 0; n < 800; n++) { if (f()) return; await new Promise(r => setTimeout(r, 25)) } throw new Error('never: ' + f + ', and the page says: ' + document.getElementById('error').textContent) }
 	const ready = () => until(() => document.querySelector('main').getAttribute('aria-busy') == 'false')
 	const id = (name) => document.getElementById(name)
 	const all = (what, within = document) => [...within.querySelectorAll(what)]
@@ -278,13 +278,15 @@ func testNeighborsAndRules(ctx context.Context, t *testing.T) {
 		out.found = id('found').textContent
 		const bars = all('#bars meter').map(m => m.value)
 		out.sorted = bars.length > 5 && bars.every((v, k) => !k || v <= bars[k - 1])
+		setup.matrices[0].versions[0].id = 'built anew meanwhile'; id('matrix').dispatchEvent(new Event('change'))
 		id('term').value = 'Nappies' // which is no index term
 		id('found').textContent = ''
 		document.querySelector('#neighbors button').click()
 		await until(() => id('found').textContent)
 		out.analyzed = id('found').textContent
+		out.renewed = !id('version').selectedOptions[0].textContent.includes('built anew')
 		id('matrix').value = 'two'; id('matrix').dispatchEvent(new Event('change'))
-		out.served = id('version').value // that is shown first
+		out.served = id('version').selectedOptions[0].textContent // that is shown first
 		id('version').value = 'new'; id('other').value = 'old'; id('term').value = 'car'
 		id('found').textContent = ''
 		document.querySelector('#neighbors button').click()
@@ -302,7 +304,7 @@ func testNeighborsAndRules(ctx context.Context, t *testing.T) {
 		id('download').click()
 		return out`)
 	for name, want := range map[string]string{
-		"found": "of diapers, which is in ", "analyzed": "neighbors of nappies,", "sorted": "true", "served": "old",
+		"found": "of diapers, which is in ", "analyzed": "neighbors of nappies,", "sorted": "true", "served": "old (served)", "renewed": "true",
 		"difference": "automobile0.5 → 0.8banpin|added+ new: 0.3banpin|removed− gone: 0.1banpin", "pressed": "true,false",
 	} {
 		if !strings.Contains(fmt.Sprint(got[name]), want) {

@@ -614,12 +614,15 @@ async function copy(text) {
 
 const versionsOf = name => setup.matrices.find(m => m.name === name)?.versions || []
 
+const nameOf = (id, active) => id.slice(0, 32) + (active ? ' (served)' : '')
+
+// renderVersions offers the versions of a matrix and chooses the served one. That
+// is asked for without its name: a new one may be served while the page is open.
 function renderVersions() {
-  const options = versionsOf($('matrix').value).map(v => el('option', { value: v.id }, v.id.slice(0, 32) + (v.active ? ' (served)' : '')))
-  $('version').replaceChildren(...options)
-  $('other').replaceChildren(el('option', { value: '' }, 'nothing'), ...options.map(o => o.cloneNode(true)))
-  const active = versionsOf($('matrix').value).find(v => v.active)
-  if (active) $('version').value = active.id
+  const versions = versionsOf($('matrix').value)
+  $('version').replaceChildren(...versions.map(v => el('option', { value: v.active ? '' : v.id }, nameOf(v.id, v.active))))
+  $('other').replaceChildren(el('option', { value: '' }, 'nothing'), ...versions.map(v => el('option', { value: v.id }, nameOf(v.id, v.active))))
+  if (versions.some(v => v.active)) $('version').value = ''
 }
 
 function neighborsButton(term, word) {
@@ -644,6 +647,8 @@ async function neighbors() {
       const again = tokens && tokens !== asked ? await row($('version').value, tokens) : found
       if (again.neighbors.length) found = again
     }
+    const [chosen] = $('version').selectedOptions
+    if (chosen?.value === '') chosen.textContent = nameOf(found.version, true)
     const term = found.term || asked, other = $('other').value, word = found.word || term
     if (!other) {
       say('found', found.neighbors.length ? count(found.neighbors.length, 'neighbor') + ' of ' + word + ', which is in ' + count(found.doc_freq, 'document') + '.' : 'No neighbors of ' + word + '.' + (found.nearest ? ' Did you mean ' + found.nearest + '?' : ''))
