@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -72,17 +71,24 @@ func (p parser) kind(name, field string, a *args) query {
 		anyOf := boolQuery{minShould: 1}
 		if field == "_seq_no" {
 			numbers, _ := values.([]any)
-			return constant("PointInSetQuery", func(doc int) bool {
-				return slices.ContainsFunc(numbers, func(n any) bool { return fmt.Sprint(n) == strconv.Itoa(doc) })
-			})
+			docs := make(map[int]bool, len(numbers))
+			for _, n := range numbers {
+				if doc, err := strconv.Atoi(fmt.Sprint(n)); err == nil {
+					docs[doc] = true
+				}
+			}
+			return constant("PointInSetQuery", func(doc int) bool { return docs[doc] })
 		}
 		for _, text := range newArgs("terms", map[string]any{field: values}).strings(field) {
 			anyOf.should = append(anyOf.should, p.exact(field, text))
 		}
 		return boosted(constant("TermInSetQuery", anyOf.query().matches), boost)
 	case "ids":
-		ids := a.strings("values")
-		return constant("TermInSetQuery", func(doc int) bool { return slices.Contains(ids, p.ix.docs[doc].id) })
+		ids := make(map[string]bool)
+		for _, id := range a.strings("values") {
+			ids[id] = true
+		}
+		return constant("TermInSetQuery", func(doc int) bool { return ids[p.ix.docs[doc].id] })
 	case "bool":
 		return p.boolean(a)
 	case "dis_max":
@@ -125,7 +131,8 @@ func (p parser) exact(field, value string) query {
 	case field == "_index":
 		return constant("_index", func(int) bool { return p.ix.name == value })
 	case field == "_seq_no":
-		return constant("PointInSetQuery", func(doc int) bool { return strconv.Itoa(doc) == value })
+		number, err := strconv.Atoi(value)
+		return constant("PointInSetQuery", func(doc int) bool { return err == nil && doc == number })
 	case p.ix.mapping.fields[field] != nil:
 		return term(p.ix, field, value, p.words)
 	case p.ix.mapping.loaded:
