@@ -153,6 +153,30 @@ func TestEveryCommandOfTheDocumentsExists(t *testing.T) {
 	check.That(t, n >= 8, "%d commands found", n)
 }
 
+// A document names a benchmark in a command, or as the source of a row between
+// grave accents.
+func TestEveryBenchmarkOfTheDocumentsExists(t *testing.T) {
+	there := map[string]bool{}
+	check.OK(t, filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			for _, m := range regexp.MustCompile(`(?m)^func Benchmark(\w+)\(`).FindAllStringSubmatch(read(t, path), -1) {
+				there[m[1]] = true
+			}
+		}
+		return err
+	}))
+	n := 0
+	for name, text := range userTexts(t) {
+		for _, m := range regexp.MustCompile("-bench '?\\^?(?:Benchmark)?([A-Z]\\w+)|\\| `([A-Z]\\w+)` \\|\n").FindAllStringSubmatch(text, -1) {
+			if benchmark := m[1] + m[2]; benchmark != "NAME" {
+				n++
+				check.That(t, there[benchmark], "%s: there is no benchmark %s", name, benchmark)
+			}
+		}
+	}
+	check.That(t, n >= 8, "%d benchmarks found", n)
+}
+
 func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
 	var docs []documents.Document
 	for _, index := range demo.Indices() { // all texts in one index, called docs

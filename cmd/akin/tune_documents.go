@@ -307,7 +307,9 @@ func (b *tuneBench) Rank(ctx context.Context, s *expand.Profile) ([]evaluate.Ans
 		defer client.Close()
 		return rank(ctx, evaluate.Arm{Search: (&target{client: client, index: loadedIndex, patient: true}).search}, b.Bodies)
 	}
-	arm, end, err := candidateArm(ctx, armOptions{Cluster: cli.Cluster{URL: b.URL, Index: loadedIndex}, InProcess: true, Log: b.Log}, *s, b.Matrix)
+	setting := *s
+	setting.Expressions = false // the engine in this process knows no positions, which phrases need
+	arm, end, err := candidateArm(ctx, armOptions{Cluster: cli.Cluster{URL: b.URL, Index: loadedIndex}, InProcess: true, Log: b.Log}, setting, b.Matrix)
 	defer end()
 	if err != nil {
 		return nil, err

@@ -81,6 +81,22 @@ func TestTuneTriesSettingsOnAPartWithTheNumbersOfTheWhole(t *testing.T) {
 	ends(t, exitFailure, append(args, "--max-docs", "20"), "--max-docs 20: the judged documents and the first hits are ")
 }
 
+// Documents have no positions in the engine that settings are tried on, so a
+// phrase, which stands for a word here, would be refused there.
+func TestTuneTriesSettingsWithoutPhrases(t *testing.T) {
+	t.Parallel()
+	url := demoEngine(t)
+	args, _ := tuneArgs(t, url)
+	matrix := filepath.Join(t.TempDir(), "phrases.akin")
+	entries := "# akin: exact\n"
+	for _, q := range demo.Queries() {
+		entries += strings.Fields(q.Text)[0] + ", travel document\n"
+	}
+	mustAkin(t, "matrix", "build", "--cluster", url, "--index", "knowledge", "--field", "body", "--from-thesaurus", write(t, "entries.txt", entries), "--out", matrix)
+	said := ends(t, 0, append(args, "--matrix", matrix, "--settings", "4", "--confidence", "0.999999"))
+	check.That(t, !strings.Contains(said, "failing open"), "%s", said)
+}
+
 func TestASampleStandsForAllDocuments(t *testing.T) {
 	const total = 10_000
 	whole := map[string]bool{}
