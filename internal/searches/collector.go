@@ -178,6 +178,8 @@ func (c *Collector) List(ctx context.Context, index string, limit int) ([]Search
 		defer c.mu.Unlock()
 		return listed(c.sketch.each(), index, limit), nil
 	}
+	c.storing.Lock() // else counts on their way to Redis would be missing
+	defer c.storing.Unlock()
 	all := newSketch(maxPlaces)
 	if err := c.redis.read(ctx, all.add); err != nil {
 		return nil, err
