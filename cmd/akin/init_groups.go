@@ -121,7 +121,7 @@ func analyzedAlike(index string, texts []mapping.Text) (groups []group, left []s
 		k := slices.IndexFunc(groups, func(g group) bool { return g.treatment == t.Treatment() })
 		if k < 0 {
 			k = len(groups)
-			groups = append(groups, group{treatment: t.Treatment(), analyzer: analyzerName(t.IndexAnalyzer)})
+			groups = append(groups, group{treatment: t.Treatment(), analyzer: analyzerName(&t.Field)})
 		}
 		if g := &groups[k]; !slices.Contains(g.fields, t.Name) { // the indices of a data stream have the same fields
 			g.fields = append(g.fields, t.Name)
@@ -136,11 +136,13 @@ func nameable(key string, names ...string) bool {
 	return err == nil
 }
 
-func analyzerName(name string) string {
-	if name == "default" {
+// analyzerName returns the name of a field's analyzer, standard for that of
+// fields that name none unless the index defines another as its default.
+func analyzerName(f *mapping.Field) string {
+	if f.IndexAnalyzer == "default" && f.Settings.Definition("default") == f.Settings.Definition("standard") {
 		return "standard"
 	}
-	return name
+	return f.IndexAnalyzer
 }
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)

@@ -53,6 +53,17 @@ func TestInitWritesAConfigurationThatServesOnceItsCommandsHaveRun(t *testing.T) 
 	}
 }
 
+func TestInitNamesTheDefaultAnalyzerThatAnIndexDefines(t *testing.T) {
+	for want, settings := range map[string]mapping.Settings{
+		"standard": nil,
+		"default":  {"index.analysis.analyzer.default.type": []byte(`"english"`)},
+	} {
+		field := mapping.Field{Analyzers: mapping.Analyzers{IndexAnalyzer: "default"}, Settings: settings}
+		check.Equal(t, want, analyzerName(&field))
+	}
+	check.Equal(t, "english", analyzerName(&mapping.Field{Analyzers: mapping.Analyzers{IndexAnalyzer: "english"}}))
+}
+
 // configs/akin.yml begins with a list of the keys.
 func TestInitWritesTheKeysThatPeopleSet(t *testing.T) {
 	file, _ := inited(t)

@@ -88,11 +88,12 @@ func TestTuneTriesSettingsWithoutPhrases(t *testing.T) {
 	url := demoEngine(t)
 	args, _ := tuneArgs(t, url)
 	matrix := filepath.Join(t.TempDir(), "phrases.akin")
-	entries := "# akin: exact\n"
+	var entries strings.Builder
+	entries.WriteString("# akin: exact\n")
 	for _, q := range demo.Queries() {
-		entries += strings.Fields(q.Text)[0] + ", travel document\n"
+		entries.WriteString(strings.Fields(q.Text)[0] + ", travel document\n")
 	}
-	mustAkin(t, "matrix", "build", "--cluster", url, "--index", "knowledge", "--field", "body", "--from-thesaurus", write(t, "entries.txt", entries), "--out", matrix)
+	mustAkin(t, "matrix", "build", "--cluster", url, "--index", "knowledge", "--field", "body", "--from-thesaurus", write(t, "entries.txt", entries.String()), "--out", matrix)
 	said := ends(t, 0, append(args, "--matrix", matrix, "--settings", "4", "--confidence", "0.999999"))
 	check.That(t, !strings.Contains(said, "failing open"), "%s", said)
 }
