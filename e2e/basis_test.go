@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/softcosine"
@@ -42,7 +43,7 @@ func TestBasisDensity(t *testing.T) {
 	got, tokenize := basisDensity{}, newForumTokenizer()
 	for _, name := range basisCollections {
 		f := &forum{}
-		eachLine(t, filepath.Join(judgedFolder(t, name), "corpus.jsonl"), func(line string) error {
+		eachLine(t, filepath.Join(check.Data(t, name), "corpus.jsonl"), func(line string) error {
 			var d forumThread
 			if err := json.Unmarshal([]byte(line), &d); err != nil {
 				return err

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 const clientsFolder = "testdata/clients"
@@ -80,7 +82,7 @@ func goClient(name string) func(*testing.T) ([]string, []string) {
 		t.Helper()
 		dir, err := goClients()
 		if err != nil {
-			skipOrFail(t, "needs the Go clients of Elasticsearch and OpenSearch from a module proxy: %v", err)
+			check.Missing(t, "needs the Go clients of Elasticsearch and OpenSearch from a module proxy: %v", err)
 		}
 		return []string{filepath.Join(dir, name)}, nil
 	}
@@ -95,7 +97,7 @@ func pythonClient(file string) func(*testing.T) ([]string, []string) {
 		t.Helper()
 		python, err := clientsPython()
 		if err != nil {
-			skipOrFail(t, "needs python3 3.10 or newer with venv, and the clients of Elasticsearch and OpenSearch from its package index: %v", err)
+			check.Missing(t, "needs python3 3.10 or newer with venv, and the clients of Elasticsearch and OpenSearch from its package index: %v", err)
 		}
 		return []string{python, "-B", filepath.Join(clientsFolder, "python", file)}, nil
 	}
@@ -112,7 +114,7 @@ func jsClient(t *testing.T) (command, env []string) {
 	t.Helper()
 	modules, err := jsModules()
 	if err != nil {
-		skipOrFail(t, "needs node 18 or newer with npm, and the client of Elasticsearch from its registry: %v", err)
+		check.Missing(t, "needs node 18 or newer with npm, and the client of Elasticsearch from its registry: %v", err)
 	}
 	return []string{"node", filepath.Join(clientsFolder, "js", "elastic.js")}, []string{"NODE_PATH=" + modules}
 }

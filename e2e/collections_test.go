@@ -15,6 +15,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
@@ -77,29 +78,11 @@ func (e *engine) threeTerms(tb testing.TB, c *collection) *collection {
 	return short
 }
 
-// dataFolder is the folder with the judged collections and other data.
-func dataFolder() string {
-	return cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join("..", "..", "shared", "data"))
-}
-
-// judgedFolder returns the folder of a judged collection; the test is skipped
-// where it is absent.
-func judgedFolder(tb testing.TB, name string) string {
-	tb.Helper()
-	dir := filepath.Join(dataFolder(), name)
-	if os.Getenv("AKIN_DATA") == "none" {
-		tb.Skip("needs judged collections, which AKIN_DATA=none leaves out")
-	} else if _, err := os.Stat(dir); err != nil {
-		skipOrFail(tb, "needs judged collections in the folder that AKIN_DATA names: %v", err)
-	}
-	return dir
-}
-
 // loadCollection reads a collection.
 func loadCollection(tb testing.TB, name string) *collection {
 	tb.Helper()
 	folder, titles := strings.CutSuffix(name, titlesOnly)
-	dir := judgedFolder(tb, folder)
+	dir := check.Data(tb, folder)
 	c := &collection{name: name}
 	known := map[string]bool{}
 	eachLine(tb, filepath.Join(dir, "corpus.jsonl"), func(line string) error {

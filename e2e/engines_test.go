@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // An engineKind is one of the engines under engines/.
@@ -200,7 +202,7 @@ func theEngine(t *testing.T, name string) *engine {
 func (e *engine) require(tb testing.TB) {
 	tb.Helper()
 	if err := e.start(); err != nil {
-		skipOrFail(tb, "needs %s, a JDK %d or newer and Maven: %v", e.name, e.minJDK, err)
+		check.Missing(tb, "needs %s, a JDK %d or newer and Maven: %v", e.name, e.minJDK, err)
 	}
 	if e.proc != nil {
 		e.proc.logOnFailure(tb)

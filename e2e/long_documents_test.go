@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // The file of what was measured on long documents, and the page that shows it.
@@ -167,7 +169,7 @@ func loadLong(t *testing.T, name string) *collection {
 // loadThreads returns threads of a forum: the title, the text, and the comments.
 func loadThreads(t *testing.T, name string) (threads []longDocument) {
 	t.Helper()
-	root := dataFolder()
+	root := check.DataFolder(t)
 	eachLine(t, filepath.Join(root, name, "corpus.jsonl"), func(line string) error {
 		var d struct {
 			ID       string `json:"_id"`

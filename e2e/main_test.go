@@ -81,16 +81,6 @@ func long(tb testing.TB) {
 	}
 }
 
-// skipOrFail skips the test because something is missing, or fails it where
-// AKIN_TEST=all wants everything to be there.
-func skipOrFail(tb testing.TB, format string, args ...any) {
-	tb.Helper()
-	if os.Getenv("AKIN_TEST") == "all" {
-		tb.Fatalf(format, args...)
-	}
-	tb.Skipf(format, args...)
-}
-
 // newDir makes a folder below the folder of the run whose name starts with
 // name. Unlike t.TempDir it stays when the test fails.
 func newDir(tb testing.TB, name string) string {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // A clientSnippet is a program in docs/clients.md.
@@ -108,7 +110,7 @@ func javaSnippet(t *testing.T, p *docPage, program string) *exec.Cmd {
 	t.Helper()
 	jdk, err := findJDK(17)
 	if err != nil {
-		skipOrFail(t, "needs a JDK 17 or newer: %v", err)
+		check.Missing(t, "needs a JDK 17 or newer: %v", err)
 	}
 	return exec.CommandContext(t.Context(), filepath.Join(jdk, "bin", "java"), "-XX:TieredStopAtLevel=1", p.write(t, "Search.java", program))
 }
@@ -117,7 +119,7 @@ func rubySnippet(t *testing.T, p *docPage, program string) *exec.Cmd {
 	t.Helper()
 	ruby, err := exec.LookPath("ruby")
 	if err != nil {
-		skipOrFail(t, "needs ruby: %v", err)
+		check.Missing(t, "needs ruby: %v", err)
 	}
 	return exec.CommandContext(t.Context(), ruby, p.write(t, "search.rb", program))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/freeport"
 )
 
@@ -54,7 +55,7 @@ func ownRedis(t *testing.T) *redisServer {
 func requireRedis(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
-		skipOrFail(t, "needs redis-server: %v", err)
+		check.Missing(t, "needs redis-server: %v", err)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // judgedIndex is the definition of an index for a judged collection: as a
@@ -356,7 +358,7 @@ func (e *engine) learn(tb testing.TB, name string, choose func() []string) strin
 // thesaurusFile is a file of synonyms, Open English WordNet.
 func thesaurusFile(tb testing.TB) string {
 	tb.Helper()
-	return filepath.Join(judgedFolder(tb, "thesaurus"), "oewn_synonyms.solr.txt")
+	return filepath.Join(check.Data(tb, "thesaurus"), "oewn_synonyms.solr.txt")
 }
 
 // weighed returns the file of the matrix of a collection combined with the

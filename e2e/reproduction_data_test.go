@@ -14,6 +14,8 @@ import (
 	"unicode"
 
 	"github.com/blevesearch/bleve/v2/analysis/lang/en"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // The parts of SemEval-2016 task 3 subtask B that are there: everything is
@@ -62,7 +64,7 @@ type forumThread struct {
 // loadForum reads the data.
 func loadForum(tb testing.TB) *forum {
 	tb.Helper()
-	tokenize, dir := newForumTokenizer(), judgedFolder(tb, "semeval_ql")
+	tokenize, dir := newForumTokenizer(), check.Data(tb, "semeval_ql")
 	f := &forum{parts: map[string][]forumQuestion{}}
 	eachLine(tb, filepath.Join(dir, "unlabelled.txt"), func(line string) error {
 		f.texts = append(f.texts, [][]string{tokenize(line)})

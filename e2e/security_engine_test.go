@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // securityPlugin is the security plugin for the OpenSearch of engines/opensearch2.
@@ -137,7 +139,7 @@ func securedEngine(t *testing.T) *engine {
 	long(t)
 	e, err := theSecuredEngine()
 	if err != nil {
-		skipOrFail(t, "needs OpenSearch with %s: %v", securityPlugin, err)
+		check.Missing(t, "needs OpenSearch with %s: %v", securityPlugin, err)
 	}
 	e.proc.logOnFailure(t)
 	return e

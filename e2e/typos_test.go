@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 const typoStatsFile = "testdata/typo_stats.txt"
@@ -24,7 +26,7 @@ const (
 // a $, and below it each misspelling.
 func misspellings(t *testing.T, name string) map[string][]string {
 	t.Helper()
-	root := dataFolder()
+	root := check.DataFolder(t)
 	wrong, word := map[string][]string{}, ""
 	eachLine(t, filepath.Join(root, "spelling", strings.TrimPrefix(name, "-")+".dat"), func(line string) error {
 		if right, ok := strings.CutPrefix(line, "$"); ok {

@@ -278,13 +278,13 @@ func testNeighborsAndRules(ctx context.Context, t *testing.T) {
 		out.found = id('found').textContent
 		const bars = all('#bars meter').map(m => m.value)
 		out.sorted = bars.length > 5 && bars.every((v, k) => !k || v <= bars[k - 1])
-		setup.matrices[0].versions[0].id = 'built anew meanwhile'; id('matrix').dispatchEvent(new Event('change'))
+		setup.matrices[0].versions[0].id = 'replaced'; id('matrix').dispatchEvent(new Event('change'))
 		id('term').value = 'Nappies' // which is no index term
 		id('found').textContent = ''
 		document.querySelector('#neighbors button').click()
 		await until(() => id('found').textContent)
 		out.analyzed = id('found').textContent
-		out.renewed = !id('version').selectedOptions[0].textContent.includes('built anew')
+		out.renewed = !id('version').selectedOptions[0].textContent.includes('replaced')
 		id('matrix').value = 'two'; id('matrix').dispatchEvent(new Event('change'))
 		out.served = id('version').selectedOptions[0].textContent // that is shown first
 		id('version').value = 'new'; id('other').value = 'old'; id('term').value = 'car'

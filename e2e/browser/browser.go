@@ -4,7 +4,6 @@ package browser
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"sync"
 	"testing"
@@ -37,7 +36,7 @@ func (r *Record) Check(tb testing.TB) []string {
 	return r.urls
 }
 
-// Open opens Chromium, or skips the test, and returns the context of its page.
+// Open opens Chromium and returns the context of its page.
 func Open(tb testing.TB) (context.Context, *Record) {
 	tb.Helper()
 	ctx, stop := context.WithTimeout(tb.Context(), 3*time.Minute)
@@ -62,19 +61,17 @@ func Open(tb testing.TB) (context.Context, *Record) {
 	return ctx, r
 }
 
-// find returns where Chromium is.
+// find returns where Chromium is, see [check.Missing].
 func find(tb testing.TB) string {
 	tb.Helper()
 	if testing.Short() {
-		tb.Skip("-short: needs Chromium")
+		check.Missing(tb, "-short starts no browser, and this needs Chromium")
 	}
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
 	}
-	const hint = "no Chromium in PATH: install it (apt-get install chromium)"
-	check.Must(tb, os.Getenv("AKIN_TEST") != "all", "%v", hint)
-	tb.Skip(hint)
+	check.Missing(tb, "no Chromium in PATH: install it (apt-get install chromium)")
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -93,23 +94,59 @@ func Elapse(d time.Duration) {
 	synctest.Wait()
 }
 
-// RedisServer returns the path of redis-server. With AKIN_TEST=all, which CI
-// sets, a test that needs it fails where there is none. Elsewhere the test is
-// skipped, so that people without Redis can run the others, and so it is with
-// -short, which make test-fast uses to need no servers.
+// Missing ends a test that needs something which is not there. With
+// AKIN_TEST=all, which CI sets, the test fails. Elsewhere it is skipped, so that
+// people can run the tests for which they have what is needed.
+func Missing(tb testing.TB, format string, args ...any) {
+	tb.Helper()
+	if os.Getenv("AKIN_TEST") == "all" {
+		tb.Fatalf(format, args...)
+	}
+	tb.Skipf(format, args...)
+}
+
+// RedisServer returns the path of redis-server, see [Missing]. With -short,
+// which make test-fast uses, tests start no servers.
 func RedisServer(tb testing.TB) string {
 	tb.Helper()
-	path, err := exec.LookPath("redis-server")
-	const missing = "no redis-server in PATH: install it (apt-get install redis-server, brew install redis)"
-	if os.Getenv("AKIN_TEST") == "all" {
-		Must(tb, err == nil, missing)
-		return path
-	}
 	if testing.Short() {
-		tb.Skip("-short starts no servers, and this needs redis-server")
+		Missing(tb, "-short starts no servers, and this needs redis-server")
 	}
+	path, err := exec.LookPath("redis-server")
 	if err != nil {
-		tb.Skip(missing)
+		Missing(tb, "no redis-server in PATH: install it (apt-get install redis-server, brew install redis)")
+	}
+	return path
+}
+
+// DataFolder is the folder AKIN_DATA, which has judged collections and other
+// data that are not part of the project; by default shared/data beside the
+// repository.
+func DataFolder(tb testing.TB) string {
+	tb.Helper()
+	if dir := os.Getenv("AKIN_DATA"); dir != "" {
+		return dir
+	}
+	root := Got(os.Getwd())(tb)
+	for filepath.Dir(root) != root {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		root = filepath.Dir(root)
+	}
+	return filepath.Join(filepath.Dir(root), "shared", "data")
+}
+
+// Data returns what has a name in [DataFolder], see [Missing]. AKIN_DATA=none
+// leaves out the tests that need any.
+func Data(tb testing.TB, name string) string {
+	tb.Helper()
+	if os.Getenv("AKIN_DATA") == "none" {
+		tb.Skip("needs judged collections, which AKIN_DATA=none leaves out")
+	}
+	path := filepath.Join(DataFolder(tb), name)
+	if _, err := os.Stat(path); err != nil {
+		Missing(tb, "needs judged collections in the folder that AKIN_DATA names: %v", err)
 	}
 	return path
 }

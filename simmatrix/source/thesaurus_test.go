@@ -1,7 +1,6 @@
 package source
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -382,14 +381,10 @@ func FuzzReadThesaurus(f *testing.F) {
 	})
 }
 
-// A real thesaurus is not part of the project. The test reads it from the
-// folder AKIN_DATA and is skipped where it is absent.
+// A real thesaurus is not part of the project.
 func TestReadThesaurusReadsOpenEnglishWordNet(t *testing.T) {
-	root := cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join("..", "..", "shared", "data"))
-	file, err := os.Open(filepath.Join(root, "thesaurus", "oewn_synonyms.solr.txt"))
-	if err != nil {
-		t.Skipf("needs the synonyms of Open English WordNet in Solr's format: %v\nname the folder that has thesaurus/oewn_synonyms.solr.txt in AKIN_DATA", err)
-	}
+	file, err := os.Open(check.Data(t, filepath.Join("thesaurus", "oewn_synonyms.solr.txt")))
+	check.OK(t, err)
 	defer file.Close()
 	m, counts, err := ReadThesaurus(file, DefaultThesaurusOptions())
 	check.OK(t, err)
