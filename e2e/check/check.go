@@ -95,8 +95,8 @@ func Elapse(d time.Duration) {
 }
 
 // Missing ends a test that needs something which is not there. With
-// AKIN_TEST=all, which CI sets, the test fails. Elsewhere it is skipped, so that
-// people can run the tests for which they have what is needed.
+// AKIN_TEST=all, which CI sets, the test fails. Elsewhere it is skipped: people
+// run the tests for which they have what is needed.
 func Missing(tb testing.TB, format string, args ...any) {
 	tb.Helper()
 	if os.Getenv("AKIN_TEST") == "all" {

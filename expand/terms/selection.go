@@ -616,14 +616,14 @@ func (sel *Selection) SettleFields(w Weighting, fields []FieldCounts, share floa
 
 // slots returns, for each candidate number in entries, the candidate's place in
 // candidates, or -1.
-func (sel *Selection) slots(candidates []Candidate) []int {
+func (sel *Selection) slots(candidates []Candidate) []int32 {
 	n := 0
 	for _, e := range sel.entries {
 		n = max(n, e.candidate+1)
 	}
-	slot := slices.Repeat([]int{-1}, n)
+	slot := slices.Repeat([]int32{-1}, n)
 	for k := range candidates {
-		slot[candidates[k].id] = k
+		slot[candidates[k].id] = int32(k)
 	}
 	return slot
 }
@@ -650,7 +650,10 @@ func (t Text) Terms() []string {
 // Terms returns the origins' terms, then the candidates', and then those of the
 // alternatives.
 func (sel *Selection) Terms() []string {
-	out := slices.Grow(sel.Origins.Terms(), len(sel.Candidates))
+	out := make([]string, 0, len(sel.Origins)+len(sel.Candidates))
+	for i := range sel.Origins {
+		out = append(out, sel.Origins[i].Term)
+	}
 	for k := range sel.Candidates {
 		out = append(out, sel.Candidates[k].Term)
 	}
