@@ -99,8 +99,7 @@ func printsWhatItsCommandsFind(t *testing.T, out string) {
 	contains(t, explained[1], fmt.Sprint(answer), "diaper")
 }
 
-// showsWhatHelps searches for what is proposed and
-// accepted.
+// showsWhatHelps searches for what is proposed and accepted.
 func showsWhatHelps(t *testing.T, out string) {
 	t.Helper()
 	_, shown, found := strings.Cut(out, "\nSearches without hits in a recorded hour")

@@ -620,8 +620,9 @@ const nameOf = (id, active) => id.slice(0, 32) + (active ? ' (served)' : '')
 // is asked for without its name: a new one may be served while the page is open.
 function renderVersions() {
   const versions = versionsOf($('matrix').value)
-  $('version').replaceChildren(...versions.map(v => el('option', { value: v.active ? '' : v.id }, nameOf(v.id, v.active))))
-  $('other').replaceChildren(el('option', { value: '' }, 'nothing'), ...versions.map(v => el('option', { value: v.id }, nameOf(v.id, v.active))))
+  const option = (v, value) => el('option', { value }, nameOf(v.id, v.active))
+  $('version').replaceChildren(...versions.map(v => option(v, v.active ? '' : v.id)))
+  $('other').replaceChildren(el('option', { value: '' }, 'nothing'), ...versions.map(v => option(v, v.id)))
   if (versions.some(v => v.active)) $('version').value = ''
 }
 

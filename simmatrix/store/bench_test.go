@@ -12,9 +12,8 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// randomMatrix returns a matrix of n terms of nine letters with 100 neighbors
-// each. Neither letters nor similarities repeat, so that no store makes them
-// small.
+// randomMatrix returns a matrix of n terms of nine bytes with 100 neighbors
+// each, of random similarities.
 func randomMatrix(tb testing.TB, n int) (m *simmatrix.Matrix, terms []string) {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
