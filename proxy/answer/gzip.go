@@ -6,7 +6,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 )
+
+// writers are used again: a new one allocates more than an answer is long.
+var writers = sync.Pool{New: func() any {
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // a level that exists
+	return w
+}}
 
 // Compress has an answer without a coding go out as gzip, as engines send it to
 // a client that accepts that.
@@ -18,7 +25,8 @@ func Compress(res *http.Response) {
 	delete(res.Header, "Content-Length")
 	res.ContentLength = -1
 	c := &compressing{Closer: res.Body, from: res.Body}
-	c.to, _ = gzip.NewWriterLevel(&c.out, gzip.BestSpeed) // a level that exists
+	c.to, _ = writers.Get().(*gzip.Writer)
+	c.to.Reset(&c.out)
 	res.Body = c
 }
 
@@ -39,6 +47,7 @@ func (c *compressing) Read(p []byte) (int, error) {
 		_, c.err = io.CopyN(c.to, c.from, piece)
 		if errors.Is(c.err, io.EOF) {
 			_ = c.to.Close() // writing to memory does not fail
+			writers.Put(c.to)
 		}
 	}
 	if c.out.Len() == 0 {
