@@ -12,7 +12,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-build bench-collections bench-embeddings bench-forms bench-gensim bench-matching bench-modes bench-proxy bench-remembered bench-words fuzz
+.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-build bench-collections bench-forms bench-gensim bench-matching bench-modes bench-proxy bench-remembered bench-words fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,9 +91,6 @@ bench-modes: ## Print the cost of searches in each mode, on 200,000 documents of
 
 bench-proxy: ## Print requests/s through akin and a bare httputil.ReverseProxy
 	$(GO) test -run '^$$' -bench '^BenchmarkPassthrough$$' -benchtime 5s ./proxy/
-
-bench-embeddings: ## Print the cost of searches whose first hits a language model orders, a stand-in or that at AKIN_E2E_EMBEDDINGS; DOCS=2000000 sets the number of documents
-	AKIN_BENCH_DOCS=$(DOCS) $(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkEmbeddings$$' -benchtime 1x -timeout 60m
 
 bench-remembered: ## Print the cost of searches in the mode auto while akin learns what documents hold; DOCS=2000000 sets the number of documents, SHARDS that of shards
 	AKIN_BENCH_DOCS=$(DOCS) AKIN_BENCH_SHARDS=$(SHARDS) $(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkRemembered$$' -benchtime 1x -timeout 60m

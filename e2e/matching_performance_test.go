@@ -25,10 +25,12 @@ const (
 
 // A costComparison is of searches that go different ways: the first entrant sends
 // them directly, the others through an akin with profiles that start starts.
-// Where an entrant has bodies, these become what effort high writes.
+// Where an entrant has bodies, these become what effort high writes. model, if
+// set, makes the vectors that order hits.
 type costComparison struct {
 	start    func(tb testing.TB, e *engine, config section, env ...string) *akin
 	profiles section
+	model    string
 	entrants []entrant
 	kinds    []searchKind
 }
@@ -49,17 +51,25 @@ func allWordsBody(text string) string {
 
 // BenchmarkMatching compares what searches cost by default, which finds more
 // only where the search itself finds too little, with the same searches sent
-// directly, as [costComparison.run] does. Run it with -benchtime 1x.
+// directly, as [costComparison.run] does. The language model of those that it
+// orders is a stand-in that answers at once, or that at AKIN_E2E_EMBEDDINGS. Run
+// it with -benchtime 1x.
 func BenchmarkMatching(b *testing.B) {
+	model := os.Getenv("AKIN_E2E_EMBEDDINGS")
+	if model == "" {
+		model = startTextModel(b).url
+	}
 	operators := func(text string) string {
 		words := strings.Fields(text)
 		return `{"query":{"query_string":{"default_field":"body","query":` + quote(words[0]+" AND ("+words[1]+" OR "+words[2]+")") + `}}}`
 	}
 	costComparison{
 		start: setup,
+		model: model,
 		profiles: section{
 			"low": section{"effort": "low"}, "normal": section{"effort": "normal"}, "high": section{"effort": "high"},
-			"soft": section{"mode": "soft", "effort": "normal"},
+			"soft":       section{"mode": "soft", "effort": "normal"},
+			"embeddings": section{"mode": "auto", "effort": "normal", "rerank": "embeddings"},
 		},
 		entrants: []entrant{
 			{name: "directly"},
@@ -67,6 +77,7 @@ func BenchmarkMatching(b *testing.B) {
 			{name: "effort normal", profile: "normal"},
 			{name: "effort high", profile: "high"},
 			{name: "mode soft", profile: "soft"},
+			{name: "embeddings", profile: "embeddings"},
 		},
 		kinds: []searchKind{
 			{"1 word, finds enough", 1, formsBody, 100, math.MaxInt},
@@ -186,11 +197,18 @@ func (c costComparison) atSize(b *testing.B, e *engine, docs int, tell func(name
 		_, _, _ = e.call(b.Context(), http.MethodPost, "/"+formsIndex+"/_forcemerge?max_num_segments="+most, "") // it may go on for longer than a call
 		settle(b, e)
 	}
-	a := c.start(b, e, section{
+	config := section{
 		"profiles": c.profiles,
 		"matrices": []section{{"name": "forms", "indices": []string{formsIndex}, "fields": []string{"title", "body"}, "file": formsMatrix(b, e, "--language-model", "none", "--dimensions", "100")}},
 		"caches":   section{"size": "640MiB"},
-	})
+	}
+	if c.model != "" {
+		config["embeddings"] = section{"url": c.model, "model": "spelling", "fields": []string{"title", "body"}, "budget": "1s", "size": "1GiB"}
+	}
+	a := c.start(b, e, config)
+	if c.model != "" {
+		a.awaitModel(b)
+	}
 	entrants := slices.Clone(c.entrants)
 	for i := range entrants {
 		entrants[i].at = e.cluster
@@ -288,6 +306,7 @@ func compareTexts(
 		return c
 	}
 	met := measure(0)
+	a.awaitVectors(b)
 	known := measure(1)
 	var t strings.Builder
 	fmt.Fprintf(&t, "| %s, %d texts | engine's processor time, known texts | ratio, 95 %% | new texts | p50, known | ratio | new | akin's processor time, known | new |\n|---|---|---|---|---|---|---|---|---|\n", name, len(measured))

@@ -170,13 +170,21 @@ const (
 	expressionsRanking = "thesaurus-expressions"
 )
 
+// Embeddings that go on from the order of the soft cosine, as by default, and the
+// same told over that order.
+const (
+	softEmbeddings = "auto-soft-embeddings"
+	overSoft       = "-over-soft"
+)
+
 // baselines are the rankings over which gains of others are told, where that is
 // not the direct search.
 var baselines = map[string]string{
 	expressionsRanking: thesaurusRanking,
 	"auto-and":         direct + "-and", "auto-75": direct + "-75",
-	"like-five": direct + "-five",
-	"swapped":   unswapped, "swapped-exact": unswapped,
+	softEmbeddings + overSoft: "auto-soft",
+	"like-five":               direct + "-five",
+	"swapped":                 unswapped, "swapped-exact": unswapped,
 }
 
 func (k rankKey) baseline() rankKey {

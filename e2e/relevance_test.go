@@ -163,6 +163,7 @@ func rankings(e *engine) []ranking {
 		{"auto-soft", "", section{"mode": "soft"}, "linear", "rerank", withBuiltin},
 		{"embeddings", "", section{"rerank": "embeddings"}, saturated, rescore, withBuiltin},
 		{"auto-embeddings", "", section{"rerank": "embeddings"}, saturated, rescore, withBuiltin},
+		{softEmbeddings, "", section{"mode": "auto", "rerank": "embeddings"}, saturated, rescore, withBuiltin},
 		{"words-soft", "soft, normal, built-in words", section{"mode": "soft"}, "linear", "rerank", withBuiltin},
 		{"model", "high, model", section{"effort": "high"}, saturated, rescore, withModel},
 		{"model-feedback", "high, model, feedback", section{"effort": "high", "feedback": feedback}, saturated, rescore, withModel},
@@ -298,8 +299,14 @@ func TestRelevance(t *testing.T) {
 				start = setup
 			}
 			a, reason := start(t, e, relevanceConfig(t, e, redis, of, r, model)), ""
-			if !e.scripts {
+			if r.embeds() {
+				a.awaitModel(t)
+			}
+			switch {
+			case !e.scripts:
 				reason = "no_scripts"
+			case r.name == softEmbeddings:
+				reason = "not_remembered"
 			}
 			for _, c := range of {
 				if r.counted() != "" { // as typed, where it finds enough
@@ -308,6 +315,9 @@ func TestRelevance(t *testing.T) {
 				a.checkExplained(t, judgedIndexName(c), r.body(c.queries[0].text), r.form, r.in, reason)
 			}
 			measure(r.name, by, func(c *collection) []measures { return rankThroughAkin(t, a, c, r) })
+			if r.name == softEmbeddings {
+				measure(softEmbeddings+overSoft, by, func(c *collection) []measures { return measured[rankKey{e.name, c.name, r.name}] })
+			}
 		}
 	})
 	checkFloors(t, stats)
@@ -420,16 +430,17 @@ func relevanceConfig(t *testing.T, e *engine, redis *redisServer, collections []
 	}
 	config := section{"expansion": r.expansion, "matrices": served, "redis": redis.section()}
 	if r.embeds() {
+		config["profiles"] = section{"soft": section{"mode": "soft", "rerank": "none"}}
 		config["embeddings"] = section{"url": model.url, "model": model.name, "fields": []string{"body"}, "budget": widePatience}
 	}
 	return config
 }
 
 // awaitVectors waits until the vectors of what the last searches found are made.
-func (a *akin) awaitVectors(t *testing.T) {
-	t.Helper()
-	waitFor(t, 2*time.Hour, "the vectors of documents", func() error {
-		if n := a.metric(t, "akin_embeddings_waiting_documents"); n > 0 {
+func (a *akin) awaitVectors(tb testing.TB) {
+	tb.Helper()
+	waitFor(tb, 2*time.Hour, "the vectors of documents", func() error {
+		if n := a.metric(tb, "akin_embeddings_waiting_documents"); n > 0 {
 			return fmt.Errorf("%v wait", n)
 		}
 		return nil
@@ -449,8 +460,10 @@ func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) []measures
 		counts = append(counts, count{"rewritten to the form", "akin_clauses_total", []string{rewrittenOutcome, `reason=""`}})
 	}
 	if r.embeds() { // the first search for each text has the vectors of its hits made
-		a.awaitModel(t)
 		for some := range slices.Chunk(c.queries, 50) { // of which fewer hits wait than may
+			if r.expansion["mode"] == "auto" { // for the soft cosine to remember the hits
+				rank(t, a.cluster, judgedIndexName(c)+"?akin_profile=soft", r.body, some)
+			}
 			rank(t, a.cluster, judgedIndexName(c), r.body, some)
 			a.awaitVectors(t)
 		}

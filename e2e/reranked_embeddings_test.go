@@ -113,6 +113,7 @@ func embeddingsConfig(m *textModel, index, matrix, file string) section {
 	return section{
 		"expansion":  section{"rerank": "embeddings", "embeddings_weight": .5, "max_doc_share": 1, "matching": "same"},
 		"embeddings": section{"url": m.url, "model": "spelling", "fields": []string{"body"}, "budget": widePatience, "file": file},
+		"profiles":   section{"auto": section{"mode": "auto"}, "soft": section{"mode": "soft", "rerank": "none"}},
 		"matrices":   []section{{"name": "s", "file": matrix, "indices": []string{index}}},
 	}
 }
@@ -161,8 +162,17 @@ func TestEmbeddingsOrderTheFirstHits(t *testing.T) {
 				engine := a.find(t, index+"?akin=no-embeddings", body)
 				check.Equal(t, engine.ids(), a.find(t, index, body).ids(), "no vector is made yet")
 				waitFor(t, time.Minute, "the order by vectors", a.inVectorOrder(t, index, body))
-				checkVectorOrder(t, model, texts.docs, engine, a.find(t, index, body), text)
+				checkVectorOrder(t, model, texts.docs, engine, engine, a.find(t, index, body), text)
 				check.Equal(t, a.find(t, index, body).ids()[10:20], a.find(t, index, pageBody(text, 10, 10)).ids(), "a page")
+				inAuto := index + "?akin_profile=auto"
+				waitFor(t, time.Minute, "the order by vectors behind that by the soft cosine", func() error {
+					err := a.inVectorOrder(t, inAuto, body)()
+					if clause := a.explain(t, inAuto, body).Clauses[0]; clause.Phase != "rerank" {
+						err = fmt.Errorf("explained as %+v", clause)
+					}
+					return err
+				})
+				checkVectorOrder(t, model, texts.docs, engine, a.find(t, index+"?akin_profile=soft", body), a.find(t, inAuto, body), text)
 
 				asked := model.asked.Load()
 				if shards == 1 {
@@ -290,10 +300,10 @@ func TestEmbeddingsWarmMakesTheVectorsOfAllDocuments(t *testing.T) {
 }
 
 // awaitModel waits until the model of the embeddings has answered.
-func (a *akin) awaitModel(t *testing.T) {
-	t.Helper()
-	waitFor(t, time.Minute, "the language model", func() error {
-		if !a.logged(t, "the language model answers") {
+func (a *akin) awaitModel(tb testing.TB) {
+	tb.Helper()
+	waitFor(tb, time.Minute, "the language model", func() error {
+		if !a.logged(tb, "the language model answers") {
 			return errors.New("it has not answered")
 		}
 		return nil
@@ -308,9 +318,12 @@ func copyOf(t *testing.T, path string) string {
 	return writeFile(t, "copy.db", string(data))
 }
 
-// checkVectorOrder compares hits with the engine's first hundred in the order of
-// (1 − w) score / largest score + w cosine, moved into the range of the scores.
-func checkVectorOrder(t *testing.T, m *textModel, docs []document, engine, got *found, text string) {
+// checkVectorOrder compares hits with those of before, the first hundred as the
+// engine or the soft cosine orders them, in the order of (1 − w) score / largest
+// score + w cosine, moved into the range of the engine's scores. What the soft
+// cosine scores is cut off at the lowest of these, so that only the order above
+// is compared.
+func checkVectorOrder(t *testing.T, m *textModel, docs []document, engine, before, got *found, text string) {
 	t.Helper()
 	of, blended := map[string]string{}, map[string]float64{}
 	for _, d := range docs {
@@ -321,17 +334,25 @@ func checkVectorOrder(t *testing.T, m *textModel, docs []document, engine, got *
 		}
 	}
 	most, least := math.Inf(-1), math.Inf(1)
-	hits := engine.Hits.Hits
-	highest, lowest := hits[0].Score, hits[len(hits)-1].Score
+	hits := before.Hits.Hits
+	highest, lowest := engine.Hits.Hits[0].Score, engine.Hits.Hits[len(hits)-1].Score
+	known := map[string]bool{}
 	for _, h := range hits {
-		b := .5*h.Score/highest + .5*m.cosineOf(text, of[h.ID])
+		b := .5*h.Score/hits[0].Score + .5*m.cosineOf(text, of[h.ID])
 		blended[h.ID], most, least = b, max(most, b), min(least, b)
+		known[h.ID] = h.Score > lowest
 	}
 	check.Equal(t, len(hits), len(got.Hits.Hits))
-	moved := 0
+	moved, last := 0, math.Inf(1)
 	for i, h := range got.Hits.Hits {
 		want := lowest + (highest-lowest)*(blended[h.ID]-least)/(most-least)
-		check.That(t, math.Abs(want-h.Score) < .03*highest, "hit %d, %s: %v, want %v", i, h.ID, h.Score, want)
+		switch {
+		case engine == before:
+			check.That(t, math.Abs(want-h.Score) < .03*highest, "hit %d, %s: %v, want %v", i, h.ID, h.Score, want)
+		case known[h.ID]:
+			check.That(t, blended[h.ID] < last+.02, "hit %d, %s has %v behind %v", i, h.ID, blended[h.ID], last)
+			last = blended[h.ID]
+		}
 		if h.ID != hits[i].ID {
 			moved++
 		}

@@ -35,7 +35,7 @@ func TestEmbeddingsOrderWhatTheModeBM25Finds(t *testing.T) {
 		r := res.onlyRerank()
 		check.Must(t, r != nil, "not reranked: %+v", res)
 		check.Equal(t, "cheap car", r.Text)
-		check.Equal(t, []any{100, 5, 20, 0.5, false, 0}, []any{r.Window, r.From, r.Size, r.SoftWeight, r.BySeqNo, len(r.Fields) + len(r.Sums)})
+		check.Equal(t, []any{100, 5, 20, 0.5, false, 0}, []any{r.Window, r.From, r.Size, r.TextWeight, r.BySeqNo, len(r.Fields) + len(r.Sums)})
 		check.Equal(t, queryOf(t, plain.Body), queryOf(t, res.Body))
 		check.Equal(t, plain.Clauses[0].Phase, res.Clauses[0].Phase, "the engine scores as before")
 		check.That(t, strings.Contains(string(res.Body), `"rescore"`) && strings.Contains(string(r.InOrder.Body), `"rescore"`) &&
@@ -44,6 +44,38 @@ func TestEmbeddingsOrderWhatTheModeBM25Finds(t *testing.T) {
 	}
 	bare := byVectorsOf(t, widening(), &Request{Body: []byte(`{"query":{"match":{"title":"plain"}}}`)})
 	check.That(t, bare.Rewritten && bare.onlyRerank() != nil && bare.AddedTerms() == 0, "no word is added: %+v", bare)
+}
+
+// In the mode auto vectors go on from the order of the soft cosine where hits
+// are remembered. Where no word is added they order the engine's hits.
+func TestEmbeddingsOrderWhatTheSoftModeFindsWhereHitsAreRemembered(t *testing.T) {
+	const match = `{"match":{"title":"cheap car"}}`
+	known := remembered{"docs\ntitle": true}
+	for _, c := range []struct {
+		query  string
+		hits   HitMemory
+		warm   bool // a follow-up
+		by     string
+		fields int
+		why    reason.Reason
+	}{
+		{match, known, false, "cheap car", 1, ""},
+		{match, remembered{}, false, "cheap car", 0, reason.NotRemembered},
+		{match, remembered{}, true, "cheap car", 1, ""},
+		{`{"match":{"title":"plain"}}`, known, false, "plain", 0, reason.NoNeighbors},
+		{`{"match":{"title":"plain"}}`, known, true, "", 0, reason.NoNeighbors},
+		{`{"bool":{"must":` + match + `,"should":{"match":{"unbound":"car"}}}}`, known, false, "cheap car", 0, reason.OtherScores},
+	} {
+		cluster, matrices := rental(t)
+		e := New(cluster, matrices, with(func(o *Profile) { o.Mode, o.Rerank = ModeAuto, ByEmbeddings })).WithHits(c.hits).WithDocuments(titles{})
+		res := expanded(t, e, &Request{Index: "docs", Body: []byte(`{"query":` + c.query + `}`), Warm: c.warm})
+		by, fields := "", 0
+		if r := res.onlyRerank(); r != nil {
+			by, fields = r.Text, len(r.Fields)
+		}
+		check.Equal(t, []any{c.by, c.fields, c.why}, []any{by, fields, res.Clauses[0].Reason}, c.query)
+		check.Equal(t, c.why == reason.NotRemembered, len(res.Parts) == 1 && res.Parts[0].FollowUp != nil, c.query)
+	}
 }
 
 func TestARequestAsksForEmbeddingsOrNone(t *testing.T) {

@@ -47,14 +47,19 @@ func (a *expansion) write(c *chosen) (*form.Plan, *Result) {
 	}
 	changed := slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.Changed() })
 	switch {
-	case a.onlyIfAdded && !changed:
 	case a.s.Hybrid && (a.s.mode != ModeBM25 || a.s.embeds):
 		notReranked = reason.Hybrid
-	case a.s.mode == ModeSoft:
+	case a.s.mode == ModeSoft && (changed || !a.onlyIfAdded):
 		p.rerank, notReranked = a.reranking(c)
 		p.findOnly = p.rerank != nil || slices.Contains(sameQuery, notReranked)
-	case a.s.embeds:
-		p.rerank, notReranked = a.byEmbeddings(c, clauses)
+		if p.rerank != nil && a.s.embeds {
+			p.rerank.addText(a, clauses)
+		}
+	}
+	if a.s.embeds && !a.s.Hybrid && !p.findOnly && !a.s.req.Warm { // the engine scores
+		var why reason.Reason
+		p.rerank, why = a.byEmbeddings(c, clauses)
+		notReranked = cmp.Or(why, notReranked)
 	}
 	for i := range clauses {
 		clauses[i].ModeReason = cmp.Or(clauses[i].ModeReason, notReranked)

@@ -59,8 +59,9 @@ type Reranking uint8
 const (
 	NoReranking Reranking = iota
 	// ByEmbeddings has akin rerank the first hits by the vectors that a language
-	// model makes of them and of the search, blended with the engine's scores. It
-	// needs [DocumentVectors], and the modes bm25 or auto, which is bm25 then.
+	// model makes of them and of the search, blended with the scores that these
+	// have in the mode bm25 or auto, which it goes with. It needs
+	// [DocumentVectors].
 	ByEmbeddings
 )
 
@@ -87,7 +88,7 @@ type Profile struct {
 	// measure's alone.
 	SoftWeight float64 `yaml:"soft_weight" allowed:"0 1"`
 	// Rerank says what else puts the first hits in order. EmbeddingsWeight in [0, 1]
-	// is the share of the vectors in the order then; the rest is the engine's score.
+	// is the share of the vectors in the order then; the rest is the score without.
 	Rerank           Reranking `yaml:"rerank" allowed:"none embeddings"`
 	EmbeddingsWeight float64   `yaml:"embeddings_weight" allowed:"0 1"`
 	// When says when a search is expanded. With [FewHits], it is if the original

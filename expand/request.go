@@ -219,16 +219,18 @@ type Rerank struct {
 	// keep their places then.
 	Key HitsKey
 	// Text is the text of the search if vectors of a language model order the hits,
-	// else "".
-	Text string
-	// SoftWeight in [0, 1] is the share of the soft cosine, or with Text of the
-	// cosine of the vectors, in the order. The rest is the saturated sum, or the
-	// engine's score without Sums.
+	// else "". TextWeight in [0, 1] is the share of the vectors' cosine in that
+	// order; the rest is the order by Fields or, without those, the engine's score.
+	Text       string
+	TextWeight float64
+	// SoftWeight in [0, 1] is the share of the soft cosine in the order by Fields.
+	// The rest is the saturated sum, or the engine's score without Sums.
 	SoftWeight float64
 	// BySeqNo says that one shard is searched, so that sequence numbers identify
 	// documents. The hits then have no ids or versions, which are expensive.
 	BySeqNo bool
-	// Fields are those of the soft cosine, each once.
+	// Fields are those of the soft cosine, each once; none if only vectors order the
+	// hits.
 	Fields []RerankField
 	// Sums are the clauses of the saturated sum. They are nil if a score is not
 	// the sum of its terms' scores.
@@ -257,12 +259,12 @@ type Hit struct {
 }
 
 // A HitScore is what a hit is ranked by: its saturated sum and its soft
-// cosine, or the cosine of its vector.
+// cosine, and the cosine of its vector.
 type HitScore struct {
-	Sum, Soft float64
-	// Unknown says that the hit was not remembered, or has no vector, and keeps its
-	// place.
-	Unknown bool
+	Sum, Soft, Cosine float64
+	// Unknown says that the hit was not remembered, and keeps its place in the order
+	// by Sum and Soft. NoVector says that it keeps that in the order by Cosine.
+	Unknown, NoVector bool
 }
 
 // A HitReason explains the place of a hit that a vector of a language model
@@ -270,7 +272,8 @@ type HitScore struct {
 type HitReason struct {
 	Index string `json:"index"`
 	ID    string `json:"id"`
-	// Place is that in the engine's order, from 1, and Score the engine's.
+	// Place is that without the vectors, from 1, and Score what it has there: the
+	// engine's, or that of the soft cosine.
 	Place int     `json:"place"`
 	Score float64 `json:"score"`
 	// Cosine is that of the vectors of search and document, and Weight its share.

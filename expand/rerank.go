@@ -14,7 +14,7 @@ import (
 )
 
 // How akin reranks: in [ModeSoft] a few terms in the linear form find the
-// first hits, as many as the window; with [ByEmbeddings] the search of
+// first hits, as many as the window; with [ByEmbeddings] that search or the one of
 // [ModeBM25] does. Only their names and scores come back. The caller reranks
 // them as [Part.Rerank] says, fetches those on the client's page, and
 // inserts them. A page that ends after the window continues in the engine's
@@ -73,7 +73,7 @@ func (a *expansion) byEmbeddings(choice *chosen, clauses []form.Clause) (*Rerank
 	if slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.AsTypedFirst && c.Changed() }) {
 		return nil, reason.AsTyped
 	}
-	r.SoftWeight, r.Text = a.s.profile.EmbeddingsWeight, a.embedded(clauses)
+	r.addText(a, clauses)
 	if r.Text == "" {
 		return nil, reason.NoEmbeddings
 	}
@@ -81,6 +81,13 @@ func (a *expansion) byEmbeddings(choice *chosen, clauses []form.Clause) (*Rerank
 		return nil, reason.Window
 	}
 	return r, ""
+}
+
+// addText has vectors order the hits, if there are any of what clauses search.
+func (r *Rerank) addText(a *expansion, clauses []form.Clause) {
+	if r.Text = a.embedded(clauses); r.Text != "" {
+		r.TextWeight = a.s.profile.EmbeddingsWeight
+	}
 }
 
 // rerankPage returns a Rerank with the client's page, or why hits are not

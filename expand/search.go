@@ -34,9 +34,6 @@ type search struct {
 // parse parses the search. It returns why the search is left alone, or "".
 func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.Reason) {
 	s := &search{req: req, profile: profile, mode: profile.Mode, embeds: profile.embeds(req.Embeddings)}
-	if s.embeds {
-		s.mode = ModeBM25
-	}
 	var why reason.Reason
 	if s.parameters, why = dsl.ReadParameters(req.RawQuery); why != "" {
 		return s, why

@@ -85,7 +85,8 @@ const (
 	rerankChanged    = "changed"    // a hit of the page has changed, or the page is not available: as above
 	rerankUnreadable = "unreadable" // an answer is too long or cannot be read: the original is sent
 	// rerankNotRemembered is for the mode auto: the engine's order goes out, or the
-	// search is written as in the mode bm25.
+	// search is written as in the mode bm25. With embeddings it may be the order of
+	// the other of the two.
 	rerankNotRemembered = report.NotRemembered
 )
 

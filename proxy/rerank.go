@@ -21,14 +21,15 @@ import (
 var errScores = errors.New("not a score for each hit")
 
 // A Reranker scores the hits of searches: by the soft cosine, as package
-// expand/soft does, or by vectors, as package expand/embedding.
+// expand/soft does, by vectors, as package expand/embedding, or by both.
 type Reranker interface {
 	// Begin asks for what Scores needs of the search itself, before its hits are
 	// known, and does not wait.
 	Begin(ctx context.Context, by *expand.Rerank)
-	// Scores returns the scores of each hit, at the latest when ctx ends. After an
-	// error the engine's order goes out. Calls may be concurrent; hits is
-	// read-only.
+	// Scores returns the scores of each hit, at the latest when ctx ends. With
+	// scores and an error these order the hits, and the error says what else should
+	// have; after an error alone the engine's order goes out. Calls may be
+	// concurrent; hits is read-only.
 	Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error)
 	// Remember remembers what Scores needs of hits with [expand.Rerank.Key].
 	Remember(ctx context.Context, by *expand.Rerank, hits []expand.Hit) error
@@ -102,16 +103,16 @@ func (k *reranking) answer(
 		}
 		overloaded := false
 		switch {
-		case results[i] == rerankedHits && len(page) == 0:
+		case page != nil && len(page) == 0:
 			f.SetPage(nil, []byte(`{"hits":{"hits":[]}}`))
-		case results[i] == rerankedHits:
+		case page != nil:
 			text, status, _ := k.hits(ctx, f.Rerank.PageOf(page), ask)
 			if text == nil || !f.SetPage(page, text) {
-				results[i] = rerankChanged
+				page, results[i] = nil, rerankChanged
 			}
 			overloaded = status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 		}
-		if results[i] != rerankedHits && !overloaded { // otherwise only the original is sent
+		if page == nil && !overloaded { // otherwise only the original is sent
 			text, _, err := k.hits(ctx, f.Rerank.InOrder, ask)
 			if text != nil {
 				f.SetInOrder(text)
@@ -157,7 +158,8 @@ func sideCall(s expand.SideSearch, parameters string) esclient.HTTPRequest {
 	return esclient.HTTPRequest{Method: http.MethodPost, Path: path, Body: bytes.NewReader(s.Body)}
 }
 
-// order returns the client's page of hits in the new order, and the outcome.
+// order returns the client's page of hits in the new order, nil if they keep
+// the engine's, and the outcome.
 func (k *reranking) order(ctx context.Context, f *answer.Frame) (page []expand.Hit, result string) {
 	if !f.Named {
 		return nil, rerankUnnamed
@@ -166,20 +168,20 @@ func (k *reranking) order(ctx context.Context, f *answer.Frame) (page []expand.H
 	if err == nil && k.reranker != nil {
 		scores, err = k.reranker.Scores(ctx, f.Rerank, f.Window())
 	}
-	if err == nil {
+	if err == nil || scores != nil {
 		var ok bool
 		page, ok = f.Order(scores)
 		if !ok {
-			err = errScores
+			page, err = nil, errScores
 		}
 	}
-	if errors.Is(err, expand.ErrNotRemembered) {
-		return nil, rerankNotRemembered
+	switch {
+	case err == nil:
+		return page, rerankedHits
+	case errors.Is(err, expand.ErrNotRemembered):
+		return page, rerankNotRemembered
 	}
-	if err != nil {
-		result = k.cause(err)
-		k.log.DebugContext(ctx, "hits were not reranked", "cause", result, "err", err)
-		return nil, result
-	}
-	return page, rerankedHits
+	result = k.cause(err)
+	k.log.DebugContext(ctx, "hits were not reranked", "cause", result, "err", err)
+	return page, result
 }

@@ -244,6 +244,18 @@ func TestRerankingFailsOpenToTheEnginesOrder(t *testing.T) {
 	}
 }
 
+// Scores that lack what the error says order the hits, and it is counted.
+func TestHitsGoOutInTheOrderOfWhatIsThere(t *testing.T) {
+	p := startRerank(t, rerankAll, rerankerFunc(func(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
+		scores, _ := backwards(ctx, by, hits)
+		return scores, expand.ErrNotRemembered
+	}), frames(threeHits))
+	got := p.search(t, "/t/_search")
+	check.Equal(t, cutPages(t, threeHits, []*expand.Rerank{rerankOf(0, 2)}, []float64{0, .25, .5}), got)
+	p.asked(t, "frame page")
+	p.reranked(t, rerankNotRemembered)
+}
+
 func TestEachSearchFailsOpenForItself(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer, result string

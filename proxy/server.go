@@ -99,7 +99,7 @@ type Options struct {
 	// feedback; nil turns feedback off.
 	HitTerms HitTerms
 	// RerankBudget is the time limit of all calls of Reranker for one request,
-	// from when the cluster's answer is complete. After it the engine's order goes
+	// from when the cluster's answer is complete. After it the order so far goes
 	// out.
 	RerankBudget time.Duration
 	// OnRefused, unless nil, is called when a cluster that is not overloaded

@@ -3,7 +3,7 @@
 // cosine of the two.
 //
 // A [Reranker] waits for nothing but the vector of the search, for a short
-// time. Hits whose vectors it does not remember are Unknown; it reads their
+// time. Hits whose vectors it does not remember have NoVector; it reads their
 // documents in the background and has the model make their vectors. It keeps
 // a vector in a byte for each dimension, by the state of its document: the
 // index, its UUID, the sequence number and, where the index has several
@@ -183,7 +183,7 @@ func (r *Reranker) Begin(ctx context.Context, by *expand.Rerank) {
 	}
 }
 
-// Scores returns the cosine of each hit's vector, Unknown for hits whose
+// Scores returns the cosine of each hit's vector, or NoVector for hits whose
 // vectors are not remembered. It has these made in the background. It
 // returns [expand.ErrNotRemembered] if none is remembered.
 func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
@@ -213,7 +213,7 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 	scores := make([]expand.HitScore, len(hits))
 	cosines, known := r.slab.cosines(states, search)
 	for k := range hits {
-		scores[k] = expand.HitScore{Soft: cosines[k], Unknown: !known[k]}
+		scores[k] = expand.HitScore{Cosine: cosines[k], NoVector: !known[k]}
 	}
 	return scores, nil
 }

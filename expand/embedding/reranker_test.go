@@ -252,10 +252,10 @@ func (r *rig) order(t *testing.T, text string, hits ...expand.Hit) string {
 	}
 	var out []string
 	for k, s := range scores {
-		if s.Unknown {
+		if s.NoVector {
 			out = append(out, hits[k].ID+"?")
 		} else {
-			out = append(out, fmt.Sprintf("%s%.2f", hits[k].ID, s.Soft))
+			out = append(out, fmt.Sprintf("%s%.2f", hits[k].ID, s.Cosine))
 		}
 	}
 	return strings.Join(out, " ")

@@ -29,8 +29,8 @@ import (
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
-// rerankers score hits by what a search asks for: vectors of a language
-// model, or the soft cosine.
+// rerankers score hits by what a search asks for: the soft cosine, vectors of a
+// language model, or both.
 type rerankers struct {
 	soft    *soft.Reranker
 	budget  time.Duration       // of the soft cosine; vectors have their own
@@ -43,13 +43,35 @@ func (r rerankers) Begin(ctx context.Context, by *expand.Rerank) {
 	}
 }
 
+// Scores returns what each of the two knows, and the first error: one that
+// fails leaves the order to the other.
 func (r rerankers) Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
-	if by.Text != "" {
-		return r.vectors.Scores(ctx, by, hits)
+	var scores []expand.HitScore
+	var softErr error
+	if len(by.Fields) > 0 {
+		bounded, cancel := context.WithTimeout(ctx, r.budget)
+		defer cancel()
+		scores, softErr = r.soft.Scores(bounded, by, hits)
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.budget)
-	defer cancel()
-	return r.soft.Scores(ctx, by, hits)
+	if by.Text == "" {
+		return scores, softErr
+	}
+	cosines, vectorsErr := r.vectors.Scores(ctx, by, hits)
+	if scores == nil && cosines == nil {
+		return nil, cmp.Or(softErr, vectorsErr)
+	}
+	both := make([]expand.HitScore, len(hits))
+	for k := range both {
+		both[k].Unknown = true
+		if scores != nil {
+			both[k] = scores[k]
+		}
+		both[k].NoVector = true
+		if cosines != nil {
+			both[k].Cosine, both[k].NoVector = cosines[k].Cosine, cosines[k].NoVector
+		}
+	}
+	return both, cmp.Or(softErr, vectorsErr)
 }
 
 func (r rerankers) Remember(ctx context.Context, by *expand.Rerank, hits []expand.Hit) error {
@@ -203,7 +225,7 @@ func (a *App) openEmbeddings() error {
 			case s.Ready:
 				a.log.Info("the language model answers", "model", cfg.Model, "at", model.Host)
 			default:
-				a.log.Warn("the language model does not answer: hits keep the engine's order", "model", cfg.Model, "at", model.Host, "err", s.Err)
+				a.log.Warn("the language model does not answer: hits keep the order without it", "model", cfg.Model, "at", model.Host, "err", s.Err)
 			}
 		},
 	})

@@ -41,7 +41,7 @@ func (a *App) lackingModel() (all []report.Degradation) {
 	}
 	s := a.embeddings.State()
 	if !s.Ready && s.Err != nil {
-		all = append(all, report.Degradation{Reason: report.Model, Detail: "hits keep the engine's order: " + s.Err.Error()})
+		all = append(all, report.Degradation{Reason: report.Model, Detail: "hits keep the order without it: " + s.Err.Error()})
 	}
 	if s.Store != nil {
 		all = append(all, report.Degradation{Reason: report.Model, Detail: "vectors of documents are not stored, so the next start has to make them again: " + s.Store.Error()})

@@ -1,7 +1,9 @@
 package serve
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,7 +14,9 @@ import (
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/embedding"
 	"github.com/akin-search/akin/expand/soft"
+	"github.com/akin-search/akin/internal/cache"
 )
 
 func TestVectorsOfTheCluster(t *testing.T) {
@@ -77,4 +81,25 @@ func TestManyIndicesAreAskedForInParts(t *testing.T) {
 		check.That(t, ids[i] == "of "+names[i], "%s has %q", names[i], ids[i])
 	}
 	check.That(t, longest <= 3500 && asked >= 2 && asked <= 10, "%d requests, the longest of %d bytes", asked, longest)
+}
+
+// What one of the two does not know the other orders alone, and the error is
+// told.
+func TestHitsAreScoredByWhatAnswers(t *testing.T) {
+	gone := errors.New("gone")
+	model := &embedding.Maker{Documents: func(context.Context, []string) ([][]float32, error) { return nil, gone }}
+	r := rerankers{
+		soft: soft.New(soft.Options{TTL: time.Minute}), budget: time.Minute,
+		vectors: embedding.New(embedding.Options{Maker: model}),
+	}
+	defer r.vectors.Close()
+	fields := []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}}
+	both, alone := &expand.Rerank{Fields: fields, Text: "car"}, &expand.Rerank{Fields: fields}
+	scores, err := r.Scores(t.Context(), alone, nil)
+	check.That(t, scores != nil && err == nil, "%v, %v", scores, err)
+	scores, err = r.Scores(t.Context(), both, nil)
+	check.That(t, scores != nil && errors.Is(err, embedding.ErrModel), "the model does not answer: %v, %v", scores, err)
+	r.soft.Close()
+	scores, err = r.Scores(t.Context(), both, nil)
+	check.That(t, scores == nil && errors.Is(err, cache.ErrClosed), "neither answers: %v, %v", scores, err)
 }

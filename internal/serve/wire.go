@@ -132,7 +132,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 				return a, err
 			}
 			by.vectors, c.embeddings = a.embeddings, a.embeddings
-			options.RerankBudget = max(options.Budget, time.Duration(cfg.Embeddings.Budget))
+			options.RerankBudget += time.Duration(cfg.Embeddings.Budget) // they are waited for in turn
 			if cfg.Expansion.RerankWarmUp {
 				running.Go(func() { a.keepVectorsWarm(background, a.embeddings) })
 				a.onClose(func() { stop(); running.Wait() }) // before its dependencies are closed

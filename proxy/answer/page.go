@@ -193,83 +193,73 @@ func (f *Frame) Window() []expand.Hit { return f.Hits[:min(len(f.Hits), f.Rerank
 // those of the client's page. It returns false if a score is missing or not
 // finite.
 //
-// Let w be [expand.Rerank.SoftWeight] and m the saturated sums, or without
-// those the engine's scores. The order is that of
+// By [expand.Rerank.Fields]: let w be [expand.Rerank.SoftWeight] and m the
+// saturated sums, or without those the engine's scores. The order is that of
 //
 //	b = (1 − w)·m/max(m) + w·soft/max(soft)
 //
 // and the scores are b·max(e) for the engine's scores e, at most max(e) and at
 // least min(e), because hits behind the window have no more than that. For w =
 // 1 order and scores are the measure's. An Unknown hit keeps its place, with
-// the score of the hit before it.
+// the score of the hit before it. If all are Unknown, the scores stay as well.
 //
-// With [expand.Rerank.Text] the cosines are not divided, since vectors have one
-// scale, and the scores are b moved into the engine's range.
+// By [expand.Rerank.Text], after that: let w be [expand.Rerank.TextWeight] and
+// m the b or, without fields, the engine's scores. The order is that of
+//
+//	(1 − w)·m/max(m) + w·cosine
+//
+// where cosines are not divided, since vectors have one scale, and the scores
+// are these moved into the engine's range. A hit with NoVector keeps its place.
 func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 	n := len(f.Window())
-	if len(scores) != n {
+	if len(scores) != n || slices.ContainsFunc(scores, func(s expand.HitScore) bool { return !isFinite(s.Sum) || !isFinite(s.Soft) || !isFinite(s.Cosine) }) {
 		return nil, false
 	}
-	w := f.Rerank.SoftWeight
-	var lowest, highest, bestSum, bestSoft float64
-	for i, s := range scores {
-		if f.Rerank.Sums == nil {
-			scores[i].Sum = f.engine[i]
-		}
-		if number := scores[i].Sum + s.Soft; math.IsNaN(number) || math.IsInf(number, 0) {
-			return nil, false
-		}
-		bestSum, bestSoft = max(bestSum, scores[i].Sum), max(bestSoft, s.Soft)
-		highest = max(highest, f.engine[i])
-		if i == 0 || f.engine[i] < lowest {
-			lowest = f.engine[i]
-		}
+	r := f.Rerank
+	places := make([]int, len(f.Hits))
+	for i := range places {
+		places[i] = i
 	}
-	if f.Rerank.Text != "" {
-		bestSoft = 1
+	by, written := slices.Clone(f.engine[:n]), make([]float32, len(f.Hits))
+	for i, e := range f.engine {
+		written[i] = float32(e)
 	}
-	blended := make([]float64, n)
-	written := make([]float32, len(f.Hits))
-	for i := range f.Hits {
-		if i >= n {
-			written[i] = float32(f.engine[i])
-			continue
-		}
-		if bestSum > 0 {
-			blended[i] = (1 - w) * scores[i].Sum / bestSum
-		}
-		if bestSoft > 0 {
-			blended[i] += w * scores[i].Soft / bestSoft
-		}
-		if w < 1 {
-			written[i] = float32(max(lowest, min(highest, highest*blended[i])))
-		} else {
-			written[i] = float32(scores[i].Soft)
-		}
+	unknown := func(i int) bool { return scores[i].Unknown }
+	if (len(r.Fields) > 0 || r.Text == "") && !all(places[:n], unknown) {
+		by = f.softBlend(scores, written)
+		sortPlaces(places[:n], by, unknown)
+		passOn(places[:n], by, unknown)
+		passOn(places[:n], written, unknown)
 	}
-	if f.Rerank.Text != "" {
-		inRange(written[:n], blended, lowest, highest)
+	noVector := func(i int) bool { return scores[i].NoVector }
+	byText := r.Text != "" && !all(places[:n], noVector)
+	before, had := slices.Clone(places), slices.Clone(written)
+	if byText {
+		most := slices.Max(by)
+		for i, s := range scores {
+			m := 0.0
+			if most > 0 {
+				m = by[i] / most
+			}
+			by[i] = (1-r.TextWeight)*m + r.TextWeight*s.Cosine
+		}
+		sortPlaces(places[:n], by, noVector)
+		f.inRange(written[:n], by)
+		passOn(places[:n], written, noVector)
 	}
 	if slices.ContainsFunc(written, func(s float32) bool { return math.IsInf(float64(s), 0) }) {
 		return nil, false
 	}
-	places := placesOf(scores, blended, len(f.Hits))
-	for k, i := range places[:n] {
-		if scores[i].Unknown && k > 0 {
-			written[i] = written[places[k-1]]
-		} else if scores[i].Unknown {
-			written[i] = slices.Max(written[:n])
-		}
-	}
-	from := min(f.Rerank.From, len(places))
-	places = places[from : from+min(f.Rerank.Size, len(places)-from)]
+	from := min(r.From, len(places))
+	places = places[from : from+min(r.Size, len(places)-from)]
 	f.scores = make([]float32, len(places))
 	page = make([]expand.Hit, len(places))
 	for k, i := range places {
 		page[k], f.scores[k] = f.Hits[i], written[i]
-		if f.Rerank.Text != "" && i < n {
+		if byText && i < n {
 			f.reasons = append(f.reasons, expand.HitReason{
-				Index: f.Hits[i].Index, ID: f.Hits[i].ID, Place: i + 1, Score: f.engine[i], Cosine: scores[i].Soft, Weight: w, Unknown: scores[i].Unknown,
+				Index: f.Hits[i].Index, ID: f.Hits[i].ID, Place: slices.Index(before, i) + 1, Score: float64(had[i]),
+				Cosine: scores[i].Cosine, Weight: r.TextWeight, Unknown: scores[i].NoVector,
 			})
 		}
 	}
@@ -279,16 +269,94 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 	return page, true
 }
 
-// inRange sets scores to values moved into a range.
-func inRange(scores []float32, values []float64, lowest, highest float64) {
-	if len(values) == 0 {
-		return
+func all(hits []int, are func(i int) bool) bool {
+	return !slices.ContainsFunc(hits, func(i int) bool { return !are(i) })
+}
+
+func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// softBlend returns the b of [Frame.Order] for each hit of the window, and sets
+// the scores that are written.
+func (f *Frame) softBlend(scores []expand.HitScore, written []float32) []float64 {
+	w := f.Rerank.SoftWeight
+	bestSum, bestSoft := 0.0, 0.0
+	sums := make([]float64, len(scores))
+	for i, s := range scores {
+		sums[i] = s.Sum
+		if f.Rerank.Sums == nil {
+			sums[i] = f.engine[i]
+		}
+		bestSum, bestSoft = max(bestSum, sums[i]), max(bestSoft, s.Soft)
 	}
+	lowest, highest := f.engineRange()
+	blended := make([]float64, len(scores))
+	for i, s := range scores {
+		if bestSum > 0 {
+			blended[i] = (1 - w) * sums[i] / bestSum
+		}
+		if bestSoft > 0 {
+			blended[i] += w * s.Soft / bestSoft
+		}
+		written[i] = float32(max(lowest, min(highest, highest*blended[i])))
+		if w == 1 {
+			written[i] = float32(s.Soft)
+		}
+	}
+	return blended
+}
+
+// engineRange returns the engine's lowest and highest score in the window. The
+// highest is at least 0.
+func (f *Frame) engineRange() (lowest, highest float64) {
+	for i, e := range f.engine[:len(f.Window())] {
+		highest = max(highest, e)
+		if i == 0 || e < lowest {
+			lowest = e
+		}
+	}
+	return lowest, highest
+}
+
+// inRange sets the scores that are written to values moved into the engine's
+// range.
+func (f *Frame) inRange(written []float32, values []float64) {
+	lowest, highest := f.engineRange()
 	least, most := slices.Min(values), slices.Max(values)
 	for i, v := range values {
-		scores[i] = float32(highest)
+		written[i] = float32(highest)
 		if most > least {
-			scores[i] = float32(lowest + (highest-lowest)*(v-least)/(most-least))
+			written[i] = float32(lowest + (highest-lowest)*(v-least)/(most-least))
+		}
+	}
+}
+
+// sortPlaces sorts numbers of hits by values, the largest first. Those that
+// keep their places stay where they are.
+func sortPlaces(places []int, values []float64, keep func(i int) bool) {
+	kept := slices.Clone(places)
+	places = places[:0]
+	for _, i := range kept {
+		if !keep(i) {
+			places = append(places, i)
+		}
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(values[b], values[a]) })
+	for k, i := range kept {
+		if keep(i) {
+			places = slices.Insert(places, k, i)
+		}
+	}
+}
+
+// passOn gives hits that keep their places the value of the hit before them, or
+// the largest one.
+func passOn[T cmp.Ordered](places []int, values []T, keep func(i int) bool) {
+	for k, i := range places {
+		switch {
+		case keep(i) && k > 0:
+			values[i] = values[places[k-1]]
+		case keep(i):
+			values[i] = slices.Max(values[:len(places)])
 		}
 	}
 }
@@ -296,24 +364,6 @@ func inRange(scores []float32, values []float64, lowest, highest float64) {
 // Reasons explain the hits of a page that vectors of a language model
 // ordered; there are none for another page.
 func (f *Frame) Reasons() []expand.HitReason { return f.reasons }
-
-// placesOf returns the numbers of hits in their new order: in the window by
-// what they are ordered by, and behind it as they were.
-func placesOf(scores []expand.HitScore, blended []float64, hits int) []int {
-	places := make([]int, 0, hits)
-	for i := range scores {
-		if !scores[i].Unknown {
-			places = append(places, i)
-		}
-	}
-	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(blended[b], blended[a]) })
-	for i := range hits {
-		if i >= len(scores) || scores[i].Unknown {
-			places = slices.Insert(places, i, i)
-		}
-	}
-	return places
-}
 
 // A pageHit is a hit in the answer to a search for a page.
 type pageHit struct {

@@ -70,6 +70,14 @@ func softOf(soft ...float64) []expand.HitScore {
 	return scores
 }
 
+func cosinesOf(cosines ...float64) []expand.HitScore {
+	scores := make([]expand.HitScore, len(cosines))
+	for i, c := range cosines {
+		scores[i].Cosine = c
+	}
+	return scores
+}
+
 // order puts the hits of a frame in the order of scores, with the page out of an
 // answer.
 func order(t *testing.T, f *Frame, page string, scores []expand.HitScore) {
@@ -343,22 +351,50 @@ func TestHitsWithoutNamesAreNotScored(t *testing.T) {
 // The cosines of vectors are not divided by the best one, and a hit without a
 // vector keeps its place.
 func TestVectorsOrderHitsByScoreAndCosine(t *testing.T) {
-	f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 3, SoftWeight: .5, Text: "a"}) // with 1.5, 1.25 and 1
-	page, ok := f.Order(softOf(.1, .2, .5))
+	f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 3, TextWeight: .5, Text: "a"}) // with 1.5, 1.25 and 1
+	page, ok := f.Order(cosinesOf(.1, .2, .5))
 	check.Must(t, ok, "refused")
 	check.Equal(t, []string{"3\n", "1", "2"}, []string{page[0].ID, page[1].ID, page[2].ID})
 	check.That(t, f.scores[0] == 1.5 && f.scores[1] > 1.2 && f.scores[1] < 1.3 && f.scores[2] == 1, "%v", f.scores)
 	first := expand.HitReason{Index: page[0].Index, ID: "3\n", Place: 3, Score: 1, Cosine: .5, Weight: .5}
 	check.Equal(t, first, f.Reasons()[0])
 
-	f = frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 3, SoftWeight: 1, Text: "a"})
-	scores := softOf(-.5, 0, .5)
-	scores[1].Unknown = true
+	f = frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 3, TextWeight: 1, Text: "a"})
+	scores := cosinesOf(-.5, 0, .5)
+	scores[1].NoVector = true
 	page, ok = f.Order(scores)
 	check.Must(t, ok, "refused")
 	check.Equal(t, []string{"3\n", "2", "1"}, []string{page[0].ID, page[1].ID, page[2].ID})
 	check.Equal(t, []float32{1.5, 1.5, 1}, f.scores)
 	check.That(t, f.Reasons()[1].Unknown, "%+v", f.Reasons())
+}
+
+// The soft cosine orders the hits first, and its order takes the place of the
+// engine's scores. Where no vector is there it is the last word.
+func TestVectorsOrderHitsAfterTheSoftCosine(t *testing.T) {
+	by := &expand.Rerank{Window: 3, Size: 3, SoftWeight: 1, TextWeight: .5, Text: "a", Fields: make([]expand.RerankField, 1)}
+	all := []expand.HitScore{{Soft: .5, Cosine: .9}, {Soft: 1, Cosine: .1}, {Soft: .25, Cosine: .1}} // .25 + .45, .5 + .05, .125 + .05
+	for name, c := range map[string]struct {
+		change func(s []expand.HitScore)
+		want   []string
+		scores []float32
+	}{
+		"both":                       {func([]expand.HitScore) {}, []string{"1", "2", "3\n"}, []float32{1.5, 1.357, 1}},
+		"no vectors":                 {func(s []expand.HitScore) { s[0].NoVector, s[1].NoVector, s[2].NoVector = true, true, true }, []string{"2", "1", "3\n"}, []float32{1, .5, .25}},
+		"one without a vector":       {func(s []expand.HitScore) { s[1].NoVector = true }, []string{"2", "1", "3\n"}, []float32{1.5, 1.5, 1}},
+		"one that is not remembered": {func(s []expand.HitScore) { s[2] = expand.HitScore{Unknown: true, Cosine: 1} }, []string{"3\n", "1", "2"}, []float32{1.5, 1.375, 1}},
+		"none that is remembered":    {func(s []expand.HitScore) { s[0].Unknown, s[1].Unknown, s[2].Unknown = true, true, true }, []string{"1", "2", "3\n"}, []float32{1.5, 1.074, 1}},
+	} {
+		f := frameOf(t, threeHits, by)
+		scores := slices.Clone(all)
+		c.change(scores)
+		page, ok := f.Order(scores)
+		check.Must(t, ok, "%s: refused", name)
+		check.Equal(t, c.want, []string{page[0].ID, page[1].ID, page[2].ID}, name)
+		for k, score := range c.scores {
+			check.That(t, math.Abs(float64(f.scores[k]-score)) < .001, "%s: %v, want %v", name, f.scores, c.scores)
+		}
+	}
 }
 
 func TestScoresThatAreNoneAreRefused(t *testing.T) {

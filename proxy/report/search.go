@@ -163,7 +163,7 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 			if how := s.Result.Parts[k].How; how != "" {
 				m.searches.WithLabelValues(how).Inc()
 			}
-			if s.Result.Parts[k].FollowUp != nil {
+			if s.Result.Parts[k].FollowUp != nil && s.Result.Parts[k].Rerank == nil {
 				m.Reranked.WithLabelValues(NotRemembered).Inc()
 			}
 		}
