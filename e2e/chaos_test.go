@@ -109,7 +109,7 @@ func runFault(t *testing.T, e *engine, f fault) string {
 	mend := f.start(t, s)
 	broken := time.Now()
 	time.Sleep(phase)                                                                                    // The fault lasts.
-	waitFor(t, 2*chaosPatience, "an answer to a search that began while the fault lasts", func() error { // on a busy machine that may take longer
+	waitFor(t, 2*chaosPatience, "an answer to a search that began while the fault lasts", func() error { // the one before it may take as long
 		if !slices.ContainsFunc(clients.last(-1), func(o observation) bool { return o.start.After(broken) }) {
 			return fmt.Errorf("none")
 		}

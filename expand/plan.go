@@ -53,7 +53,7 @@ func (a *expansion) write(c *chosen) (*form.Plan, *Result) {
 		p.rerank, notReranked = a.reranking(c)
 		p.findOnly = p.rerank != nil || slices.Contains(sameQuery, notReranked)
 		if p.rerank != nil && a.s.embeds {
-			p.rerank.addText(a, clauses)
+			p.rerank.Text, p.rerank.TextWeight = a.embedded(clauses), a.s.profile.EmbeddingsWeight
 		}
 	}
 	if a.s.embeds && !a.s.Hybrid && !p.findOnly && !a.s.req.Warm { // the engine scores

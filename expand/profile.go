@@ -60,7 +60,7 @@ const (
 	NoReranking Reranking = iota
 	// ByEmbeddings has akin rerank the first hits by the vectors that a language
 	// model makes of them and of the search, blended with the scores that these
-	// have in the mode bm25 or auto, which it goes with. It needs
+	// have without. It goes with the modes bm25 and auto, and needs
 	// [DocumentVectors].
 	ByEmbeddings
 )

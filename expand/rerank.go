@@ -14,10 +14,10 @@ import (
 )
 
 // How akin reranks: in [ModeSoft] a few terms in the linear form find the
-// first hits, as many as the window; with [ByEmbeddings] that search or the one of
-// [ModeBM25] does. Only their names and scores come back. The caller reranks
-// them as [Part.Rerank] says, fetches those on the client's page, and
-// inserts them. A page that ends after the window continues in the engine's
+// first hits, as many as the window; with [ByEmbeddings] that search or the one
+// of [ModeBM25] does. Only their names and scores come back. The caller reranks
+// them as [Part.Rerank] says, fetches those on the client's page, and inserts
+// them. A page that ends after the window continues in the engine's
 // order. A page entirely after the window is searched with the same query,
 // so that all pages form one list.
 
@@ -73,7 +73,7 @@ func (a *expansion) byEmbeddings(choice *chosen, clauses []form.Clause) (*Rerank
 	if slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.AsTypedFirst && c.Changed() }) {
 		return nil, reason.AsTyped
 	}
-	r.addText(a, clauses)
+	r.Text, r.TextWeight = a.embedded(clauses), a.s.profile.EmbeddingsWeight
 	if r.Text == "" {
 		return nil, reason.NoEmbeddings
 	}
@@ -81,13 +81,6 @@ func (a *expansion) byEmbeddings(choice *chosen, clauses []form.Clause) (*Rerank
 		return nil, reason.Window
 	}
 	return r, ""
-}
-
-// addText has vectors order the hits, if there are any of what clauses search.
-func (r *Rerank) addText(a *expansion, clauses []form.Clause) {
-	if r.Text = a.embedded(clauses); r.Text != "" {
-		r.TextWeight = a.s.profile.EmbeddingsWeight
-	}
 }
 
 // rerankPage returns a Rerank with the client's page, or why hits are not

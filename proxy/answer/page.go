@@ -204,7 +204,7 @@ func (f *Frame) Window() []expand.Hit { return f.Hits[:min(len(f.Hits), f.Rerank
 // the score of the hit before it. If all are Unknown, the scores stay as well.
 //
 // By [expand.Rerank.Text], after that: let w be [expand.Rerank.TextWeight] and
-// m the b or, without fields, the engine's scores. The order is that of
+// m the b or, if all are Unknown, the engine's scores. The order is that of
 //
 //	(1 − w)·m/max(m) + w·cosine
 //
@@ -225,7 +225,7 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 		written[i] = float32(e)
 	}
 	unknown := func(i int) bool { return scores[i].Unknown }
-	if (len(r.Fields) > 0 || r.Text == "") && !all(places[:n], unknown) {
+	if !all(places[:n], unknown) {
 		by = f.softBlend(scores, written)
 		sortPlaces(places[:n], by, unknown)
 		passOn(places[:n], by, unknown)
@@ -233,8 +233,10 @@ func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 	}
 	noVector := func(i int) bool { return scores[i].NoVector }
 	byText := r.Text != "" && !all(places[:n], noVector)
-	before, had := slices.Clone(places), slices.Clone(written)
+	var before []int // without the vectors
+	var had []float32
 	if byText {
+		before, had = slices.Clone(places), slices.Clone(written)
 		most := slices.Max(by)
 		for i, s := range scores {
 			m := 0.0

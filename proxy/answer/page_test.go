@@ -73,7 +73,7 @@ func softOf(soft ...float64) []expand.HitScore {
 func cosinesOf(cosines ...float64) []expand.HitScore {
 	scores := make([]expand.HitScore, len(cosines))
 	for i, c := range cosines {
-		scores[i].Cosine = c
+		scores[i] = expand.HitScore{Cosine: c, Unknown: true}
 	}
 	return scores
 }

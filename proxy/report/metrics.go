@@ -83,7 +83,7 @@ func NewMetrics(registry prometheus.Registerer, known Values) *Metrics {
 		Authorizing: r.by("result", known.Authorizing, "akin_authorization_checks_total",
 			"Searches without hits that were sent with a client's credentials to see whether it may search some indices."),
 		Reranked: r.by("result", slices.Concat(known.Reranked, known.Causes), "akin_reranked_total",
-			"Searches whose hits were to be reranked, by result. With any but reranked, no_hits and unreadable the hits keep the engine's order, or with embeddings the one that failed is left out."),
+			"Searches whose hits were to be reranked, by result. With any but reranked, no_hits and unreadable the hits keep the engine's order or, with embeddings, that by what did not fail."),
 		Reranks: r.by("kind", []string{bySoft, byEmbeddings}, "akin_rerank_total",
 			"Searches whose hits were to be reranked, by what orders them: soft (the soft cosine) or embeddings (vectors of a language model)."),
 		Feedback: r.by("result", slices.Concat(known.Feedback, known.Causes), "akin_feedback_total",
