@@ -20,7 +20,7 @@ func BenchmarkBuild(b *testing.B) {
 		b.Helper()
 		loadForms(b, e, formsDefinition, docs, formsQueries)
 		for range b.N {
-			m, wall, processor, memory := buildMeasured(b, e, formsIndex)
+			m, _, wall, processor, memory := buildMeasured(b, e, formsIndex)
 			fmt.Fprintf(os.Stdout, "| %d | %d | %d | %s | %.0f s | %.0f s | %.2f GiB |\n", docs, m.Meta().Docs, m.Len(), m.Meta().Params["dimensions"],
 				wall.Seconds(), processor.Seconds(), memory/(1<<30))
 		}
@@ -37,8 +37,8 @@ func BenchmarkBuildWords(b *testing.B) {
 		for _, docs := range []int{10_000, len(all)} {
 			e.makeIndex(b, formsIndex, formsDefinition)
 			e.index(b, formsIndex, withIDs(all[:docs]))
-			_, _, processor, memory := buildMeasured(b, e, formsIndex, "--language-model", "none")
-			m, _, more, larger := buildMeasured(b, e, formsIndex)
+			_, _, _, processor, memory := buildMeasured(b, e, formsIndex, "--language-model", "none")
+			m, _, _, more, larger := buildMeasured(b, e, formsIndex)
 			if len(m.Meta().Origins) < 2 {
 				b.Fatal("the built-in words were left out")
 			}
@@ -48,16 +48,58 @@ func BenchmarkBuildWords(b *testing.B) {
 	}
 }
 
-// buildMeasured learns a matrix from an index. It returns wall time, processor
-// time and the most memory in bytes.
-func buildMeasured(b *testing.B, e *engine, index string, args ...string) (m *simmatrix.Matrix, wall, processor time.Duration, memory float64) {
+// BenchmarkDimensions prints what S of so many dimensions gains on the mixed
+// index, in percent over the engine, and costs to build: MAP / nDCG@10, effort
+// normal, without built-in words, means of the collections. It does everything
+// once: run it with -benchtime 1x.
+func BenchmarkDimensions(b *testing.B) {
+	e, whole := productionEngine(b, qualityEngine), loadMixed(b)
+	index := judgedIndexName(whole[0])
+	e.remakeIndex(b, index, judgedIndex)
+	e.index(b, index, withIDs(whole[0].docs))
+	var three []*collection
+	for _, c := range whole {
+		three = append(three, e.threeTerms(b, c))
+	}
+	means := func(on cluster, sets []*collection) (all []measures) {
+		for _, c := range sets {
+			all = append(all, meanMeasures(rank(b, on, index, wholeBody, c.queries)))
+		}
+		return all
+	}
+	gains := func(got, base []measures) string {
+		var sum measures
+		for i := range got {
+			sum.MAP += gainOver(got[i].MAP, base[i].MAP) / float64(len(got))
+			sum.NDCG10 += gainOver(got[i].NDCG10, base[i].NDCG10) / float64(len(got))
+		}
+		return fmt.Sprintf("%+.1f / %+.1f", sum.MAP, sum.NDCG10)
+	}
+	baseWhole, baseThree := means(e.cluster, whole), means(e.cluster, three)
+	fmt.Fprintf(os.Stdout, "\n| dimensions | crowding | whole queries | three words | processor time | memory |\n|---|---|---|---|---|---|\n")
+	for b.Loop() {
+		for _, dimensions := range []string{"100", "200", "400", "auto", "800"} {
+			m, file, _, processor, memory := buildMeasured(b, e, index, "--language-model", "none", "--dimensions", dimensions)
+			a := setupWide(b, e, section{"expansion": section{"effort": "normal"}, "matrices": []section{
+				{"name": mixedIndex, "file": file, "indices": []string{index}, "fields": []string{"body"}},
+			}})
+			fmt.Fprintf(os.Stdout, "| %s | %s | %s | %s | %.0f s | %.2f GiB |\n", m.Meta().Params[simmatrix.DimensionsParam], m.Meta().Params[simmatrix.CrowdingParam],
+				gains(means(a.cluster, whole), baseWhole), gains(means(a.cluster, three), baseThree), processor.Seconds(), memory/(1<<30))
+		}
+	}
+}
+
+// buildMeasured learns a matrix from an index. It returns it and its file, wall
+// time, processor time and the most memory in bytes.
+func buildMeasured(b *testing.B, e *engine, index string, args ...string) (m *simmatrix.Matrix, out string, wall, processor time.Duration, memory float64) {
 	b.Helper()
-	out, start := newPath(b, "s.akin"), time.Now()
+	out = newPath(b, "s.akin")
+	start := time.Now()
 	r := runAkin(b, append([]string{"matrix", "build", "--cluster", e.url, "--index", index, "--field", "body", "--out", out}, args...)...)
 	wall = time.Since(start)
 	if r.status != 0 {
 		b.Fatal(r.stderr)
 	}
 	used, _ := r.process.SysUsage().(*syscall.Rusage)
-	return readMatrix(b, out), wall, r.process.UserTime() + r.process.SystemTime(), float64(used.Maxrss) * (1 << 10)
+	return readMatrix(b, out), out, wall, r.process.UserTime() + r.process.SystemTime(), float64(used.Maxrss) * (1 << 10)
 }

@@ -96,11 +96,11 @@ func significance(perQuery, base []measures) measures {
 
 // rank searches for every judged query by a body, in an index with parameters
 // behind it, and returns the measures of what each finds.
-func rank(t *testing.T, on cluster, index string, body func(text string) string, queries []judgedQuery) []measures {
-	t.Helper()
+func rank(tb testing.TB, on cluster, index string, body func(text string) string, queries []judgedQuery) []measures {
+	tb.Helper()
 	name, parameters, _ := strings.Cut(index, "?")
 	perQuery := make([]measures, len(queries))
-	group, ctx := errgroup.WithContext(t.Context())
+	group, ctx := errgroup.WithContext(tb.Context())
 	group.SetLimit(4)
 	for i, q := range queries {
 		group.Go(func() error {
@@ -113,7 +113,7 @@ func rank(t *testing.T, on cluster, index string, body func(text string) string,
 		})
 	}
 	if err := group.Wait(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return perQuery
 }
@@ -490,8 +490,8 @@ func TestPerformanceDocShowsTheAcceptedMeasures(t *testing.T) {
 var readmeRows = []struct{ title, suffix, ranking string }{
 	{"whole queries", "", "auto-soft"},
 	{"three words", threeTermsOnly, "auto-soft"},
-	{"whole queries, hits not read before", "", "auto"},
-	{"three words, hits not read before", threeTermsOnly, "auto"},
+	{"whole queries, hits new to akin", "", "auto"},
+	{"three words, hits new to akin", threeTermsOnly, "auto"},
 	{"three words, all must match", threeTermsOnly, "auto-and"},
 }
 
