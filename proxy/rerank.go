@@ -84,6 +84,7 @@ func (k *reranking) answer(
 	}
 	var tooLong atomic.Bool
 	results = make([]string, len(frames))
+	ordered := make([]bool, len(frames))
 	_ = recovery.InParallel(len(frames), len(frames), func(i int) error {
 		f := frames[i]
 		if f == nil {
@@ -104,10 +105,11 @@ func (k *reranking) answer(
 		overloaded := false
 		switch {
 		case page != nil && len(page) == 0:
-			f.SetPage(nil, []byte(`{"hits":{"hits":[]}}`))
+			ordered[i] = f.SetPage(nil, []byte(`{"hits":{"hits":[]}}`))
 		case page != nil:
 			text, status, _ := k.hits(ctx, f.Rerank.PageOf(page), ask)
-			if text == nil || !f.SetPage(page, text) {
+			ordered[i] = text != nil && f.SetPage(page, text)
+			if !ordered[i] {
 				page, results[i] = nil, rerankChanged
 			}
 			overloaded = status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
@@ -127,7 +129,7 @@ func (k *reranking) answer(
 		results = ofEach(reranks, rerankUnreadable)
 	}
 	for i, f := range frames {
-		if results[i] == rerankedHits {
+		if ordered[i] && out != nil {
 			reasons = append(reasons, f.Reasons()...)
 		}
 	}

@@ -2,11 +2,12 @@ package embedding
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math"
-	"strconv"
+	"slices"
 	"sync"
 )
 
@@ -24,7 +25,7 @@ type Maker struct {
 	// Name identifies the model, and all that its vectors depend on.
 	Name string
 	// Documents returns the vectors of texts. Refused reports whether an error
-	// of it means that the model rejects the texts, such as one that is too
+	// of it may mean that the model rejects the texts, such as one that is too
 	// long.
 	Documents func(ctx context.Context, texts []string) ([][]float32, error)
 	Refused   func(error) bool
@@ -52,6 +53,8 @@ const (
 	// sameModel is the least cosine of two vectors of the probe by one model.
 	// Other hardware, or another batch, changes the last digits.
 	sameModel = 0.99
+	// markBytes is the length of what tells models under one name apart.
+	markBytes = 16
 )
 
 func (m *Maker) model() identity {
@@ -106,41 +109,44 @@ func (m *Maker) open(ctx context.Context) (other bool) {
 	if m.Store == nil || kept != "" {
 		return false
 	}
-	number, other, err := m.compare(ctx, known.probe)
+	mark, other, err := m.compare(ctx, known.probe)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.problem = err
 	if err == nil && m.known.number == known.number {
-		m.kept = m.Name + "\x00" + strconv.FormatUint(number, 10)
+		m.kept = m.Name + "\x00" + string(mark)
 	}
 	return other
 }
 
-// compare returns the number of the model with a vector of the probe in the
-// store, and whether another one was there.
-func (m *Maker) compare(ctx context.Context, now []float32) (number uint64, other bool, err error) {
+// compare returns the mark under which the store has the vectors of the model
+// with a vector of the probe, and whether another one was there. The mark is
+// random: where the store has lost it, all vectors are made again, and those
+// that a model left under another mark are not taken.
+func (m *Maker) compare(ctx context.Context, now []float32) (mark []byte, other bool, err error) {
 	key := keyOf("model", m.Name)
 	values, err := m.Store.Get(ctx, []string{key})
 	if err != nil {
-		return 0, false, err
+		return nil, false, err
 	}
 	var before []float32
-	if v := values[0]; len(v) > 8 && len(v)%4 == 0 {
-		number = binary.LittleEndian.Uint64(v)
-		before = make([]float32, (len(v)-8)/4)
+	if v := values[0]; len(v) > markBytes && len(v)%4 == 0 {
+		mark = v[:markBytes]
+		before = make([]float32, (len(v)-markBytes)/4)
 		for i := range before {
-			before[i] = math.Float32frombits(binary.LittleEndian.Uint32(v[8+4*i:]))
+			before[i] = math.Float32frombits(binary.LittleEndian.Uint32(v[markBytes+4*i:]))
 		}
 	}
 	if alike(before, now) {
-		return number, false, nil
+		return mark, false, nil
 	}
-	number++
-	value := binary.LittleEndian.AppendUint64(nil, number)
+	mark = make([]byte, markBytes)
+	_, _ = rand.Read(mark) // never fails
+	value := slices.Clone(mark)
 	for _, x := range now {
 		value = binary.LittleEndian.AppendUint32(value, math.Float32bits(x))
 	}
-	return number, before != nil, m.Store.Put(ctx, []string{key}, [][]byte{value})
+	return mark, before != nil, m.Store.Put(ctx, []string{key}, [][]byte{value})
 }
 
 // alike reports whether two vectors are of one model.
@@ -183,7 +189,8 @@ func (m *Maker) Make(ctx context.Context, texts []string) (vectors [][]byte, mad
 		}
 	}
 	if kept != "" && len(missing) > 0 {
-		values, err := m.Store.Get(ctx, keys)
+		// What is read stays: the mark as long as the vectors.
+		values, err := m.Store.Get(ctx, append(slices.Clone(keys), keyOf("model", m.Name)))
 		m.note(err)
 		if err != nil {
 			values = nil
@@ -226,7 +233,7 @@ func (m *Maker) note(problem error) {
 }
 
 // embed has the model make vectors. It halves what the model rejects; a text
-// that it rejects alone has none.
+// that it rejects alone, where it does not reject the probe, has none.
 func (m *Maker) embed(ctx context.Context, texts []string, dim int) ([][]byte, error) {
 	vectors, err := m.Documents(ctx, texts)
 	switch half := len(texts) / 2; {
@@ -238,7 +245,9 @@ func (m *Maker) embed(ctx context.Context, texts []string, dim int) ([][]byte, e
 		second, err := m.embed(ctx, texts[half:], dim)
 		return append(first, second...), err
 	case err != nil && m.Refused(err):
-		return make([][]byte, 1), nil
+		if _, err := m.Documents(ctx, []string{probe}); err == nil {
+			return make([][]byte, 1), nil
+		}
 	case err == nil && len(vectors) != len(texts):
 		err = fmt.Errorf("%d vectors for %d texts", len(vectors), len(texts))
 	}

@@ -36,6 +36,8 @@ var (
 	// ErrLate says that the vector of the search did not come in time. It is
 	// remembered when it comes.
 	ErrLate = errors.New("the language model did not answer in time")
+	// ErrRejected says that the model has no vector for the text of a search.
+	ErrRejected = errors.New("the language model rejects the text")
 )
 
 // Sources reads documents of a cluster.
@@ -55,8 +57,10 @@ type Options struct {
 	// a document's text is what is there, in this order.
 	Maker  *Maker
 	Fields []string
-	// Search returns the vector of the text of a search.
-	Search func(ctx context.Context, text string) ([]float32, error)
+	// Search returns the vector of the text of a search. Rejected reports
+	// whether an error of it is due to this text.
+	Search   func(ctx context.Context, text string) ([]float32, error)
+	Rejected func(error) bool
 	// Sources reads documents.
 	Sources Sources
 	// Bytes limits the vectors in memory, approximately.
@@ -93,8 +97,8 @@ const (
 	// numbers, and searchLife is how long they are remembered.
 	searchBytes = 16 << 20
 	searchLife  = time.Hour
-	// maxFailures is how many searches in a row may get no vector, or not in
-	// time, before the model is not asked for a while.
+	// maxFailures is how many calls for searches in a row may fail, or come too
+	// late for one, before the model is not asked for a while.
 	maxFailures = 5
 	// indexBytes limits what is remembered of indices.
 	indexBytes = 1 << 20
@@ -115,7 +119,7 @@ type Reranker struct {
 
 	mu       sync.Mutex
 	state    State
-	failures int // of the last searches, in a row
+	failures int // of the last calls for searches, in a row
 }
 
 // A searchKey is a text and the number of the model that answers under the
@@ -130,7 +134,7 @@ func New(o Options) *Reranker {
 	loader := cache.NewLoader(cache.Policy{
 		Places: maxCalls, Timeout: searchTimeout, Guard: o.Guard, What: "asking a language model", Client: o.Client,
 		Life: func(_ any, err error, ttl time.Duration) time.Duration {
-			if err != nil {
+			if err != nil && !errors.Is(err, ErrRejected) {
 				return 0
 			}
 			return ttl
@@ -202,8 +206,8 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 	search, err := cache.Wait[[]float32](waiting, asked)
 	if errors.Is(err, context.DeadlineExceeded) && waiting.Err() != nil {
 		err = ErrLate
+		r.count(err)
 	}
-	r.count(err)
 	if err != nil {
 		return nil, err
 	}
@@ -218,26 +222,35 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 	return scores, nil
 }
 
-// ask asks for the vector of a search, or joins who did.
+// ask asks for the vector of a search, or joins who did. A call counts if it
+// fails for all texts, or is answered in time.
 func (r *Reranker) ask(ctx context.Context, text string) *cache.Flight {
 	model := r.options.Maker.model()
 	return cache.Start(ctx, r.searches, searchKey{model.number, strings.Clone(text)}, searchLife, func(ctx context.Context) ([]float32, error) {
+		began := time.Now()
 		v, err := r.options.Search(ctx, text)
-		if err == nil && len(v) != len(model.probe) {
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil && r.options.Rejected(err), err == nil && len(v) == len(model.probe) && normalize(v) != nil:
+			return nil, ErrRejected
+		case err == nil && len(v) != len(model.probe):
 			err = fmt.Errorf("vectors of %d and of %d numbers", len(model.probe), len(v))
 		}
-		if err == nil {
-			err = normalize(v)
-		}
-		if err != nil && ctx.Err() == nil {
+		if err != nil {
 			err = fmt.Errorf("%w: %w", ErrModel, err)
+			r.count(err)
+			return nil, err
 		}
-		return v, err
+		if time.Since(began) <= r.options.Budget {
+			r.count(nil)
+		}
+		return v, nil
 	})
 }
 
-// count counts the searches in a row that got no vector. After some of them
-// the model has to answer in the background before it is asked again.
+// count counts the failures in a row. After some of them the model has to
+// answer in the background before it is asked again.
 func (r *Reranker) count(err error) {
 	r.mu.Lock()
 	if err == nil {
@@ -268,13 +281,14 @@ func (r *Reranker) become(s State) {
 	}
 }
 
-// A state is one write of a document. Its id is "" in an index of one shard,
-// where the number is enough. key is that in memory: two states have the same
-// one with a probability of 3 in 100 million, among a million documents.
+// A state is one write of a document. Its id and routing are "" in an index of
+// one shard, where the number is enough. key is that in memory: two states have
+// the same one with a probability of 3 in 100 million, among a million
+// documents.
 type state struct {
-	key       uint64
-	index, id string
-	seqNo     int64
+	key                uint64
+	index, id, routing string
+	seqNo              int64
 }
 
 // states returns the states that hits name. It asks for what is not
@@ -310,9 +324,9 @@ func (r *Reranker) states(ctx context.Context, hits []expand.Hit) ([]state, erro
 	states := make([]state, len(hits))
 	for i := range hits {
 		about := indices[hits[i].Index]
-		s := state{index: hits[i].Index, id: hits[i].ID, seqNo: hits[i].SeqNo}
+		s := state{index: hits[i].Index, id: hits[i].ID, routing: hits[i].Routing, seqNo: hits[i].SeqNo}
 		if about.Shards == 1 {
-			s.id = ""
+			s.id, s.routing = "", ""
 		}
 		s.key = maphash.Comparable(r.seed, struct {
 			state

@@ -228,7 +228,8 @@ func inBubble(t *testing.T, store *fakeStore, test func(r *rig), other ...func(*
 				}
 				return vectors[0], nil
 			},
-			OnState: func(s State) { r.states = append(r.states, s) },
+			Rejected: func(err error) bool { return errors.Is(err, errTexts) },
+			OnState:  func(s State) { r.states = append(r.states, s) },
 		})
 		defer r.Close()
 		synctest.Wait()
@@ -381,6 +382,10 @@ func TestLongTextsAndEqualIdsAreToldApart(t *testing.T) {
 		}
 		keys := check.Got(r.Reranker.states(t.Context(), []expand.Hit{one, {Index: "another", ID: one.ID, SeqNo: one.SeqNo}}))(t)
 		check.That(t, keys[0] != keys[1], "documents of two indices with one id have one key")
+		routed := one
+		routed.Routing = "r"
+		keys = check.Got(r.Reranker.states(t.Context(), []expand.Hit{one, routed}))(t)
+		check.That(t, keys[0] != keys[1], "documents of two shards with one id have one key")
 	})
 }
 
@@ -414,6 +419,9 @@ func TestAModelThatIsAlwaysLateIsLeftAloneUntilItIsNot(t *testing.T) {
 		for i := range maxFailures {
 			check.Equal(t, ErrLate.Error(), r.order(t, fmt.Sprint("b", i), one))
 			time.Sleep(time.Second) // the vector has come
+			if i < maxFailures-1 {
+				check.Equal(t, "11.00", r.order(t, "a", one), "which it is not asked for")
+			}
 		}
 		settle()
 		began := time.Now()
@@ -464,6 +472,57 @@ func TestAFailingModelIsLeftAloneUntilItAnswers(t *testing.T) {
 		settle()
 		check.Equal(t, "11.00", r.order(t, "a", one))
 		check.Equal(t, 3, len(r.states), "%+v", r.states)
+	})
+}
+
+func TestWhatIsNotTheModelsFaultDoesNotCount(t *testing.T) {
+	for name, search := range map[string]func(r *rig, i int, one expand.Hit) error{
+		"a client that leaves": func(r *rig, i int, one expand.Hit) error {
+			ctx, leave := context.WithTimeout(r.t.Context(), time.Millisecond)
+			defer leave()
+			_, err := r.Scores(ctx, &expand.Rerank{Text: fmt.Sprint("b", i)}, []expand.Hit{one})
+			return err
+		},
+		"a text that the model rejects": func(r *rig, i int, one expand.Hit) error {
+			_, err := r.Scores(r.t.Context(), &expand.Rerank{Text: strings.Repeat("b", 1000+i)}, []expand.Hit{one})
+			return err
+		},
+		"a text of zeros": func(r *rig, i int, one expand.Hit) error {
+			_, err := r.Scores(r.t.Context(), &expand.Rerank{Text: fmt.Sprint("z", i)}, []expand.Hit{one})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(r *rig) {
+				one := r.source.write("1", "a")
+				r.order(r.t, "a", one)
+				settle()
+				r.model.set(func(m *fakeModel) { m.takes, m.most = 5*time.Millisecond, 900 })
+				for i := range 2 * maxFailures {
+					err := search(r, i, one)
+					check.That(r.t, err != nil && !errors.Is(err, ErrModel), "%v", err)
+					synctest.Wait()
+				}
+				check.Equal(r.t, "11.00", r.order(r.t, "a", one))
+				check.Equal(r.t, 1, len(r.states), "%+v", r.states)
+			})
+		})
+	}
+}
+
+func TestManyDifferentSearchesAtOnceDoNotCountAsFailures(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		one := r.source.write("1", "a")
+		r.order(r.t, "a", one)
+		settle()
+		r.model.set(func(m *fakeModel) { m.takes = 5 * time.Millisecond })
+		var searches sync.WaitGroup
+		for i := range 200 {
+			searches.Go(func() { _, _ = r.Scores(r.t.Context(), &expand.Rerank{Text: fmt.Sprint("a", i)}, []expand.Hit{one}) })
+		}
+		searches.Wait()
+		check.Equal(r.t, "11.00", r.order(r.t, "a", one))
+		check.Equal(r.t, 1, len(r.states), "%+v", r.states)
 	})
 }
 
@@ -539,6 +598,31 @@ func TestTheNextProcessTakesVectorsFromTheStore(t *testing.T) {
 		check.That(t, r.states[0].Changed, "%+v", r.states)
 		use("a", "aab")(r)
 	}, func(m *fakeModel) { m.turned = true })
+}
+
+func TestAStoreThatLostTheProbeKeepsModelsApart(t *testing.T) {
+	store := &fakeStore{values: map[string][]byte{}}
+	asked := func(change func(*fakeModel)) (texts []string) {
+		delete(store.values, keyOf("probe", "m"))
+		inBubble(t, store, func(r *rig) {
+			r.order(r.t, "a", r.source.write("1", "aab"))
+			settle()
+			texts = r.model.asked()
+		}, change)
+		return texts
+	}
+	check.Equal(t, []string{"a", "aab"}, asked(func(*fakeModel) {}))
+	check.Equal(t, []string{"a", "aab"}, asked(func(m *fakeModel) { m.turned = true }), "another model has the vectors of the first")
+	check.Equal(t, []string{"a", "aab"}, asked(func(*fakeModel) {}), "they may be of the model in between")
+}
+
+func TestAModelThatRejectsEverythingFails(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		t := r.t
+		r.model.set(func(m *fakeModel) { m.most = 1 })
+		_, _, err := r.options.Maker.Make(t.Context(), []string{"ab", "bc"})
+		check.Error(t, ErrModel, err)
+	})
 }
 
 func TestWarmUpEndsWhereMemoryIsFull(t *testing.T) {

@@ -112,8 +112,8 @@ func (r *Reranker) read(ctx context.Context, found []state) error {
 	var ids []string
 	seqNos := make([]int64, len(found))
 	type write struct {
-		id    string
-		seqNo int64
+		id, routing string
+		seqNo       int64
 	}
 	keys := map[write]uint64{}
 	for i, s := range found {
@@ -121,7 +121,7 @@ func (r *Reranker) read(ctx context.Context, found []state) error {
 		if s.id != "" {
 			ids = append(ids, s.id)
 		}
-		keys[write{s.id, s.seqNo}] = s.key
+		keys[write{s.id, s.routing, s.seqNo}] = s.key
 	}
 	docs, err := r.options.Sources.States(ctx, found[0].index, ids, seqNos, r.options.Fields)
 	switch {
@@ -139,11 +139,11 @@ func (r *Reranker) read(ctx context.Context, found []state) error {
 	var places []uint64
 	var texts []string
 	for i := range docs {
-		id := docs[i].ID
+		w := write{docs[i].ID, docs[i].Routing, docs[i].SeqNo}
 		if ids == nil {
-			id = ""
+			w = write{seqNo: w.seqNo}
 		}
-		if key, ok := keys[write{id, docs[i].SeqNo}]; ok {
+		if key, ok := keys[w]; ok {
 			places, texts = append(places, key), append(texts, r.text(&docs[i]))
 		}
 	}
@@ -186,7 +186,7 @@ func (r *Reranker) Warm(ctx context.Context, docs []documents.DocRef) (room bool
 	}
 	hits := make([]expand.Hit, len(docs))
 	for i, d := range docs {
-		hits[i] = expand.Hit{Index: d.Index, ID: d.ID, SeqNo: d.SeqNo}
+		hits[i] = expand.Hit{Index: d.Index, ID: d.ID, Routing: d.Routing, SeqNo: d.SeqNo}
 	}
 	states, err := r.states(ctx, hits)
 	if err != nil {

@@ -37,7 +37,10 @@ type answer struct {
 	Embeddings jsontext.Value `json:"embeddings"`
 }
 
-var errNoNumber = errors.New("the model answers with a vector that contains null")
+var (
+	errNoNumber = errors.New("the model answers with a vector that contains null")
+	errZeros    = errors.New("the model answers only with zeros: check its name and how it is served")
+)
 
 // numbers are a vector without null; some models write NaN as null.
 type numbers []float32
@@ -116,7 +119,7 @@ func check(vectors [][]float32, texts, dim int) (alike bool, err error) {
 	}
 	zero := func(v []float32) bool { return !slices.ContainsFunc(v, func(x float32) bool { return x != 0 }) }
 	if first && !slices.ContainsFunc(vectors, func(v []float32) bool { return !zero(v) }) {
-		return alike, errors.New("the model answers only with zeros: check its name and how it is served")
+		return alike, errZeros
 	}
 	return alike, nil
 }

@@ -42,8 +42,14 @@ const (
 	answerPerWord = 8192 * 32
 )
 
-// ErrRefused says that a model rejects texts, or cannot compute their vectors.
-var ErrRefused = errors.New("the model rejects texts")
+var (
+	// ErrRefused says that a model rejects texts, or cannot compute their
+	// vectors.
+	ErrRefused = errors.New("the model rejects texts")
+	// ErrServer says that a model answers 500: it may fail at some texts, or at
+	// all.
+	ErrServer = errors.New("the model fails")
+)
 
 // A Model is a language model behind an API.
 type Model struct {
@@ -238,10 +244,12 @@ func inTime(n int, took time.Duration) int {
 }
 
 // noNumber reports whether a model has computed NaN for a word. Ollama then
-// answers with 500 (ollama/ollama#15582), others write null.
+// answers with 500 (ollama/ollama#15582), others write null, and what Python
+// writes, NaN or Infinity, is no JSON.
 func noNumber(err error) bool {
 	refused, ok := errors.AsType[*esclient.Error](err)
-	return errors.Is(err, errNoNumber) || ok && strings.Contains(refused.Reason, "NaN")
+	return errors.Is(err, errNoNumber) || ok && strings.Contains(refused.Reason, "NaN") ||
+		err != nil && (strings.Contains(err.Error(), "invalid character 'N'") || strings.Contains(err.Error(), "invalid character 'I'"))
 }
 
 // tooMuch reports whether the model may have rejected a call for its size.
@@ -255,21 +263,28 @@ func tooMuch(err error) bool {
 // Once returns the vectors of texts by one call, for what cannot wait longer
 // than ctx. Prefix is not added, and nothing is cached. The error has no part
 // of a text, and wraps [ErrRefused] if the model rejects the texts, which may
-// be too long.
+// be too long, and [ErrServer] if it answers 500.
 func (m *Model) Once(ctx context.Context, texts []string) ([][]float32, error) {
 	vectors, err := m.call(ctx, texts)
 	if err == nil {
 		_, err = check(vectors, len(texts), 0)
 	}
+	if errors.Is(err, errZeros) { // the texts may have no vector
+		err = nil
+	}
 	if err == nil {
 		return vectors, nil
 	}
 	told := err
-	if refused, ok := errors.AsType[*esclient.Error](err); ok { // its reason may quote the texts
+	refused, ok := errors.AsType[*esclient.Error](err)
+	if ok { // its reason may quote the texts
 		told = m.explain(&esclient.Error{Status: refused.Status, RetryAfter: refused.RetryAfter})
 	}
-	if tooMuch(err) || noNumber(err) {
+	switch {
+	case tooMuch(err), noNumber(err):
 		return nil, fmt.Errorf("%w: %w", ErrRefused, told)
+	case ok && refused.Status == http.StatusInternalServerError:
+		return nil, fmt.Errorf("%w: %w", ErrServer, told)
 	}
 	return nil, told
 }

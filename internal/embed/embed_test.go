@@ -536,6 +536,24 @@ func TestRefusedWordsAreSentOnce(t *testing.T) {
 	vectors(t, m, words, bad...)
 }
 
+func TestErrorsSayWhetherATextOrTheModelFails(t *testing.T) {
+	for status, want := range map[int]struct{ refused, server bool }{
+		http.StatusBadRequest: {refused: true}, http.StatusInternalServerError: {server: true}, http.StatusTooManyRequests: {}, http.StatusServiceUnavailable: {},
+	} {
+		m := newModel(t, &fakeModel{refuse: func(http.ResponseWriter, []string) int { return status }})
+		_, err := m.Once(t.Context(), []string{"text"})
+		wants.That(t, err != nil && errors.Is(err, ErrRefused) == want.refused && errors.Is(err, ErrServer) == want.server, "%d: %v", status, err)
+	}
+	for answer, want := range map[string]error{`[NaN,1]`: ErrRefused, `[1,-Infinity]`: ErrRefused, `[null,1]`: ErrRefused, `[0,0]`: nil} {
+		m := newModel(t, &fakeModel{refuse: func(w http.ResponseWriter, _ []string) int {
+			_, _ = io.WriteString(w, `{"data":[{"index":0,"embedding":`+answer+`}]}`)
+			return -1
+		}})
+		_, err := m.Once(t.Context(), []string{"text"})
+		wants.Error(t, want, err)
+	}
+}
+
 func TestNothingMoreIsSentOfWhatDoesNotFit(t *testing.T) {
 	fake, end := &fakeModel{}, errors.New("too large")
 	m := newCached(t, fake)

@@ -135,7 +135,7 @@ func OpenLanguageModel(cfg *configs.Config, cluster *esclient.Client, timed func
 		Documents: func(ctx context.Context, texts []string) ([][]float32, error) {
 			return ask(ctx, callDocuments, e.DocumentPrefix, texts)
 		},
-		Refused: func(err error) bool { return errors.Is(err, embed.ErrRefused) },
+		Refused: func(err error) bool { return errors.Is(err, embed.ErrRefused) || errors.Is(err, embed.ErrServer) },
 	}
 	if err := m.openStore(cfg); err != nil {
 		m.Close()
@@ -215,7 +215,7 @@ func (a *App) openEmbeddings() error {
 	a.onClose(model.Close)
 	a.model = model
 	a.embeddings = embedding.New(embedding.Options{
-		Maker: model.Maker, Search: model.Search, Fields: cfg.Fields, Sources: termVectors{documents.API{Client: a.client}},
+		Maker: model.Maker, Search: model.Search, Rejected: func(err error) bool { return errors.Is(err, embed.ErrRefused) }, Fields: cfg.Fields, Sources: termVectors{documents.API{Client: a.client}},
 		Bytes: int64(cfg.Size), Budget: time.Duration(cfg.Budget), TTL: time.Duration(a.cfg.Caches.TTL),
 		Guard: a.process.guard, Client: proxy.ClientOf,
 		OnState: func(s embedding.State) {
@@ -306,8 +306,8 @@ func (a *App) warmVectors(ctx context.Context, r *embedding.Reranker) (read int,
 // many at a time.
 func (a *App) warmIndex(ctx context.Context, r *embedding.Reranker, index string, told func(n int)) error {
 	o := documents.RefOptions{Index: index, Source: a.cfg.Embeddings.Fields}
+	began := time.Now() // of the reading of a page
 	return documents.API{Client: a.client}.ScanRefs(ctx, o, func(docs []documents.DocRef) error {
-		began := time.Now()
 		room, err := r.Warm(ctx, docs)
 		if err != nil {
 			return err
@@ -320,6 +320,7 @@ func (a *App) warmIndex(ctx context.Context, r *embedding.Reranker, index string
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(vectorsRest * time.Since(began)):
+			began = time.Now()
 			return nil
 		}
 	})

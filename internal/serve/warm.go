@@ -322,8 +322,9 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 			continue
 		}
 		said = append(said, report.Remembered{Index: index, Of: all})
+		began := time.Now() // of the reading of a page
 		err = documents.API{Client: a.client}.ScanRefs(ctx, documents.RefOptions{Index: index}, func(docs []documents.DocRef) error {
-			began, some := time.Now(), map[string][]expand.Hit{} // by concrete index
+			some := map[string][]expand.Hit{} // by concrete index
 			for _, d := range docs {
 				if done[d.Index] = cmp.Or(done[d.Index], index); done[d.Index] != index {
 					continue
@@ -353,6 +354,7 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 			case <-ctx.Done():
 				return ctx.Err()
 			case <-time.After(warmRest * time.Since(began)):
+				began = time.Now()
 				return nil
 			}
 		})
