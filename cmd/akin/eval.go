@@ -359,7 +359,7 @@ func (f *compareFlags) check(*cobra.Command, []string) error {
 	case f.log == "":
 		return cli.Usage(errors.New("give --log FILE"))
 	case len(f.arms.Arms) != 2:
-		return cli.Usage(errors.New("give two arms, --arm ARM --arm ARM"))
+		return cli.Usage(errors.New("give two arms, no more and no fewer: --arm ARM --arm ARM"))
 	case f.judge == "":
 		return nil
 	case f.arms.Title == "":
