@@ -11,6 +11,7 @@ import (
 type Tally struct {
 	Kind          string // in the plural, such as acronyms
 	Kept, LeftOut int
+	Why           string   // some are left out; "" to say nothing
 	Some, Lost    []string // the first three of each, as people read them
 }
 
@@ -36,7 +37,11 @@ func (t *Tally) String() string {
 		}
 		return s
 	}
-	return t.Kind + ": " + part(t.Kept, "kept", t.Some) + "; " + part(t.LeftOut, "left out", t.Lost)
+	out := "left out"
+	if t.LeftOut > 0 && t.Why != "" {
+		out += " (" + t.Why + ")"
+	}
+	return t.Kind + ": " + part(t.Kept, "kept", t.Some) + "; " + part(t.LeftOut, out, t.Lost)
 }
 
 // tallyParam begins the names of parameters with a tally.

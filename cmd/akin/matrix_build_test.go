@@ -294,7 +294,7 @@ func TestAcronymsAndTheirLongFormsStandForEachOther(t *testing.T) {
 	texts = append(texts, "once only defined (OOD)", "ants and roses (AAR)", "ants and roses (AAR)")
 	args := fromTexts(t, texts...)
 	m, said := built(t, args...)
-	check.Equal(t, []string{"acronyms: 1 kept, such as ioh – institutes of health; 2 left out, such as aar – ants and roses", "joined words: 0 kept; 0 left out"}, simmatrix.Tallies(m.Meta().Params))
+	check.Equal(t, []string{"acronyms: 1 kept, such as ioh – institutes of health; 2 left out (explained in fewer than 2 documents, frequent words, or used unlike what they stand for), such as aar – ants and roses", "joined words: 0 kept; 0 left out"}, simmatrix.Tallies(m.Meta().Params))
 	check.That(t, strings.Contains(said, "acronyms: 1 kept"), "%s", said)
 	const expression = "\x1finstitut\x1f\x1fhealth"
 	check.Equal(t, []string{"ioh"}, rowOf(m, expression))

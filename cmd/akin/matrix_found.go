@@ -97,7 +97,10 @@ func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts, docF
 	}
 	type pair struct{ short, long string }
 	at := map[pair]int{} // in the entries
-	finding := combine.Finding{Kind: "acronyms", Cosine: acronymCosine}
+	finding := combine.Finding{
+		Kind: "acronyms", Cosine: acronymCosine,
+		Why: fmt.Sprintf("explained in fewer than %d documents, frequent words, or used unlike what they stand for", acronymDocs),
+	}
 	most := map[pair]int{} // the documents with the form that most of them have
 	for k, a := range acronyms {
 		if len(readings[2*k]) == 0 || len(readings[2*k+1]) == 0 {
@@ -138,7 +141,7 @@ func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts, docF
 }
 
 func findJoined(joined []learn.Joined, corpus *learn.Corpus) combine.Finding {
-	finding := combine.Finding{Kind: "joined words"}
+	finding := combine.Finding{Kind: "joined words", Why: "too rarely written as one word, or as two"}
 	for _, j := range joined {
 		parts, err := simmatrix.Expression([]string{j.First, j.Second}, []int{0, 1})
 		if err != nil || corpus.DocFreq(j.Term) < joinedDocs || j.Count < joinedCount {

@@ -14,7 +14,8 @@ type Finding struct {
 	Kind    string  // in the plural, such as acronyms
 	Cosine  float64 // how alike documents must use both sides, see [Weigh]; 0 to ask for nothing
 	Entries []FoundEntry
-	LeftOut int // entries that were left out before
+	LeftOut int    // entries that were left out before
+	Why     string // entries are left out
 }
 
 // A FoundEntry says that one term or expression stands for another.
@@ -45,7 +46,7 @@ func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ..
 		from := m.Table()
 		p := plan{from: from, changes: map[string]map[string]uint16{}}
 		forms := map[string]string{}
-		tally := simmatrix.Tally{Kind: f.Kind, LeftOut: f.LeftOut}
+		tally := simmatrix.Tally{Kind: f.Kind, LeftOut: f.LeftOut, Why: f.Why}
 		slices.SortStableFunc(f.Entries, func(a, b FoundEntry) int { return cmp.Compare(b.Docs, a.Docs) })
 		for _, e := range f.Entries {
 			kept := f.Cosine == 0 || g.cosine(slices.Collect(simmatrix.WordsOf(e.For)), slices.Collect(simmatrix.WordsOf(e.Term))) >= f.Cosine

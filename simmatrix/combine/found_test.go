@@ -15,7 +15,7 @@ func TestFoundEntriesAreAddedWhereTheDocumentsUseBothSidesAlike(t *testing.T) {
 		return check.Got(simmatrix.Expression(words, []int{0, 1, 2}[:len(words)]))(t)
 	}
 	m, err := AddFound(docs, func(word string) uint32 { return docFreqs[word] },
-		Finding{Kind: "acronyms", Cosine: 0.5, LeftOut: 2, Entries: []FoundEntry{
+		Finding{Kind: "acronyms", Cosine: 0.5, LeftOut: 2, Why: "unlike", Entries: []FoundEntry{
 			{Term: e("body", "mass"), For: "who", Both: true, Docs: 3},
 			{Term: e("body", "mass"), For: "bmi", Both: true, Docs: 2, Form: "body Mass", Note: "acronym"},
 		}},
@@ -27,7 +27,7 @@ func TestFoundEntriesAreAddedWhereTheDocumentsUseBothSidesAlike(t *testing.T) {
 	}, spelledRows(m))
 	check.Equal(t, simmatrix.WithNote("body Mass", "acronym"), m.Form(e("body", "mass")))
 	check.Equal(t, []string{
-		"acronyms: 1 kept, such as bmi – body Mass; 3 left out, such as who – body mass",
+		"acronyms: 1 kept, such as bmi – body Mass; 3 left out (unlike), such as who – body mass",
 		"joined words: 1 kept, such as body mass – bodymass; 0 left out",
 	}, simmatrix.Tallies(m.Meta().Params))
 
