@@ -280,7 +280,7 @@ func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int6
 				return nil, 0, err
 			}
 		}
-		if err := rare.fold(ctx, space, fill, sigma, part.sigmaPower, length, room, progress); err != nil {
+		if err := rare.fold(ctx, space, fill, sigma, part.sigmaPower, length, progress); err != nil {
 			return nil, 0, err
 		}
 		table.addPart(axes, sigma, part.sigmaPower, length)

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
 // rarePerTerm limits the rare terms with rows, per learned term.
@@ -56,19 +57,30 @@ func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
 // learned term's vector is its column of a times U·σ^(sigmaPower−1), where U =
 // a·V·σ⁻¹. A rare term's vector is the same of the column that it would have
 // (Deerwester et al., 1990, fold in documents in this way). space is a·V if
-// newFill makes that column, and V if it makes aᵀ times it.
+// newFill makes that column, and V if it makes aᵀ times it. Columns are
+// dropped once they are multiplied: of rare terms in long documents, all take
+// more than a.
 func (r *rareTerms) fold(
 	ctx context.Context, space blas64.General, newFill func() func() func(int, *sparseBlock), sigma []float64, sigmaPower, length float64,
-	room int64, progress simmatrix.Progress,
+	progress simmatrix.Progress,
 ) error {
 	if len(r.terms) == 0 {
 		return nil
 	}
-	rows, err := makeSparse(ctx, len(r.terms), len(r.learned.terms), room, newFill(), simmatrix.NewStage(progress, "rare terms", len(r.terms)))
-	if err != nil {
-		return explain(err, "contexts of rare terms", r.opts.MaxMemory)
-	}
-	product, err := rows.times(ctx, space)
+	fillers, product := newFill(), newDense(len(r.terms), space.Cols)
+	st := simmatrix.NewStage(progress, "rare terms", len(r.terms))
+	err := parallel.EachBlock(ctx, len(r.terms), rowsPerBlock, func() func(lo, hi int) {
+		fill := fillers()
+		var column sparseBlock
+		return func(lo, hi int) {
+			for k := lo; k < hi; k++ {
+				column.index, column.value = column.index[:0], column.value[:0]
+				fill(k, &column)
+				addProduct(rowOf(product, k), column.index, column.value, space)
+			}
+			st.Add(hi - lo)
+		}
+	})
 	if err != nil {
 		return err
 	}

@@ -133,14 +133,21 @@ func (s *sparse) times(ctx context.Context, m blas64.General) (blas64.General, e
 		return func(k, _ int) {
 			at, row := 0, k*rowsPerBlock
 			for _, length := range s.blocks[k].lengths {
-				for to := at + int(length); at < to; at++ {
-					blas64.Axpy(float64(s.blocks[k].value[at]), rowOf(m, int(s.blocks[k].index[at])), rowOf(product, row))
-				}
+				to := at + int(length)
+				addProduct(rowOf(product, row), s.blocks[k].index[at:to], s.blocks[k].value[at:to], m)
+				at = to
 				row++
 			}
 		}
 	})
 	return product, err
+}
+
+// addProduct adds a·m to dst, for a sparse row a.
+func addProduct(dst blas64.Vector, index []int32, value []float32, m blas64.General) {
+	for k, j := range index {
+		blas64.Axpy(float64(value[k]), rowOf(m, int(j)), dst)
+	}
 }
 
 // gramRow adds aᵀ·(a·in) to out, for a sparse row a.
