@@ -46,12 +46,12 @@ func (t *vectorTable) crowding(ctx context.Context, rows int) (float64, error) {
 }
 
 // affordable returns the largest number of dimensions up to wanted that memory
-// suffices for, at least those of o, and the room for entries.
-func (c *Corpus) affordable(v *vocabulary, rare *rareTerms, wanted int, o *CorpusOptions) (dimensions int, room int64, err error) {
-	for dimensions = wanted; ; dimensions = max(dimensions*9/10, o.Dimensions) {
-		room, err = memoryRoom(c, v, len(rare.terms), dimensions, o)
-		if err == nil || dimensions == o.Dimensions {
-			return dimensions, room, err
+// suffices for, and the room for entries; those of o if it suffices for no more.
+func (c *Corpus) affordable(v *vocabulary, rare *rareTerms, wanted int, o *CorpusOptions) (dimensions int, room int64) {
+	for dimensions = wanted; dimensions > o.Dimensions; dimensions = dimensions * 9 / 10 {
+		if room, err := memoryRoom(c, v, len(rare.terms), dimensions, o); err == nil {
+			return dimensions, room
 		}
 	}
+	return o.Dimensions, 0
 }

@@ -2,6 +2,7 @@ package learn
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -73,8 +74,33 @@ func TestDimensionsFallToWhatMemorySufficesFor(t *testing.T) {
 		o.Dimensions, o.MaxMemory = fewestDimensions, 1
 		for ; check.ErrOf(memoryRoom(c, v, len(rare.terms), dimensions, &o)) != nil; o.MaxMemory += 1 << 16 {
 		}
-		got, room, err := c.affordable(v, rare, 1000, &o)
-		check.That(t, err == nil && got <= dimensions && got >= max(dimensions*9/10-1, fewestDimensions) && room >= 0, "%d dimensions, room for %d bytes: %v", got, room, err)
+		got, room := c.affordable(v, rare, 1000, &o)
+		check.That(t, got <= dimensions && got >= max(dimensions*9/10-1, fewestDimensions) && room >= 0, "%d dimensions, room for %d bytes", got, room)
+	}
+}
+
+// Of rare terms in long documents, contexts take more than all else.
+func TestMemoryForLearnedTermsSufficesForRareOnes(t *testing.T) {
+	c, o := corpusOf(zipfDocuments(200, 400, 20_000)...), DefaultCorpusOptions()
+	o.Neighbors = 20
+	v, rare, _, err := c.prepare(&o)
+	check.OK(t, err)
+	v.order(c.sequence)
+	few := o
+	few.Dimensions = fewestDimensions
+	rare.opts = &few
+	_, _, err = learnVectors(t.Context(), v, rare, math.MaxInt64, nil)
+	check.OK(t, err)
+	for dimensions, times := range map[int]int{fewestDimensions: 1, fewestDimensions + 50: 2} {
+		for o.MaxMemory = 1 << 20; check.ErrOf(memoryRoom(c, v, len(rare.terms), dimensions, &o)) != nil; o.MaxMemory += 1 << 16 {
+		}
+		learned := 0
+		meta := check.Got(FromCorpus(t.Context(), c, o, func(stage string, done, _ int) {
+			if stage == "co-occurrence" && done == 0 {
+				learned++
+			}
+		}))(t).Meta()
+		check.That(t, learned == times && strings.Contains(meta.Vectors(), " dimensions in place of "), "learned %d times: %s", learned, meta.Vectors())
 	}
 }
 

@@ -81,10 +81,12 @@ func Learn(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatri
 		return nil, err
 	}
 	wanted := dimensionsFor(crowding, opts.Dimensions)
-	if chosen && wanted > opts.Dimensions {
-		if opts.Dimensions, room, err = c.affordable(v, rare, wanted, &opts); err != nil {
-			return nil, err
-		}
+	more := opts.Dimensions
+	if chosen {
+		more, room = c.affordable(v, rare, wanted, &opts)
+	}
+	if more > opts.Dimensions {
+		opts.Dimensions = more
 		if vectors, crowding, err = learnVectors(ctx, v, rare, room, progress); err != nil {
 			return nil, err
 		}
