@@ -40,8 +40,8 @@ func (m *Meta) CrowdingWarning() string {
 		return ""
 	}
 	advice := "More documents, or a language model, may help"
-	if wanted := m.Params[WantedDimensionsParam]; wanted != "" {
-		advice = "Build with --dimensions " + wanted + ", and a larger --max-memory if there is one"
+	if m.Params[WantedDimensionsParam] != "" {
+		advice = "Build with --dimensions auto, or if it was built so, with a larger --max-memory"
 	}
 	return fmt.Sprintf("the words crowd in %s dimensions: the 30th neighbor of a word has a similarity of %.2f on average, and searches get worse above %v. %s",
 		m.Params[DimensionsParam], crowding, LargestCrowding, advice)

@@ -15,7 +15,7 @@ func TestCrowdingWarningSaysWhatToDo(t *testing.T) {
 		{nil, ""}, // of an older akin, or not learned from documents
 		{map[string]string{"dimensions": "100", "crowding": "much"}, ""},
 		{map[string]string{"dimensions": "480", "crowding": "0.049"}, ""},
-		{map[string]string{"dimensions": "300", "crowding": "0.096", "dimensions_wanted": "480"}, "Build with --dimensions 480, and a larger --max-memory"},
+		{map[string]string{"dimensions": "300", "crowding": "0.096", "dimensions_wanted": "480"}, "Build with --dimensions auto, or if it was built so, with a larger --max-memory"},
 		{map[string]string{"dimensions": "1000", "crowding": "0.096"}, "in 1000 dimensions: the 30th neighbor of a word has a similarity of 0.10"},
 	} {
 		meta := Meta{Params: tt.params}

@@ -23,9 +23,14 @@ const (
 //
 //	dimensions · crowding / usualCrowding
 //
-// at least as many as they have, and at most mostDimensions.
+// at most mostDimensions, and at least fewestDimensions, from which on that
+// holds. If they need no more than they have, it returns dimensions.
 func dimensionsFor(crowding float64, dimensions int) int {
-	return max(dimensions, min(mostDimensions, int(math.Round(float64(dimensions)*crowding/usualCrowding))))
+	wanted := min(mostDimensions, int(math.Round(float64(dimensions)*crowding/usualCrowding)))
+	if wanted <= dimensions {
+		return dimensions
+	}
+	return max(wanted, fewestDimensions)
 }
 
 // crowding returns the mean cosine, to the power of usualPower, of the 30th

@@ -36,10 +36,13 @@ func mixedDocuments(topics, perTopic int) [][]string {
 
 func TestDimensionsGrowWithCrowding(t *testing.T) {
 	for _, tt := range []struct {
-		crowding float64
-		want     int
-	}{{0, 100}, {0.04, 100}, {0.041, 103}, {0.172, 430}, {0.281, 703}, {0.9, 1000}} {
-		check.Equal(t, tt.want, dimensionsFor(tt.crowding, fewestDimensions), tt.crowding)
+		crowding         float64
+		dimensions, want int
+	}{
+		{0, 100, 100}, {0.04, 100, 100}, {0.041, 100, 103}, {0.172, 100, 430}, {0.281, 100, 703}, {0.9, 100, 1000},
+		{0.02, 10, 10}, {0.1, 10, 100}, // below 100 the rule does not hold
+	} {
+		check.Equal(t, tt.want, dimensionsFor(tt.crowding, tt.dimensions), tt.crowding)
 	}
 }
 
