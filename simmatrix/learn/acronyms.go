@@ -123,7 +123,7 @@ func findAcronyms(text string, yield func(definition)) {
 		case len(words) > 1 && isAcronym(before[len(before)-1]):
 			short := before[len(before)-1]
 			length := utf8.RuneCountInString(short)
-			long := strings.Join(words, " ")
+			long := strings.TrimFunc(strings.Join(words, " "), isMark)
 			if len(words) <= min(length+5, 2*length) && longForm(short, long) == long {
 				yield(definition{short, long})
 			}
@@ -145,11 +145,15 @@ func mayBeAcronym(word string) bool {
 		strings.IndexFunc(word, unicode.IsLetter) >= 0 && !strings.Contains(word, ".")
 }
 
+// isMark reports whether a rune at an end of a long form is not of it.
+func isMark(r rune) bool { return unicode.IsPunct(r) || unicode.IsSymbol(r) || unicode.IsSpace(r) }
+
 func isAlphanumeric(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // longForm returns the shortest end of text, in whole words, that has the
 // letters and digits of a short form in their order, the first of them at the
-// beginning of its first word; "" if there is none.
+// beginning of its first word, without marks at its ends; "" if there is none,
+// or if it has marks of source code.
 func longForm(short, text string) string {
 	s, l := []rune(short), []rune(text)
 	at := len(l) - 1
@@ -168,9 +172,9 @@ func longForm(short, text string) string {
 	}
 	for at++; at > 0 && l[at-1] != ' '; at-- {
 	}
-	long := strings.Trim(string(l[at:]), ` "'“”‘’`)
+	long := strings.TrimFunc(string(l[at:]), isMark)
 	words := strings.Fields(long)
-	if len([]rune(long)) <= len(s) || len(words) < 2 || slices.Contains(words, short) {
+	if len([]rune(long)) <= len(s) || len(words) < 2 || slices.Contains(words, short) || strings.ContainsAny(long, `=";{}`) {
 		return ""
 	}
 	return long

@@ -24,6 +24,11 @@ func TestAcronymsAreFoundWithTheirLongForms(t *testing.T) {
 		"in vitro effects, that is (i.e.)":                         "",
 		"deoxyribonucleic (DNA)":                                   "", // one word
 		"of the CD4 cells (CD4)":                                   "",
+		`check(t, \"body mass index (BMI)\")`:                      "BMI = body mass index",
+		"BMI («body mass index.»)":                                 "BMI = body mass index",
+		"bestsum, bestsoft = max (bestsum)":                        "",
+		`boundary of "mass index (BMI)`:                            "",
+		"body mass {index (BMI)":                                   "",
 		"an open (bracket":                                         "",
 		"(NIH)":                                                    "",
 		"nested ((NIH) of) brackets":                               "",
