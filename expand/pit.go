@@ -125,7 +125,10 @@ func pageKey(expander any, s *search, feedback bool) pitKey {
 			add(value)
 		}
 	}
-	for _, flag := range []bool{s.unscored, s.Scores.Min, s.OwnRescore, s.named, s.order} {
+	noTotal := s.req.Fixed == reason.Endpoint
+	for _, flag := range []bool{
+		s.unscored, s.Scores.Min, s.Scores.Sorted, s.Scores.FirstOnly, s.KNN, s.besideVectors(), s.OwnRescore, s.named, s.order, noTotal,
+	} {
 		if flag {
 			raw = append(raw, '1')
 		} else {

@@ -204,6 +204,33 @@ func TestOtherSearchesOnAPointInTimeGetTheirOwnTerms(t *testing.T) {
 	}
 }
 
+// What decides whether related words find, or put hits in order, may stand
+// beside the query.
+func TestSearchesOnAPointInTimeThatUseScoresOtherwiseAreExpandedApart(t *testing.T) {
+	const query = `{"match":{"body":"car rental"}}`
+	for name, tt := range map[string]struct {
+		more   string
+		fixed  reason.Reason
+		enough int
+	}{
+		"sorted":           {`,"sort":["price"]`, "", 0},
+		"the first alone":  {`,"terminate_after":5`, "", 0},
+		"beside vectors":   {`,"knn":{"field":"v","query_vector":[1],"k":1,"num_candidates":1}`, "", 0},
+		"answered later":   {"", reason.Endpoint, 0},
+		"sorted by scores": {`,"sort":["_score"]`, "", 50},
+	} {
+		c, m := rental(t)
+		e := New(c, m, with(auto))
+		req := &Request{Body: []byte(pitPage(0, query, tt.more)), Fixed: tt.fixed}
+		alone := expanded(t, e, req)
+		e = New(c, m, with(auto))
+		check.Equal(t, 50, expandPage(t, e, pitPage(0, query, "")).Parts[0].Enough.Hits, name)
+		r := expanded(t, e, req)
+		check.Equal(t, tt.enough, r.Parts[0].Enough.Hits, name)
+		check.Equal(t, string(alone.Body), string(r.Body), name)
+	}
+}
+
 // With fewer terms than the clauses have use for, it matters which is the
 // first.
 func TestMembersOfAPageMayChangeTheirOrder(t *testing.T) {
