@@ -123,8 +123,8 @@ func (p *Parameters) apply(s *Search) {
 	if sort := p.Get("sort"); sort != "" {
 		s.NoRescore = reason.Sort
 		first, _, _ := strings.Cut(sort, ",")
-		name, _, _ := strings.Cut(first, ":")
-		s.Scores.Sorted, s.Scores.Key = name != "_score", strings.Contains(sort, "_score")
+		name, order, _ := strings.Cut(first, ":")
+		s.Scores.Sorted, s.Scores.Key = name != "_score" || order == "asc", strings.Contains(sort, "_score")
 	}
 	if p.Get("scroll") != "" {
 		s.NoRescore = reason.Scroll

@@ -104,6 +104,9 @@ func (p *Parser) member(name []byte) (err error) {
 	return s.option(string(name), v)
 }
 
+// lowestFirst matches a sort whose first key is the ascending score.
+var lowestFirst = regexp.MustCompile(`^[\s\[{]*"_score"\s*:\s*(\{\s*"order"\s*:\s*)?"(?i:asc)"`)
+
 // option reads a member of the body without a query to expand.
 func (s *Search) option(name string, at jsonspan.Span) (err error) {
 	raw := at.Of(s.Body)
@@ -126,7 +129,7 @@ func (s *Search) option(name string, at jsonspan.Span) (err error) {
 		if string(raw) != "[]" && string(raw) != "null" {
 			s.NoRescore = reason.Sort
 			_, first, _ := bytes.Cut(raw, []byte(`"`)) // the name of the first key, alone or in an object
-			s.Scores.Sorted = !bytes.HasPrefix(first, []byte(`_score"`))
+			s.Scores.Sorted = !bytes.HasPrefix(first, []byte(`_score"`)) || lowestFirst.Match(raw)
 			s.Scores.Key = bytes.Contains(raw, []byte(`"_score"`))
 		}
 	case "indices_boost":

@@ -258,6 +258,22 @@ no rescore: rescore
 	check.Equal(t, want, parse(t, body).shown(), "search")
 }
 
+func TestOnlyHitsWithTheHighestScoresFirstAreSortedByScore(t *testing.T) {
+	for sort, sorted := range map[string]bool{
+		`"_score"`: false, `["_score",{"a":"asc"}]`: false, `{"_score":{}}`: false, `[{"_score":"desc"}]`: false, `[{"_score":{"order":"desc"}}]`: false,
+		`{"_score":"asc"}`: true, `[{"_score":"asc"},"a"]`: true, `[ { "_score" : { "order" : "ASC" } } ]`: true, `["a",{"_score":"desc"}]`: true,
+	} {
+		check.Equal(t, sorted, parse(t, `{"sort":`+sort+`}`).Scores.Sorted, sort)
+	}
+	for sort, sorted := range map[string]bool{"_score": false, "_score:desc,a": false, "_score:asc": true, "_score:asc,a": true, "a,_score": true} {
+		p, why := ReadParameters("sort=" + sort)
+		check.Must(t, why == "", "%s: %s", sort, why)
+		s, why := new(Parser).Parse([]byte(`{}`), &p)
+		check.Must(t, why == "", "%s: %s", sort, why)
+		check.Equal(t, sorted, s.Scores.Sorted, sort)
+	}
+}
+
 // shown returns a search as a line for each clause, and what else it says.
 func (s *Search) shown() string {
 	var b strings.Builder

@@ -82,7 +82,7 @@ type Hits struct {
 // Scores says what depends on scores.
 type Scores struct {
 	Min        bool // min_score cuts hits
-	Sorted     bool // hits are sorted by something else first
+	Sorted     bool // hits are sorted by something else than the highest score first
 	Key        bool // the score is a further key of theirs
 	Tracked    bool // scores are computed in any case
 	Aggregated bool // aggregations may depend on scores
