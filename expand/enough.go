@@ -38,13 +38,16 @@ type Enough struct {
 }
 
 // ordering has the related words of clauses only put the hits in order, and
-// leaves them out where nothing does, and where the order stays.
+// leaves them out where nothing does, where the order stays, and where they would
+// change which hits there are.
 func (s *search) ordering(clauses []form.Clause) {
 	for i := range clauses {
 		c := &clauses[i]
 		switch {
 		case s.unscored, s.Scores.Sorted:
 			c.DropAdded(reason.NoScores)
+		case s.Scores.Min: // other scores reach it
+			c.DropAdded(reason.MinScore)
 		case s.asTyped(c):
 			c.DropAdded(reason.AsTyped)
 		case c.HasAlternatives() && !c.HasReadings():

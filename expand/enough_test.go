@@ -196,6 +196,24 @@ func TestOrderedSearchesFindByExactWordsAndExpressions(t *testing.T) {
 	}
 }
 
+// Added scores would bring other hits over the bound.
+func TestOrderedSearchWithABoundOfScoresGoesOutAsTyped(t *testing.T) {
+	for name, body := range map[string]string{
+		"of all":       `{"min_score":1,"query":{"match":{"body":"car rental"}}}`,
+		"of functions": `{"query":{"function_score":{"query":{"match":{"body":"car rental"}},"min_score":1}}}`,
+		"counted":      `{"min_score":1,"query":{"match":{"body":{"query":"car rental","operator":"and"}}}}`,
+	} {
+		c, m := rental(t)
+		e := New(c, m, with(func(o *Profile) { auto(o); o.NormalizeScores = true }))
+		req := &Request{Index: "docs", Body: []byte(body)}
+		r := expanded(t, e, req)
+		check.That(t, !r.Rewritten && r.Reason == reason.MinScore && r.Parts[0].Enough.Hits > 0, "%s: %+v", name, r)
+		req.Again = r
+		wide := expanded(t, e, req)
+		check.That(t, strings.Contains(string(wide.Body), "automobile") && wide.Parts[0].How == Widened, "%s: %s", name, wide.Body)
+	}
+}
+
 // All pages of a point in time decide alike, by the total that each of them has.
 func TestPagesOfAPointInTimeAreOrderedOrWide(t *testing.T) {
 	c, m := rental(t)
