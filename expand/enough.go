@@ -100,13 +100,15 @@ func how(plan *form.Plan) string {
 // given the clauses with all chosen terms, or that it must find fewer.
 func (a *expansion) enough(clauses []form.Clause) (enough Enough, tooFew bool) {
 	s, least := a.s, a.s.profile.Enough
-	adds := false
+	adds, any, each := false, false, false // some clause may find more; counts no words, counts words of each hit
 	for i := range clauses {
 		c := &clauses[i]
 		adds = adds || (c.Added() > 0 || len(c.Vectors) > 0 || c.HasOptional()) && matchesOf(c) < dsl.Same
-		if c.Reason == "" && c.Counted() {
-			least = s.profile.EnoughAll
-		}
+		any = any || c.Reason == "" && !c.Counted()
+		each = each || c.Reason == "" && c.Counted() && required(c.Parsed.Path)
+	}
+	if each || !any {
+		least = s.profile.EnoughAll
 	}
 	switch {
 	case !adds, least == 0, s.Scores.Sorted, s.Hybrid, searchesVectors(s.Query.Of(s.Body)), s.KNN, s.Fused, s.Compound:

@@ -383,7 +383,14 @@ func (p *Parser) retriever(depth int) error {
 			case inside == "retrievers" && string(name) == "query": // with "fields": the engine makes the retrievers
 				return p.leave(reason.RetrieverFields)
 			case string(name) == "collapse":
+				p.search.Hits.Collapsed = true
 				return p.collapse()
+			case inside == "query" && string(name) != inside: // such as sort and search_after, which act as in a body
+				at, err := p.json.Value()
+				if err != nil {
+					return err
+				}
+				return p.search.option(string(name), at)
 			case string(name) != inside:
 				return p.json.Skip()
 			case inside == "query":

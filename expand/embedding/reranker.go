@@ -204,7 +204,7 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 	lacking := r.slab.lacking(states)
 	r.queue.add(lacking)
 	search, err := cache.Wait[[]float32](waiting, asked)
-	if errors.Is(err, context.DeadlineExceeded) && waiting.Err() != nil {
+	if errors.Is(err, context.DeadlineExceeded) && waiting.Err() != nil && ctx.Err() == nil {
 		err = ErrLate
 		r.count(err)
 	}
