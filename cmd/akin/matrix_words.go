@@ -47,7 +47,7 @@ func readOwnWords(c *learn.Corpus) (w *ownWords, english bool, err error) {
 // mixOwnWords adds the built-in words to o, at a share of similarities or, if
 // that is 0, at the usual one, and makes function words only contexts of
 // others. It adds nothing, and says why, if the corpus is not English or if
-// memory does not suffice.
+// memory does not suffice. Else mixture says whether they count.
 func mixOwnWords(c *learn.Corpus, o *learn.CorpusOptions, share float64, report *cli.Progress) error {
 	w, english, err := readOwnWords(c)
 	if err != nil {
@@ -79,8 +79,6 @@ func mixOwnWords(c *learn.Corpus, o *learn.CorpusOptions, share float64, report 
 			return err
 		}
 	}
-	report.Tell("%v count for %v of similarities: %.0f %% of the words of the documents are among them (--language-model, --embedding-share)",
-		w, mixed.Mix.Share, 100*w.known)
 	*o = mixed
 	return nil
 }
@@ -94,13 +92,18 @@ func learnMatrix(ctx context.Context, c *learn.Corpus, o learn.CorpusOptions, re
 	return mixture(ctx, learned, o.Neighbors, o.Power, o.Mix, report)
 }
 
-// mixture is [learn.Learned.Matrix]. If too few words of the corpus are
-// built-in ones to mix these in, it says so and makes the matrix without them.
+// mixture is [learn.Learned.Matrix]. It says what built-in words count for; if
+// too few words of the corpus are among them to mix them in, it says so and
+// makes the matrix without them.
 func mixture(ctx context.Context, learned *learn.Learned, neighbors int, power float64, mix *learn.Mix, report *cli.Progress) (*simmatrix.Matrix, error) {
 	m, err := learned.Matrix(ctx, neighbors, power, mix, report.Step)
-	if errors.Is(err, learn.ErrFewWords) && mix.Origin != "" {
-		report.Tell("built-in words are left out: %v", err)
+	builtin := mix != nil && mix.Origin != ""
+	switch {
+	case builtin && errors.Is(err, learn.ErrFewWords):
+		report.Tell("built-in words are left out: too few words of the documents are among them, or all are too much alike")
 		m, err = learned.Matrix(ctx, neighbors, power, nil, report.Step)
+	case builtin && err == nil:
+		report.Tell("%s count for %v of similarities (--language-model, --embedding-share)", mix.Origin, mix.Share)
 	}
 	return m, err
 }
