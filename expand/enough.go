@@ -38,8 +38,8 @@ type Enough struct {
 }
 
 // ordering has the related words of clauses only put the hits in order, and
-// leaves them out where nothing does, where the order stays, and where they would
-// change which hits there are.
+// leaves them out where nothing does, where the order stays, and where they
+// would change which hits there are.
 func (s *search) ordering(clauses []form.Clause) {
 	for i := range clauses {
 		c := &clauses[i]
@@ -100,14 +100,15 @@ func how(plan *form.Plan) string {
 // given the clauses with all chosen terms, or that it must find fewer.
 func (a *expansion) enough(clauses []form.Clause) (enough Enough, tooFew bool) {
 	s, least := a.s, a.s.profile.Enough
-	adds, any, each := false, false, false // some clause may find more; counts no words, counts words of each hit
+	adds := false
+	open, counted := false, false // some clause counts no words, and counts those of each hit
 	for i := range clauses {
 		c := &clauses[i]
 		adds = adds || (c.Added() > 0 || len(c.Vectors) > 0 || c.HasOptional()) && matchesOf(c) < dsl.Same
-		any = any || c.Reason == "" && !c.Counted()
-		each = each || c.Reason == "" && c.Counted() && required(c.Parsed.Path)
+		open = open || c.Reason == "" && !c.Counted()
+		counted = counted || c.Reason == "" && c.Counted() && required(c.Parsed.Path)
 	}
-	if each || !any {
+	if counted || !open {
 		least = s.profile.EnoughAll
 	}
 	switch {

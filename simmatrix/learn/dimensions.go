@@ -51,7 +51,8 @@ func (t *vectorTable) crowding(ctx context.Context, rows int) (float64, error) {
 }
 
 // affordable returns the largest number of dimensions up to wanted that memory
-// suffices for, and the room for entries; those of o if it suffices for no more.
+// suffices for, and the room for entries; those of o if it suffices for no
+// more.
 func (c *Corpus) affordable(v *vocabulary, rare *rareTerms, wanted int, o *CorpusOptions) (dimensions int, room int64) {
 	for dimensions = wanted; dimensions > o.Dimensions; dimensions = dimensions * 9 / 10 {
 		if room, err := memoryRoom(c, v, len(rare.terms), dimensions, o); err == nil {

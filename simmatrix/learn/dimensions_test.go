@@ -39,8 +39,14 @@ func TestDimensionsGrowWithCrowding(t *testing.T) {
 		crowding         float64
 		dimensions, want int
 	}{
-		{0, 100, 100}, {0.04, 100, 100}, {0.041, 100, 103}, {0.172, 100, 430}, {0.281, 100, 703}, {0.9, 100, 1000},
-		{0.02, 10, 10}, {0.1, 10, 100}, // below 100 the rule does not hold
+		{0, 100, 100},
+		{0.04, 100, 100},
+		{0.041, 100, 103},
+		{0.172, 100, 430},
+		{0.281, 100, 703},
+		{0.9, 100, 1000},
+		{0.02, 10, 10},
+		{0.1, 10, 100}, // below 100 the rule does not hold
 	} {
 		check.Equal(t, tt.want, dimensionsFor(tt.crowding, tt.dimensions), tt.crowding)
 	}
