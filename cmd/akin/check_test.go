@@ -90,7 +90,7 @@ func TestCrowdedMatrixIsWarnedOf(t *testing.T) {
 	}}
 	const warning = "words crowd in 100 dimensions"
 	file := matrixFile(t, meta, rows...)
-	ends(t, 0, []string{"matrix", "check", file}, warning, "--dimensions 480")
+	ends(t, 0, []string{"matrix", "check", file}, warning, "--dimensions auto")
 	ends(t, 0, []string{"matrix", "show", file, "car"}, file+"  100 dimensions in place of 480, crowding 0.240\n")
 	r, status := checked(t, checkConfig(demoEngine(t), file))
 	check.That(t, status == 0 && slices.ContainsFunc(r.Checks, func(c checkResult) bool {
