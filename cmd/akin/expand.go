@@ -28,10 +28,11 @@ import (
 const expandTime = 10 * time.Second
 
 type expandFlags struct {
-	config, profile, index string
-	fields                 []string
-	body                   string // a file
-	boosts, json           bool
+	served         servedFlags
+	profile, index string
+	fields         []string
+	body           string // a file
+	boosts, json   bool
 }
 
 func newExpand() *cobra.Command {
@@ -42,11 +43,13 @@ func newExpand() *cobra.Command {
 first. It reads the configuration, asks the cluster to analyze the words and to count
 documents, as akin serve does, and searches nothing. Without --index it takes the first
 index of the configuration's matrices, and without --field all fields of it that have one.
+With --cluster and --matrix it needs no configuration.
 
 With --body it expands the search in a file in place of words. --json prints what the
 cluster would get, and why, as the admin port does at POST /_akin/expand/{index}.`,
 		Example: `  akin expand car rental
   akin expand --boosts --index docs --field body car rental
+  akin expand --cluster http://127.0.0.1:9200 --matrix docs.akin --index docs car rental
   akin expand --index docs --body search.json --json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if (strings.TrimSpace(strings.Join(args, "")) == "") == (f.body == "") {
@@ -55,11 +58,15 @@ cluster would get, and why, as the admin port does at POST /_akin/expand/{index}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd.Context(), cmd.OutOrStdout(), strings.Join(args, " "))
+			cfg, _, err := f.served.load(cmd.Context(), cmd.Flags().Changed("config"))
+			if err != nil {
+				return cli.Usage(err)
+			}
+			return f.run(cmd.Context(), cfg, cmd.OutOrStdout(), strings.Join(args, " "))
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.config, "config", cli.UsualConfig, "configuration file")
+	f.served.register(flags)
 	flags.StringVar(&f.profile, "profile", "", "a profile of the configuration")
 	flags.StringVar(&f.index, "index", "", "index, alias, data stream, or several as in a search")
 	flags.StringSliceVar(&f.fields, "field", nil, "text fields of the search")
@@ -69,11 +76,7 @@ cluster would get, and why, as the admin port does at POST /_akin/expand/{index}
 	return cmd
 }
 
-func (f *expandFlags) run(ctx context.Context, out io.Writer, text string) error {
-	cfg, err := configs.Load(ctx, f.config)
-	if err != nil {
-		return cli.Usage(err)
-	}
+func (f *expandFlags) run(ctx context.Context, cfg *configs.Config, out io.Writer, text string) error {
 	cfg.Expansion.Budget = configs.Duration(expandTime)
 	ctx, cancel := context.WithTimeout(ctx, expandTime)
 	defer cancel()

@@ -25,6 +25,8 @@ func TestExpandPrintsTheWordsThatASearchGets(t *testing.T) {
 	check.That(t, !strings.Contains(out, "0."), "boosts in\n%s", out)
 	contains(t, "with boosts", mustAkin(t, "expand", "--index", "catalogue", "--boosts", "couches"), "sofa 0.")
 	contains(t, "without an index", mustAkin(t, "expand", "car", "rental"), "car: ", "rental: ", "(in catalogue;")
+	out = mustAkin(t, "expand", "--cluster", demoEngine(t), "--matrix", demoMatrix(t), "--index", "catalogue", "couches")
+	contains(t, "without a file", out, "couches: ", "sofa")
 }
 
 func TestExpandPrintsTheSearchThatTheClusterGets(t *testing.T) {
@@ -46,6 +48,7 @@ func TestExpandSaysWhyNothingIsAdded(t *testing.T) {
 	ends(t, exitUsage, command("--body", config, "couch"), "give the words of a search, or --body FILE")
 	ends(t, exitFailure, command("--profile", "nosuch", "couch"), "unknown_profile")
 	ends(t, exitUsage, []string{"expand", "--config", "nosuch.yml", "couch"}, "akin init")
+	ends(t, exitUsage, []string{"expand", "--cluster", "http://127.0.0.1:1", "couch"}, "--cluster URL and --matrix FILE")
 	away := write(t, "akin.yml", checkConfig(demoEngine(t), "nosuch.akin"))
 	ends(t, exitFailure, []string{"expand", "--config", away, "couch"}, "matrix demo: ", "nosuch.akin")
 }

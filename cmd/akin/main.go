@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/spf13/cobra/doc"
 
 	"github.com/akin-search/akin/configs"
@@ -86,8 +87,7 @@ with fractional boosts. Applications keep their clients and change one address.`
 }
 
 func newServe() *cobra.Command {
-	var file, matrix string
-	var cluster cli.Cluster
+	f := &servedFlags{}
 	cmd := &cobra.Command{
 		Use: "serve [--config FILE]", Short: "Stand in front of a cluster and expand its searches",
 		Long: `serve forwards every request to the cluster and expands the searches among them.
@@ -104,27 +104,42 @@ all keys have their defaults. ` + cli.Credentials,
   akin serve --config configs/akin.yml
   akin serve --cluster http://127.0.0.1:9200 --matrix docs.akin`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			var cfg *configs.Config
-			switch given := cmd.Flags().Changed; {
-			case (cluster.URL == "") != (matrix == ""), matrix != "" && given("config"):
-				return cli.Usage(errors.New("give --config FILE, or --cluster URL and --matrix FILE"))
-			case matrix != "":
-				file = "" // nothing to read again
-				cfg, err = configs.LoadText(cmd.Context(), "the command line", servedText(&cluster, matrix))
-			default:
-				cfg, err = configs.Load(cmd.Context(), file)
-			}
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, file, err := f.load(cmd.Context(), cmd.Flags().Changed("config"))
 			if err != nil {
 				return cli.Usage(err)
 			}
 			return serve.Run(cmd.Context(), file, serve.Options{Config: cfg, Build: thisBuild(), Stdout: cmd.OutOrStdout(), Suggestions: suggestionsOf}, cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&file, "config", cli.UsualConfig, "configuration file")
-	cluster.RegisterServer(cmd.Flags(), "the cluster, in place of a configuration file")
-	cmd.Flags().StringVar(&matrix, "matrix", "", "matrix file for all text fields, with --cluster")
+	f.register(cmd.Flags())
 	return cmd
+}
+
+// servedFlags name a configuration file, or a cluster and a matrix in its place.
+type servedFlags struct {
+	config, matrix string
+	cluster        cli.Cluster
+}
+
+func (f *servedFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.config, "config", cli.UsualConfig, "configuration file")
+	f.cluster.RegisterServer(flags, "the cluster, in place of a configuration file")
+	flags.StringVar(&f.matrix, "matrix", "", "matrix file for all text fields, with --cluster")
+}
+
+// load returns the configuration and its file, "" where there is none to read
+// again.
+func (f *servedFlags) load(ctx context.Context, configGiven bool) (cfg *configs.Config, file string, err error) {
+	switch {
+	case (f.cluster.URL == "") != (f.matrix == ""), f.matrix != "" && configGiven:
+		return nil, "", errors.New("give --config FILE, or --cluster URL and --matrix FILE")
+	case f.matrix != "":
+		cfg, err = configs.LoadText(ctx, "the command line", servedText(&f.cluster, f.matrix))
+		return cfg, "", err
+	}
+	cfg, err = configs.Load(ctx, f.config)
+	return cfg, f.config, err
 }
 
 // servedText returns a configuration for a cluster and one matrix file.
