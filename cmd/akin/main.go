@@ -16,8 +16,8 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/internal/cli"
@@ -116,7 +116,8 @@ all keys have their defaults. ` + cli.Credentials,
 	return cmd
 }
 
-// servedFlags name a configuration file, or a cluster and a matrix in its place.
+// servedFlags name a configuration file, or in its place a cluster and a
+// matrix.
 type servedFlags struct {
 	config, matrix string
 	cluster        cli.Cluster
