@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -57,25 +58,22 @@ func BenchmarkDimensions(b *testing.B) {
 	index := judgedIndexName(whole[0])
 	e.remakeIndex(b, index, judgedIndex)
 	e.index(b, index, withIDs(whole[0].docs))
-	var three []*collection
+	judged := slices.Clone(whole)
 	for _, c := range whole {
-		three = append(three, e.threeTerms(b, c))
+		judged = append(judged, e.threeTerms(b, c))
 	}
-	means := func(on cluster, sets []*collection) (all []measures) {
-		for _, c := range sets {
-			all = append(all, meanMeasures(rank(b, on, index, wholeBody, c.queries)))
+	stats := rankStats{}
+	measure := func(ranking string, on cluster) {
+		for _, c := range judged {
+			stats[rankKey{e.name, c.name, ranking}] = rankStat{measures: meanMeasures(rank(b, on, index, wholeBody, c.queries))}
 		}
-		return all
 	}
-	gains := func(got, base []measures) string {
-		var sum measures
-		for i := range got {
-			sum.MAP += gainOver(got[i].MAP, base[i].MAP) / float64(len(got))
-			sum.NDCG10 += gainOver(got[i].NDCG10, base[i].NDCG10) / float64(len(got))
-		}
-		return fmt.Sprintf("%+.1f / %+.1f", sum.MAP, sum.NDCG10)
+	gains := func(ranking, suffix string) string {
+		precision, _ := stats.meanGainOf(mixedCollections, e.name, mixedIndex+"-", suffix, ranking, mapMeasure)
+		ndcg, _ := stats.meanGainOf(mixedCollections, e.name, mixedIndex+"-", suffix, ranking, ndcgMeasure)
+		return fmt.Sprintf("%+.1f / %+.1f", precision, ndcg)
 	}
-	baseWhole, baseThree := means(e.cluster, whole), means(e.cluster, three)
+	measure(direct, e.cluster)
 	fmt.Fprintf(os.Stdout, "\n| dimensions | crowding | whole queries | three words | processor time | memory |\n|---|---|---|---|---|---|\n")
 	for b.Loop() {
 		for _, dimensions := range []string{"100", "200", "400", "auto", "800"} {
@@ -83,8 +81,9 @@ func BenchmarkDimensions(b *testing.B) {
 			a := setupWide(b, e, section{"expansion": section{"effort": "normal"}, "matrices": []section{
 				{"name": mixedIndex, "file": file, "indices": []string{index}, "fields": []string{"body"}},
 			}})
+			measure(dimensions, a.cluster)
 			fmt.Fprintf(os.Stdout, "| %s | %s | %s | %s | %.0f s | %.2f GiB |\n", m.Meta().Params[simmatrix.DimensionsParam], m.Meta().Params[simmatrix.CrowdingParam],
-				gains(means(a.cluster, whole), baseWhole), gains(means(a.cluster, three), baseThree), processor.Seconds(), memory/(1<<30))
+				gains(dimensions, ""), gains(dimensions, threeTermsOnly), processor.Seconds(), memory/(1<<30))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -249,8 +250,11 @@ func inTime(n int, took time.Duration) int {
 func noNumber(err error) bool {
 	refused, ok := errors.AsType[*esclient.Error](err)
 	return errors.Is(err, errNoNumber) || ok && strings.Contains(refused.Reason, "NaN") ||
-		err != nil && (strings.Contains(err.Error(), "invalid character 'N'") || strings.Contains(err.Error(), "invalid character 'I'"))
+		err != nil && noJSONNumber.MatchString(err.Error())
 }
+
+// noJSONNumber matches the error of a NaN or an Infinity within an answer.
+var noJSONNumber = regexp.MustCompile(`invalid character '[NI]'.* within "/`)
 
 // tooMuch reports whether the model may have rejected a call for its size.
 func tooMuch(err error) bool {

@@ -552,6 +552,9 @@ func TestErrorsSayWhetherATextOrTheModelFails(t *testing.T) {
 		_, err := m.Once(t.Context(), []string{"text"})
 		wants.Error(t, want, err)
 	}
+	m := newModel(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "Not a model") }))
+	_, err := m.Once(t.Context(), []string{"text"})
+	wants.That(t, err != nil && !errors.Is(err, ErrRefused), "a page is no number: %v", err)
 }
 
 func TestNothingMoreIsSentOfWhatDoesNotFit(t *testing.T) {
