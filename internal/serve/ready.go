@@ -132,6 +132,7 @@ func failures(err error) []failure {
 		{"too_large", is(soft.ErrTooLarge), "hits have more terms than can be read in time: lower expansion.rerank_window"},
 		{"answer_too_large", is(esclient.ErrTooLarge), "an answer to a call of akin's own is larger than it can sensibly be: see the log at level debug"},
 		{"model_late", is(embedding.ErrLate), "the language model does not answer in embeddings.budget: see akin_embeddings_call_duration_seconds"},
+		{"model_rejects", is(embedding.ErrRejected), "the language model has no vector for the texts of some searches, which may be too long: see the log of the model"},
 		{"model", is(embedding.ErrModel), "the language model of the section embeddings fails: see /readyz and akin_embeddings_failed_calls_total"},
 		{"missing", is(soft.ErrMissing), "hits change between the search and the look at their terms: some of that is usual while documents are written"},
 		{"no_terms", is(soft.ErrNoTerms), "the cluster tells no terms of the field: see docs/modes.md for the fields that the mode soft can rank by"},

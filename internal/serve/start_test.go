@@ -25,6 +25,7 @@ import (
 	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/embedding"
 	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/demo"
@@ -238,6 +239,7 @@ func TestEachCauseHasAHint(t *testing.T) {
 		{"of the mode soft, a hit that is gone", fmt.Errorf("hits: %w", soft.ErrMissing), "missing"},
 		{"hits without terms", soft.ErrNoTerms, "no_terms"},
 		{"too many terms", soft.ErrTooLarge, "too_large"},
+		{"a text without a vector", embedding.ErrRejected, "model_rejects"},
 		{"the end of akin", cache.ErrClosed, "error"},
 		// OpenSearch 2.19 and Elasticsearch 7.10 on a query of a nested field.
 		{"expensive queries", &esclient.Error{Status: 400, Type: "exception", Reason: "[joining] queries cannot be executed when 'search.allow_expensive_queries' is set to false."}, "expensive_queries_disabled"},
