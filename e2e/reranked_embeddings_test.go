@@ -181,7 +181,8 @@ func TestEmbeddingsOrderTheFirstHits(t *testing.T) {
 				again := setup(t, e, same)
 				again.awaitModel(t)
 				waitFor(t, time.Minute, "the order by vectors of the store", again.inVectorOrder(t, index, body))
-				check.That(t, model.asked.Load()-asked <= 2, "the model made %d vectors again", model.asked.Load()-asked) // of the probe and the search
+				made := model.asked.Load() - asked // of the probe, the search and, if the store is late, a batch of the hundred hits
+				check.That(t, made <= 2+16, "the model made %d vectors again", made)
 
 				e.index(t, index, texts.docs[:4])
 				e.refresh(t, index)
