@@ -18,7 +18,8 @@ import (
 //
 //	bytes     content
 //	8         magic "akin-S\r\n"
-//	4         uint32 format version: 3 with expressions, 2 with forms, else 1
+//	4         uint32 format version: 4 with other forms, 3 with
+//	          expressions, 2 with forms, else 1
 //	4         uint32 length h of the header, at most 1 MiB
 //	h         header: Meta as JSON
 //	2·n       uint16 length of each term in bytes, 1 to 32766
@@ -31,12 +32,12 @@ import (
 //	1·z       origins of each entry; only if the header names origins
 //	1·n       length of the form of each term in bytes, 0 for none; only if
 //	          the header counts forms
-//	Σ length  the forms, UTF-8; likewise. U+001F is before the note on an
-//	          expression
+//	Σ length  the forms, UTF-8; likewise. U+001E is before each other form of
+//	          the term, U+001F before the note on an expression
 //	32        SHA-256 of everything before it
 const (
 	fileMagic   = "akin-S\r\n" // shows at once a transfer that changed line ends
-	fileVersion = 3
+	fileVersion = 4
 	maxHeader   = 1 << 20
 	// chunkBytes is read or written at a time. Memory for what a file claims to
 	// contain is allocated as it arrives: this much first, then at most readAhead
@@ -106,8 +107,10 @@ func (t *Table) write(w io.Writer) error {
 // do not know forms or expressions can read files without them.
 func (m *Meta) fileVersion() uint32 {
 	switch {
-	case m.Expressions > 0:
+	case m.OtherForms > 0:
 		return fileVersion
+	case m.Expressions > 0:
+		return 3
 	case m.Forms > 0:
 		return 2
 	}

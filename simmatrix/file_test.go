@@ -224,7 +224,7 @@ func TestDecodeRefusesWhatNoMatrixHolds(t *testing.T) {
 		{"ascending similarities", "order", abc(u16(2, 0, 0), u32(1, 2), u16(7, 8))},
 		{"ties out of order", "order", abc(u16(2, 0, 0), u32(2, 1), u16(65535, 65535))},
 		{"counts that do not add up", "header says 2", abc(u16(2, 1, 0), u32(1, 2), u16(65535, 7))},
-		{"a header that counts otherwise", "NonZeros:2 MaxNeighbors:2 Symmetric:false Dominant:false}, not {Source: Params:map[] Origins:[] Docs:0 Terms:3 Forms:0 Expressions:0 NonZeros:2 MaxNeighbors:1", abc(u16(1, 1, 0), u32(1, 2), u16(65535, 7))},
+		{"a header that counts otherwise", "NonZeros:2 MaxNeighbors:2 Symmetric:false Dominant:false}, not {Source: Params:map[] Origins:[] Docs:0 Terms:3 Forms:0 OtherForms:0 Expressions:0 NonZeros:2 MaxNeighbors:1", abc(u16(1, 1, 0), u32(1, 2), u16(65535, 7))},
 		{"terms out of order", "order", rawFile(header("2", "0", "0"), u16(1, 1), "ba", u32(1, 1), u16(0, 0), nil, nil)},
 		{"a term twice", "twice", rawFile(header("2", "0", "0"), u16(1, 1), "aa", u32(1, 1), u16(0, 0), nil, nil)},
 		{"an empty term", "empty", rawFile(header("1", "0", "0"), u16(0), "", u32(1), u16(0), nil, nil)},

@@ -90,6 +90,37 @@ func TestMatrixRefusesFormsThatDoNotFit(t *testing.T) {
 	}
 }
 
+func TestOtherFormsGoWithTheFirst(t *testing.T) {
+	long := strings.Repeat("s", 100)
+	for _, tt := range []struct {
+		written string
+		others  []string
+		want    string
+	}{
+		{"gas", []string{"gas", "gases", "ga", "gases", "", "g\n", "gassed"}, "gas\x1egases\x1egassed"},
+		{"ga", []string{"gas"}, "\x1egas"},
+		{"", []string{"gas"}, "\x1egas"},
+		{"ga", []string{"ga"}, ""},
+		{"gas", []string{long + "1", long + "2", long + "3", "gases"}, "gas\x1e" + long + "1\x1e" + long + "2\x1egases"},
+	} {
+		got := WithForms("ga", tt.written, tt.others...)
+		check.Equal(t, tt.want, got)
+		if got != "" {
+			check.OK(t, CheckForm(got))
+		}
+	}
+	form := WithNote(WithForms("ga", "gas", "gases", "gassed"), "note")
+	written, note := SplitForm(form)
+	check.Equal(t, []string{"gas", "note", "gases", "gassed"}, append([]string{written, note}, OtherForms(form)...))
+	check.Equal(t, 0, len(OtherForms("gas")))
+
+	m := mustNew(t, Meta{}, []TermRow{{Term: "ga", Form: "gas\x1egases"}, {Term: "oil", Form: "oils"}})
+	check.That(t, m.Meta().Forms == 2 && m.Meta().OtherForms == 1 && m.Written("ga") == "gas" && m.Written("none") == "none", "%+v", m.Meta())
+	file := encoded(t, m)
+	check.Equal(t, 4, int(file[len(fileMagic)]))
+	check.Equal(t, "gas\x1egases", check.Got(Decode(bytes.NewReader(file)))(t).Form("ga"))
+}
+
 func TestNotesGoWithForms(t *testing.T) {
 	for _, tt := range [][2]string{{"heart attack", "synonyms.txt:2"}, {"", "synonyms.txt:2"}, {"heart attack", ""}} {
 		form := WithNote(tt[0], tt[1])
@@ -99,7 +130,7 @@ func TestNotesGoWithForms(t *testing.T) {
 	}
 	long := WithNote("heart attack", strings.Repeat("ü", MaxFormBytes))
 	check.That(t, CheckForm(long) == nil && len(long) >= MaxFormBytes-1, "%d bytes: %v", len(long), CheckForm(long))
-	for _, bad := range []string{"a" + noteMark, noteMark, "a" + noteMark + "b" + noteMark + "c", "a" + noteMark + "b\n", "a\n" + noteMark + "b"} {
+	for _, bad := range []string{"a" + formMark, formMark, "a" + formMark + formMark + "b", "a" + formMark + "b\n", "a" + noteMark + "b" + formMark + "c", "a" + noteMark, noteMark, "a" + noteMark + "b" + noteMark + "c", "a" + noteMark + "b\n", "a\n" + noteMark + "b"} {
 		check.That(t, CheckForm(bad) != nil, "%q is taken", bad)
 	}
 }

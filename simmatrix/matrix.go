@@ -106,7 +106,10 @@ const (
 // itself or unknown, with its note, see [SplitForm].
 func (m *Matrix) Form(term string) string { return m.table.Form(term) }
 
-// Forms yields terms that people write in another form, with the form, in
+// Written returns a term as people read it, see [Table.Written].
+func (m *Matrix) Written(term string) string { return m.table.Written(term) }
+
+// Forms yields terms that people write in other forms, with the form, in
 // ascending byte order of the term.
 func (m *Matrix) Forms() iter.Seq2[string, string] {
 	return func(yield func(term, form string) bool) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 )
 
 // The largest number of terms, and of [Meta.Origins].
@@ -30,7 +31,9 @@ type Meta struct {
 	// frequencies refer; 0 if unknown.
 	Docs  uint64 `json:"docs"`
 	Terms uint64 `json:"terms"`           // rows, including those without neighbors
-	Forms uint64 `json:"forms,omitempty"` // terms that people write in another form, see [Table.Forms]
+	Forms uint64 `json:"forms,omitempty"` // terms that people write in other forms, see [Table.Forms]
+	// OtherForms counts the terms with other forms, see [WithForms].
+	OtherForms uint64 `json:"other_forms,omitempty"`
 	// Expressions counts the terms that are expressions, see [Expression].
 	Expressions  uint64 `json:"expressions,omitempty"`
 	NonZeros     uint64 `json:"non_zeros"`     // stored entries, without the diagonal
@@ -64,7 +67,7 @@ type Table struct {
 	DocFreqs []uint32 // by term, 0 if unknown
 	// Forms has the form of each term that people write most, such as "gas" for
 	// "ga"; "" if that is the term itself or unknown. One of an expression may have
-	// a note, see [WithNote]. It is nil if no term has one. [Table.TakeForms] sets
+	// other forms and a note, see [WithForms] and [WithNote]. It is nil if no term has one. [Table.TakeForms] sets
 	// it.
 	Forms []string
 	Entries
@@ -164,12 +167,19 @@ func (t *Table) Form(term string) string {
 	return t.Forms[i]
 }
 
+// Written returns a term as people read it: in its form if it has one, else as
+// [Spelled].
+func (t *Table) Written(term string) string {
+	written, _ := SplitForm(t.Form(term))
+	return cmp.Or(written, Spelled(term))
+}
+
 // checkForms returns an error for forms that TakeForms would not set.
 func (t *Table) checkForms() error {
 	if t.Forms == nil {
 		return nil
 	}
-	if len(t.Forms) != len(t.Terms) || t.countForms() == 0 {
+	if forms, _ := t.countForms(); forms == 0 || len(t.Forms) != len(t.Terms) {
 		return errors.New("forms of other terms, or none")
 	}
 	for i, form := range t.Forms {
@@ -186,13 +196,16 @@ func (t *Table) checkForms() error {
 	return nil
 }
 
-func (t *Table) countForms() (n uint64) {
+func (t *Table) countForms() (forms, others uint64) {
 	for _, form := range t.Forms {
 		if form != "" {
-			n++
+			forms++
+		}
+		if strings.Contains(form, formMark) {
+			others++
 		}
 	}
-	return n
+	return forms, others
 }
 
 func (t *Table) countExpressions() (n uint64) {
@@ -276,7 +289,7 @@ func (t *Table) describe() Meta {
 	_ = json.Unmarshal(header, &meta)
 	meta.Terms = uint64(len(t.Terms))
 	meta.NonZeros = uint64(len(t.Cols))
-	meta.Forms = t.countForms()
+	meta.Forms, meta.OtherForms = t.countForms()
 	meta.Expressions = t.countExpressions()
 	meta.MaxNeighbors = 0
 	meta.Symmetric = t.symmetric()

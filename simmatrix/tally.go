@@ -9,39 +9,63 @@ import (
 
 // A Tally is what became of the expressions of one kind when a matrix was made.
 type Tally struct {
-	Kind          string // in the plural, such as acronyms
-	Kept, LeftOut int
-	Why           string   // some are left out; "" to say nothing
-	Some, Lost    []string // the first three of each, as people read them
+	Kind string // in the plural, such as acronyms
+	Kept Counted
+	Left []Counted // out, by reason
 }
 
-// Count counts an expression.
-func (t *Tally) Count(kept bool, example string) {
+// Counted is a number of expressions.
+type Counted struct {
+	N    int
+	Why  string   // they are left out; "" to say nothing
+	Some []string // the first three, as people read them
+}
+
+func (c *Counted) count(example string) {
 	const most = 3
-	n, examples := &t.LeftOut, &t.Lost
-	if kept {
-		n, examples = &t.Kept, &t.Some
-	}
-	*n++
-	if len(*examples) < most {
-		*examples = append(*examples, example)
+	c.N++
+	if len(c.Some) < most {
+		c.Some = append(c.Some, example)
 	}
 }
+
+// Keep counts an expression that is kept.
+func (t *Tally) Keep(example string) { t.Kept.count(example) }
+
+// LeaveOut counts an expression that is left out for a reason, "" to say
+// nothing of that.
+func (t *Tally) LeaveOut(why, example string) {
+	at := slices.IndexFunc(t.Left, func(c Counted) bool { return c.Why == why })
+	if at < 0 {
+		at = len(t.Left)
+		t.Left = append(t.Left, Counted{Why: why})
+	}
+	t.Left[at].count(example)
+}
+
+// Empty reports whether nothing was counted.
+func (t *Tally) Empty() bool { return t.Kept.N == 0 && len(t.Left) == 0 }
 
 // String describes the tally in a line.
 func (t *Tally) String() string {
-	part := func(n int, what string, examples []string) string {
-		s := fmt.Sprintf("%d %s", n, what)
-		if len(examples) > 0 {
-			s += ", such as " + strings.Join(examples, ", ")
+	part := func(c Counted, what string) string {
+		s := fmt.Sprintf("%d %s", c.N, what)
+		if c.Why != "" {
+			s += " (" + c.Why + ")"
+		}
+		if len(c.Some) > 0 {
+			s += ", such as " + strings.Join(c.Some, ", ")
 		}
 		return s
 	}
-	out := "left out"
-	if t.LeftOut > 0 && t.Why != "" {
-		out += " (" + t.Why + ")"
+	parts := []string{part(t.Kept, "kept")}
+	for _, c := range t.Left {
+		parts = append(parts, part(c, "left out"))
 	}
-	return t.Kind + ": " + part(t.Kept, "kept", t.Some) + "; " + part(t.LeftOut, out, t.Lost)
+	if len(t.Left) == 0 {
+		parts = append(parts, part(Counted{}, "left out"))
+	}
+	return t.Kind + ": " + strings.Join(parts, "; ")
 }
 
 // tallyParam begins the names of parameters with a tally.

@@ -3,6 +3,7 @@ package simmatrix
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -34,8 +35,39 @@ func LooksUTF16(text string) bool {
 // MaxFormBytes is the length of the longest form of a term.
 const MaxFormBytes = 255
 
-// noteMark is in a form before a note on the term.
-const noteMark = "\x1f"
+// A form has formMark before each other form of the term, and noteMark before a
+// note on it.
+const (
+	formMark = "\x1e"
+	noteMark = "\x1f"
+)
+
+// WithForms returns the form of a term that people write as written, "" if
+// unknown, and in other forms, from the most frequent one. What a form cannot
+// have, repeats or is too long with what is before it is left out. It returns
+// "" if nothing is left.
+func WithForms(term, written string, others ...string) string {
+	form := ""
+	if written != term && CheckForm(written) == nil {
+		form = written
+	}
+	seen := []string{term, form}
+	for _, other := range others {
+		if len(form)+len(formMark)+len(other) > MaxFormBytes || CheckForm(other) != nil || slices.Contains(seen, other) {
+			continue
+		}
+		form += formMark + other
+		seen = append(seen, other)
+	}
+	return form
+}
+
+// OtherForms returns the forms of a term in its form but for the one that
+// people write most, see [WithForms].
+func OtherForms(form string) []string {
+	form, _, _ = strings.Cut(form, noteMark)
+	return strings.Split(form, formMark)[1:]
+}
 
 // WithNote returns a form with a note on where an expression comes from, such
 // as "acronym of 12 documents". It goes where the form goes. What is too long
@@ -52,24 +84,28 @@ func WithNote(written, note string) string {
 // "" for none.
 func SplitForm(form string) (written, note string) {
 	written, note, _ = strings.Cut(form, noteMark)
+	written, _, _ = strings.Cut(written, formMark)
 	return written, note
 }
 
 // CheckForm returns an error for a bad form of a term: empty, too long, not
 // UTF-8, or with characters that change how surrounding text looks, but for the
-// mark of a note.
+// marks of other forms and of a note.
 func CheckForm(form string) error {
 	before, note, noted := strings.Cut(form, noteMark)
 	if noted && note == "" {
 		return fmt.Errorf("form %.40q: an empty note", form)
 	}
+	others := strings.Split(before, formMark)[1:]
 	odd := func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 	switch {
 	case form == "" || len(form) > MaxFormBytes:
 		return fmt.Errorf("form %.40q: %d bytes, want 1 to %d", form, len(form), MaxFormBytes)
 	case !utf8.ValidString(form):
 		return fmt.Errorf("form %.40q: not UTF-8", form)
-	case strings.ContainsFunc(before, odd) || strings.ContainsFunc(note, odd):
+	case slices.Contains(others, ""):
+		return fmt.Errorf("form %.40q: an empty other form", form)
+	case strings.ContainsFunc(strings.ReplaceAll(before, formMark, ""), odd) || strings.ContainsFunc(note, odd):
 		return fmt.Errorf("form %.40q: has control characters", form)
 	}
 	return nil

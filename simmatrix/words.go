@@ -3,6 +3,7 @@ package simmatrix
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"strings"
 	"unicode/utf8"
 
@@ -10,7 +11,8 @@ import (
 )
 
 // TermsOf returns the terms for words, by word: the term that people write so,
-// else the term of that name. Other words are missing.
+// else the term of that name, else the one with that other form. Other words
+// are missing.
 func (m *Matrix) TermsOf(words ...string) map[string]string {
 	return TermsOf(words, m.Forms(), m.Has)
 }
@@ -22,20 +24,28 @@ func TermsOf(words []string, forms iter.Seq2[string, string], has func(term stri
 	for _, word := range words {
 		written[word] = ""
 	}
+	others := maps.Clone(written)
+	note := func(terms map[string]string, form, term string) {
+		if before, asked := terms[form]; asked && (before == "" || term < before) {
+			terms[form] = term
+		}
+	}
 	for term, form := range forms {
-		form, _ = SplitForm(form)
-		if before, asked := written[form]; asked && (before == "" || term < before) {
-			written[form] = term
+		most, _ := SplitForm(form)
+		note(written, most, term)
+		for _, other := range OtherForms(form) {
+			note(others, other, term)
 		}
 	}
 	for word, term := range written {
-		switch {
-		case term != "":
-		case has(word):
-			written[word] = word
-		default:
-			delete(written, word)
+		if term == "" && has(word) {
+			term = word
 		}
+		if term = cmp.Or(term, others[word]); term == "" {
+			delete(written, word)
+			continue
+		}
+		written[word] = term
 	}
 	return written
 }

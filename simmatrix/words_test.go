@@ -10,13 +10,13 @@ import (
 func written(t *testing.T) *Matrix {
 	t.Helper()
 	return mustNew(t, Meta{}, []TermRow{
-		{Term: "kidnei", Form: WithNote("kidney", "organ")}, {Term: "renal", Form: WithNote("", "organ")}, {Term: "ga", Form: "gas"}, {Term: "gaa", Form: "ga"}, {Term: "two", Form: "same"}, {Term: "one", Form: "same"},
+		{Term: "kidnei", Form: WithNote("kidney", "organ")}, {Term: "renal", Form: WithNote("", "organ")}, {Term: "ga", Form: "gas"}, {Term: "gaa", Form: "ga"}, {Term: "two", Form: WithForms("two", "same", "one", "twos", "shared")}, {Term: "one", Form: WithForms("one", "same", "shared")},
 	})
 }
 
 func TestWordsAreLookedUpAsPeopleWriteThemThenAsTerms(t *testing.T) {
-	want := map[string]string{"kidney": "kidnei", "kidnei": "kidnei", "renal": "renal", "gas": "ga", "ga": "gaa", "same": "one"}
-	got := written(t).TermsOf("kidney", "kidnei", "renal", "gas", "ga", "same", "liver", "kidney")
+	want := map[string]string{"kidney": "kidnei", "kidnei": "kidnei", "renal": "renal", "gas": "ga", "ga": "gaa", "same": "one", "one": "one", "twos": "two", "shared": "one"}
+	got := written(t).TermsOf("kidney", "kidnei", "renal", "gas", "ga", "same", "liver", "kidney", "one", "twos", "shared")
 	check.Equal(t, want, got)
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/learn"
@@ -99,7 +98,7 @@ func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts, docF
 	at := map[pair]int{} // in the entries
 	finding := combine.Finding{
 		Kind: "acronyms", Cosine: acronymCosine,
-		Why: fmt.Sprintf("explained in fewer than %d documents, frequent words, or used unlike what they stand for", acronymDocs),
+		Unlike: "documents do not use both alike",
 	}
 	most := map[pair]int{} // the documents with the form that most of them have
 	for k, a := range acronyms {
@@ -121,36 +120,31 @@ func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts, docF
 			most[p], e.Form = a.Docs, strings.ToLower(a.Long)
 		}
 	}
-	kept := finding.Entries[:0]
-	var words []string // frequent by themselves
-	for _, e := range finding.Entries {
+	for i := range finding.Entries {
+		e := &finding.Entries[i]
 		e.Note = fmt.Sprintf("acronym of %d documents", e.Docs)
 		switch {
 		case e.Docs < acronymDocs:
+			e.LeftOut = fmt.Sprintf("fewer than %d documents explain it", acronymDocs)
 		case int(docFreq(e.For)) > acronymUse*e.Docs:
-			words = append(words, e.For+" – "+e.Form)
-		default:
-			kept = append(kept, e)
+			e.LeftOut = "the short form is a frequent word by itself"
 		}
-	}
-	finding.LeftOut, finding.Entries = len(finding.Entries)-len(kept), kept
-	if words != nil {
-		x.Report.Tell("acronyms: %d left out, since the short form is a frequent word by itself: %s", len(words), cli.Some(words))
 	}
 	return finding, nil
 }
 
 func findJoined(joined []learn.Joined, corpus *learn.Corpus) combine.Finding {
-	finding := combine.Finding{Kind: "joined words", Why: "too rarely written as one word, or as two"}
+	finding := combine.Finding{Kind: "joined words"}
 	for _, j := range joined {
 		parts, err := simmatrix.Expression([]string{j.First, j.Second}, []int{0, 1})
-		if err != nil || corpus.DocFreq(j.Term) < joinedDocs || j.Count < joinedCount {
-			finding.LeftOut++
+		if err != nil {
 			continue
 		}
-		finding.Entries = append(finding.Entries, combine.FoundEntry{
-			Term: j.Term, For: parts, Docs: j.Count, Form: j.Form, Note: fmt.Sprintf("joined word, %d times as two", j.Count),
-		})
+		e := combine.FoundEntry{Term: j.Term, For: parts, Docs: j.Count, Form: j.Form, Note: fmt.Sprintf("joined word, %d times as two", j.Count)}
+		if corpus.DocFreq(j.Term) < joinedDocs || j.Count < joinedCount {
+			e.LeftOut = "too rarely written as one word, or as two"
+		}
+		finding.Entries = append(finding.Entries, e)
 	}
 	return finding
 }

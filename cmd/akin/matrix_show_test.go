@@ -85,12 +85,12 @@ func TestShowPrintsTermsAsPeopleWriteThem(t *testing.T) {
 		`{"term":"petrol","doc_freq":0,"similarity":0.5000076,"origins":["docs"]}]},` +
 		`{"term":"petrol","doc_freq":0,"neighbors":[]},{"term":"none","doc_freq":0,"neighbors":null}]}`
 	check.Equal(t, wantJSON, compact(t, mustAkin(t, append([]string{"matrix", "show", "--json"}, show...)...)), "--json")
-	contains(t, "check", mustAkin(t, "matrix", "check", file), "3 terms that people write in another form")
+	contains(t, "check", mustAkin(t, "matrix", "check", file), "3 terms that people write in other forms")
 }
 
 func TestShowLooksWordsUpAsPeopleWriteThem(t *testing.T) {
 	file := matrixFile(t, simmatrix.Meta{},
-		simmatrix.TermRow{Term: "kidnei", Form: "kidney", DocFreq: 5, Neighbors: []simmatrix.Neighbor{{Term: "renal", Similarity: 0.5}}},
+		simmatrix.TermRow{Term: "kidnei", Form: simmatrix.WithForms("kidnei", "kidney", "kidneys"), DocFreq: 5, Neighbors: []simmatrix.Neighbor{{Term: "renal", Similarity: 0.5}}},
 		simmatrix.TermRow{Term: "renal", DocFreq: 3},
 		simmatrix.TermRow{Term: "ga", Form: "gas", DocFreq: 2},
 		simmatrix.TermRow{Term: "gaa", Form: "ga", DocFreq: 1},
@@ -100,7 +100,7 @@ func TestShowLooksWordsUpAsPeopleWriteThem(t *testing.T) {
 	for name, from := range map[string][]string{"file": {file}, "Redis": {"--redis", url, "words@active"}} {
 		show := append([]string{"matrix", "show"}, from...)
 		var got []string
-		for _, line := range squeezed(mustAkin(t, append(show, "kidney", "Kidney", "kidnei", "ga", "kidnay")...)) {
+		for _, line := range squeezed(mustAkin(t, append(show, "kidney", "Kidneys", "kidnei", "ga", "kidnay")...)) {
 			before, after, _ := strings.Cut(line, " in ")
 			_, note, _ := strings.Cut(after, " ")
 			got = append(got, strings.TrimSpace(before+" | "+note))

@@ -195,7 +195,10 @@ func (t *thesaurusFlags) build(ctx context.Context, f *matrixFlags, report *cli.
 			counts.Format, counts.Groups, counts.Rules, counts.Terms, counts.Pairs, counts.Duplicates)
 	}
 	t.words = m
-	t.long = simmatrix.Tally{Kind: fmt.Sprintf("entries of more than %d words", simmatrix.MaxExpressionTerms), LeftOut: counts.Skipped, Lost: counts.Examples}
+	t.long = simmatrix.Tally{Kind: fmt.Sprintf("entries of more than %d words", simmatrix.MaxExpressionTerms)}
+	if counts.Skipped > 0 {
+		t.long.Left = []simmatrix.Counted{{N: counts.Skipped, Some: counts.Examples}}
+	}
 	return m, err
 }
 
@@ -230,7 +233,7 @@ func (t *thesaurusFlags) tally(m *simmatrix.Matrix, field *fieldFlags) (*simmatr
 	})
 	var tallies []simmatrix.Tally
 	for _, tally := range []simmatrix.Tally{exact, similar, t.long} {
-		if tally.Kept+tally.LeftOut > 0 {
+		if !tally.Empty() {
 			tallies = append(tallies, tally)
 		}
 	}

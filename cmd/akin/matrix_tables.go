@@ -30,7 +30,7 @@ func printInspection(out io.Writer, name string, r *combine.Inspection) error {
 	fmt.Fprintf(w, "documents\t%s\n", known(r.Meta.Docs))
 	fmt.Fprintf(w, "terms\t%d, of which %d without document frequency\n", r.Meta.Terms, r.Rows.NoDocFreq)
 	if r.Meta.Forms > 0 {
-		fmt.Fprintf(w, "forms\t%d terms that people write in another form\n", r.Meta.Forms)
+		fmt.Fprintf(w, "forms\t%d terms that people write in other forms\n", r.Meta.Forms)
 	}
 	fmt.Fprintf(w, "neighbors\t%d, %d rows without any\n", r.Meta.NonZeros, r.Rows.Empty)
 	for _, o := range r.Entries.Origins {

@@ -220,6 +220,14 @@ func (m *playgroundMatrices) lookUp(ctx context.Context, matrix, version, word s
 		return word, ""
 	}
 	has := func(term string) bool { return !rows[slices.Index(words, term)].IsZero() }
-	near := func(word string) string { return simmatrix.NearestOf(word, maps.Values(forms)) }
+	near := func(word string) string {
+		return simmatrix.NearestOf(word, func(yield func(string) bool) {
+			for _, form := range forms {
+				if written, _ := simmatrix.SplitForm(form); written != "" && !yield(written) {
+					return
+				}
+			}
+		})
+	}
 	return simmatrix.LookUp(word, simmatrix.TermsOf(words, maps.All(forms), has), near)
 }

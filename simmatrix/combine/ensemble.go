@@ -112,13 +112,25 @@ func Combine(ctx context.Context, inputs []Input, opts Options, progress simmatr
 		DocFreqs: u.docFreqs,
 		Entries:  entries,
 	}
-	m.TakeForms(func(i int) (form string) {
-		for k := 0; k < len(inputs) && form == ""; k++ {
-			form = inputs[k].Matrix.Form(u.terms[i])
-		}
-		return form
-	})
+	m.TakeForms(func(i int) string { return formIn(inputs, u.terms[i]) })
 	return m.Matrix()
+}
+
+// formIn returns the form of a term: as people write it in the first input that
+// knows, with the other forms of all, or with that input's note.
+func formIn(inputs []Input, term string) string {
+	var written string
+	var others []string
+	for k := range inputs {
+		form := inputs[k].Matrix.Form(term)
+		first, note := simmatrix.SplitForm(form)
+		if note != "" && written == "" {
+			return form
+		}
+		written = cmp.Or(written, first)
+		others = append(append(others, first), simmatrix.OtherForms(form)...)
+	}
+	return simmatrix.WithForms(term, written, others...)
 }
 
 // A combiner computes a similarity in [0, 1] from the inputs', in units.

@@ -35,7 +35,7 @@ func newInput(t *testing.T, name string, lines ...string) Input {
 	return Input{Name: name, Matrix: m, Weight: 1}
 }
 
-func TestCombinedAndOverriddenMatricesKeepTheFirstForms(t *testing.T) {
+func TestCombinedAndOverriddenMatricesKeepTheForms(t *testing.T) {
 	input := func(name string, forms map[string]string) Input {
 		var rows []simmatrix.TermRow
 		for term, form := range forms {
@@ -46,7 +46,7 @@ func TestCombinedAndOverriddenMatricesKeepTheFirstForms(t *testing.T) {
 	}
 	m := mustCombine(t, RuleMaximum,
 		input("one", map[string]string{"ga": "gas", "oil": "", "tank": ""}), input("two", map[string]string{"ga": "gases", "oil": "oils", "valv": "valves"}))
-	want := map[string]string{"ga": "gas", "oil": "oils", "valv": "valves"}
+	want := map[string]string{"ga": simmatrix.WithForms("ga", "gas", "gases"), "oil": "oils", "valv": "valves"}
 	check.Equal(t, want, maps.Collect(m.Forms()))
 	m, _, err := mustParseOverrides(t, "set ga petrol 0.5\n").Apply(m)
 	check.OK(t, err)

@@ -13,9 +13,8 @@ import (
 type Finding struct {
 	Kind    string  // in the plural, such as acronyms
 	Cosine  float64 // how alike documents must use both sides, see [Weigh]; 0 to ask for nothing
+	Unlike  string  // says that they do not
 	Entries []FoundEntry
-	LeftOut int    // entries that were left out before
-	Why     string // entries are left out
 }
 
 // A FoundEntry says that one term or expression stands for another.
@@ -23,21 +22,15 @@ type FoundEntry struct {
 	Term, For string // terms of a matrix
 	Both      bool   // each stands for the other
 	Docs      int    // in how many documents it was found
+	LeftOut   string // why it is not added, "" to add it
 	Form      string // how documents write what is an expression, in lower case
 	Note      string // where it comes from
 }
 
-// written returns how people write one of the sides.
-func (e *FoundEntry) written(term string) string {
-	if simmatrix.IsExpression(term) && e.Form != "" {
-		return e.Form
-	}
-	return simmatrix.Spelled(term)
-}
-
 // AddFound adds to a matrix of documents what was found in the same documents,
 // with similarity 0.5, and leaves out entries whose sides the documents do not
-// use alike. docFreq returns a word's document frequency. The result's Params
+// use alike, and those that have a reason for it. docFreq returns a word's
+// document frequency. The result's Params
 // have the tally of each finding, see [simmatrix.Tallies].
 func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ...Finding) (*simmatrix.Matrix, error) {
 	g := newWeigher(m)
@@ -46,14 +39,24 @@ func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ..
 		from := m.Table()
 		p := plan{from: from, changes: map[string]map[string]uint16{}}
 		forms := map[string]string{}
-		tally := simmatrix.Tally{Kind: f.Kind, LeftOut: f.LeftOut, Why: f.Why}
+		tally := simmatrix.Tally{Kind: f.Kind}
+		written := func(e *FoundEntry, term string) string {
+			if simmatrix.IsExpression(term) && e.Form != "" {
+				return e.Form
+			}
+			return m.Written(term)
+		}
 		slices.SortStableFunc(f.Entries, func(a, b FoundEntry) int { return cmp.Compare(b.Docs, a.Docs) })
 		for _, e := range f.Entries {
-			kept := f.Cosine == 0 || g.cosine(slices.Collect(simmatrix.WordsOf(e.For)), slices.Collect(simmatrix.WordsOf(e.Term))) >= f.Cosine
-			tally.Count(kept, e.written(e.For)+" – "+e.written(e.Term))
-			if !kept {
+			why, example := e.LeftOut, written(&e, e.For)+" – "+written(&e, e.Term)
+			if why == "" && f.Cosine > 0 && g.cosine(slices.Collect(simmatrix.WordsOf(e.For)), slices.Collect(simmatrix.WordsOf(e.Term))) < f.Cosine {
+				why = f.Unlike
+			}
+			if why != "" {
+				tally.LeaveOut(why, example)
 				continue
 			}
+			tally.Keep(example)
 			p.set(direction{e.For, e.Term}, simmatrix.ToUnits(weighedSimilarity))
 			if e.Both {
 				p.set(direction{e.Term, e.For}, simmatrix.ToUnits(weighedSimilarity))

@@ -15,7 +15,8 @@ func TestFoundEntriesAreAddedWhereTheDocumentsUseBothSidesAlike(t *testing.T) {
 		return check.Got(simmatrix.Expression(words, []int{0, 1, 2}[:len(words)]))(t)
 	}
 	m, err := AddFound(docs, func(word string) uint32 { return docFreqs[word] },
-		Finding{Kind: "acronyms", Cosine: 0.5, LeftOut: 2, Why: "unlike", Entries: []FoundEntry{
+		Finding{Kind: "acronyms", Cosine: 0.5, Unlike: "unlike", Entries: []FoundEntry{
+			{Term: e("body", "index"), For: "bmi", Docs: 1, LeftOut: "rare"},
 			{Term: e("body", "mass"), For: "who", Both: true, Docs: 3},
 			{Term: e("body", "mass"), For: "bmi", Both: true, Docs: 2, Form: "body Mass", Note: "acronym"},
 		}},
@@ -27,8 +28,8 @@ func TestFoundEntriesAreAddedWhereTheDocumentsUseBothSidesAlike(t *testing.T) {
 	}, spelledRows(m))
 	check.Equal(t, simmatrix.WithNote("body Mass", "acronym"), m.Form(e("body", "mass")))
 	check.Equal(t, []string{
-		"acronyms: 1 kept, such as bmi – body Mass; 3 left out (unlike), such as who – body mass",
-		"joined words: 1 kept, such as body mass – bodymass; 0 left out",
+		"acronyms: 1 kept, such as bmi – body Mass; 1 left out (unlike), such as who – body mass; 1 left out (rare), such as bmi – body index",
+		"joined words: 1 kept, such as body Mass – bodymass; 0 left out",
 	}, simmatrix.Tallies(m.Meta().Params))
 
 	m, err = AddFound(docs, func(string) uint32 { return 1 }, Finding{Kind: "acronyms"})

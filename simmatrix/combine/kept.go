@@ -42,7 +42,12 @@ func TallyThesaurus(thesaurus, left *simmatrix.Matrix, termsOf func(word string)
 			}
 			// Maybe only the other way is left, as for words of no document.
 			kept := has(terms, others) || both && has(others, terms)
-			tally.Count(kept, simmatrix.Spelled(word)+" – "+simmatrix.Spelled(t.Terms[col]))
+			example := t.Written(word) + " – " + t.Written(t.Terms[col])
+			if kept {
+				tally.Keep(example)
+			} else {
+				tally.LeaveOut("", example)
+			}
 		}
 	}
 	return exact, similar

@@ -40,7 +40,7 @@ type ProjectCounts struct {
 // The terms of expressions that documents have get rows, too, so that words
 // can be near them. A row has at most as many neighbors as the longest row of
 // m, or as many more as a word has terms. The form of a term is its word in
-// most documents.
+// most documents, with its other words.
 func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, ProjectCounts, error) {
 	m := matrix.Table()
 	p, counts := newProjection(m, opts)
@@ -64,20 +64,25 @@ func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, 
 		slices.SortFunc(row, simmatrix.CompareEntries)
 		out.AppendRow(row[:min(len(row), int(m.Meta.MaxNeighbors)*p.most, simmatrix.MaxNeighbors)])
 	}
-	out.TakeForms(func(t int) (form string) {
-		docs := uint32(0)
-		for _, w := range p.words[t] { // ascending; the first of equals counts
-			if simmatrix.IsExpression(p.terms[t]) {
-				if written, note := simmatrix.SplitForm(m.Form(m.Terms[w])); note != "" {
-					return simmatrix.WithNote(cmp.Or(written, simmatrix.Spelled(m.Terms[w])), note)
-				}
-				return cmp.Or(m.Form(m.Terms[w]), simmatrix.Spelled(m.Terms[w]))
-			}
-			if df := m.DocFreqs[w]; df > docs {
-				form, docs = cmp.Or(m.Form(m.Terms[w]), m.Terms[w]), df
-			}
+	out.TakeForms(func(t int) string {
+		words := slices.Clone(p.words[t])
+		if len(words) == 0 { // of an expression
+			return ""
 		}
-		return form
+		slices.SortStableFunc(words, func(a, b uint32) int { return cmp.Compare(m.DocFreqs[b], m.DocFreqs[a]) })
+		var forms []string
+		for _, w := range words {
+			forms = append(forms, m.Written(m.Terms[w]))
+		}
+		_, note := simmatrix.SplitForm(m.Form(m.Terms[words[0]]))
+		switch written := forms[0]; {
+		case simmatrix.IsExpression(p.terms[t]):
+			return simmatrix.WithNote(written, note)
+		case m.DocFreqs[words[0]] == 0: // unknown which one people write
+			return simmatrix.WithForms(p.terms[t], "", forms...)
+		default:
+			return simmatrix.WithForms(p.terms[t], written, forms...)
+		}
 	})
 	projected, err := out.Matrix()
 	if err != nil {

@@ -57,7 +57,7 @@ func Weigh(thesaurus, docs *simmatrix.Matrix) (*simmatrix.Matrix, WeighCounts, e
 			} else {
 				counts.Dropped++
 				if len(counts.Lost) < lostExamples {
-					counts.Lost = append(counts.Lost, simmatrix.Spelled(term)+" – "+simmatrix.Spelled(t.Terms[col]))
+					counts.Lost = append(counts.Lost, t.Written(term)+" – "+t.Written(t.Terms[col]))
 				}
 				continue
 			}

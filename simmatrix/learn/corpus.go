@@ -124,6 +124,16 @@ func (c *Corpus) written(term string) string {
 	return forms[0].Text
 }
 
+// form returns the form of a term in a matrix.
+func (c *Corpus) form(term string) string {
+	forms := c.Forms(term)
+	all := make([]string, 0, len(forms))
+	for _, f := range forms {
+		all = append(all, f.Text)
+	}
+	return simmatrix.WithForms(term, c.written(term), all...)
+}
+
 // Share returns the share of the words of the documents for which is reports
 // true, without those for which except does, and without numbers.
 func (c *Corpus) Share(is, except func(word string) bool) float64 {

@@ -122,7 +122,7 @@ func Learn(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatri
 	}
 	l.contexts.Terms, l.contexts.DocFreqs = v.terms[v.rows:], v.docFreqs[v.rows:]
 	for _, t := range []*simmatrix.Table{m, &l.contexts} {
-		t.TakeForms(func(i int) string { return c.written(t.Terms[i]) })
+		t.TakeForms(func(i int) string { return c.form(t.Terms[i]) })
 	}
 	return l, nil
 }

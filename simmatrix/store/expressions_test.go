@@ -35,7 +35,7 @@ func TestVersionsWithExpressionsHaveAFormatOfTheirOwn(t *testing.T) {
 	words, notes := s.Forms(t.Context(), rows.Version(), []string{attack})
 	check.Equal(t, map[string]string{attack: "heart attack"}, words)
 	check.Equal(t, map[string]string{attack: "s.txt:2"}, notes)
-	check.Equal(t, map[string]string{attack: "heart attack"}, check.Got(a.AllForms(t.Context(), "main", id))(t))
+	check.Equal(t, map[string]string{attack: simmatrix.WithNote("heart attack", "s.txt:2")}, check.Got(a.AllForms(t.Context(), "main", id))(t))
 	check.OK(t, check.ErrOf(a.Rollback(t.Context(), "main")))
 	awaitServed(t, s, plain)
 	// An akin that reads another format than the header says serves nothing of it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -65,8 +66,8 @@ func (s *Store) Forms(ctx context.Context, version string, terms []string) (word
 	return words, notes
 }
 
-// AllForms returns all forms of a version by term, without notes, read page by
-// page, without lost or damaged ones.
+// AllForms returns all forms of a version by term, see
+// [simmatrix.Table.Forms], read page by page, without lost or damaged ones.
 func (a *Admin) AllForms(ctx context.Context, name, version string) (map[string]string, error) {
 	if err := errors.Join(checkName("matrix", name), checkName("version", version)); err != nil {
 		return nil, err
@@ -79,12 +80,6 @@ func (a *Admin) AllForms(ctx context.Context, name, version string) (map[string]
 	if err != nil {
 		return nil, fmt.Errorf("forms of %s of matrix %s: %w", version, name, err)
 	}
-	for term, form := range forms {
-		if written, _ := simmatrix.SplitForm(form); written == "" || simmatrix.CheckForm(form) != nil {
-			delete(forms, term)
-		} else {
-			forms[term] = written
-		}
-	}
+	maps.DeleteFunc(forms, func(_, form string) bool { return simmatrix.CheckForm(form) != nil })
 	return forms, nil
 }
