@@ -126,7 +126,7 @@ func (e *engine) swapForms(t *testing.T, c *collection) (queries, swapped []judg
 	thesaurus := readMatrix(t, build(t, append([]string{"--from-thesaurus", thesaurusFile(t)}, e.of(index, "body")...)...))
 	written := func(term string) string {
 		form, _ := simmatrix.SplitForm(thesaurus.Form(term))
-		return cmp.Or(form, learned.Form(term), simmatrix.Spelled(term))
+		return cmp.Or(form, learned.Written(term))
 	}
 	another := func(expression string) (form string) {
 		best := 0.0

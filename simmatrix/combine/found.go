@@ -30,8 +30,8 @@ type FoundEntry struct {
 // AddFound adds to a matrix of documents what was found in the same documents,
 // with similarity 0.5, and leaves out entries whose sides the documents do not
 // use alike, and those that have a reason for it. docFreq returns a word's
-// document frequency. The result's Params
-// have the tally of each finding, see [simmatrix.Tallies].
+// document frequency. The result's Params have the tally of each finding, see
+// [simmatrix.Tallies].
 func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ...Finding) (*simmatrix.Matrix, error) {
 	g := newWeigher(m)
 	g.docFreq = docFreq
