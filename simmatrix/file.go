@@ -104,7 +104,7 @@ func (t *Table) write(w io.Writer) error {
 }
 
 // fileVersion is the format version of a file with this header: programs that
-// do not know forms or expressions can read files without them.
+// do not know forms, expressions or other forms can read files without them.
 func (m *Meta) fileVersion() uint32 {
 	switch {
 	case m.OtherForms > 0:
@@ -217,7 +217,7 @@ func (d *decoder) header() (Meta, error) {
 		return Meta{}, fmt.Errorf("%w: header at byte %d: more than one JSON value", ErrFormat, start+dec.InputOffset())
 	}
 	if version != meta.fileVersion() {
-		return Meta{}, fmt.Errorf("%w: header at byte %d: %d forms in version %d, and %d expressions", ErrFormat, start, meta.Forms, version, meta.Expressions)
+		return Meta{}, fmt.Errorf("%w: header at byte %d: version %d with %d forms, %d other forms and %d expressions", ErrFormat, start, version, meta.Forms, meta.OtherForms, meta.Expressions)
 	}
 	if meta.Terms > MaxTerms || meta.NonZeros > meta.Terms*MaxNeighbors {
 		return Meta{}, fmt.Errorf("%w: header at byte %d: %d terms, %d non-zeros", ErrFormat, start, meta.Terms, meta.NonZeros)

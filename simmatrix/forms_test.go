@@ -39,8 +39,13 @@ func TestFileWithFormsHasTheDocumentedBytes(t *testing.T) {
 
 // formFile returns a file of one term with a form of any bytes.
 func formFile(version uint32, count, form string, length byte) []byte {
+	return otherFormsFile(version, count, "", form, length)
+}
+
+// otherFormsFile is formFile with other counts in the header after that of forms.
+func otherFormsFile(version uint32, count, counts, form string, length byte) []byte {
 	b := binary.LittleEndian.AppendUint32([]byte(fileMagic), version)
-	header := `{"source":"","docs":0,"terms":1,"forms":` + count + `,"non_zeros":0,"max_neighbors":0,"symmetric":true,"dominant":true}`
+	header := `{"source":"","docs":0,"terms":1,"forms":` + count + counts + `,"non_zeros":0,"max_neighbors":0,"symmetric":true,"dominant":true}`
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(header)))
 	b = append(append(b, header...), "\x02\x00ga"+"\x00\x00\x00\x00"+"\x00\x00"...)
 	return signed(append(append(b, length), form...))
@@ -48,6 +53,10 @@ func formFile(version uint32, count, form string, length byte) []byte {
 
 func TestDecodeRefusesHostileForms(t *testing.T) {
 	if m, err := Decode(bytes.NewReader(formFile(2, "1", "gas", 3))); err != nil || m.Form("ga") != "gas" {
+		t.Fatal(m, err)
+	}
+	const other = `,"other_forms":1`
+	if m, err := Decode(bytes.NewReader(otherFormsFile(4, "1", other, "gas\x1egases", 9))); err != nil || len(OtherForms(m.Form("ga"))) != 1 {
 		t.Fatal(m, err)
 	}
 	for name, tt := range map[string]struct {
@@ -60,8 +69,14 @@ func TestDecodeRefusesHostileForms(t *testing.T) {
 		"the term itself":          {"itself", formFile(2, "1", "ga", 2)},
 		"none":                     {"none", formFile(2, "1", "", 0)},
 		"another count":            {"does not describe", formFile(2, "2", "gas", 3)},
-		"counted in version 1":     {"1 forms in version 1", formFile(1, "1", "gas", 3)},
-		"not counted in version 2": {"0 forms in version 2", formFile(2, "0", "gas", 3)},
+		"counted in version 1":     {"version 1 with 1 forms", formFile(1, "1", "gas", 3)},
+		"not counted in version 2": {"version 2 with 0 forms", formFile(2, "0", "gas", 3)},
+		"other forms in version 2": {"version 2 with 1 forms, 1 other forms", otherFormsFile(2, "1", other, "gas\x1egases", 9)},
+		"other forms in version 3": {"version 3 with 1 forms, 1 other forms", otherFormsFile(3, "1", other, "gas\x1egases", 9)},
+		"none in version 4":        {"version 4 with 1 forms, 0 other forms", formFile(4, "1", "gas", 3)},
+		"not there in version 4":   {"does not describe", otherFormsFile(4, "1", other, "gas", 3)},
+		"not counted":              {"does not describe", formFile(2, "1", "gas\x1egases", 9)},
+		"an empty other form":      {"empty other", otherFormsFile(4, "1", other, "gas\x1e", 4)},
 		"10 KB":                    {"checksum", formFile(2, "1", strings.Repeat("s", 10_000), 255)},
 		"shorter than it says":     {"inside the", formFile(2, "1", "gas", 200)},
 	} {

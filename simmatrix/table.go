@@ -66,9 +66,9 @@ type Table struct {
 	Terms    []string // ascending in byte order
 	DocFreqs []uint32 // by term, 0 if unknown
 	// Forms has the form of each term that people write most, such as "gas" for
-	// "ga"; "" if that is the term itself or unknown. One of an expression may have
-	// other forms and a note, see [WithForms] and [WithNote]. It is nil if no term has one. [Table.TakeForms] sets
-	// it.
+	// "ga"; "" if that is the term itself or unknown. A form may have other forms
+	// and a note behind it, see [WithForms] and [WithNote]. Forms is nil if no term
+	// has one. [Table.TakeForms] sets it.
 	Forms []string
 	Entries
 }
@@ -155,7 +155,8 @@ func (t *Table) TakeForms(form func(i int) string) {
 }
 
 // Form returns the form in which people write a term, "" if that is the term
-// itself or unknown, with its note, see [SplitForm].
+// itself or unknown, with the other forms and the note behind it, see
+// [SplitForm] and [OtherForms].
 func (t *Table) Form(term string) string {
 	if t.Forms == nil {
 		return ""

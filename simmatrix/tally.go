@@ -9,9 +9,9 @@ import (
 
 // A Tally is what became of the expressions of one kind when a matrix was made.
 type Tally struct {
-	Kind string // in the plural, such as acronyms
-	Kept Counted
-	Left []Counted // out, by reason
+	Kind    string // in the plural, such as acronyms
+	Kept    Counted
+	LeftOut []Counted // by reason
 }
 
 // Counted is a number of expressions.
@@ -35,16 +35,16 @@ func (t *Tally) Keep(example string) { t.Kept.count(example) }
 // LeaveOut counts an expression that is left out for a reason, "" to say
 // nothing of that.
 func (t *Tally) LeaveOut(why, example string) {
-	at := slices.IndexFunc(t.Left, func(c Counted) bool { return c.Why == why })
+	at := slices.IndexFunc(t.LeftOut, func(c Counted) bool { return c.Why == why })
 	if at < 0 {
-		at = len(t.Left)
-		t.Left = append(t.Left, Counted{Why: why})
+		at = len(t.LeftOut)
+		t.LeftOut = append(t.LeftOut, Counted{Why: why})
 	}
-	t.Left[at].count(example)
+	t.LeftOut[at].count(example)
 }
 
 // Empty reports whether nothing was counted.
-func (t *Tally) Empty() bool { return t.Kept.N == 0 && len(t.Left) == 0 }
+func (t *Tally) Empty() bool { return t.Kept.N == 0 && len(t.LeftOut) == 0 }
 
 // String describes the tally in a line.
 func (t *Tally) String() string {
@@ -59,10 +59,10 @@ func (t *Tally) String() string {
 		return s
 	}
 	parts := []string{part(t.Kept, "kept")}
-	for _, c := range t.Left {
+	for _, c := range t.LeftOut {
 		parts = append(parts, part(c, "left out"))
 	}
-	if len(t.Left) == 0 {
+	if len(t.LeftOut) == 0 {
 		parts = append(parts, part(Counted{}, "left out"))
 	}
 	return t.Kind + ": " + strings.Join(parts, "; ")

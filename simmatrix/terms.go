@@ -66,7 +66,11 @@ func WithForms(term, written string, others ...string) string {
 // people write most, see [WithForms].
 func OtherForms(form string) []string {
 	form, _, _ = strings.Cut(form, noteMark)
-	return strings.Split(form, formMark)[1:]
+	_, others, some := strings.Cut(form, formMark)
+	if !some {
+		return nil
+	}
+	return strings.Split(others, formMark)
 }
 
 // WithNote returns a form with a note on where an expression comes from, such

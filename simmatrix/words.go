@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -65,17 +66,11 @@ func LookUp(word string, terms map[string]string, near func(word string) string)
 // Nearest returns the form or term of m spelled most like word, see
 // [NearestOf].
 func (m *Matrix) Nearest(word string) string {
-	return NearestOf(word, func(yield func(string) bool) {
-		for i, term := range m.table.Terms {
-			if m.table.Forms != nil && m.table.Forms[i] != "" {
-				written, _ := SplitForm(m.table.Forms[i])
-				term = cmp.Or(written, term)
-			}
-			if !yield(term) {
-				return
-			}
-		}
-	})
+	written := make([]string, len(m.table.Terms))
+	for i, term := range m.table.Terms {
+		written[i] = m.Written(term)
+	}
+	return NearestOf(word, slices.Values(written))
 }
 
 // NearestOf returns which of words is spelled most like word, the first in byte

@@ -117,7 +117,8 @@ func findAcronyms(ctx context.Context, x *indexReading, texts *learn.Texts, docF
 		}
 		e := &finding.Entries[i]
 		if e.Docs += a.Docs; a.Docs > most[p] {
-			most[p], e.Form = a.Docs, strings.ToLower(a.Long)
+			most[p] = a.Docs
+			e.ForForm, e.TermForm = strings.ToLower(a.Short), strings.ToLower(a.Long)
 		}
 	}
 	for i := range finding.Entries {
@@ -140,7 +141,7 @@ func findJoined(joined []learn.Joined, corpus *learn.Corpus) combine.Finding {
 		if err != nil {
 			continue
 		}
-		e := combine.FoundEntry{Term: j.Term, For: parts, Docs: j.Count, Form: j.Form, Note: fmt.Sprintf("joined word, %d times as two", j.Count)}
+		e := combine.FoundEntry{Term: j.Term, For: parts, Docs: j.Count, ForForm: j.Form, Note: fmt.Sprintf("joined word, %d times as two", j.Count)}
 		if corpus.DocFreq(j.Term) < joinedDocs || j.Count < joinedCount {
 			e.LeftOut = "too rarely written as one word, or as two"
 		}

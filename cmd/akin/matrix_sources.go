@@ -197,7 +197,7 @@ func (t *thesaurusFlags) build(ctx context.Context, f *matrixFlags, report *cli.
 	t.words = m
 	t.long = simmatrix.Tally{Kind: fmt.Sprintf("entries of more than %d words", simmatrix.MaxExpressionTerms)}
 	if counts.Skipped > 0 {
-		t.long.Left = []simmatrix.Counted{{N: counts.Skipped, Some: counts.Examples}}
+		t.long.LeftOut = []simmatrix.Counted{{N: counts.Skipped, Some: counts.Examples}}
 	}
 	return m, err
 }

@@ -221,13 +221,13 @@ func (m *playgroundMatrices) lookUp(ctx context.Context, matrix, version, word s
 	}
 	has := func(term string) bool { return !rows[slices.Index(words, term)].IsZero() }
 	near := func(word string) string {
-		return simmatrix.NearestOf(word, func(yield func(string) bool) {
-			for _, form := range forms {
-				if written, _ := simmatrix.SplitForm(form); written != "" && !yield(written) {
-					return
-				}
+		written := make([]string, 0, len(forms))
+		for _, form := range forms {
+			if most, _ := simmatrix.SplitForm(form); most != "" {
+				written = append(written, most)
 			}
-		})
+		}
+		return simmatrix.NearestOf(word, slices.Values(written))
 	}
 	return simmatrix.LookUp(word, simmatrix.TermsOf(words, maps.All(forms), has), near)
 }

@@ -23,8 +23,10 @@ type FoundEntry struct {
 	Both      bool   // each stands for the other
 	Docs      int    // in how many documents it was found
 	LeftOut   string // why it is not added, "" to add it
-	Form      string // how documents write what is an expression, in lower case
 	Note      string // where it comes from
+	// TermForm and ForForm are how documents write Term and For, in lower case; ""
+	// where the matrix says it.
+	TermForm, ForForm string
 }
 
 // AddFound adds to a matrix of documents what was found in the same documents,
@@ -40,15 +42,9 @@ func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ..
 		p := plan{from: from, changes: map[string]map[string]uint16{}}
 		forms := map[string]string{}
 		tally := simmatrix.Tally{Kind: f.Kind}
-		written := func(e *FoundEntry, term string) string {
-			if simmatrix.IsExpression(term) && e.Form != "" {
-				return e.Form
-			}
-			return m.Written(term)
-		}
 		slices.SortStableFunc(f.Entries, func(a, b FoundEntry) int { return cmp.Compare(b.Docs, a.Docs) })
 		for _, e := range f.Entries {
-			why, example := e.LeftOut, written(&e, e.For)+" – "+written(&e, e.Term)
+			why, example := e.LeftOut, cmp.Or(e.ForForm, m.Written(e.For))+" – "+cmp.Or(e.TermForm, m.Written(e.Term))
 			if why == "" && f.Cosine > 0 && g.cosine(slices.Collect(simmatrix.WordsOf(e.For)), slices.Collect(simmatrix.WordsOf(e.Term))) < f.Cosine {
 				why = f.Unlike
 			}
@@ -61,9 +57,9 @@ func AddFound(m *simmatrix.Matrix, docFreq func(word string) uint32, findings ..
 			if e.Both {
 				p.set(direction{e.Term, e.For}, simmatrix.ToUnits(weighedSimilarity))
 			}
-			for _, term := range []string{e.For, e.Term} {
+			for term, form := range map[string]string{e.For: e.ForForm, e.Term: e.TermForm} {
 				if simmatrix.IsExpression(term) && forms[term] == "" {
-					forms[term] = simmatrix.WithNote(e.Form, e.Note)
+					forms[term] = simmatrix.WithNote(form, e.Note)
 				}
 			}
 		}

@@ -18,7 +18,7 @@ func TestFoundEntriesAreAddedWhereTheDocumentsUseBothSidesAlike(t *testing.T) {
 		Finding{Kind: "acronyms", Cosine: 0.5, Unlike: "unlike", Entries: []FoundEntry{
 			{Term: e("body", "index"), For: "bmi", Docs: 1, LeftOut: "rare"},
 			{Term: e("body", "mass"), For: "who", Both: true, Docs: 3},
-			{Term: e("body", "mass"), For: "bmi", Both: true, Docs: 2, Form: "body Mass", Note: "acronym"},
+			{Term: e("body", "mass"), For: "bmi", Both: true, Docs: 2, ForForm: "BMI", TermForm: "body Mass", Note: "acronym"},
 		}},
 		Finding{Kind: "joined words", Entries: []FoundEntry{{Term: "bodymass", For: e("body", "mass")}}})
 	check.OK(t, err)
@@ -28,9 +28,14 @@ func TestFoundEntriesAreAddedWhereTheDocumentsUseBothSidesAlike(t *testing.T) {
 	}, spelledRows(m))
 	check.Equal(t, simmatrix.WithNote("body Mass", "acronym"), m.Form(e("body", "mass")))
 	check.Equal(t, []string{
-		"acronyms: 1 kept, such as bmi – body Mass; 1 left out (unlike), such as who – body mass; 1 left out (rare), such as bmi – body index",
+		"acronyms: 1 kept, such as BMI – body Mass; 1 left out (unlike), such as who – body mass; 1 left out (rare), such as bmi – body index",
 		"joined words: 1 kept, such as body Mass – bodymass; 0 left out",
 	}, simmatrix.Tallies(m.Meta().Params))
+
+	bothLong := FoundEntry{Term: e("body", "mass"), For: e("b", "m"), ForForm: "b-m", TermForm: "body mass", Note: "acronym"}
+	m, err = AddFound(docs, func(string) uint32 { return 1 }, Finding{Kind: "acronyms", Entries: []FoundEntry{bothLong}})
+	check.OK(t, err)
+	check.Equal(t, simmatrix.WithNote("b-m", "acronym"), m.Form(e("b", "m")))
 
 	m, err = AddFound(docs, func(string) uint32 { return 1 }, Finding{Kind: "acronyms"})
 	check.OK(t, err)

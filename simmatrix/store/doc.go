@@ -19,7 +19,8 @@
 //	akin:{NAME}:overrides   string      file of overrides with the pairs that people accepted, see [Admin.Change]
 //	akin:{NAME}:meta:ID     string      JSON: format, source, parameters, documents, terms, checksum, time, who,
 //	                                    frequent terms, and a CRC-32C of all before it
-//	akin:{NAME}:forms:ID    hash        term → the forms in which people write it, if different; only for display
+//	akin:{NAME}:forms:ID    hash        term → the forms in which people write it, if different, to show
+//	                                    and look up words; searches do not read it
 //	akin:{NAME}:words:ID    hash        number → 4096 of the terms that documents have, with their document
 //	                                    frequencies, deflated, and a CRC-32C
 //	akin:{NAME}:rows:ID     hash        term → encoded row ([simmatrix.RowCodec]) and a CRC-32C, 4 bytes, of row

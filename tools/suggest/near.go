@@ -39,8 +39,7 @@ func newVocabulary(m *simmatrix.Matrix) *vocabulary {
 	v := &vocabulary{byForm: map[string]int{}, byTerm: map[string]int{}}
 	t := m.Table()
 	for i, term := range t.Terms {
-		written, _ := simmatrix.SplitForm(m.Form(term))
-		w := word{term: term, form: strings.ToLower(cmp.Or(written, simmatrix.Spelled(term))), docFreq: t.DocFreqs[i]}
+		w := word{term: term, form: strings.ToLower(m.Written(term)), docFreq: t.DocFreqs[i]}
 		switch {
 		case simmatrix.IsExpression(term):
 			v.long = append(v.long, w)
