@@ -79,12 +79,14 @@ type Options struct {
 
 // A State says whether the model answers, and if not why. Changed says that
 // another model answers under the name, so that all vectors are made again.
-// Store is why vectors are not kept.
+// Documents is why the last vectors of documents were not made, and Store why
+// they are not kept.
 type State struct {
-	Ready   bool
-	Err     error
-	Changed bool
-	Store   error
+	Ready     bool
+	Err       error
+	Changed   bool
+	Documents error
+	Store     error
 }
 
 const (
@@ -117,9 +119,10 @@ type Reranker struct {
 	stop     context.CancelFunc
 	working  sync.WaitGroup
 
-	mu       sync.Mutex
-	state    State
-	failures int // of the last calls for searches, in a row
+	mu        sync.Mutex
+	state     State
+	documents error // as in a State
+	failures  int   // of the last calls for searches, in a row
 }
 
 // A searchKey is a text and the number of the model that answers under the
@@ -166,6 +169,7 @@ func (r *Reranker) Close() {
 func (r *Reranker) State() State {
 	r.mu.Lock()
 	s := r.state
+	s.Documents = r.documents
 	r.mu.Unlock()
 	s.Store = r.options.Maker.Problem()
 	return s
@@ -271,7 +275,7 @@ func (r *Reranker) become(s State) {
 	r.mu.Lock()
 	was := r.state
 	r.state = State{Ready: s.Ready, Err: s.Err}
-	if s.Ready {
+	if s.Ready && !was.Ready {
 		r.failures = 0
 	}
 	r.mu.Unlock()
@@ -279,6 +283,13 @@ func (r *Reranker) become(s State) {
 	if r.options.OnState != nil && (was.Ready != s.Ready || s.Changed || first) {
 		r.options.OnState(s)
 	}
+}
+
+// tell says why vectors of documents were not made, nil if they were.
+func (r *Reranker) tell(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.documents = err
 }
 
 // A state is one write of a document. Its id and routing are "" in an index of

@@ -33,6 +33,7 @@ type fakeModel struct {
 	half   bool          // only the first half of the vectors comes
 	takes  time.Duration // a call
 	most   int           // unless 0, how long a text may be
+	alone  bool          // several texts at once are too many for now
 }
 
 // wait takes the time that a call takes, or until it ends.
@@ -52,6 +53,9 @@ func (m *fakeModel) vectors(texts []string) ([][]float32, error) {
 	defer m.mu.Unlock()
 	if m.err != nil {
 		return nil, m.err
+	}
+	if m.alone && len(texts) > 1 {
+		return nil, errors.New("429")
 	}
 	var all [][]float32
 	for _, text := range texts {
@@ -472,6 +476,29 @@ func TestAFailingModelIsLeftAloneUntilItAnswers(t *testing.T) {
 		settle()
 		check.Equal(t, "11.00", r.order(t, "a", one))
 		check.Equal(t, 3, len(r.states), "%+v", r.states)
+	})
+}
+
+// A vendor's limit is reached by many documents sooner than by a search.
+func TestAModelThatDoesNotTakeDocumentsStillOrdersHits(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		t := r.t
+		one, two, three := r.source.write("1", "a"), r.source.write("2", "b"), r.source.write("3", "c")
+		r.order(t, "a", one)
+		settle()
+		r.model.set(func(m *fakeModel) { m.alone = true })
+		for i := range 10 {
+			check.Equal(t, "11.00 2? 3?", r.order(t, "a"+strings.Repeat(" ", i), one, two, three))
+			time.Sleep(probeAgain)
+		}
+		check.That(t, r.State().Ready && strings.Contains(r.State().Documents.Error(), "429"), "%+v", r.State())
+		r.model.set(func(m *fakeModel) { m.alone = false })
+		settle()
+		r.order(t, "a", one, two, three)
+		settle()
+		check.Equal(t, "11.00 20.00 30.00", r.order(t, "a", one, two, three))
+		check.OK(t, r.State().Documents)
+		check.Equal(t, 1, len(r.states), "%+v", r.states)
 	})
 }
 

@@ -48,6 +48,10 @@ func (r *Reranker) work(ctx context.Context) {
 			defer r.queue.end()
 			err := r.read(ctx, some)
 			pause = time.Since(began)
+			r.tell(err)
+			if errors.Is(err, ErrModel) { // it rejects many texts at once, or answers nobody
+				probed = time.Time{}
+			}
 			return err
 		})
 		if ctx.Err() != nil {
@@ -55,9 +59,6 @@ func (r *Reranker) work(ctx context.Context) {
 		}
 		woken := r.queue.woken
 		switch {
-		case errors.Is(err, ErrModel), errors.Is(err, ErrLate):
-			r.become(State{Err: err})
-			fallthrough
 		case err != nil:
 			pause, woken = probeAgain, nil
 		case idle:
@@ -74,10 +75,16 @@ func (r *Reranker) work(ctx context.Context) {
 	}
 }
 
-// identify asks the model for the vector of the probe. If it is not the
-// model that it was, all vectors in memory are dropped. A model that was late
-// has to answer as soon as searches need it.
-func (r *Reranker) identify(ctx context.Context) error {
+// identify asks the model for the vector of the probe, which tells whether
+// searches can use it. If it is not the model that it was, all vectors in
+// memory are dropped. A model that was late has to answer as soon as searches
+// need it.
+func (r *Reranker) identify(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil && ctx.Err() == nil {
+			r.become(State{Err: err})
+		}
+	}()
 	late, timeout := errors.Is(r.State().Err, ErrLate), batchTimeout
 	if late {
 		timeout = searchTimeout

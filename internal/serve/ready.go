@@ -43,6 +43,9 @@ func (a *App) lackingModel() (all []report.Degradation) {
 	if !s.Ready && s.Err != nil {
 		all = append(all, report.Degradation{Reason: report.Model, Detail: "hits keep the order without it: " + s.Err.Error()})
 	}
+	if s.Ready && s.Documents != nil {
+		all = append(all, report.Degradation{Reason: report.Model, Detail: "documents wait for their vectors: " + s.Documents.Error()})
+	}
 	if s.Store != nil {
 		all = append(all, report.Degradation{Reason: report.Model, Detail: "vectors of documents are not stored, so the next start has to make them again: " + s.Store.Error()})
 	}
