@@ -494,8 +494,6 @@ func TestAModelThatDoesNotTakeDocumentsStillOrdersHits(t *testing.T) {
 		check.That(t, r.State().Ready && strings.Contains(r.State().Documents.Error(), "429"), "%+v", r.State())
 		r.model.set(func(m *fakeModel) { m.alone = false })
 		settle()
-		r.order(t, "a", one, two, three)
-		settle()
 		check.Equal(t, "11.00 20.00 30.00", r.order(t, "a", one, two, three))
 		check.OK(t, r.State().Documents)
 		check.Equal(t, 1, len(r.states), "%+v", r.states)

@@ -49,8 +49,9 @@ func (r *Reranker) work(ctx context.Context) {
 			err := r.read(ctx, some)
 			pause = time.Since(began)
 			r.tell(err)
-			if errors.Is(err, ErrModel) { // it rejects many texts at once, or answers nobody
-				probed = time.Time{}
+			if err != nil {
+				r.queue.add(some)
+				probed = time.Time{} // the model may reject many texts at once, or answer nobody
 			}
 			return err
 		})
