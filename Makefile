@@ -12,7 +12,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-build bench-collections bench-dimensions bench-forms bench-gensim bench-matching bench-modes bench-proxy bench-remembered bench-words fuzz
+.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-build bench-collections bench-crowding bench-dimensions bench-forms bench-gensim bench-matching bench-modes bench-proxy bench-remembered bench-words fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ bench-build: ## Print the time and memory of building a matrix from an index of 
 
 bench-collections: ## Print the cost of searches of judged collections, on an OpenSearch 2; AKIN_E2E_COLLECTIONS=all takes all of them
 	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkCollections$$' -benchtime 1x -timeout 60m
+
+bench-crowding: ## Print dimensions, crowding and saturated rows of S of each judged collection, and of all in one index; AKIN_DATA is their folder
+	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkCrowding$$' -benchtime 1x -timeout 60m
 
 bench-dimensions: ## Print what S of 100 to 800 dimensions gains on all judged collections in one index, and costs to build; AKIN_DATA is their folder
 	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkDimensions$$' -benchtime 1x -timeout 60m

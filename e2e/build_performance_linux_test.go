@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/combine"
 )
 
 // BenchmarkBuild prints what building a matrix with the defaults costs, by the
@@ -76,7 +77,7 @@ func BenchmarkDimensions(b *testing.B) {
 	measure(direct, e.cluster)
 	fmt.Fprintf(os.Stdout, "\n| dimensions | crowding | whole queries | three words | processor time | memory |\n|---|---|---|---|---|---|\n")
 	for b.Loop() {
-		for _, dimensions := range []string{"100", "200", "400", "auto", "800"} {
+		for _, dimensions := range []string{"100", "200", "300", "400", "479", "auto", "800"} {
 			m, file, _, processor, memory := buildMeasured(b, e, index, "--language-model", "none", "--dimensions", dimensions)
 			a := setupWide(b, e, section{"expansion": section{"effort": "normal"}, "matrices": []section{
 				{"name": mixedIndex, "file": file, "indices": []string{index}, "fields": []string{"body"}},
@@ -84,6 +85,38 @@ func BenchmarkDimensions(b *testing.B) {
 			measure(dimensions, a.cluster)
 			fmt.Fprintf(os.Stdout, "| %s | %s | %s | %s | %.0f s | %.2f GiB |\n", m.Meta().Params[simmatrix.DimensionsParam], m.Meta().Params[simmatrix.CrowdingParam],
 				gains(dimensions, ""), gains(dimensions, threeTermsOnly), processor.Seconds(), memory/(1<<30))
+		}
+	}
+}
+
+// BenchmarkCrowding prints, for each judged collection and all in one index, the
+// dimensions, crowding and share of rows whose nearest neighbor has a similarity
+// of 0.99 or more: of S of 100 dimensions, of those that akin chooses, and of
+// these with the built-in words. It does everything once: run it with
+// -benchtime 1x.
+func BenchmarkCrowding(b *testing.B) {
+	e := productionEngine(b, qualityEngine)
+	var all []*collection
+	for _, name := range mixedCollections {
+		all = append(all, loadCollection(b, name))
+	}
+	all = append(all, loadMixed(b)[0])
+	fmt.Fprintf(os.Stdout, "\n| index | documents | dimensions | crowding | rows at 1 | dimensions | crowding | rows at 1 | with words, rows at 1 |\n|---|---|---|---|---|---|---|---|---|\n")
+	for b.Loop() {
+		for _, c := range all {
+			index := judgedIndexName(c)
+			e.remakeIndex(b, index, judgedIndex)
+			e.index(b, index, withIDs(c.docs))
+			fmt.Fprintf(os.Stdout, "| %s | %d |", index, len(c.docs))
+			for _, args := range [][]string{{"--language-model", "none", "--dimensions", "100"}, {"--language-model", "none"}, nil} {
+				m, _, _, _, _ := buildMeasured(b, e, index, args...) //nolint:dogsled // what it took is another benchmark's
+				meta, rows := m.Meta(), combine.Inspect(m).Rows
+				if args != nil {
+					fmt.Fprintf(os.Stdout, " %s | %s |", meta.Params[simmatrix.DimensionsParam], meta.Params[simmatrix.CrowdingParam])
+				}
+				fmt.Fprintf(os.Stdout, " %.1f %% |", 100*float64(rows.Saturated)/float64(m.Len()))
+			}
+			fmt.Fprintln(os.Stdout)
 		}
 	}
 }

@@ -424,14 +424,33 @@ var meanFloors = map[string][4]float64{
 	expressionsRanking:    {0.45, 0.6, 0.3, 0.35},
 }
 
+// mixedFloors are the same of all collections in one index.
+var mixedFloors = map[string][4]float64{
+	"normal":     {2.5, 1.5, 9.7, 2.5},
+	"rescore":    {3, 1.2, 10.2, 2},
+	"words":      {4.2, 2.5, 11.3, 3.2},
+	"words-high": {3.6, 1.5, 12, 3},
+	"words-soft": {6.7, 3.7, 13, 4},
+	"auto":       {3.6, 3, 8.5, 3.7},
+	"auto-soft":  {5, 3.6, 9.5, 3.9},
+}
+
 func TestAcceptedMeansAreAboveTheirFloors(t *testing.T) {
 	stats := acceptedStats(t, rankStatsFile)
 	for ranking, floors := range meanFloors {
-		for i, floor := range floors {
-			suffix, m := []string{"", threeTermsOnly}[i/2], []int{mapMeasure, ndcgMeasure}[i%2]
-			if mean, whole := stats.meanGain(qualityEngine, suffix, ranking, m); !whole || mean < floor {
-				t.Errorf("%s%s: %s %+.2f %% on average, want at least %+.1f %%", ranking, suffix, measureNames[m], mean, floor)
-			}
+		checkMeanFloors(t, stats, ranking, "", tunedCollections, floors)
+	}
+	for ranking, floors := range mixedFloors {
+		checkMeanFloors(t, stats, ranking, mixedIndex+"-", mixedCollections, floors)
+	}
+}
+
+func checkMeanFloors(t *testing.T, stats rankStats, ranking, prefix string, collections []string, floors [4]float64) {
+	t.Helper()
+	for i, floor := range floors {
+		suffix, m := []string{"", threeTermsOnly}[i/2], []int{mapMeasure, ndcgMeasure}[i%2]
+		if mean, whole := stats.meanGainOf(collections, qualityEngine, prefix, suffix, ranking, m); !whole || mean < floor {
+			t.Errorf("%s%s%s: %s %+.2f %% on average, want at least %+.1f %%", prefix, ranking, suffix, measureNames[m], mean, floor)
 		}
 	}
 }

@@ -67,6 +67,10 @@ func TestAutoSaysHowManyHitsAreEnough(t *testing.T) {
 			body:   `{` + match + `}`,
 			change: func(c *fakeCluster, _ *fakeMatrix, o *Profile) { o.Enough = 71; c.docCount = 2000 }, want: Enough{71, 10},
 		},
+		"frequencies of before the index grew": {
+			body:   `{` + match + `}`,
+			change: func(c *fakeCluster, _ *fakeMatrix, o *Profile) { o.Enough, c.docFreqs["car"] = 71, 90 }, wide: true,
+		},
 		"the rarest of all words": {body: `{"query":` + both(`"operator":"and"`) + `}`, want: Enough{10, 10}},
 		"too few of the rarest":   {body: `{"query":` + both(`"operator":"and"`) + `}`, change: func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.EnoughAll = 21 }, wide: true},
 		"of both fields": {
@@ -167,7 +171,7 @@ func TestAutoSaysHowManyHitsAreEnough(t *testing.T) {
 }
 
 // What is expanded because it finds few hits finds more, however many are enough.
-func TestSearchesWithFewHitsAreWide(t *testing.T) {
+func TestAutoWidensSearchesWithFewHits(t *testing.T) {
 	for _, when := range []When{Always, FewHits} {
 		r := expandBody(t, with(func(o *Profile) { auto(o); o.When = when }), `{"query":{"match":{"body":"car rental"}}}`)
 		wide := expandBody(t, with(func(o *Profile) { o.When = when }), `{"query":{"match":{"body":"car rental"}}}`)
@@ -176,7 +180,7 @@ func TestSearchesWithFewHitsAreWide(t *testing.T) {
 	}
 }
 
-func TestOrderedSearchesFindByTheClientsQuery(t *testing.T) {
+func TestAutoFindsByTheClientsQuery(t *testing.T) {
 	const match, rescore = `{"match":{"body":"car rental"}}`, `,"rescore":{"window_size":100,`
 	for effort, window := range map[Effort]string{Efforts[0]: "20", Efforts[1]: "100", Efforts[2]: "100"} {
 		r := expandBody(t, with(func(o *Profile) { auto(o); o.Effort = effort }), `{"query":`+match+`}`)
@@ -192,7 +196,7 @@ func TestOrderedSearchesFindByTheClientsQuery(t *testing.T) {
 
 // What counts as much as the words finds documents, however many there are and
 // whatever sorts them; related words only put them in order.
-func TestOrderedSearchesFindByExactWordsAndExpressions(t *testing.T) {
+func TestAutoFindsByExactWordsAndExpressions(t *testing.T) {
 	const phrase = `{"match_phrase":{"body":{"query":"myocardial infarction"`
 	for _, more := range []string{"", `,"size":0`, `,"sort":["price"]`, `,"collapse":{"field":"a"}`} {
 		c, m := attacks(t)
@@ -205,7 +209,7 @@ func TestOrderedSearchesFindByExactWordsAndExpressions(t *testing.T) {
 }
 
 // Added scores would bring other hits over the bound.
-func TestOrderedSearchWithABoundOfScoresGoesOutAsTyped(t *testing.T) {
+func TestAutoSendsASearchWithABoundOfScoresAsTyped(t *testing.T) {
 	for name, body := range map[string]string{
 		"of all":       `{"min_score":1,"query":{"match":{"body":"car rental"}}}`,
 		"of functions": `{"query":{"function_score":{"query":{"match":{"body":"car rental"}},"min_score":1}}}`,
@@ -223,7 +227,7 @@ func TestOrderedSearchWithABoundOfScoresGoesOutAsTyped(t *testing.T) {
 }
 
 // All pages of a point in time decide alike, by the total that each of them has.
-func TestPagesOfAPointInTimeAreOrderedOrWide(t *testing.T) {
+func TestAutoOrdersOrWidensPagesOfAPointInTime(t *testing.T) {
 	c, m := rental(t)
 	e := New(c, m, with(auto))
 	for page := range 2 {
@@ -239,7 +243,7 @@ func TestPagesOfAPointInTimeAreOrderedOrWide(t *testing.T) {
 }
 
 // In every mode a search that finds too little is that of widen.
-func TestWideSearchesAreThoseOfWidenInEveryMode(t *testing.T) {
+func TestAutoWidensAsWidenDoesInEveryMode(t *testing.T) {
 	for _, mode := range []Mode{ModeBM25, ModeHard, ModeSoft, ModeSoftCosine} {
 		for body, atOnce := range map[string]bool{
 			`{"query":{"match":{"body":"rental"}}}`:     true,
@@ -263,7 +267,7 @@ func TestWideSearchesAreThoseOfWidenInEveryMode(t *testing.T) {
 
 // An ordered search finds what the client's search finds, in each mode and form
 // and however its hits are put in order; a wide one finds all of it, and more.
-func TestOrderedSearchesFindWhatTheOriginalFinds(t *testing.T) {
+func TestAutoFindsWhatTheOriginalFinds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(17, 18))
 	ordered, widened := 0, 0
 	for n := range rounds(500) {
@@ -314,7 +318,7 @@ func TestOrderedSearchesFindWhatTheOriginalFinds(t *testing.T) {
 
 // Where words are counted, a wide search leaves the hits of the search as typed
 // as they are, and the others come behind them.
-func TestHitsAsTypedStayFirstWhereWordsAreCounted(t *testing.T) {
+func TestAutoKeepsHitsAsTypedFirstWhereWordsAreCounted(t *testing.T) {
 	rng := rand.New(rand.NewPCG(19, 20))
 	more := 0
 	for range rounds(500) {
@@ -366,7 +370,7 @@ func TestHitsAsTypedStayFirstWhereWordsAreCounted(t *testing.T) {
 }
 
 // Each look-up of a term costs the engine time in each segment.
-func TestWideSearchOfCountedWordsHasEachTermOnceBesideTheTextItself(t *testing.T) {
+func TestAutoWritesEachTermOfCountedWordsOnceBesideTheText(t *testing.T) {
 	c, m := rental(t)
 	body := `{"query":{"match":{"body":{"query":"car rental","operator":"and"}}}}`
 	r := expanded(t, New(c, m, with(auto)), &Request{Index: "docs", Body: []byte(body), Again: new(Result)})
@@ -377,7 +381,7 @@ func TestWideSearchOfCountedWordsHasEachTermOnceBesideTheTextItself(t *testing.T
 
 // A second expansion uses what the first has pinned, even if another version has
 // become active.
-func TestSearchExpandedAgainUsesTheSameVersions(t *testing.T) {
+func TestAutoExpandsAgainWithTheSameVersions(t *testing.T) {
 	c, m := rental(t)
 	const body = `{"query":{"match":{"body":"car rental"}}}`
 	e := New(c, m, with(auto))
@@ -390,7 +394,7 @@ func TestSearchExpandedAgainUsesTheSameVersions(t *testing.T) {
 
 // Where another measure puts hits in order, or feedback does, those as typed do
 // not stay as they are.
-func TestHitsAsTypedStayOnlyWhereTheEngineRanks(t *testing.T) {
+func TestAutoKeepsHitsAsTypedOnlyWhereTheEngineRanks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(o *Profile)
 		want   bool

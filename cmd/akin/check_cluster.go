@@ -186,6 +186,9 @@ func (r *checkReport) served(what string, entries []configs.Matrix, states []sto
 			r.add(verdictOK, about, "learned from documents alone. With built-in words, or those of a language model, searches gain as much "+
 				"for half of the engine's time, or a third more at effort high: docs/matrices.md, --language-model")
 		}
+		if m.Vectors != "" {
+			r.add(verdictOK, about, "has "+m.Vectors)
+		}
 		if m.Crowded != "" {
 			r.add(verdictWarning, about, m.Crowded)
 		}

@@ -220,10 +220,10 @@ func TestFieldsAreJudged(t *testing.T) {
 
 func TestCheckTellsWhatAMatrixKeptAndOfWhichNoWordsAreKnown(t *testing.T) {
 	r := &checkReport{}
-	matrix := store.State{Name: "main", Source: store.SourceRedis, Version: "1", NoWords: "an earlier akin has pushed it: push it once more", Tallies: "acronyms: 2 kept; 0 left out\njoined words: 1 kept; 0 left out"}
+	matrix := store.State{Name: "main", Source: store.SourceRedis, Version: "1", NoWords: "an earlier akin has pushed it: push it once more", Vectors: "100 dimensions, crowding 0.031", Tallies: "acronyms: 2 kept; 0 left out\njoined words: 1 kept; 0 left out"}
 	r.served("matrix ", []configs.Matrix{{Name: "main"}}, []store.State{matrix})
 	last := r.Checks[len(r.Checks)-1]
-	if len(r.Checks) != 4 || r.Checks[1].Says != "acronyms: 2 kept; 0 left out" || r.Checks[2].Says != "joined words: 1 kept; 0 left out" || last.Verdict != verdictWarning || !strings.HasSuffix(last.Says, "(expansion.nearest_words): "+matrix.NoWords) {
+	if len(r.Checks) != 5 || r.Checks[3].Says != "has 100 dimensions, crowding 0.031" || r.Checks[1].Says != "acronyms: 2 kept; 0 left out" || r.Checks[2].Says != "joined words: 1 kept; 0 left out" || last.Verdict != verdictWarning || !strings.HasSuffix(last.Says, "(expansion.nearest_words): "+matrix.NoWords) {
 		t.Errorf("%+v", r.Checks)
 	}
 }

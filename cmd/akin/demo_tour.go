@@ -302,10 +302,11 @@ func summary(all []compared, model bool) string {
 		said = fmt.Sprintf("With the first hits ordered by the language model as well: %.3f.\n", sum[byModel]/n)
 	}
 	return fmt.Sprintf(`
-nDCG@%d over %d judged queries: %.3f without akin, %.3f with it, %+.1f %%.
-With akin %d queries rank better, %d worse and %d as before.
 A search that finds enough is only put in order. One that finds too little, less
 than 100 hits, or 10 if all its words must match, also finds by related words.
+
+nDCG@%d over %d judged queries: %.3f without akin, %.3f with it, %+.1f %%.
+With akin %d queries rank better, %d worse and %d as before.
 With "matching: same" every search is only put in order: %.3f.
 `, rankedHits, len(all), sum[withoutAkin]/n, sum[with]/n, 100*(sum[with]/sum[withoutAkin]-1), better, worse, len(all)-better-worse, sum[same]/n) + said
 }

@@ -128,7 +128,7 @@ func (p *proposal) write(w io.Writer) error {
 	line("  # auto: a search that finds enough is only put in order; one that finds too little finds")
 	line("  # more, by related words. widen always finds more, same only puts in order.")
 	line("  matching: auto")
-	line("  # How many hits are enough.")
+	line("  # How many hits are enough; enough_all is that of searches for all words, 10 by default.")
 	line("  enough: 100")
 	line("  # What a search may cost the cluster: low, normal, high, or auto, which suits the matrix.")
 	line("  effort: auto")

@@ -44,6 +44,7 @@ func printInspection(out io.Writer, name string, r *combine.Inspection) error {
 	}
 	fmt.Fprintf(w, "pairs\t%d, %s one way only, %d unequal\n", r.Pairs.All, oneWay, r.Pairs.Unequal)
 	fmt.Fprintf(w, "row sums\tat most %.5f%s, %d rows at 1 or above\n", r.Rows.LargestSum, largest, r.Rows.NotDominant)
+	fmt.Fprintf(w, "saturated\t%d rows have a neighbor with a similarity of 0.99 or more\n", r.Rows.Saturated)
 	fmt.Fprintf(w, "symmetric\t%t\ndominant\t%t\nchecksum\t%s\n", r.Meta.Symmetric, r.Meta.Dominant, r.Checksum)
 	fmt.Fprintln(w, "\nDISTRIBUTION\tMIN\t10 %\t25 %\t50 %\t75 %\t90 %\t99 %\tMAX\tMEAN")
 	distribution := func(name string, d combine.Distribution, format func(v float64) string) {

@@ -35,6 +35,7 @@ type RowCounts struct {
 	LargestSum     float64      `json:"largest_sum"`      // of a row's similarities, without the diagonal
 	LargestSumTerm string       `json:"largest_sum_term"` // the first term with it; empty without entries
 	NotDominant    int          `json:"not_dominant"`     // rows with a sum of 1 or more
+	Saturated      int          `json:"saturated"`        // rows whose largest similarity is 0.99 or more
 }
 
 // EntryCounts describe the entries off the diagonal.
@@ -101,6 +102,9 @@ type inspector struct {
 	report  *Inspection
 }
 
+// saturated is the least similarity, in units, that counts as the largest one.
+const saturated = simmatrix.UnitsOfOne*99/100 + 1
+
 func (in *inspector) rows() {
 	lengths, largest := make([]int, len(in.m.Terms)), -1
 	for i := range in.m.Terms {
@@ -109,6 +113,9 @@ func (in *inspector) rows() {
 		sum := sum(sims)
 		if sum >= simmatrix.UnitsOfOne {
 			in.report.Rows.NotDominant++
+		}
+		if len(sims) > 0 && sims[0] >= saturated {
+			in.report.Rows.Saturated++
 		}
 		if len(sims) > 0 && sum > largest {
 			largest = sum

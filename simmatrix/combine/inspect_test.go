@@ -32,6 +32,8 @@ func TestInspectByHand(t *testing.T) {
 	if math.Abs(r.Rows.LargestSum-1.6) > 1e-4 || r.Rows.LargestSumTerm != "a" || r.Rows.NotDominant != 3 {
 		t.Errorf("largest sum %v of %q, %d rows not dominant", r.Rows.LargestSum, r.Rows.LargestSumTerm, r.Rows.NotDominant)
 	}
+	check.Equal(t, 0, r.Rows.Saturated)
+	check.Equal(t, 1, Inspect(parse(t, "a: b 0.99 c 0.99\nb: a 0.98\nc:")).Rows.Saturated)
 	// a-b, a-c and c-d go both ways, of which a-c has the same in both; a→d,
 	// b→c and d→e go one way.
 	if r.Pairs.All != 6 || r.Pairs.OneWay != 3 || r.Pairs.Unequal != 2 {

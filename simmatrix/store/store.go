@@ -77,6 +77,8 @@ type State struct {
 	Model string
 	// Tallies are the [simmatrix.Tallies] of the version, in lines.
 	Tallies string
+	// Vectors are [simmatrix.Meta.Vectors].
+	Vectors string
 	// Crowded is a warning if its words crowd, see
 	// [simmatrix.Meta.CrowdingWarning].
 	Crowded string
@@ -240,6 +242,7 @@ func (s *Store) note(m *matrix, v *version, err error) (state State, changed boo
 		state.NonZeros = v.NonZeros
 		state.Docs = v.Docs
 		state.Model = v.Params[simmatrix.ModelParam]
+		state.Vectors = v.Vectors()
 		state.Crowded = v.CrowdingWarning()
 		state.Tallies = strings.Join(simmatrix.Tallies(v.Params), "\n")
 	}

@@ -10,7 +10,8 @@
 It takes some ten minutes of one processor.
 
 1. The model splits words into pieces of its vocabulary. Each piece of letters and digits goes through the model alone, and each word of several
-   pieces as a whole: the mean of the outputs is its vector. The words are those of SCOWL up to size 50 and of WordNet.
+   pieces as a whole: the mean of the outputs is its vector. The words are those of SCOWL
+   up to size 55, and up to size 70 if WordNet has them, too.
 2. The pieces' vectors are changed so that the mean of a word's pieces comes near to the vector of the word (least squares with a penalty).
 3. The words whose pieces still give them worst get rows of their own; what a word up to size 35 lacks counts double.
 4. All rows are reduced to their principal components, and each number to four bits.
