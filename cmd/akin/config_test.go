@@ -42,7 +42,8 @@ func TestAMatrixInRedisHasAFileBetweenBuildAndPush(t *testing.T) {
 func TestSeveralMatricesHaveToBeNamed(t *testing.T) {
 	inConfigured(t, "cluster: {urls: ['"+demoEngine(t)+"']}\nmatrices: [{name: a, indices: [help], fields: [title], file: a.akin},"+
 		" {name: b, indices: [catalogue], fields: ['*'], file: b.akin}]\n")
-	ends(t, exitUsage, []string{"matrix", "build"}, "akin.yml has several matrices, a, b: choose one with --name")
+	said := ends(t, exitUsage, []string{"matrix", "build"}, "akin.yml has several matrices, a, b: choose one with --name")
+	check.That(t, !strings.Contains(said, "--cluster") && !strings.Contains(said, "--out"), "it asks for what akin.yml has: %s", said)
 	ends(t, exitUsage, []string{"matrix", "build", "--name", "c"}, `akin.yml has no matrix "c", but a, b`)
 	ends(t, exitUsage, []string{"matrix", "build", "--name", "b"}, "the fields of the matrix b are a pattern, *: name them with --field")
 	mustAkin(t, "matrix", "build", "--name", "a")

@@ -71,6 +71,9 @@ func checkAddedWords(t *testing.T, out string) {
 		}
 		check.Must(t, len(words) == shownAdded, "the added words are %q", words)
 		check.That(t, slices.Contains(words[:3], want), "%s is not among the first of %q", want, words)
+		for _, far := range []string{"waist", "legs", "red", "gloves"} { // what pieces of words and topics once gave
+			check.That(t, !slices.Contains(words, far), "%s is among %q", far, words)
+		}
 	}
 }
 

@@ -137,7 +137,8 @@ func (f *expandFlags) search(ctx context.Context, app *serve.App, text string) (
 func (f *expandFlags) print(w io.Writer, index, text string, found *proxy.Expansion) error {
 	var b strings.Builder
 	clauses := found.Clauses
-	for _, word := range addedByWord(clauses) {
+	added := addedByWord(clauses)
+	for _, word := range added {
 		texts := make([]string, len(word.added))
 		for k, a := range word.added {
 			texts[k] = cli.Visible(a.Word)
@@ -159,7 +160,10 @@ func (f *expandFlags) print(w io.Writer, index, text string, found *proxy.Expans
 			b.WriteString(wrap("unchanged in "+cmp.Or(c.Field, c.Path)+": ", string(c.Reason)))
 		}
 	}
-	for _, word := range without(clauses, text) {
+	for _, word := range guessed(clauses) {
+		b.WriteString(wrap(cli.Visible(word.from)+" is in no document and is taken for: ", cli.Visible(word.why)))
+	}
+	for _, word := range without(clauses, added, text) {
 		b.WriteString(wrap(cli.Visible(word.from)+" gets nothing: ", word.why))
 	}
 	fmt.Fprintf(&b, "(in %s; --boosts and --json say more)\n", cli.Visible(index))
@@ -170,9 +174,27 @@ func (f *expandFlags) print(w io.Writer, index, text string, found *proxy.Expans
 // A bareWord is a word of a search to which nothing is added.
 type bareWord struct{ from, why string }
 
+// guessed returns the words that nearest known words stand for, and these.
+func guessed(clauses []expand.Explanation) (words []bareWord) {
+	for i := range clauses {
+		c := &clauses[i]
+		var found []bareWord
+		for _, n := range c.Nearest {
+			from, known := cmp.Or(c.Words[n.Term], n.Term), cmp.Or(n.Word, n.Known)
+			if at := slices.IndexFunc(found, func(w bareWord) bool { return w.from == from }); at >= 0 {
+				found[at].why += ", " + known
+			} else {
+				found = append(found, bareWord{from, known})
+			}
+		}
+		words = append(words, slices.DeleteFunc(found, func(w bareWord) bool { return slices.Contains(words, w) })...)
+	}
+	return words
+}
+
 // without returns the words to which nothing is added in any clause, in the
 // order of the search, and why; last those of the text that are no terms.
-func without(clauses []expand.Explanation, text string) (words []bareWord) {
+func without(clauses []expand.Explanation, added []addedWords, text string) (words []bareWord) {
 	terms := map[string]bool{} // and the words that give them
 	for i := range clauses {
 		c := &clauses[i]
@@ -180,9 +202,8 @@ func without(clauses []expand.Explanation, text string) (words []bareWord) {
 			word := cmp.Or(c.Words[term], term)
 			terms[term], terms[strings.ToLower(word)] = true, true
 			known := slices.ContainsFunc(words, func(w bareWord) bool { return w.from == word })
-			gets := slices.ContainsFunc(clauses, func(other expand.Explanation) bool {
-				return slices.ContainsFunc(other.Added, func(a expand.Added) bool { return a.From == term }) ||
-					slices.ContainsFunc(other.Alternatives, func(a expand.Alternative) bool { return slices.Contains(strings.Fields(a.For), term) })
+			gets := slices.ContainsFunc(added, func(w addedWords) bool { return w.from == word }) || slices.ContainsFunc(clauses, func(other expand.Explanation) bool {
+				return slices.ContainsFunc(other.Alternatives, func(a expand.Alternative) bool { return slices.Contains(strings.Fields(a.For), term) })
 			})
 			if !known && !gets {
 				words = append(words, bareWord{word, whyBare(c, term)})

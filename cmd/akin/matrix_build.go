@@ -160,7 +160,10 @@ func (f *buildFlags) chosen(flags *pflag.FlagSet) (sourceFlag, error) {
 func (f *buildFlags) check(cmd *cobra.Command, _ []string) (err error) {
 	flags := cmd.Flags()
 	f.source, err = f.chosen(flags)
-	errs := append([]error{err, f.configure()}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)
+	if err = errors.Join(err, f.configure()); err != nil { // else what it lacks would be asked for, too
+		return cli.Usage(err)
+	}
+	errs := slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())
 	errs = append(errs, cli.CheckOut(f.out), f.terms.parse(), f.index.embeddings.check(flags, f.field.CAFile), f.index.embeddings.checkShare(flags), f.index.found.check(flags, f.index.words || f.index.exactAnalysis, f.rows.Symmetric))
 	if flags.Changed("power") && f.power == 0 {
 		errs = append(errs, errors.New("--power: 0 is not above 0"))
