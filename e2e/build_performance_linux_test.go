@@ -101,7 +101,7 @@ func BenchmarkCrowding(b *testing.B) {
 		all = append(all, loadCollection(b, name))
 	}
 	all = append(all, loadMixed(b)[0])
-	fmt.Fprintf(os.Stdout, "\n| index | documents | dimensions | crowding | rows at 1 | dimensions | crowding | rows at 1 | with words, rows at 1 |\n|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(os.Stdout, "\n| index | documents | dimensions | crowding | rows at 0.99 | dimensions | crowding | rows at 0.99 | with words, rows at 0.99 |\n|---|---|---|---|---|---|---|---|---|\n")
 	for b.Loop() {
 		for _, c := range all {
 			index := judgedIndexName(c)

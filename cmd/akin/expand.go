@@ -161,7 +161,7 @@ func (f *expandFlags) print(w io.Writer, index, text string, found *proxy.Expans
 		}
 	}
 	for _, word := range guessed(clauses) {
-		b.WriteString(wrap(cli.Visible(word.from)+" is in no document and is taken for: ", cli.Visible(word.why)))
+		b.WriteString(wrap(cli.Visible(word.from)+" is not known and is taken for: ", cli.Visible(word.why)))
 	}
 	for _, word := range without(clauses, added, text) {
 		b.WriteString(wrap(cli.Visible(word.from)+" gets nothing: ", word.why))
@@ -178,16 +178,15 @@ type bareWord struct{ from, why string }
 func guessed(clauses []expand.Explanation) (words []bareWord) {
 	for i := range clauses {
 		c := &clauses[i]
-		var found []bareWord
 		for _, n := range c.Nearest {
 			from, known := cmp.Or(c.Words[n.Term], n.Term), cmp.Or(n.Word, n.Known)
-			if at := slices.IndexFunc(found, func(w bareWord) bool { return w.from == from }); at >= 0 {
-				found[at].why += ", " + known
-			} else {
-				found = append(found, bareWord{from, known})
+			switch at := slices.IndexFunc(words, func(w bareWord) bool { return w.from == from }); {
+			case at < 0:
+				words = append(words, bareWord{from, known})
+			case !slices.Contains(strings.Split(words[at].why, ", "), known): // it consists of both, or fields differ
+				words[at].why += ", " + known
 			}
 		}
-		words = append(words, slices.DeleteFunc(found, func(w bareWord) bool { return slices.Contains(words, w) })...)
 	}
 	return words
 }
@@ -221,7 +220,7 @@ func without(clauses []expand.Explanation, added []addedWords, text string) (wor
 
 // whyBare says why nothing is added for a term of a clause.
 func whyBare(c *expand.Explanation, term string) string {
-	if slices.Contains(c.NoRow, term) {
+	if slices.Contains(c.NoRow, term) && !slices.ContainsFunc(c.Nearest, func(n expand.NearestWord) bool { return n.Term == term }) {
 		return "it is not in the matrix"
 	}
 	var left []string

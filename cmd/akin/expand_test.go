@@ -24,7 +24,7 @@ func TestExpandPrintsTheWordsThatASearchGets(t *testing.T) {
 	contains(t, "a stop word", mustAkin(t, "expand", "--index", "catalogue", "the couches"), "the gets nothing: the analyzer drops it, as it does stop words")
 	check.That(t, !strings.Contains(out, "0."), "boosts in\n%s", out)
 	contains(t, "a misspelled word", mustAkin(t, "expand", "--index", "catalogue", "comfortable couchs matress"),
-		"matress: ", "matress is in no document and is taken for: mattress\n")
+		"matress: ", "matress is not known and is taken for: mattress\n")
 	contains(t, "with boosts", mustAkin(t, "expand", "--index", "catalogue", "--boosts", "couches"), "sofa 0.")
 	contains(t, "without an index", mustAkin(t, "expand", "car", "rental"), "car: ", "rental: ", "(in catalogue;")
 	out = mustAkin(t, "expand", "--cluster", demoEngine(t), "--matrix", demoMatrix(t), "--index", "catalogue", "couches")

@@ -128,6 +128,12 @@ func (s *fakeSource) write(id, text string) expand.Hit {
 	return expand.Hit{Index: "i", ID: id, SeqNo: s.seqNo[id]}
 }
 
+func (s *fakeSource) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
 func (s *fakeSource) States(_ context.Context, index string, ids []string, seqNos []int64, paths []string) (docs []documents.DocRef, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -487,16 +493,33 @@ func TestAModelThatDoesNotTakeDocumentsStillOrdersHits(t *testing.T) {
 		r.order(t, "a", one)
 		settle()
 		r.model.set(func(m *fakeModel) { m.alone = true })
-		for i := range 10 {
-			check.Equal(t, "11.00 2? 3?", r.order(t, "a"+strings.Repeat(" ", i), one, two, three))
-			time.Sleep(probeAgain)
-		}
-		check.That(t, r.State().Ready && strings.Contains(r.State().Documents.Error(), "429"), "%+v", r.State())
-		r.model.set(func(m *fakeModel) { m.alone = false })
-		settle()
+		check.Equal(t, "11.00 2? 3?", r.order(t, "a", one, two, three))
+		synctest.Wait()
+		check.Equal(t, "11.00 2? 3?", r.order(t, "aa", one, two, three), "another search")
+		said := r.State().Documents
+		check.That(t, r.State().Ready && said != nil && strings.Contains(said.Error(), "429"), "%+v", r.State())
+		settle() // one by one they are taken
 		check.Equal(t, "11.00 20.00 30.00", r.order(t, "a", one, two, three))
 		check.OK(t, r.State().Documents)
 		check.Equal(t, 1, len(r.states), "%+v", r.states)
+	})
+}
+
+func TestDocumentsThatTheClusterDoesNotHaveAreForgotten(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		t := r.t
+		one, two := r.source.write("1", "a"), r.source.write("2", "b")
+		r.order(t, "a", one)
+		settle()
+		r.source.fail(errors.New("no such index"))
+		r.order(t, "a", one, two)
+		settle()
+		check.Equal(t, 0, r.Stats().Waiting)
+		check.That(t, r.State().Ready && r.State().Documents == nil, "%+v", r.State())
+		r.source.fail(nil)
+		r.order(t, "a", one, two)
+		settle()
+		check.Equal(t, "11.00 20.00", r.order(t, "a", one, two), "searches ask again")
 	})
 }
 

@@ -106,6 +106,14 @@ func (s *slab) lacking(states []state) (lacking []state) {
 	return lacking
 }
 
+// lackingOf returns the states that have no slot, and counts nothing.
+func (s *slab) lackingOf(states []state) (lacking []state) {
+	for _, k := range s.unknown(states) {
+		lacking = append(lacking, states[k])
+	}
+	return lacking
+}
+
 // unknown returns the places of the states that have no slot.
 func (s *slab) unknown(states []state) (unknown []int) {
 	s.mu.RLock()

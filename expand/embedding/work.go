@@ -17,6 +17,9 @@ const (
 	// call: few, since the vectors of searches wait meanwhile where the model
 	// does one thing at a time.
 	batchDocuments = 16
+	// moreAfter is how many batches in a row the model takes before it gets twice
+	// as many documents at once, where it took no more before.
+	moreAfter = 16
 	// batchTimeout limits a call for so many.
 	batchTimeout = 30 * time.Second
 	// probeEvery is how often the model is compared with what it was,
@@ -32,8 +35,10 @@ const (
 // documents made, half of the time. It ends with ctx.
 func (r *Reranker) work(ctx context.Context) {
 	var probed time.Time
+	most, taken := batchDocuments, 0 // documents at once, and the batches of so many that the model took
 	for {
 		var pause time.Duration
+		var some []state
 		idle := false
 		err := r.options.Guard.Do("embedding documents", func() error {
 			began := time.Now()
@@ -43,20 +48,31 @@ func (r *Reranker) work(ctx context.Context) {
 				}
 				probed = began
 			}
-			some := r.queue.take(batchDocuments)
+			some = r.queue.take(most)
 			idle = len(some) == 0
 			defer r.queue.end()
 			err := r.read(ctx, some)
 			pause = time.Since(began)
-			r.tell(err)
-			if err != nil {
-				r.queue.add(some)
-				probed = time.Time{} // the model may reject many texts at once, or answer nobody
-			}
 			return err
 		})
 		if ctx.Err() != nil {
 			return
+		}
+		switch failed := errors.Is(err, ErrModel); {
+		case len(some) == 0:
+		case failed: // it may take fewer at once, or answer nobody, which its probe tells
+			r.tell(err)
+			if most > 1 { // of one alone, searches ask again
+				r.queue.add(r.slab.lackingOf(some))
+			}
+			probed = time.Time{}
+			most, taken = max(most/2, 1), 0
+		case err == nil:
+			r.tell(nil)
+			taken++
+			if taken == moreAfter {
+				most, taken = min(2*most, batchDocuments), 0
+			}
 		}
 		woken := r.queue.woken
 		switch {

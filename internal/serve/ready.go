@@ -29,22 +29,20 @@ func (a *App) incomplete() (all []report.Degradation) {
 			Reason: report.Weights, Detail: "mode hard or softcosine without weights: its searches are expanded as in the mode bm25",
 		})
 	}
-	all = append(all, a.lackingModel()...)
+	if a.embeddings != nil {
+		all = append(all, lackingModel(a.embeddings.State())...)
+	}
 	matrices, weights := a.Served()
 	return slices.Concat(all, unsound(report.Matrix, "matrix", matrices), unsound(report.Weights, "weights", weights))
 }
 
 // lackingModel says what keeps vectors of a language model from ordering hits.
-func (a *App) lackingModel() (all []report.Degradation) {
-	if a.embeddings == nil {
-		return nil
-	}
-	s := a.embeddings.State()
+func lackingModel(s embedding.State) (all []report.Degradation) {
 	if !s.Ready && s.Err != nil {
 		all = append(all, report.Degradation{Reason: report.Model, Detail: "hits keep the order without it: " + s.Err.Error()})
 	}
 	if s.Ready && s.Documents != nil {
-		all = append(all, report.Degradation{Reason: report.Model, Detail: "documents wait for their vectors: " + s.Documents.Error()})
+		all = append(all, report.Degradation{Reason: report.Model, Detail: "the last documents got no vectors: " + s.Documents.Error()})
 	}
 	if s.Store != nil {
 		all = append(all, report.Degradation{Reason: report.Model, Detail: "vectors of documents are not stored, so the next start has to make them again: " + s.Store.Error()})

@@ -103,3 +103,21 @@ func TestHitsAreScoredByWhatAnswers(t *testing.T) {
 	scores, err = r.Scores(t.Context(), both, nil)
 	check.That(t, scores == nil && errors.Is(err, cache.ErrClosed), "neither answers: %v, %v", scores, err)
 }
+
+func TestReadinessSaysWhatALanguageModelLacks(t *testing.T) {
+	down := errors.New("down")
+	for want, s := range map[string]embedding.State{
+		"":                      {Ready: true},
+		"hits keep the order":   {Err: down},
+		"the last documents":    {Ready: true, Documents: down},
+		"vectors of documents ": {Ready: true, Store: down},
+	} {
+		lacks := lackingModel(s)
+		if want == "" {
+			check.Equal(t, 0, len(lacks))
+			continue
+		}
+		check.Must(t, len(lacks) == 1, "%+v says %+v", s, lacks)
+		check.That(t, lacks[0].Reason == "model" && strings.HasPrefix(lacks[0].Detail, want) && strings.HasSuffix(lacks[0].Detail, ": down"), "%+v says %+v", s, lacks)
+	}
+}

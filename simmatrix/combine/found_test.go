@@ -18,7 +18,7 @@ func TestFoundEntriesAreAddedWhereTheDocumentsUseBothSidesAlike(t *testing.T) {
 		Finding{Kind: "acronyms", Cosine: 0.5, Unlike: "unlike", Entries: []FoundEntry{
 			{Term: e("body", "index"), For: "bmi", Docs: 1, LeftOut: "rare"},
 			{Term: e("body", "mass"), For: "who", Both: true, Docs: 3},
-			{Term: e("body", "mass"), For: "bmi", Both: true, Docs: 2, ForForm: "BMI", TermForm: "body Mass", Note: "acronym"},
+			{Term: e("body", "mass"), For: "bmi", Both: true, Docs: 2, ForForm: "b.m.i.", TermForm: "body-mass", Note: "acronym"},
 		}},
 		Finding{Kind: "joined words", Entries: []FoundEntry{{Term: "bodymass", For: e("body", "mass")}}})
 	check.OK(t, err)
@@ -26,10 +26,10 @@ func TestFoundEntriesAreAddedWhereTheDocumentsUseBothSidesAlike(t *testing.T) {
 		"bmi": "body mass:0.5 body:0.5 mass:0.4", "body": "mass:0.3", "mass": "body:0.3", "bodymass": "body:0.6 mass:0.6",
 		"body mass": "bmi:0.5 bodymass:0.5",
 	}, spelledRows(m))
-	check.Equal(t, simmatrix.WithNote("body Mass", "acronym"), m.Form(e("body", "mass")))
+	check.Equal(t, simmatrix.WithNote("body-mass", "acronym"), m.Form(e("body", "mass")))
 	check.Equal(t, []string{
-		"acronyms: 1 kept, such as BMI – body Mass; 1 left out (unlike), such as who – body mass; 1 left out (rare), such as bmi – body index",
-		"joined words: 1 kept, such as body Mass – bodymass; 0 left out",
+		"acronyms: 1 kept, such as b.m.i. – body-mass; 1 left out (unlike), such as who – body mass; 1 left out (rare), such as bmi – body index",
+		"joined words: 1 kept, such as body-mass – bodymass; 0 left out",
 	}, simmatrix.Tallies(m.Meta().Params))
 
 	bothLong := FoundEntry{Term: e("body", "mass"), For: e("b", "m"), ForForm: "b-m", TermForm: "body mass", Note: "acronym"}

@@ -102,9 +102,6 @@ type inspector struct {
 	report  *Inspection
 }
 
-// saturated is the least similarity, in units, that counts as the largest one.
-const saturated = simmatrix.UnitsOfOne*99/100 + 1
-
 func (in *inspector) rows() {
 	lengths, largest := make([]int, len(in.m.Terms)), -1
 	for i := range in.m.Terms {
@@ -114,7 +111,7 @@ func (in *inspector) rows() {
 		if sum >= simmatrix.UnitsOfOne {
 			in.report.Rows.NotDominant++
 		}
-		if len(sims) > 0 && sims[0] >= saturated {
+		if len(sims) > 0 && sims[0] >= simmatrix.ToUnits(0.99) {
 			in.report.Rows.Saturated++
 		}
 		if len(sims) > 0 && sum > largest {
