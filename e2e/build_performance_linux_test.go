@@ -22,9 +22,9 @@ func BenchmarkBuild(b *testing.B) {
 		b.Helper()
 		loadForms(b, e, formsDefinition, docs, formsQueries)
 		for range b.N {
-			m, _, wall, processor, memory := buildMeasured(b, e, formsIndex)
+			m := buildMeasured(b, e, formsIndex)
 			fmt.Fprintf(os.Stdout, "| %d | %d | %d | %s | %.0f s | %.0f s | %.2f GiB |\n", docs, m.Meta().Docs, m.Len(), m.Meta().Params["dimensions"],
-				wall.Seconds(), processor.Seconds(), memory/(1<<30))
+				m.wall.Seconds(), m.processor.Seconds(), m.memory/(1<<30))
 		}
 	})
 }
@@ -39,13 +39,13 @@ func BenchmarkBuildWords(b *testing.B) {
 		for _, docs := range []int{10_000, len(all)} {
 			e.makeIndex(b, formsIndex, formsDefinition)
 			e.index(b, formsIndex, withIDs(all[:docs]))
-			_, _, _, processor, memory := buildMeasured(b, e, formsIndex, "--language-model", "none")
-			m, _, _, more, larger := buildMeasured(b, e, formsIndex)
+			plain := buildMeasured(b, e, formsIndex, "--language-model", "none")
+			m := buildMeasured(b, e, formsIndex)
 			if len(m.Meta().Origins) < 2 {
 				b.Fatal("the built-in words were left out")
 			}
 			fmt.Fprintf(os.Stdout, "| %d | %d | %s | %.0f s | %.2f | %.2f GiB | %.2f |\n", docs, m.Len(), m.Meta().Params["dimensions"],
-				processor.Seconds(), more.Seconds()/processor.Seconds(), memory/(1<<30), larger/memory)
+				plain.processor.Seconds(), m.processor.Seconds()/plain.processor.Seconds(), plain.memory/(1<<30), m.memory/plain.memory)
 		}
 	}
 }
@@ -78,13 +78,13 @@ func BenchmarkDimensions(b *testing.B) {
 	fmt.Fprintf(os.Stdout, "\n| dimensions | crowding | whole queries | three words | processor time | memory |\n|---|---|---|---|---|---|\n")
 	for b.Loop() {
 		for _, dimensions := range []string{"100", "200", "300", "400", "479", "auto", "800"} {
-			m, file, _, processor, memory := buildMeasured(b, e, index, "--language-model", "none", "--dimensions", dimensions)
+			m := buildMeasured(b, e, index, "--language-model", "none", "--dimensions", dimensions)
 			a := setupWide(b, e, section{"expansion": section{"effort": "normal"}, "matrices": []section{
-				{"name": mixedIndex, "file": file, "indices": []string{index}, "fields": []string{"body"}},
+				{"name": mixedIndex, "file": m.file, "indices": []string{index}, "fields": []string{"body"}},
 			}})
 			measure(dimensions, a.cluster)
 			fmt.Fprintf(os.Stdout, "| %s | %s | %s | %s | %.0f s | %.2f GiB |\n", m.Meta().Params[simmatrix.DimensionsParam], m.Meta().Params[simmatrix.CrowdingParam],
-				gains(dimensions, ""), gains(dimensions, threeTermsOnly), processor.Seconds(), memory/(1<<30))
+				gains(dimensions, ""), gains(dimensions, threeTermsOnly), m.processor.Seconds(), m.memory/(1<<30))
 		}
 	}
 }
@@ -109,8 +109,8 @@ func BenchmarkCrowding(b *testing.B) {
 			e.index(b, index, withIDs(c.docs))
 			fmt.Fprintf(os.Stdout, "| %s | %d |", index, len(c.docs))
 			for _, args := range [][]string{{"--language-model", "none", "--dimensions", "100"}, {"--language-model", "none"}, nil} {
-				m, _, _, _, _ := buildMeasured(b, e, index, args...) //nolint:dogsled // what it took is another benchmark's
-				meta, rows := m.Meta(), combine.Inspect(m).Rows
+				m := buildMeasured(b, e, index, args...)
+				meta, rows := m.Meta(), combine.Inspect(m.Matrix).Rows
 				if args != nil {
 					fmt.Fprintf(os.Stdout, " %s | %s |", meta.Params[simmatrix.DimensionsParam], meta.Params[simmatrix.CrowdingParam])
 				}
@@ -121,17 +121,26 @@ func BenchmarkCrowding(b *testing.B) {
 	}
 }
 
-// buildMeasured learns a matrix from an index. It returns it and its file, wall
-// time, processor time and the most memory in bytes.
-func buildMeasured(b *testing.B, e *engine, index string, args ...string) (m *simmatrix.Matrix, out string, wall, processor time.Duration, memory float64) {
+// A measuredBuild is a matrix, its file, and what it took: wall time, processor
+// time and the most memory in bytes.
+type measuredBuild struct {
+	*simmatrix.Matrix
+
+	file            string
+	wall, processor time.Duration
+	memory          float64
+}
+
+// buildMeasured learns a matrix from an index.
+func buildMeasured(b *testing.B, e *engine, index string, args ...string) measuredBuild {
 	b.Helper()
-	out = newPath(b, "s.akin")
+	file := newPath(b, "s.akin")
 	start := time.Now()
-	r := runAkin(b, append([]string{"matrix", "build", "--cluster", e.url, "--index", index, "--field", "body", "--out", out}, args...)...)
-	wall = time.Since(start)
+	r := runAkin(b, append([]string{"matrix", "build", "--cluster", e.url, "--index", index, "--field", "body", "--out", file}, args...)...)
+	wall := time.Since(start)
 	if r.status != 0 {
 		b.Fatal(r.stderr)
 	}
 	used, _ := r.process.SysUsage().(*syscall.Rusage)
-	return readMatrix(b, out), out, wall, r.process.UserTime() + r.process.SystemTime(), float64(used.Maxrss) * (1 << 10)
+	return measuredBuild{readMatrix(b, file), file, wall, r.process.UserTime() + r.process.SystemTime(), float64(used.Maxrss) * (1 << 10)}
 }

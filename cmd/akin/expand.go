@@ -161,7 +161,7 @@ func (f *expandFlags) print(w io.Writer, index, text string, found *proxy.Expans
 		}
 	}
 	for _, word := range guessed(clauses) {
-		b.WriteString(wrap(cli.Visible(word.from)+" is not known and is taken for: ", cli.Visible(word.why)))
+		b.WriteString(wrap(cli.Visible(word.from)+" is not known and is taken for: ", cli.Visible(strings.Join(word.known, ", "))))
 	}
 	for _, word := range without(clauses, added, text) {
 		b.WriteString(wrap(cli.Visible(word.from)+" gets nothing: ", word.why))
@@ -174,17 +174,25 @@ func (f *expandFlags) print(w io.Writer, index, text string, found *proxy.Expans
 // A bareWord is a word of a search to which nothing is added.
 type bareWord struct{ from, why string }
 
-// guessed returns the words that nearest known words stand for, and these.
-func guessed(clauses []expand.Explanation) (words []bareWord) {
+// A guessedWord is an unknown word of a search, and what it is taken for: the
+// nearest known words in its fields, or the two that it consists of.
+type guessedWord struct {
+	from  string
+	known []string
+}
+
+// guessed returns the unknown words that known ones stand for.
+func guessed(clauses []expand.Explanation) (words []guessedWord) {
 	for i := range clauses {
 		c := &clauses[i]
 		for _, n := range c.Nearest {
 			from, known := cmp.Or(c.Words[n.Term], n.Term), cmp.Or(n.Word, n.Known)
-			switch at := slices.IndexFunc(words, func(w bareWord) bool { return w.from == from }); {
-			case at < 0:
-				words = append(words, bareWord{from, known})
-			case !slices.Contains(strings.Split(words[at].why, ", "), known): // it consists of both, or fields differ
-				words[at].why += ", " + known
+			at := slices.IndexFunc(words, func(w guessedWord) bool { return w.from == from })
+			if at < 0 {
+				at, words = len(words), append(words, guessedWord{from: from})
+			}
+			if !slices.Contains(words[at].known, known) {
+				words[at].known = append(words[at].known, known)
 			}
 		}
 	}

@@ -160,8 +160,8 @@ func (f *buildFlags) chosen(flags *pflag.FlagSet) (sourceFlag, error) {
 func (f *buildFlags) check(cmd *cobra.Command, _ []string) (err error) {
 	flags := cmd.Flags()
 	f.source, err = f.chosen(flags)
-	unnamed := f.configure()
-	errs := append([]error{err, unnamed}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)
+	configured := f.configure()
+	errs := append([]error{err, configured}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)
 	errs = append(errs, f.terms.parse(), f.index.embeddings.check(flags, f.field.CAFile), f.index.embeddings.checkShare(flags), f.index.found.check(flags, f.index.words || f.index.exactAnalysis, f.rows.Symmetric))
 	if flags.Changed("power") && f.power == 0 {
 		errs = append(errs, errors.New("--power: 0 is not above 0"))
@@ -173,7 +173,7 @@ func (f *buildFlags) check(cmd *cobra.Command, _ []string) (err error) {
 		}
 		f.field.projects = f.field.known() && (given || f.source.words)
 	}
-	if unnamed == nil { // else what the configuration has would be asked for
+	if configured == nil { // else what the configuration has would be asked for
 		errs = append(errs, cli.CheckOut(f.out))
 		if f.source.matrixSource != nil {
 			errs = append(errs, f.source.check(&f.matrixFlags))

@@ -33,7 +33,7 @@ type fakeModel struct {
 	half   bool          // only the first half of the vectors comes
 	takes  time.Duration // a call
 	most   int           // unless 0, how long a text may be
-	alone  bool          // several texts at once are too many for now
+	alone  bool          // it takes one text at a time
 }
 
 // wait takes the time that a call takes, or until it ends.

@@ -44,6 +44,9 @@ func (r *Reranker) work(ctx context.Context) {
 			began := time.Now()
 			if !r.State().Ready || began.Sub(probed) > probeEvery {
 				if err := r.identify(ctx); err != nil {
+					if ctx.Err() == nil {
+						r.become(State{Err: err})
+					}
 					return err
 				}
 				probed = began
@@ -96,12 +99,7 @@ func (r *Reranker) work(ctx context.Context) {
 // searches can use it. If it is not the model that it was, all vectors in
 // memory are dropped. A model that was late has to answer as soon as searches
 // need it.
-func (r *Reranker) identify(ctx context.Context) (err error) {
-	defer func() {
-		if err != nil && ctx.Err() == nil {
-			r.become(State{Err: err})
-		}
-	}()
+func (r *Reranker) identify(ctx context.Context) error {
 	late, timeout := errors.Is(r.State().Err, ErrLate), batchTimeout
 	if late {
 		timeout = searchTimeout
