@@ -183,8 +183,8 @@ func (r *checkReport) served(what string, entries []configs.Matrix, states []sto
 		case m.Model != "":
 			r.add(verdictOK, about, "has word vectors of "+m.Model)
 		case what == "matrix " && m.Docs > 0:
-			r.add(verdictOK, about, "learned from documents alone. With built-in words, or those of a language model, searches gain as much "+
-				"for half of the engine's time, or a third more at effort high: docs/matrices.md, --language-model")
+			r.add(verdictOK, about, "learned from documents alone. With built-in words (--language-model, unless matrix build left them out) or a "+
+				"language model (--embeddings) searches gain as much for half of the engine's time, or a third more at effort high: docs/matrices.md")
 		}
 		if m.Vectors != "" {
 			r.add(verdictOK, about, "has "+m.Vectors)

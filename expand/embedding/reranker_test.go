@@ -445,23 +445,38 @@ func TestAModelThatIsAlwaysLateIsLeftAloneUntilItIsNot(t *testing.T) {
 	})
 }
 
-// A call that hangs ends long before a batch of documents would.
+// A call that hangs ends long before a batch of documents would, and that ends
+// before operators look for what is wrong.
 func TestAModelThatHangsIsAskedAgainSoonAfterItAnswers(t *testing.T) {
-	inBubble(t, nil, func(r *rig) {
-		t := r.t
-		one := r.source.write("1", "a")
-		r.order(t, "a", one)
-		settle()
-		r.model.set(func(m *fakeModel) { m.takes = time.Hour })
-		for i := range maxFailures {
-			check.Equal(t, ErrLate.Error(), r.order(t, fmt.Sprint("b", i), one))
-		}
-		time.Sleep(time.Second)
-		check.Error(t, ErrLate, r.State().Err)
-		r.model.set(func(m *fakeModel) { m.takes = 0 })
-		time.Sleep(searchTimeout + 2*probeAgain)
-		check.Equal(t, "11.00", r.order(t, "a", one))
-	})
+	for name, c := range map[string]struct {
+		documents bool // hang, too
+		within    time.Duration
+	}{
+		"searches":               {false, searchTimeout + 2*probeAgain},
+		"searches and documents": {true, 25 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(r *rig) {
+				t := r.t
+				one := r.source.write("1", "a")
+				r.order(t, "a", one)
+				settle()
+				r.model.set(func(m *fakeModel) { m.takes = time.Hour })
+				found := []expand.Hit{one}
+				if c.documents {
+					found = append(found, r.source.write("2", "c"))
+				}
+				for i := range maxFailures {
+					check.Equal(t, ErrLate.Error(), r.order(t, fmt.Sprint("b", i), found...))
+				}
+				time.Sleep(time.Second)
+				check.Error(t, ErrLate, r.State().Err)
+				r.model.set(func(m *fakeModel) { m.takes = 0 })
+				time.Sleep(c.within)
+				check.Equal(t, "11.00", r.order(t, "a", one))
+			})
+		})
+	}
 }
 
 func TestAFailingModelIsLeftAloneUntilItAnswers(t *testing.T) {

@@ -20,8 +20,10 @@ const (
 	// moreAfter is how many batches in a row the model takes before it gets twice
 	// as many documents at once, where it took no more before.
 	moreAfter = 16
-	// batchTimeout limits a call for so many.
-	batchTimeout = 30 * time.Second
+	// batchTimeout limits a call for so many, and the time that a model which
+	// hung while it had them still gets no searches: what is too slow for it gets
+	// fewer at once.
+	batchTimeout = 15 * time.Second
 	// probeEvery is how often the model is compared with what it was,
 	// probeAgain how soon after a failure, and also the pause after one.
 	probeEvery = 10 * time.Minute
