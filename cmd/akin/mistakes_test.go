@@ -41,7 +41,7 @@ func TestMistakesOfTheUserExitWithStatus2(t *testing.T) {
 			"init --url NOBODY":                                   {"--url", "this is --cluster now"},
 			"demo load --url NOBODY":                              {"this is --cluster now"},
 			"matrix build --from-index NOBODY --index x":          {"this is --cluster now"},
-			"tune":                     {"--cluster : give it with http://"},
+			"tune":                     {"give --cluster URL, or write a configuration that names it: akin init"},
 			"init":                     {"--cluster"},
 			"norms snapshot --index x": {"this is akin index norms now"},
 			"segments backfill":        {"this is akin index segments now"},

@@ -92,9 +92,9 @@ func (c *command) run(cmd *cobra.Command, _ []string) (err error) {
 	if err != nil {
 		return cli.Usage(err)
 	}
-	result, err := c.search(ctx, b)
-	if err != nil {
-		return err
+	result, failed := c.search(ctx, b)
+	if result == nil {
+		return failed
 	}
 	c.report.End()
 	if s := result.Recommended; s != nil {
@@ -110,7 +110,7 @@ func (c *command) run(cmd *cobra.Command, _ []string) (err error) {
 			return err
 		}
 	}
-	return cli.Print(cmd.OutOrStdout(), c.asJSON, result, result.Print)
+	return errors.Join(cli.Print(cmd.OutOrStdout(), c.asJSON, result, result.Print), failed)
 }
 
 // configure takes from the configuration what no flag says of index, fields and
@@ -188,6 +188,8 @@ func (c *command) queries(ctx context.Context, b *tuneBench) error {
 	return nil
 }
 
+// search returns the result of tuning. With an error it is one that the cluster
+// did not confirm, or nil.
 func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResult, error) {
 	if err := c.searches.Open(); err != nil {
 		return nil, err
@@ -224,10 +226,17 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 	if result.DefaultsSent, err = b.Expansion(ctx, &usual); err == nil {
 		result.TunedSent, err = b.Expansion(ctx, &result.Setting)
 	}
-	if err == nil && result.Recommended != nil {
+	if err != nil {
+		return nil, err
+	}
+	if result.Recommended != nil {
 		err = b.Confirm(ctx, result, armOptions{Cluster: c.field.Cluster, Log: c.stderr}, c.client, func(_ string, done, total int) {
 			c.report.Step("confirming on the cluster", done, total)
 		})
+	}
+	if err != nil {
+		result.NotConfirmed()
+		err = fmt.Errorf("the recommendation is not confirmed: %w", err)
 	}
 	return result, err
 }

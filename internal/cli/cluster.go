@@ -119,6 +119,9 @@ func Signing(aws *configs.AWS, memory *limits.Budget, log *slog.Logger) func(htt
 
 // Open returns a client of the cluster.
 func (f *Cluster) Open() (*esclient.Client, error) {
+	if f.URL == "" {
+		return nil, Usage(errors.New("give --cluster URL, or write a configuration that names it: akin init"))
+	}
 	c := f.Config()
 	if err := c.CheckAWS(); err != nil {
 		return nil, Usage(err)

@@ -235,6 +235,7 @@ function summary() {
   const models = new Set(clausesOf(x).map(c => c.model).filter(m => m))
   const by = models.size ? ', by the documents and ' + [...models].join(', ') : ''
   if (x?.sent === 'rewritten') parts.push(count(on.length, 'term') + ' added' + by + (on.length < terms.size ? ', ' + (terms.size - on.length) + ' switched off' : '') + '.' + (x.matching ? ' The search is ' + x.matching + '.' : ''))
+  else if (x?.outcome === 'rewritten' && (x.rejected || x.reranked)) parts.push('akin added nothing' + (x.rejected ? '' : ': the answer could not be put in order (' + x.reranked + ')') + '.')
   else if (x?.outcome === 'rewritten') parts.push('Terms would be added, but clients get the original search: this akin only tries itself out.')
   else if (x?.outcome === 'failed_open') parts.push('akin failed open (' + x.cause + '): the original was searched. Where caches were cold, the next search will do.')
   else if (x && terms.size && !on.length) parts.push('All terms are switched off.')

@@ -186,3 +186,15 @@ func TestWordsWithoutARowAreKeptWithinTheBounds(t *testing.T) {
 	got, size, cut := kept(t, []expand.Explanation{{NoRow: make([]string, maxClauseBytes)}})
 	check.That(t, cut == 1 && got[0].NoRow == nil && size <= maxClauseBytes, "%d clauses are cut, %d words are kept in %d bytes", cut, len(got[0].NoRow), size)
 }
+
+func TestTheHeaderNamesWhyAnAnswerIsThatToTheOriginal(t *testing.T) {
+	for want, s := range map[string]*Search{
+		"rewritten":                      {Outcome: Rewritten},
+		"unchanged; reason=no_neighbors": {Outcome: Unchanged, Why: "no_neighbors"},
+		"failed-open; cause=budget":      {Outcome: FailedOpen, Why: "budget"},
+		"failed-open; cause=rejected":    {Outcome: Rewritten, Record: Record{Refused: true}},
+		"failed-open; cause=unreadable":  {Outcome: Rewritten, Record: Record{Uncut: true, Reranked: []string{"", "unreadable"}}},
+	} {
+		check.Equal(t, want, s.Became())
+	}
+}

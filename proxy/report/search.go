@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -112,8 +113,10 @@ func (s *Search) Became() string {
 		return "failed-open; cause=" + s.Why
 	case s.Outcome == Unchanged:
 		return Unchanged + "; reason=" + s.Why
-	case s.Refused || s.Uncut:
+	case s.Refused:
 		return "failed-open; cause=rejected"
+	case s.Uncut:
+		return "failed-open; cause=" + cmp.Or(s.Reranked...)
 	}
 	return s.Outcome
 }

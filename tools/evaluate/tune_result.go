@@ -72,6 +72,8 @@ type TuneCheck struct {
 	// by its own account.
 	DirectMillis float64 `json:"direct_ms"`
 	Millis       float64 `json:"ms"`
+	// Sent counts which searches the cluster got expanded.
+	Sent Expansion `json:"sent"`
 }
 
 // A Fold has the queries that a setting was not chosen on.
@@ -110,14 +112,18 @@ func (r *TuneResult) advise() Advice {
 func (r *TuneResult) sure(g TuneGain) bool { return g.Gain > 0 && g.P <= 1-r.Confidence }
 
 // Confirm adds what the recommended setting does on the cluster: the measure of
-// each query there, with it and directly. If that is not surely better, nothing
-// is recommended.
-func (r *TuneResult) Confirm(direct, with []float64, directMillis, millis float64) {
-	r.OnCluster = &TuneCheck{gainOver(with, direct, r.Confidence), directMillis, millis}
+// each query there, with it and directly, and which searches it expanded. If
+// that is not surely better, nothing is recommended.
+func (r *TuneResult) Confirm(direct, with []float64, sent Expansion, directMillis, millis float64) {
+	r.OnCluster = &TuneCheck{gainOver(with, direct, r.Confidence), directMillis, millis, sent}
 	if !r.sure(r.OnCluster.TuneGain) {
-		r.Advice, r.Recommended = Unconfirmed, nil
+		r.NotConfirmed()
 	}
 }
+
+// NotConfirmed takes the recommendation back, where the cluster does not
+// confirm it, or cannot.
+func (r *TuneResult) NotConfirmed() { r.Advice, r.Recommended = Unconfirmed, nil }
 
 // Summary describes the recommendation.
 func (r *TuneResult) Summary() string {
@@ -133,7 +139,14 @@ func (r *TuneResult) Summary() string {
 		text = fmt.Sprintf("The defaults: nDCG@10 %s over direct search. No setting is better beyond chance on\nheld-out queries: %s over the defaults.",
 			percent(r.Defaults), percent(r.HeldOutOverDefaults))
 	case Unconfirmed:
-		text = "Nothing: what ranks best without the cluster is not better on it beyond chance."
+		switch {
+		case r.OnCluster == nil:
+			text = "Nothing: the cluster did not answer the searches that were to confirm what ranks best without it."
+		case r.OnCluster.Sent.Warning != "":
+			text = fmt.Sprintf("Nothing: on the cluster, %s (%s).", r.OnCluster.Sent.Warning, r.OnCluster.Sent.Why())
+		default:
+			text = "Nothing: what ranks best without the cluster is not better on it beyond chance."
+		}
 	default:
 		text = fmt.Sprintf("Nothing: neither the defaults, nDCG@10 %s, nor a tuned setting, %s,\nare better than direct search beyond chance.",
 			percent(r.Defaults), percent(r.HeldOut))
@@ -169,7 +182,11 @@ func (r *TuneResult) Print(out io.Writer) error {
 		}
 		fmt.Fprintf(w, "%s\t%.4f\t%+.1f %%\t%+.1f to %+.1f %%\t%s\t%s\n", row.name, row.Mean, 100*row.Gain, 100*row.Low, 100*row.High, p, row.expanded)
 	}
-	writeNotes(w, append(r.DefaultsSent.notes("the defaults"), r.TunedSent.notes("the tuned setting")...))
+	notes := append(r.DefaultsSent.notes("the defaults"), r.TunedSent.notes("the tuned setting")...)
+	if r.OnCluster != nil {
+		notes = append(notes, r.OnCluster.Sent.notes("the recommended setting")...)
+	}
+	writeNotes(w, notes)
 	fmt.Fprint(w, "\nfold\tqueries\tgain, tuned\theld out\tchosen on the others\n")
 	for k, fold := range r.Folds {
 		fmt.Fprintf(w, "%d\t%d\t%+.1f %%\t%+.1f %%\t%s\n", k+1, fold.Queries, 100*fold.Tuned, 100*fold.HeldOut, fold.Chosen)

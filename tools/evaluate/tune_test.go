@@ -88,11 +88,39 @@ func TestWhatTheClusterDoesNotConfirmIsNotRecommended(t *testing.T) {
 		for q := range direct {
 			direct[q], scores[q] = better(nil, q), with(q)
 		}
-		r.Confirm(direct, scores, 1, 2.5)
+		r.Confirm(direct, scores, Expansion{Expanded: 100}, 1, 2.5)
 		confirmed := name == "as well"
 		check.That(t, (r.Recommended != nil) == confirmed && (r.Advice == UseTuned) == confirmed, "%s: %+v", name, r.OnCluster)
 		check.That(t, strings.Contains(r.Summary(), "takes the engine 2.5 ms,\ndirectly 1.0 ms"), "%s", r.Summary())
 	}
+}
+
+func TestAConfirmationSaysWhatTheClusterGot(t *testing.T) {
+	better := func(s *expand.Profile, q int) float64 {
+		score := 0.3 + 0.05*noise(s, q)
+		if s != nil && s.Effort == form.Low {
+			score += 0.05
+		}
+		return score
+	}
+	r := run(t, 100, tuneOptions(), better)
+	check.Must(t, r.Advice == UseTuned, "advice %q", r.Advice)
+	same, sent := make([]float64, 100), Expansion{}
+	for range same {
+		sent.Add(Answer{Unexpanded: "failed-open: rejected"})
+	}
+	r.Confirm(same, same, sent, 1, 1)
+	var out strings.Builder
+	check.OK(t, r.Print(&out))
+	for _, want := range []string{
+		"Recommended: Nothing: on the cluster, only 0 of 100 searches were expanded (100 failed-open: rejected).",
+		"100 searches of the recommended setting went to the cluster as they came: 100 failed-open: rejected",
+	} {
+		check.That(t, strings.Contains(out.String(), want), "%q is not in %s", want, &out)
+	}
+	r = run(t, 100, tuneOptions(), better)
+	r.NotConfirmed()
+	check.That(t, r.Recommended == nil && strings.Contains(r.Summary(), "the cluster did not answer"), "%s", r.Summary())
 }
 
 func TestDefaultsAreRecommendedWhereNothingIsBetter(t *testing.T) {
