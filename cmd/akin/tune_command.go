@@ -229,16 +229,17 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 	if err != nil {
 		return nil, err
 	}
-	if result.Recommended != nil {
-		err = b.Confirm(ctx, result, armOptions{Cluster: c.field.Cluster, Log: c.stderr}, c.client, func(_ string, done, total int) {
-			c.report.Step("confirming on the cluster", done, total)
-		})
+	if result.Recommended == nil {
+		return result, nil
 	}
+	err = b.Confirm(ctx, result, armOptions{Cluster: c.field.Cluster, Log: c.stderr}, c.client, func(_ string, done, total int) {
+		c.report.Step("confirming on the cluster", done, total)
+	})
 	if err != nil {
 		result.NotConfirmed()
-		err = fmt.Errorf("the recommendation is not confirmed: %w", err)
+		return result, fmt.Errorf("the recommendation is not confirmed: %w", err)
 	}
-	return result, err
+	return result, nil
 }
 
 // part returns the part of the documents that settings are tried on, nil for

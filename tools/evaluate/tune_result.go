@@ -163,6 +163,11 @@ func (r *TuneResult) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	r.DefaultsSent.warn(w, "the defaults")
 	r.TunedSent.warn(w, "the tuned setting")
+	notes := append(r.DefaultsSent.notes("the defaults"), r.TunedSent.notes("the tuned setting")...)
+	if r.OnCluster != nil {
+		r.OnCluster.Sent.warn(w, "the recommended setting")
+		notes = append(notes, r.OnCluster.Sent.notes("the recommended setting")...)
+	}
 	fmt.Fprintf(w, "%d queries, %d settings tried\n\n\tnDCG@10\tgain\t%.0f %% interval\tp\texpanded\n", r.Queries, r.Tried, 100*r.Confidence)
 	fmt.Fprintf(w, "direct search\t%.4f\n", r.Direct)
 	for _, row := range []struct {
@@ -181,10 +186,6 @@ func (r *TuneResult) Print(out io.Writer) error {
 			p = fmt.Sprintf("%.3g", row.P)
 		}
 		fmt.Fprintf(w, "%s\t%.4f\t%+.1f %%\t%+.1f to %+.1f %%\t%s\t%s\n", row.name, row.Mean, 100*row.Gain, 100*row.Low, 100*row.High, p, row.expanded)
-	}
-	notes := append(r.DefaultsSent.notes("the defaults"), r.TunedSent.notes("the tuned setting")...)
-	if r.OnCluster != nil {
-		notes = append(notes, r.OnCluster.Sent.notes("the recommended setting")...)
 	}
 	writeNotes(w, notes)
 	fmt.Fprint(w, "\nfold\tqueries\tgain, tuned\theld out\tchosen on the others\n")

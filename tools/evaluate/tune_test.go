@@ -58,14 +58,17 @@ func TestChanceIsNotRecommended(t *testing.T) {
 	}
 }
 
+// lowIsBetter is the measure of a query where effort low ranks best.
+func lowIsBetter(s *expand.Profile, q int) float64 {
+	score := 0.3 + 0.05*noise(s, q)
+	if s != nil && s.Effort == form.Low {
+		score += 0.05
+	}
+	return score
+}
+
 func TestAGainThatHoldsUpIsRecommended(t *testing.T) {
-	r := run(t, 100, tuneOptions(), func(s *expand.Profile, q int) float64 {
-		score := 0.3 + 0.05*noise(s, q)
-		if s != nil && s.Effort == form.Low {
-			score += 0.05
-		}
-		return score
-	})
+	r := run(t, 100, tuneOptions(), lowIsBetter)
 	check.Must(t, r.Advice == UseTuned, "advice %q: %+v", r.Advice, r)
 	s := r.Recommended
 	check.That(t, s.Effort == form.Low, "recommended %s", r.Chosen)
@@ -73,20 +76,13 @@ func TestAGainThatHoldsUpIsRecommended(t *testing.T) {
 }
 
 func TestWhatTheClusterDoesNotConfirmIsNotRecommended(t *testing.T) {
-	better := func(s *expand.Profile, q int) float64 {
-		score := 0.3 + 0.05*noise(s, q)
-		if s != nil && s.Effort == form.Low {
-			score += 0.05
-		}
-		return score
-	}
 	direct, low := make([]float64, 100), expand.DefaultProfile()
 	low.Effort = form.Low
-	for name, with := range map[string]func(q int) float64{"as well": func(q int) float64 { return better(&low, q) }, "only in the part": func(q int) float64 { return 0.3 + 0.05*noise(&low, q) }} {
-		r := run(t, 100, tuneOptions(), better)
+	for name, with := range map[string]func(q int) float64{"as well": func(q int) float64 { return lowIsBetter(&low, q) }, "only in the part": func(q int) float64 { return 0.3 + 0.05*noise(&low, q) }} {
+		r := run(t, 100, tuneOptions(), lowIsBetter)
 		scores := make([]float64, 100)
 		for q := range direct {
-			direct[q], scores[q] = better(nil, q), with(q)
+			direct[q], scores[q] = lowIsBetter(nil, q), with(q)
 		}
 		r.Confirm(direct, scores, Expansion{Expanded: 100}, 1, 2.5)
 		confirmed := name == "as well"
@@ -96,14 +92,7 @@ func TestWhatTheClusterDoesNotConfirmIsNotRecommended(t *testing.T) {
 }
 
 func TestAConfirmationSaysWhatTheClusterGot(t *testing.T) {
-	better := func(s *expand.Profile, q int) float64 {
-		score := 0.3 + 0.05*noise(s, q)
-		if s != nil && s.Effort == form.Low {
-			score += 0.05
-		}
-		return score
-	}
-	r := run(t, 100, tuneOptions(), better)
+	r := run(t, 100, tuneOptions(), lowIsBetter)
 	check.Must(t, r.Advice == UseTuned, "advice %q", r.Advice)
 	same, sent := make([]float64, 100), Expansion{}
 	for range same {
@@ -113,12 +102,13 @@ func TestAConfirmationSaysWhatTheClusterGot(t *testing.T) {
 	var out strings.Builder
 	check.OK(t, r.Print(&out))
 	for _, want := range []string{
+		"warning: the recommended setting: only 0 of 100 searches were expanded",
 		"Recommended: Nothing: on the cluster, only 0 of 100 searches were expanded (100 failed-open: rejected).",
 		"100 searches of the recommended setting went to the cluster as they came: 100 failed-open: rejected",
 	} {
 		check.That(t, strings.Contains(out.String(), want), "%q is not in %s", want, &out)
 	}
-	r = run(t, 100, tuneOptions(), better)
+	r = run(t, 100, tuneOptions(), lowIsBetter)
 	r.NotConfirmed()
 	check.That(t, r.Recommended == nil && strings.Contains(r.Summary(), "the cluster did not answer"), "%s", r.Summary())
 }
